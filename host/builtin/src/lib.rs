@@ -1,0 +1,1 @@
+//! The first-party provisioner components, embedded.

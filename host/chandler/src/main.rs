@@ -1,0 +1,2 @@
+//! The chandler command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! A source in, a verified, content-addressed tree out.

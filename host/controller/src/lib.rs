@@ -1,0 +1,1 @@
+//! The reconcilers: BundleDeployment and ProvisionerClass.

@@ -1,0 +1,1 @@
+//! An in-process Kubernetes API for `chandler dev` and the tests.

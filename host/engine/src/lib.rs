@@ -1,0 +1,1 @@
+//! A component in, a release out: wasmtime, limits, code cache.

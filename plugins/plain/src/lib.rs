@@ -1,0 +1,1 @@
+//! The plain+v0 provisioner.

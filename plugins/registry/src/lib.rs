@@ -1,0 +1,1 @@
+//! The registry+v1 provisioner.

@@ -1,0 +1,1 @@
+//! Write a Chandler provisioner: one trait and one export macro.

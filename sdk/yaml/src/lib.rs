@@ -1,0 +1,1 @@
+//! Kubernetes-faithful YAML and JSON reading with positions and limits.

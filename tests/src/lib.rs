@@ -1,0 +1,1 @@
+//! End-to-end tests: on the embedded control plane, or unchanged on any API server.

@@ -1,0 +1,2 @@
+//! Build, test and demo tasks.
+fn main() {}
