@@ -1,1 +1,29 @@
-//! The types that travel from source to status: content, release, diagnostics. Pure: no cluster, no Wasm, no network.
+//! The types that travel from source to status: content, release, diagnostics.
+//!
+//! Pure: nothing here knows a cluster, a Wasm runtime or a network, so that every decision above can be tested without
+//! them.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`digest`] | SHA-256 digests and how the digest of a tree is made |
+//! | [`content`] | what a bundle's unpacked files look like to a reader |
+//! | [`diagnostic`] | findings with positions |
+//! | [`object`] | a Kubernetes object and its identity |
+//! | [`order`] | the order of kinds inside a stage |
+//! | [`release`] | what a provisioner made of a bundle |
+//! | [`request`] | what a provisioner is asked |
+
+pub mod content;
+pub mod diagnostic;
+pub mod digest;
+pub mod object;
+pub mod order;
+pub mod release;
+pub mod request;
+
+pub use content::{Content, Entry, MemoryContent, ReadError};
+pub use diagnostic::{Diagnostic, Location, Severity};
+pub use digest::Digest;
+pub use object::{Object, ObjectError, ObjectKey};
+pub use release::{Probe, Release};
+pub use request::{Request, Target};

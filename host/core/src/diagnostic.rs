@@ -1,0 +1,104 @@
+//! Findings about content or configuration, with positions.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How grave a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The content cannot be installed as it is.
+    Error,
+    /// It can be installed, but somebody should look at this.
+    Warning,
+    /// Worth knowing.
+    Info,
+}
+
+/// A place in a bundle or, with the path `config`, in the configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Location {
+    /// The file's path in the bundle.
+    pub path: String,
+    /// The line, counted from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// The column, counted from 1 in Unicode scalar values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<u32>,
+    /// A JSON pointer (RFC 6901) into the document at that place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<String>,
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.path)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+            if let Some(column) = self.column {
+                write!(f, ":{column}")?;
+            }
+        }
+        match &self.pointer {
+            Some(pointer) if !pointer.is_empty() => write!(f, " ({pointer})"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Diagnostic {
+    /// How grave it is.
+    pub severity: Severity,
+    /// A stable CamelCase code that scripts may match.
+    pub code: String,
+    /// What is wrong, as a sentence fragment without a full stop.
+    pub message: String,
+    /// Where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub location: Option<Location>,
+    /// What would mend it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(location) = &self.location {
+            write!(f, "{location}: ")?;
+        }
+        f.write_str(&self.message)?;
+        match &self.help {
+            Some(help) => write!(f, " (help: {help})"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_reads_as_one_line() {
+        let mut finding = Diagnostic {
+            severity: Severity::Error,
+            code: "X".into(),
+            message: "name is missing".into(),
+            location: Some(Location {
+                path: "manifests/a.yaml".into(),
+                line: Some(3),
+                column: Some(5),
+                pointer: Some("/metadata".into()),
+            }),
+            help: Some("add metadata.name".into()),
+        };
+        assert_eq!(finding.to_string(), "manifests/a.yaml:3:5 (/metadata): name is missing (help: add metadata.name)");
+        finding.location = None;
+        finding.help = None;
+        assert_eq!(finding.to_string(), "name is missing");
+    }
+}

@@ -1,0 +1,115 @@
+//! The order of kinds inside a stage.
+//!
+//! The thirteen phases of OLM v1's applier (`internal/operator-controller/applier/phase.go`): what others need comes first,
+//! what exposes or intercepts comes last, and every kind that the table does not name is deployed with the workloads.
+
+use crate::{Object, ObjectKey};
+
+/// A group of kinds that are applied together, in the order in which the groups are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// Namespaces.
+    Namespaces,
+    /// What limits others: NetworkPolicy, PodDisruptionBudget, PriorityClass, ResourceQuota, LimitRange.
+    Policies,
+    /// ServiceAccounts.
+    Identity,
+    /// Secrets and ConfigMaps.
+    Configuration,
+    /// Volumes, claims and storage classes.
+    Storage,
+    /// CustomResourceDefinitions.
+    CustomResourceDefinitions,
+    /// Roles and ClusterRoles.
+    Roles,
+    /// Their bindings.
+    Bindings,
+    /// Services and certificates.
+    Infrastructure,
+    /// Workloads, and every kind that no other phase names.
+    Deploy,
+    /// Autoscalers.
+    Scaling,
+    /// Ingresses, routes, monitoring and console.
+    Publish,
+    /// Webhook configurations and admission policies.
+    Admission,
+}
+
+/// The phase of a kind.
+pub fn phase(group: &str, kind: &str) -> Phase {
+    match (group, kind) {
+        ("", "Namespace") => Phase::Namespaces,
+        ("networking.k8s.io", "NetworkPolicy")
+        | ("policy", "PodDisruptionBudget")
+        | ("scheduling.k8s.io", "PriorityClass")
+        | ("", "ResourceQuota" | "LimitRange") => Phase::Policies,
+        ("", "ServiceAccount") => Phase::Identity,
+        ("", "Secret" | "ConfigMap") => Phase::Configuration,
+        ("", "PersistentVolume" | "PersistentVolumeClaim") | ("storage.k8s.io", "StorageClass") => Phase::Storage,
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => Phase::CustomResourceDefinitions,
+        ("rbac.authorization.k8s.io", "ClusterRole" | "Role") => Phase::Roles,
+        ("rbac.authorization.k8s.io", "ClusterRoleBinding" | "RoleBinding") => Phase::Bindings,
+        ("", "Service") | ("cert-manager.io", "Issuer" | "ClusterIssuer" | "Certificate") => Phase::Infrastructure,
+        ("autoscaling.k8s.io", "VerticalPodAutoscaler") | ("autoscaling", "HorizontalPodAutoscaler") => Phase::Scaling,
+        ("monitoring.coreos.com", "PrometheusRule" | "ServiceMonitor" | "PodMonitor")
+        | ("networking.k8s.io", "Ingress")
+        | ("route.openshift.io", "Route")
+        | (
+            "console.openshift.io",
+            "ConsoleYAMLSample" | "ConsoleQuickStart" | "ConsoleCLIDownload" | "ConsoleLink" | "ConsolePlugin",
+        ) => Phase::Publish,
+        (
+            "admissionregistration.k8s.io",
+            "ValidatingWebhookConfiguration"
+            | "MutatingWebhookConfiguration"
+            | "ValidatingAdmissionPolicy"
+            | "ValidatingAdmissionPolicyBinding",
+        )
+        | ("apiregistration.k8s.io", "APIService") => Phase::Admission,
+        _ => Phase::Deploy,
+    }
+}
+
+/// The phase of an object.
+pub fn phase_of(key: &ObjectKey) -> Phase {
+    phase(&key.group, &key.kind)
+}
+
+/// Sorts objects as they are applied: by stage, phase, then group, version, kind, namespace and name.
+pub fn sort(objects: &mut [Object]) {
+    objects.sort_by(|a, b| rank(a).cmp(&rank(b)));
+}
+
+fn rank(object: &Object) -> (u32, Phase, &str, &str, &str, Option<&str>, &str) {
+    let key = &object.key;
+    (object.stage, phase_of(key), &key.group, &key.version, &key.kind, key.namespace.as_deref(), &key.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_need_comes_first() {
+        let order = [
+            phase("", "Namespace"),
+            phase("", "ServiceAccount"),
+            phase("", "ConfigMap"),
+            phase("apiextensions.k8s.io", "CustomResourceDefinition"),
+            phase("rbac.authorization.k8s.io", "ClusterRole"),
+            phase("rbac.authorization.k8s.io", "RoleBinding"),
+            phase("", "Service"),
+            phase("apps", "Deployment"),
+            phase("example.com", "Anything"),
+            phase("networking.k8s.io", "Ingress"),
+            phase("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
+        ];
+        assert!(order.is_sorted());
+    }
+
+    #[test]
+    fn a_kind_of_another_group_is_not_mistaken() {
+        assert_eq!(phase("example.com", "Secret"), Phase::Deploy);
+    }
+}

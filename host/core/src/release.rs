@@ -1,0 +1,94 @@
+//! What a provisioner made of a bundle.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Diagnostic, Digest, Object, order};
+
+/// A condition that objects of a release must meet before the rollout goes on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Probe {
+    /// The apiVersion of the objects that it is about.
+    pub api_version: String,
+    /// Their kind.
+    pub kind: String,
+    /// The namespace of the one object that it is about; none for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// The name of the one object that it is about; none for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// A CEL expression over `self`, the live object, that must be true.
+    pub rule: String,
+    /// What to say while it is not.
+    pub message: String,
+}
+
+/// The objects that a provisioner returned, checked and in the order in which they are applied.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Release {
+    digest: Digest,
+    objects: Vec<Object>,
+    probes: Vec<Probe>,
+    findings: Vec<Diagnostic>,
+}
+
+impl Release {
+    /// Puts a release together: sorts the objects and takes the digest of objects, stages and probes.
+    pub fn new(mut objects: Vec<Object>, probes: Vec<Probe>, findings: Vec<Diagnostic>) -> Self {
+        order::sort(&mut objects);
+        let digest = digest(&objects, &probes);
+        Self { digest, objects, probes, findings }
+    }
+
+    /// The digest over the canonical JSON of stages, objects and probes. Origins and findings do not count: they change
+    /// nothing in the cluster.
+    pub fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
+    /// The objects, as they are applied: by stage, then by kind ([`order`]).
+    pub fn objects(&self) -> &[Object] {
+        &self.objects
+    }
+
+    /// The probes, as emitted.
+    pub fn probes(&self) -> &[Probe] {
+        &self.probes
+    }
+
+    /// What the provisioner reported without refusing the bundle.
+    pub fn findings(&self) -> &[Diagnostic] {
+        &self.findings
+    }
+}
+
+fn digest(objects: &[Object], probes: &[Probe]) -> Digest {
+    // serde_json keeps maps sorted (the feature `preserve_order` is off), so the text is canonical.
+    let objects: Vec<Value> =
+        objects.iter().map(|object| serde_json::json!([object.stage, Value::Object(object.value.clone())])).collect();
+    Digest::of(serde_json::json!({"objects": objects, "probes": probes}).to_string().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(kind: &str, stage: u32) -> Object {
+        let value = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "x"}});
+        Object::parse(value.to_string().as_bytes(), stage, None).unwrap()
+    }
+
+    #[test]
+    fn the_digest_depends_on_what_is_applied_and_not_on_the_order_of_emission() {
+        let one = Release::new(vec![object("Service", 0), object("ConfigMap", 0)], vec![], vec![]);
+        let two = Release::new(vec![object("ConfigMap", 0), object("Service", 0)], vec![], vec![]);
+        let staged = Release::new(vec![object("ConfigMap", 1), object("Service", 0)], vec![], vec![]);
+        assert_eq!(one, two);
+        assert_ne!(one.digest(), staged.digest());
+        assert_eq!(staged.objects()[0].key.kind, "Service");
+    }
+}
