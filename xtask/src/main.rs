@@ -1,2 +1,45 @@
-//! Build, test and demo tasks.
-fn main() {}
+//! Tasks of the project. `cargo xtask --help` lists them.
+//!
+//! Everything that a fresh machine needs beyond `rustup` and a C compiler is installed or built here, so that
+//! `cargo xtask demo` and `cargo xtask test` work on a clean clone.
+
+mod bench;
+mod command;
+mod demo;
+mod generate;
+mod guests;
+mod test;
+mod wasm_target;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(about = "Tasks of the project", disable_version_flag = true)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Install a bundle on the embedded control plane and show how it becomes healthy
+    Demo(demo::Demo),
+    /// Build the guests and run all tests
+    Test(test::Test),
+    /// Build the Wasm components of the first-party provisioners and of the tests into target/plugins
+    Plugins,
+    /// Measure the engine: instantiation, sandboxed against native, cold start (release build)
+    Bench(bench::Bench),
+    /// Write the generated files (CRDs, command-line reference), or check that they are up to date
+    Generate(generate::Generate),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Arguments::parse().task {
+        Task::Demo(demo) => demo.run(),
+        Task::Test(test) => test.run(),
+        Task::Plugins => guests::build_all(),
+        Task::Bench(bench) => bench.run(),
+        Task::Generate(generate) => generate.run(),
+    }
+}

@@ -1,0 +1,48 @@
+//! Running other programs.
+
+use std::{
+    env,
+    ffi::OsStr,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, bail};
+
+/// The root of the workspace.
+pub(crate) fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target_directory() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |directory| root().join(directory))
+}
+
+/// `cargo` with these arguments, at the root of the workspace.
+pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root()).args(arguments);
+    command
+}
+
+/// Runs a command and fails with its text where it fails.
+pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
+    let text = format!("{command:?}");
+    let status = command.status().with_context(|| format!("failed to start {text}"))?;
+    if !status.success() {
+        bail!("{text} ended with {status}");
+    }
+    Ok(())
+}
+
+/// What a command prints, without the white space around it.
+pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
+    let text = format!("{command:?}");
+    let output = command.output().with_context(|| format!("failed to start {text}"))?;
+    if !output.status.success() {
+        bail!("{text} ended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+}

@@ -1,0 +1,42 @@
+//! `cargo xtask generate`: files that are made from the code and committed, so that a reader and a reviewer see them.
+
+use std::fs;
+
+use anyhow::{Context as _, bail};
+
+use crate::{command, guests};
+
+/// Write the generated files, or check them.
+#[derive(clap::Args)]
+pub(crate) struct Generate {
+    /// Change nothing; fail where a file is not what the code makes
+    #[arg(long)]
+    check: bool,
+}
+
+/// A generated file and the arguments of `chandler` that print it.
+const FILES: &[(&str, &[&str])] = &[("deploy/crds.yaml", &["crds"])];
+
+impl Generate {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        guests::build_all()?;
+        for (file, arguments) in FILES {
+            let run = ["run", "--quiet", "--locked", "--package", "chandler", "--"];
+            let mut text = command::output(command::cargo(run).args(*arguments))?;
+            text.push('\n');
+            let path = command::root().join(file);
+            if fs::read_to_string(&path).is_ok_and(|old| old == text) {
+                continue;
+            }
+            if self.check {
+                bail!("{file} is not what the code makes: run `cargo xtask generate` and commit the result");
+            }
+            if let Some(directory) = path.parent() {
+                fs::create_dir_all(directory)?;
+            }
+            fs::write(&path, text).with_context(|| format!("failed to write {file}"))?;
+            eprintln!("wrote {file}");
+        }
+        Ok(())
+    }
+}
