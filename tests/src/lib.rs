@@ -1,1 +1,18 @@
-//! End-to-end tests: on the embedded control plane, or unchanged on any API server.
+//! What the end-to-end tests share: an API server, a controller on it, a registry with bundles, and waiting.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`cluster`] | an API server: embedded by default, or the one that the environment names |
+//! | [`envtest`] | `etcd` and `kube-apiserver` from `KUBEBUILDER_ASSETS` |
+//! | [`world`] | a cluster with a registry and a running controller |
+//! | [`wait`] | waiting for conditions, never for time |
+//! | [`bundles`] | the sample bundles and small changes to them |
+
+pub mod bundles;
+pub mod cluster;
+pub mod envtest;
+pub mod wait;
+pub mod world;
+
+pub use cluster::Cluster;
+pub use world::World;

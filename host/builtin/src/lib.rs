@@ -1,7 +1,11 @@
-//! The first-party provisioner components, embedded.
+//! The first-party provisioner components, embedded, and how a class or a format finds its provisioner.
 //!
 //! They are built for `wasm32-unknown-unknown` by `cargo xtask plugins` and run in the same sandbox, under the same limits,
 //! as anybody else's.
+
+mod provisioners;
+
+pub use provisioners::{DetectError, Provisioners};
 
 /// A provisioner that comes with Chandler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

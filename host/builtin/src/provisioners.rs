@@ -1,0 +1,85 @@
+//! How a class or a format finds its provisioner.
+
+use std::sync::Arc;
+
+use chandler_core::Content;
+use chandler_engine::{CallError, Engine, Limits, LoadError, Provisioner};
+use tokio::sync::OnceCell;
+
+use crate::{BUILTINS, Builtin};
+
+/// The first-party provisioners on an engine. Each is compiled (or read from the code cache) when it is first used.
+pub struct Provisioners {
+    engine: Engine,
+    loaded: Vec<(&'static Builtin, OnceCell<Provisioner>)>,
+}
+
+/// Why no provisioner could be chosen.
+#[derive(Debug)]
+pub enum DetectError {
+    /// A component could not be loaded.
+    Load(LoadError),
+    /// `detect` of a component failed.
+    Call {
+        /// The class whose component it was.
+        class: &'static str,
+        /// How it failed.
+        error: CallError,
+    },
+}
+
+impl std::fmt::Display for DetectError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Load(error) => write!(f, "failed to load a provisioner: {error}"),
+            Self::Call { class, error } => write!(f, "provisioner {class} failed to look at the bundle: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for DetectError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Load(error) => Some(error),
+            Self::Call { error, .. } => Some(error),
+        }
+    }
+}
+
+impl Provisioners {
+    /// The first-party provisioners, not loaded yet.
+    pub fn new(engine: Engine) -> Self {
+        Self { engine, loaded: BUILTINS.iter().map(|builtin| (builtin, OnceCell::new())).collect() }
+    }
+
+    /// The engine that runs them.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The provisioner of a built-in class; none where the class is not built in.
+    pub async fn get(&self, class: &str) -> Result<Option<Provisioner>, LoadError> {
+        let Some((builtin, cell)) = self.loaded.iter().find(|(builtin, _)| builtin.class == class) else {
+            return Ok(None);
+        };
+        cell.get_or_try_init(|| self.engine.load(builtin.component)).await.cloned().map(Some)
+    }
+
+    /// The first class whose provisioner recognises the content, and the format that it gave.
+    pub async fn detect(
+        &self,
+        content: &Arc<dyn Content>,
+        limits: &Limits,
+    ) -> Result<Option<(&'static Builtin, String)>, DetectError> {
+        for (builtin, cell) in &self.loaded {
+            let provisioner =
+                cell.get_or_try_init(|| self.engine.load(builtin.component)).await.map_err(DetectError::Load)?;
+            let format = provisioner.detect(Arc::clone(content), limits).await;
+            let format = format.map_err(|error| DetectError::Call { class: builtin.class, error })?;
+            if let Some(format) = format {
+                return Ok(Some((builtin, format)));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,85 @@
+//! The sample bundles and small changes to them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use tempfile::TempDir;
+
+/// The root of the workspace.
+pub fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// A sample bundle, such as `registry/harbour-operator.v0.1.0`.
+pub fn sample(name: &str) -> Bundle {
+    Bundle::copy_of(&workspace().join("tests/fixtures").join(name))
+}
+
+/// A real bundle beside the checkout; says why where there is none.
+pub fn shared(name: &str) -> Option<Bundle> {
+    let path = workspace().join("../shared/fixtures").join(name);
+    if path.is_dir() {
+        return Some(Bundle::copy_of(&path));
+    }
+    eprintln!("skipped: {} does not exist", path.display());
+    None
+}
+
+/// A bundle directory that a test may change.
+pub struct Bundle(TempDir);
+
+impl Bundle {
+    /// An empty one.
+    pub fn empty() -> Self {
+        Self(tempfile::tempdir().expect("a temporary directory"))
+    }
+
+    /// A copy.
+    pub fn copy_of(source: &Path) -> Self {
+        let bundle = Self::empty();
+        copy(source, bundle.path());
+        bundle
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Writes a file.
+    pub fn with(self, path: &str, text: &str) -> Self {
+        let path = self.path().join(path);
+        fs::create_dir_all(path.parent().expect("a file lies in a directory")).expect("a directory");
+        fs::write(path, text).expect("a file");
+        self
+    }
+
+    /// Removes a file.
+    pub fn without(self, path: &str) -> Self {
+        fs::remove_file(self.path().join(path)).expect("the file is there");
+        self
+    }
+
+    /// Replaces a text, which must be there, in a file.
+    pub fn replacing(self, path: &str, from: &str, to: &str) -> Self {
+        let text = fs::read_to_string(self.path().join(path)).expect("the file is there");
+        assert!(text.contains(from), "{path} does not hold {from:?}");
+        let text = text.replace(from, to);
+        self.with(path, &text)
+    }
+}
+
+fn copy(source: &Path, target: &Path) {
+    fs::create_dir_all(target).expect("a directory");
+    for entry in fs::read_dir(source).expect("the bundle is there") {
+        let entry = entry.expect("an entry");
+        let to = target.join(entry.file_name());
+        if entry.file_type().expect("a type").is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), to).expect("a copy");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! An API server for a test.
+//!
+//! | environment | server |
+//! |---|---|
+//! | nothing | the embedded control plane, one for each test |
+//! | `KUBECONFIG` | that cluster; tests take turns on it |
+//! | `KUBEBUILDER_ASSETS` | `etcd` and `kube-apiserver` from that directory; tests take turns |
+//!
+//! On a server without a controller manager the workloads are simulated by the same code that the embedded control plane
+//! uses, as an ordinary client.
+
+use std::{env, path::PathBuf, sync::Arc};
+
+use chandler_devcluster::{DevCluster, Options};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, Client};
+use tokio::sync::{Mutex, OnceCell, OwnedMutexGuard, oneshot};
+
+use crate::envtest::Envtest;
+
+/// An API server that a test may use as its own until it is dropped.
+pub struct Cluster {
+    client: Client,
+    /// Keeps the simulation of workloads alive.
+    _simulation: Option<oneshot::Sender<()>>,
+    _embedded: Option<DevCluster>,
+    _envtest: Option<Envtest>,
+    _turn: Option<OwnedMutexGuard<()>>,
+}
+
+impl Cluster {
+    /// The server that the environment names.
+    pub async fn acquire() -> Self {
+        rustls_provider();
+        match Source::from_environment() {
+            Source::Embedded => Self::embedded(Options::default()).await,
+            Source::Kubeconfig => {
+                let turn = turn().await;
+                let client = Client::try_default().await.expect("KUBECONFIG names a usable cluster");
+                Self::external(client, None, Some(turn)).await
+            }
+            Source::Assets(directory) => {
+                let turn = turn().await;
+                let envtest = Envtest::start(&directory).await.expect("KUBEBUILDER_ASSETS names usable binaries");
+                let client = Client::try_from(envtest.config().clone()).expect("a client");
+                Self::external(client, Some(envtest), Some(turn)).await
+            }
+        }
+    }
+
+    /// An embedded control plane with options of its own, for tests about what only it can do.
+    pub async fn embedded(options: Options) -> Self {
+        rustls_provider();
+        let embedded = DevCluster::start(options).await.expect("the embedded control plane starts");
+        let client = embedded.client();
+        Self { client, _simulation: None, _embedded: Some(embedded), _envtest: None, _turn: None }
+    }
+
+    async fn external(client: Client, envtest: Option<Envtest>, turn: Option<OwnedMutexGuard<()>>) -> Self {
+        let simulation = if has_controller_manager(&client).await {
+            None
+        } else {
+            let (stop, stopped) = oneshot::channel();
+            let simulated = client.clone();
+            tokio::spawn(chandler_devcluster::simulate_workloads(simulated, async move {
+                let _ = stopped.await;
+            }));
+            Some(stop)
+        };
+        Self { client, _simulation: simulation, _embedded: None, _envtest: envtest, _turn: turn }
+    }
+
+    /// A client with all rights.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Whether this is the embedded control plane.
+    pub fn is_embedded(&self) -> bool {
+        self._embedded.is_some()
+    }
+}
+
+enum Source {
+    Embedded,
+    Kubeconfig,
+    Assets(PathBuf),
+}
+
+impl Source {
+    fn from_environment() -> Self {
+        let set = |name| env::var_os(name).filter(|value| !value.is_empty());
+        if set("KUBECONFIG").is_some() {
+            Self::Kubeconfig
+        } else if let Some(directory) = set("KUBEBUILDER_ASSETS") {
+            Self::Assets(directory.into())
+        } else {
+            Self::Embedded
+        }
+    }
+}
+
+/// Tests install cluster-scoped objects of the same names, so on a shared server one runs after the other.
+async fn turn() -> OwnedMutexGuard<()> {
+    static TURN: OnceCell<Arc<Mutex<()>>> = OnceCell::const_new();
+    let turn = TURN.get_or_init(|| async { Arc::new(Mutex::new(())) }).await;
+    Arc::clone(turn).lock_owned().await
+}
+
+/// A running controller manager holds a lease; a bare API server has none.
+async fn has_controller_manager(client: &Client) -> bool {
+    let leases: Api<Lease> = Api::namespaced(client.clone(), "kube-system");
+    let lease = leases.get_opt("kube-controller-manager").await.ok().flatten();
+    lease.and_then(|lease| lease.spec).is_some_and(|spec| spec.holder_identity.is_some_and(|holder| !holder.is_empty()))
+}
+
+fn rustls_provider() {
+    // An error says that another test was first.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}

@@ -1,0 +1,60 @@
+//! Waiting for conditions, never for time.
+
+use std::{fmt::Debug, future::Future, time::Duration};
+
+use kube::{Api, Resource, api::WatchParams};
+use serde::de::DeserializeOwned;
+
+/// How long a test waits before it says what it saw last. Generous: it is reached only by a failure.
+pub const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Waits until the object satisfies the condition, and returns it.
+///
+/// Asks again at every change of the object; panics with its last state when [`PATIENCE`] is over.
+pub async fn until<K>(api: &Api<K>, name: &str, what: &str, condition: impl Fn(Option<&K>) -> bool) -> Option<K>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let mut last = None;
+    let seen = tokio::time::timeout(PATIENCE, async {
+        loop {
+            last = api.get_opt(name).await.expect("the API server answers");
+            if condition(last.as_ref()) {
+                return;
+            }
+            change(api, name, last.as_ref()).await;
+        }
+    })
+    .await;
+    assert!(seen.is_ok(), "{name} never became {what}; last seen: {last:#?}");
+    last
+}
+
+/// Returns at the next change of the object, or after a second where the watch is interrupted or cannot start.
+async fn change<K>(api: &Api<K>, name: &str, last: Option<&K>)
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    use futures::StreamExt as _;
+    let version = last.and_then(|object| object.meta().resource_version.clone()).unwrap_or_else(|| "0".to_owned());
+    let parameters = WatchParams::default().fields(&format!("metadata.name={name}")).timeout(5);
+    if let Ok(events) = api.watch(&parameters, &version).await {
+        let mut events = Box::pin(events);
+        let _ = tokio::time::timeout(Duration::from_secs(1), events.next()).await;
+    }
+}
+
+/// Asks again and again until the answer is yes; for what cannot be watched.
+pub async fn eventually<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
+    let mut tick = tokio::time::interval(Duration::from_millis(100));
+    let seen = tokio::time::timeout(PATIENCE, async {
+        loop {
+            tick.tick().await;
+            if condition().await {
+                return;
+            }
+        }
+    })
+    .await;
+    assert!(seen.is_ok(), "never happened: {what}");
+}
