@@ -15,7 +15,7 @@ pub(crate) struct Generate {
 }
 
 /// A generated file and the arguments of `chandler` that print it.
-const FILES: &[(&str, &[&str])] = &[("deploy/crds.yaml", &["crds"])];
+const FILES: &[(&str, &[&str])] = &[("deploy/crds.yaml", &["crds"]), ("docs/cli.md", &["reference"])];
 
 impl Generate {
     pub(crate) fn run(self) -> anyhow::Result<()> {

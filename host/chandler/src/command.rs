@@ -1,0 +1,7 @@
+//! The commands, one per file.
+
+pub mod controller;
+pub mod crds;
+pub mod dev;
+pub mod render;
+pub mod status;

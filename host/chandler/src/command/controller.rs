@@ -1,0 +1,64 @@
+//! `chandler controller`.
+
+use std::path::PathBuf;
+
+use crate::CommandError;
+
+/// Run the controller
+///
+/// It reconciles BundleDeployments until SIGTERM or SIGINT; what it has begun to write it finishes, then it exits with 0.
+/// In a cluster it uses its service account, elsewhere the kubeconfig.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Output:
+  Nothing on standard output; logs go to standard error.
+
+Exit codes: 0 stopped by a signal, 1 failed, 2 wrong usage
+
+Examples:
+  In a pod:
+    chandler controller --log-format json
+  On a workstation, against the cluster of the current context, with a registry that speaks HTTP:
+    chandler controller --plain-http-registry localhost:5000 --log-level chandler_controller=debug")]
+pub struct Controller {
+    /// The namespace that holds pull secrets and content of ConfigMaps
+    #[arg(long, value_name = "NAMESPACE", default_value = "chandler-system", env = "CHANDLER_SYSTEM_NAMESPACE", hide_env_values = true,
+          value_parser = crate::arguments::dns_label)]
+    pub system_namespace: String,
+
+    /// Where unpacked bundles and compiled components are kept
+    #[arg(long, value_name = "DIR", env = "CHANDLER_CACHE_DIRECTORY", hide_env_values = true)]
+    pub cache_directory: Option<PathBuf>,
+
+    /// The kubeconfig to use [default: the service account of the pod, else $KUBECONFIG, else ~/.kube/config]
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// A registry (host or host:port) to speak HTTP with; may be given several times
+    #[arg(long = "plain-http-registry", value_name = "HOST")]
+    pub plain_http_registries: Vec<String>,
+
+    /// How many BundleDeployments are reconciled at the same time
+    #[arg(long, value_name = "NUMBER", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub concurrency: u16,
+
+    /// How log lines are written
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// For people
+    Text,
+    /// One JSON object per line
+    Json,
+}
+
+impl Controller {
+    /// Runs until a signal comes.
+    pub async fn run(&self) -> Result<(), CommandError> {
+        Ok(())
+    }
+}

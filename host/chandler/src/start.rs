@@ -1,0 +1,66 @@
+//! From the command line to the exit code.
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use tracing_subscriber::EnvFilter;
+
+use crate::{
+    Arguments, CommandError, arguments::Command, command::controller::LogFormat, diagnostics, error::Kind, output,
+    reference, terminal::Terminal,
+};
+
+/// Reads the command line, runs the command, reports how it ended.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let terminal = Terminal::detect();
+    match run(&arguments, &terminal) {
+        Ok(code) => code,
+        Err(error) => report(&error, &terminal),
+    }
+}
+
+fn run(arguments: &Arguments, terminal: &Terminal) -> Result<ExitCode, CommandError> {
+    log_to_standard_error(arguments)?;
+    let runtime = tokio::runtime::Runtime::new()
+        .map_err(|error| CommandError::failed("failed to start the runtime").because(&error))?;
+    runtime.block_on(async {
+        match &arguments.command {
+            Command::Dev(dev) => dev.run(terminal).await?,
+            Command::Render(render) => render.run(terminal).await?,
+            Command::Status(status) => status.run().await?,
+            Command::Controller(controller) => controller.run().await?,
+            Command::Crds(crds) => crds.run()?,
+            Command::Reference => output::print(&reference::markdown())?,
+            Command::CompileComponent => {}
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn report(error: &CommandError, terminal: &Terminal) -> ExitCode {
+    if error.kind() != Kind::Closed {
+        terminal.write(diagnostics::render(error.findings(), terminal));
+        terminal.line(error.to_string());
+    }
+    ExitCode::from(error.kind().exit_code())
+}
+
+fn log_to_standard_error(arguments: &Arguments) -> Result<(), CommandError> {
+    let (default, format) = match &arguments.command {
+        Command::Controller(controller) => ("info", controller.log_format),
+        _ => ("error", LogFormat::Text),
+    };
+    let directives = arguments.log_level.as_deref().filter(|text| !text.is_empty()).unwrap_or(default);
+    let filter = EnvFilter::try_new(directives).map_err(|error| {
+        CommandError::usage(format!("{directives:?} is not a log level")).because(&error).hint(
+            "write `error`, `warn`, `info`, `debug`, `trace`, or directives such as `warn,chandler_controller=debug`",
+        )
+    })?;
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Json => builder.json().flatten_event(true).init(),
+        LogFormat::Text => builder.init(),
+    }
+    Ok(())
+}
