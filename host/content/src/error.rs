@@ -1,0 +1,224 @@
+//! What can go wrong between a source and its tree.
+
+use std::{io, path::PathBuf};
+
+use chandler_core::Digest;
+
+use crate::{AccessError, ImageError, LimitExceeded, ReferenceError, RegistryError, RegistryFailure, limits::Bytes};
+
+/// Why there is no tree. Messages are the same at each attempt for the same cause, and hold no secret.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ContentError {
+    /// The image reference cannot be read.
+    #[error(transparent)]
+    Reference(#[from] ReferenceError),
+    /// The certificate authority or the pull secret cannot be used.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// The registry could not be asked, or refused.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// The registry's answer is not what it must be.
+    #[error("image {image}: {error}")]
+    Image {
+        /// The image, by digest where it is known.
+        image: String,
+        /// What is wrong with it.
+        error: ImageError,
+    },
+    /// A layer of an image is refused.
+    #[error("layer {} of image {image}: {error}", .layer.short())]
+    Layer {
+        /// The image, by digest.
+        image: String,
+        /// The layer's digest.
+        layer: Digest,
+        /// What is wrong with it.
+        error: ArchiveError,
+    },
+    /// An archive, a directory or a set of files is refused.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// Two ConfigMaps hold the same file.
+    #[error("duplicate path {path:?} found in configmaps [{}]", .sources.join(" "))]
+    DuplicatePath {
+        /// The path of the file.
+        path: String,
+        /// The names of the ConfigMaps, sorted.
+        sources: Vec<String>,
+    },
+    /// The whole took too long.
+    #[error("image {image}: not fetched within {seconds} s")]
+    Timeout {
+        /// The image.
+        image: String,
+        /// The bound.
+        seconds: u64,
+    },
+    /// The cache directory failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Whether and when it makes sense to try again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FailureClass {
+    /// The network, the registry or the disk failed: the same attempt may succeed soon.
+    Transient,
+    /// What is named is not there or may not be read: an attempt succeeds once somebody pushes it or grants access.
+    Unavailable,
+    /// What is there is refused: an attempt fails again until the specification changes or, for a tag, the tag moves.
+    Permanent,
+}
+
+impl ContentError {
+    /// Whether and when it makes sense to try again.
+    pub fn class(&self) -> FailureClass {
+        match self {
+            Self::Registry(error) => match error.failure {
+                RegistryFailure::Network | RegistryFailure::Unavailable | RegistryFailure::RateLimited => {
+                    FailureClass::Transient
+                }
+                RegistryFailure::NotFound | RegistryFailure::Unauthorized | RegistryFailure::Tls => {
+                    FailureClass::Unavailable
+                }
+                RegistryFailure::Protocol => FailureClass::Permanent,
+            },
+            // A transfer that was cut short or damaged; the next one may be whole.
+            Self::Image { error: ImageError::DigestMismatch { .. } | ImageError::SizeMismatch { .. }, .. } => {
+                FailureClass::Transient
+            }
+            Self::Store(_) | Self::Timeout { .. } => FailureClass::Transient,
+            Self::Access(_) => FailureClass::Unavailable,
+            Self::Reference(_)
+            | Self::Image { .. }
+            | Self::Layer { .. }
+            | Self::Archive(_)
+            | Self::DuplicatePath { .. } => FailureClass::Permanent,
+        }
+    }
+
+    /// A word for metrics and events, in the form of a condition's reason.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Reference(_) => "InvalidReference",
+            Self::Access(_) => "InvalidAccess",
+            Self::Registry(error) => error.failure.reason(),
+            Self::Image { .. } => "InvalidImage",
+            Self::Layer { .. } | Self::Archive(_) => "InvalidArchive",
+            Self::DuplicatePath { .. } => "DuplicatePath",
+            Self::Timeout { .. } => "Timeout",
+            Self::Store(_) => "StoreFailed",
+        }
+    }
+}
+
+/// The cache directory could not be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{operation} {}: {source}", .path.display())]
+pub struct StoreError {
+    /// What was tried, such as `create directory`.
+    pub operation: &'static str,
+    /// On which path.
+    pub path: PathBuf,
+    /// Why it failed.
+    pub source: io::Error,
+}
+
+impl StoreError {
+    pub(crate) fn at(operation: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self { operation, path, source }
+    }
+}
+
+/// Why an archive, a directory or a set of files is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ArchiveError {
+    /// One entry is refused.
+    #[error("entry {entry:?}: {problem}")]
+    Entry {
+        /// The entry's name, as far as it can be shown.
+        entry: String,
+        /// What is wrong with it.
+        problem: EntryProblem,
+    },
+    /// The whole is too large.
+    #[error(transparent)]
+    Limit(#[from] LimitExceeded),
+    /// It is not an archive, or a damaged one.
+    #[error("is not a readable tar archive: {0}")]
+    Malformed(String),
+}
+
+/// What is wrong with an entry.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EntryProblem {
+    /// It has no name.
+    #[error("has no name")]
+    NoName,
+    /// It begins with `/`.
+    #[error("the path is absolute")]
+    Absolute,
+    /// It has a part `..`.
+    #[error("the path has a `..` part")]
+    Parent,
+    /// It is not UTF-8.
+    #[error("the path is not UTF-8")]
+    NotUtf8,
+    /// It has a control character.
+    #[error("the path has a control character")]
+    ControlCharacter,
+    /// A part is longer than file systems allow.
+    #[error("a part of the path is longer than 255 bytes")]
+    NameTooLong,
+    /// The path is too long.
+    #[error("the path is longer than {0} bytes")]
+    PathTooLong(usize),
+    /// There are too many directories above it.
+    #[error("lies deeper than {0} directories")]
+    TooDeep(usize),
+    /// It is there twice.
+    #[error("occurs twice")]
+    Duplicate,
+    /// A file or a link of the same archive has the name of a directory above it.
+    #[error("lies below {0:?}, which is not a directory")]
+    BelowFile(String),
+    /// It is a file, or a link, but others lie below it.
+    #[error("is not a directory but has entries below it")]
+    HasChildren,
+    /// It is a device, a fifo or something unknown.
+    #[error("is a {0}; only regular files, directories and links are allowed")]
+    Unsupported(&'static str),
+    /// It is too large.
+    #[error("is larger than {}", Bytes(*.0))]
+    FileTooLarge(u64),
+    /// An extended header is too large, or changes the size of the entry, which readers disagree about.
+    #[error("has an extended header that is refused: {0}")]
+    ExtendedHeader(&'static str),
+    /// The link leaves the tree.
+    #[error("links to {0:?}, which is outside")]
+    LinkLeaves(String),
+    /// The link's target does not exist.
+    #[error("links to {0:?}, which does not exist")]
+    LinkDangling(String),
+    /// The link's target is a directory.
+    #[error("links to {0:?}, which is a directory; only links to files are allowed")]
+    LinkToDirectory(String),
+    /// The link leads back to itself, or through too many others.
+    #[error("links to {0:?}, which leads through too many links")]
+    LinkLoop(String),
+}
+
+impl EntryProblem {
+    /// The error for the entry of this name. The name is cut to what fits a status message.
+    pub(crate) fn at(self, entry: &[u8]) -> ArchiveError {
+        let mut entry = String::from_utf8_lossy(entry).into_owned();
+        if let Some((cut, _)) = entry.char_indices().nth(200) {
+            entry.truncate(cut);
+            entry.push('…');
+        }
+        ArchiveError::Entry { entry, problem: self }
+    }
+}

@@ -1,0 +1,25 @@
+//! Images and artifacts of OCI registries.
+//!
+//! Pushing is a tool's business and done with `oci-client`. It is not used for pulling: it reads manifests, tokens and
+//! error pages of any size into memory, follows the foreign URLs that a layer names, and drops the reason when a token is
+//! refused. What this crate needs of the distribution protocol is a HEAD, two GETs and a token.
+
+mod access;
+mod blob;
+mod challenge;
+mod client;
+mod component;
+mod fetch;
+mod manifest;
+mod pull_secret;
+mod reference;
+mod tls;
+
+pub use self::{
+    access::{AccessError, Credentials, ImageAccess},
+    client::{RegistryError, RegistryFailure},
+    fetch::{ImageOptions, Images, ResolvedImage},
+    manifest::{ImageError, Platform, PlatformError},
+    pull_secret::pull_secret_credentials,
+    reference::{ImageReference, ReferenceError},
+};

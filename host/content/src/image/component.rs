@@ -1,0 +1,74 @@
+//! Provisioners, as artifacts of a registry.
+//!
+//! The layout is the CNCF's Wasm OCI artifact: one manifest, one layer of the media type `application/wasm`.
+
+use chandler_core::Content;
+
+use super::{
+    ImageAccess, ImageError, ImageReference, Images, ResolvedImage,
+    blob::Blob,
+    fetch::refused,
+    manifest::{Manifest, component_layer},
+};
+use crate::{
+    ArchiveError, ContentError, LimitExceeded, StoreError, Tree, blocking,
+    store::{AddError, ImageKey},
+};
+
+/// The name of the one file of a component's tree.
+const FILE: &str = "component.wasm";
+
+impl Images {
+    /// The component of an artifact, at most `max_bytes` of it. The network is only asked when the store does not have it.
+    ///
+    /// # Errors
+    /// An index, an image with other layers, or a component that is larger than `max_bytes` is refused.
+    pub async fn fetch_component(
+        &self,
+        image: &ResolvedImage,
+        access: &ImageAccess,
+        max_bytes: u64,
+    ) -> Result<Vec<u8>, ContentError> {
+        let reference = image.pinned();
+        let key = ImageKey { image: image.digest().clone(), view: "component".to_owned() };
+        let tree = self.once(key, image, self.download_component(&reference, access, max_bytes)).await?;
+        // It may have been fetched under another bound.
+        if tree.total_bytes() > max_bytes {
+            return Err(refused(&reference, LimitExceeded::ComponentBytes(max_bytes).into()));
+        }
+        blocking::run(move || {
+            tree.read_all(FILE).map_err(|error| StoreError::at("read", FILE)(std::io::Error::other(error)).into())
+        })
+        .await
+    }
+
+    async fn download_component(
+        &self,
+        image: &ImageReference,
+        access: &ImageAccess,
+        max_bytes: u64,
+    ) -> Result<Tree, ContentError> {
+        let client = self.client(image, access)?;
+        let Manifest::Image(layers) = self.manifest(&client, image).await? else {
+            return Err(refused(image, ImageError::IndexForComponent));
+        };
+        let layer = component_layer(&layers, max_bytes).map_err(|error| refused(image, error))?;
+        let mut bytes = Vec::new();
+        // Not longer than the layer says, which is not more than `max_bytes`.
+        let mut blob = Blob::request(&client, image, layer).await?;
+        while let Some(chunk) = blob.next().await? {
+            bytes.extend_from_slice(&chunk);
+        }
+        let store = self.store().clone();
+        blocking::run(move || {
+            let mut work = store.begin()?;
+            let stored = work.add(&mut bytes.as_slice(), max_bytes).map_err(|error| match error {
+                AddError::Write(error) => ContentError::from(error),
+                AddError::Read(error) => StoreError::at("read", FILE)(error).into(),
+                AddError::TooLarge => ArchiveError::from(LimitExceeded::ComponentBytes(max_bytes)).into(),
+            })?;
+            work.commit([(FILE.to_owned(), stored)].into())
+        })
+        .await
+    }
+}

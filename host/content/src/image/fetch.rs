@@ -1,0 +1,325 @@
+//! From a reference to a tree.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use chandler_core::Digest;
+use reqwest::{Method, Response, header::HeaderMap};
+use tokio::{io::AsyncWriteExt, sync::Mutex};
+
+use super::{
+    ImageAccess, ImageError, ImageReference, Platform,
+    blob::Blob,
+    client::Client,
+    manifest::{ACCEPTED, Descriptor, Manifest, check_layers, choose},
+    tls::SystemRoots,
+};
+use crate::{
+    ContentError, LimitExceeded, Limits, Store, StoreError, Tree, blocking,
+    store::{ImageKey, Workspace},
+    unpack::{self, Budget, Dialect, Overlay, RootedAt, UnpackError},
+};
+
+/// How registries are asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageOptions {
+    /// Which image of an index is taken.
+    pub platform: Platform,
+    /// Registries, as `host` or `host:port`, that are asked without TLS. Those on this machine always are, unless the
+    /// access names certificates or says not to check them.
+    pub plain_http_registries: Vec<String>,
+    /// How long a connection may take to come about. Default 10 s.
+    pub connect_timeout: Duration,
+    /// How long a registry may be silent. Default 30 s.
+    pub idle_timeout: Duration,
+    /// How long all of one call may take. Default 10 minutes.
+    pub total_timeout: Duration,
+}
+
+impl Default for ImageOptions {
+    fn default() -> Self {
+        Self {
+            platform: Platform::default(),
+            plain_http_registries: Vec::new(),
+            connect_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(30),
+            total_timeout: Duration::from_secs(600),
+        }
+    }
+}
+
+/// An image whose digest is known. What is fetched for it has that digest, wherever its tag has moved since.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ResolvedImage {
+    reference: ImageReference,
+    digest: Digest,
+}
+
+impl ResolvedImage {
+    /// An image that was resolved before, as remembered in a status.
+    pub fn new(reference: ImageReference, digest: Digest) -> Self {
+        Self { reference, digest }
+    }
+
+    /// The reference that was asked for.
+    pub fn reference(&self) -> &ImageReference {
+        &self.reference
+    }
+
+    /// The digest of its manifest or, for an image of several platforms, of its index.
+    pub fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
+    /// The reference by digest: `registry/repository@sha256:…`.
+    pub fn pinned(&self) -> ImageReference {
+        self.reference.at(&self.digest)
+    }
+}
+
+/// Images of registries, through a store. A clone shares everything.
+#[derive(Clone)]
+pub struct Images {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Store,
+    options: Arc<ImageOptions>,
+    roots: SystemRoots,
+    /// Fetches that are under way, so that the same image is fetched once.
+    fetches: Mutex<HashMap<ImageKey, Weak<Mutex<()>>>>,
+}
+
+impl fmt::Debug for Images {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Images").field("store", &self.inner.store).field("options", &self.inner.options).finish()
+    }
+}
+
+impl Images {
+    /// Images that are kept in `store`.
+    pub fn new(store: Store, options: ImageOptions) -> Self {
+        let inner =
+            Inner { store, options: Arc::new(options), roots: SystemRoots::default(), fetches: Mutex::default() };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Store {
+        &self.inner.store
+    }
+
+    /// What digest a reference stands for now. A reference with a digest is its own answer: the network is not asked, and
+    /// whether the image exists shows when it is fetched.
+    pub async fn resolve(
+        &self,
+        reference: &ImageReference,
+        access: &ImageAccess,
+    ) -> Result<ResolvedImage, ContentError> {
+        if let Some(digest) = reference.digest() {
+            return Ok(ResolvedImage::new(reference.clone(), digest.clone()));
+        }
+        let tag = reference.tag().unwrap_or("latest");
+        self.in_time(reference, async {
+            let client = self.client(reference, access)?;
+            let what = format!("manifests/{tag}");
+            let head = client.request(Method::HEAD, &what, Some(ACCEPTED)).await?;
+            let digest = match announced(head.headers()) {
+                Some(digest) => digest,
+                // The header is optional.
+                None => {
+                    let response = client.request(Method::GET, &what, Some(ACCEPTED)).await?;
+                    Digest::of(&self.manifest_bytes(&client, reference, response).await?)
+                }
+            };
+            Ok(ResolvedImage::new(reference.clone(), digest))
+        })
+        .await
+    }
+
+    /// The files of an image. The network is only asked when the store does not have them.
+    pub async fn fetch(&self, image: &ResolvedImage, access: &ImageAccess) -> Result<Tree, ContentError> {
+        let key = ImageKey { image: image.digest.clone(), view: self.inner.options.platform.to_string() };
+        self.once(key, image, async {
+            let reference = image.pinned();
+            let client = self.client(&reference, access)?;
+            let layers = self.layers(&client, &reference).await?;
+            check_layers(&layers, self.inner.store.limits()).map_err(|error| refused(&reference, error))?;
+            let store = self.inner.store.clone();
+            let work = blocking::run(move || Ok(store.begin()?)).await?;
+            for layer in &layers {
+                download(&client, &reference, layer, &work).await?;
+            }
+            let limits = self.inner.store.limits().clone();
+            blocking::run(move || unpack_layers(&reference, &layers, work, &limits)).await
+        })
+        .await
+    }
+
+    /// The tree for a key: from the store, or made by `make` and then remembered. Others who want the same wait.
+    pub(super) async fn once(
+        &self,
+        key: ImageKey,
+        image: &ResolvedImage,
+        make: impl Future<Output = Result<Tree, ContentError>>,
+    ) -> Result<Tree, ContentError> {
+        self.in_time(&image.reference, async {
+            let turn = self.turn(&key).await;
+            let _turn = turn.lock().await;
+            let (store, wanted) = (self.inner.store.clone(), key.clone());
+            if let Some(tree) = blocking::run(move || Ok(store.image(&wanted)?)).await? {
+                return Ok(tree);
+            }
+            let tree = make.await?;
+            let (store, made) = (self.inner.store.clone(), tree.clone());
+            blocking::run(move || {
+                store.remember_image(&key, chandler_core::Content::digest(&made))?;
+                Ok(())
+            })
+            .await?;
+            Ok(tree)
+        })
+        .await
+    }
+
+    async fn turn(&self, key: &ImageKey) -> Arc<Mutex<()>> {
+        let mut fetches = self.inner.fetches.lock().await;
+        fetches.retain(|_, fetch| fetch.strong_count() > 0);
+        if let Some(turn) = fetches.get(key).and_then(Weak::upgrade) {
+            return turn;
+        }
+        let turn = Arc::new(Mutex::new(()));
+        fetches.insert(key.clone(), Arc::downgrade(&turn));
+        turn
+    }
+
+    async fn in_time<T>(
+        &self,
+        image: &ImageReference,
+        work: impl Future<Output = Result<T, ContentError>>,
+    ) -> Result<T, ContentError> {
+        let bound = self.inner.options.total_timeout;
+        match tokio::time::timeout(bound, work).await {
+            Ok(result) => result,
+            Err(_) => Err(ContentError::Timeout { image: image.to_string(), seconds: bound.as_secs() }),
+        }
+    }
+
+    pub(super) fn client(&self, image: &ImageReference, access: &ImageAccess) -> Result<Client, ContentError> {
+        Client::new(image, access, &self.inner.options, &self.inner.roots)
+    }
+
+    /// The layers of an image by digest; for an index, those of the image for the platform.
+    async fn layers(&self, client: &Client, image: &ImageReference) -> Result<Vec<Descriptor>, ContentError> {
+        let manifests = match self.manifest(client, image).await? {
+            Manifest::Image(layers) => return Ok(layers),
+            Manifest::Index(manifests) => manifests,
+        };
+        let entry = choose(&manifests, &self.inner.options.platform).map_err(|error| refused(image, error))?;
+        match self.manifest(client, &image.at(&entry.digest)).await? {
+            Manifest::Image(layers) => Ok(layers),
+            Manifest::Index(_) => Err(refused(image, ImageError::NestedIndex)),
+        }
+    }
+
+    /// The manifest of an image by digest, verified.
+    pub(super) async fn manifest(&self, client: &Client, image: &ImageReference) -> Result<Manifest, ContentError> {
+        let Some(expected) = image.digest() else {
+            return Err(client.protocol("it has no digest to fetch it by").into());
+        };
+        let response = client.request(Method::GET, &format!("manifests/{expected}"), Some(ACCEPTED)).await?;
+        let text = self.manifest_bytes(client, image, response).await?;
+        let found = Digest::of(&text);
+        if found != *expected {
+            let what = "the manifest".to_owned();
+            return Err(refused(image, ImageError::DigestMismatch { what, expected: expected.clone(), found }));
+        }
+        Manifest::parse(&text).map_err(|error| refused(image, error))
+    }
+
+    async fn manifest_bytes(
+        &self,
+        client: &Client,
+        image: &ImageReference,
+        response: Response,
+    ) -> Result<Vec<u8>, ContentError> {
+        let most = self.inner.store.limits().manifest_bytes;
+        let text = client.read(response, most).await?;
+        text.ok_or_else(|| refused(image, LimitExceeded::ManifestBytes(most).into()))
+    }
+}
+
+/// The digest that a response announces, if it is one that is known here.
+fn announced(headers: &HeaderMap) -> Option<Digest> {
+    headers.get("docker-content-digest")?.to_str().ok()?.parse().ok()
+}
+
+pub(super) fn refused(image: &ImageReference, error: ImageError) -> ContentError {
+    ContentError::Image { image: image.to_string(), error }
+}
+
+/// The name of a layer in the workspace.
+fn blob_name(digest: &Digest) -> String {
+    format!("blob-{}", digest.hex())
+}
+
+/// Downloads a layer into the workspace, and verifies its size and digest.
+async fn download(
+    client: &Client,
+    image: &ImageReference,
+    layer: &Descriptor,
+    work: &Workspace,
+) -> Result<(), ContentError> {
+    let path = work.path().join(blob_name(&layer.digest));
+    if path.exists() {
+        return Ok(());
+    }
+    let mut file = tokio::fs::File::create_new(&path).await.map_err(StoreError::at("create", &path))?;
+    let mut blob = Blob::request(client, image, layer).await?;
+    while let Some(chunk) = blob.next().await? {
+        file.write_all(&chunk).await.map_err(StoreError::at("write to", &path))?;
+    }
+    file.flush().await.map_err(|error| StoreError::at("write to", &path)(error).into())
+}
+
+fn unpack_layers(
+    image: &ImageReference,
+    layers: &[Descriptor],
+    mut work: Workspace,
+    limits: &Limits,
+) -> Result<Tree, ContentError> {
+    let mut overlay = Overlay::new(limits);
+    let mut budget = Budget::new(limits);
+    for layer in layers {
+        let path = work.path().join(blob_name(&layer.digest));
+        let file = std::fs::File::open(&path).map_err(StoreError::at("open", &path))?;
+        let unpacked = unpack::layer(file, &path, Dialect::Layer, &mut work, limits, &mut overlay, &mut budget);
+        unpacked.map_err(|error| match error {
+            UnpackError::Refused(error) => {
+                ContentError::Layer { image: image.to_string(), layer: layer.digest.clone(), error }
+            }
+            UnpackError::Store(error) => error.into(),
+        })?;
+    }
+    let files = overlay.finish(RootedAt::Tree)?;
+    work.commit(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Controllers spawn these.
+    #[expect(dead_code, reason = "it is only compiled")]
+    fn futures_can_move_between_threads(images: &Images, image: &ResolvedImage, access: &ImageAccess) {
+        fn check(_: impl Send) {}
+        check(images.resolve(image.reference(), access));
+        check(images.fetch(image, access));
+        check(images.fetch_component(image, access, 1));
+    }
+}

@@ -1,0 +1,276 @@
+//! What an image consists of. Pure.
+
+use std::{fmt, str::FromStr};
+
+use chandler_core::Digest;
+use serde::{Deserialize, de::IgnoredAny};
+
+use crate::{LimitExceeded, Limits};
+
+const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
+const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
+const DOCKER_LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
+/// All that can be read, for the `Accept` header.
+pub(super) const ACCEPTED: &str = "application/vnd.oci.image.manifest.v1+json, \
+     application/vnd.oci.image.index.v1+json, \
+     application/vnd.docker.distribution.manifest.v2+json, \
+     application/vnd.docker.distribution.manifest.list.v2+json";
+
+/// Layers that are tar archives, with whatever compression: the bytes themselves tell which.
+const LAYERS: &[&str] = &[
+    "application/vnd.oci.image.layer.v1.tar",
+    "application/vnd.oci.image.layer.nondistributable.v1.tar",
+    "application/vnd.docker.image.rootfs.diff.tar",
+    "application/vnd.docker.image.rootfs.foreign.diff.tar",
+];
+/// Component layers: that of the CNCF's Wasm OCI artifact, and those that tools wrote before it.
+const COMPONENTS: &[&str] = &[
+    "application/wasm",
+    "application/vnd.wasm.content.layer.v1+wasm",
+    "application/vnd.module.wasm.content.layer.v1+wasm",
+];
+
+/// What is wrong with what a registry sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ImageError {
+    /// It is too large.
+    #[error(transparent)]
+    Limit(#[from] LimitExceeded),
+    /// The manifest cannot be read.
+    #[error("the manifest cannot be read: {0}")]
+    Manifest(String),
+    /// It is something that this reader does not know.
+    #[error("the manifest has the media type {0:?}, which is not supported")]
+    ManifestMediaType(String),
+    /// It could be read as an index and as an image, by different readers (CVE-2021-41190).
+    #[error("the manifest is an image and an index at once")]
+    Ambiguous,
+    /// The index has nothing for the platform.
+    #[error("the index has no image for {wanted}; it has {found}")]
+    NoPlatform {
+        /// The platform.
+        wanted: Platform,
+        /// What there is instead.
+        found: String,
+    },
+    /// An index names an index.
+    #[error("the index leads to another index")]
+    NestedIndex,
+    /// A component was asked for, but this is an index.
+    #[error("it is an index; a component is one manifest for all platforms")]
+    IndexForComponent,
+    /// A layer is not a tar archive.
+    #[error("layer {index} has the media type {media_type:?}, which is not a bundle's")]
+    LayerMediaType {
+        /// Its position, from 0.
+        index: usize,
+        /// What it is.
+        media_type: String,
+    },
+    /// There is not exactly one layer with a component.
+    #[error("a component has one layer of the media type application/wasm; this has {0}")]
+    ComponentLayers(String),
+    /// The bytes are not those of the digest.
+    #[error("{what} has the digest {found}; {expected} was asked for")]
+    DigestMismatch {
+        /// The manifest, or which layer.
+        what: String,
+        /// What was asked for.
+        expected: Digest,
+        /// What came.
+        found: Digest,
+    },
+    /// The bytes are fewer or more than announced.
+    #[error("{what} has {found} bytes; the manifest says {expected}")]
+    SizeMismatch {
+        /// Which layer.
+        what: String,
+        /// What the manifest says.
+        expected: u64,
+        /// What came; `more than` where reading stopped.
+        found: String,
+    },
+}
+
+/// An operating system and an architecture, as indexes name them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Platform {
+    os: String,
+    architecture: String,
+}
+
+/// The text is not a platform.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a platform: want `os/architecture`, such as `linux/amd64`")]
+pub struct PlatformError(String);
+
+impl Default for Platform {
+    /// `linux/amd64`, whatever this program runs on: bundles hold the same files for all platforms, and an index without
+    /// that entry is rare.
+    fn default() -> Self {
+        Self { os: "linux".to_owned(), architecture: "amd64".to_owned() }
+    }
+}
+
+impl FromStr for Platform {
+    type Err = PlatformError;
+
+    fn from_str(text: &str) -> Result<Self, PlatformError> {
+        let legal =
+            |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        match text.split_once('/') {
+            Some((os, architecture)) if legal(os) && legal(architecture) => {
+                Ok(Self { os: os.to_owned(), architecture: architecture.to_owned() })
+            }
+            _ => Err(PlatformError(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Platform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.os, self.architecture)
+    }
+}
+
+/// A blob of an image.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Descriptor {
+    #[serde(default)]
+    pub(super) media_type: String,
+    pub(super) digest: Digest,
+    pub(super) size: u64,
+    #[serde(default)]
+    platform: Option<DescriptorPlatform>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+struct DescriptorPlatform {
+    #[serde(default)]
+    os: String,
+    #[serde(default)]
+    architecture: String,
+    #[serde(default)]
+    variant: Option<String>,
+}
+
+/// A manifest or an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Manifest {
+    Image(Vec<Descriptor>),
+    Index(Vec<Descriptor>),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Shape {
+    #[serde(default)]
+    schema_version: u64,
+    #[serde(default)]
+    media_type: Option<String>,
+    #[serde(default)]
+    manifests: Option<IgnoredAny>,
+    #[serde(default)]
+    config: Option<IgnoredAny>,
+    #[serde(default)]
+    layers: Option<IgnoredAny>,
+    #[serde(default)]
+    fs_layers: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Lists {
+    #[serde(default)]
+    layers: Vec<Descriptor>,
+    #[serde(default)]
+    manifests: Vec<Descriptor>,
+}
+
+impl Manifest {
+    /// Reads a manifest. Its own media type counts, not that of the response, which nobody signed.
+    pub(super) fn parse(text: &[u8]) -> Result<Self, ImageError> {
+        let unreadable = |error: serde_json::Error| ImageError::Manifest(error.to_string());
+        let shape: Shape = serde_json::from_slice(text).map_err(unreadable)?;
+        if shape.manifests.is_some() && (shape.layers.is_some() || shape.config.is_some() || shape.fs_layers.is_some())
+        {
+            return Err(ImageError::Ambiguous);
+        }
+        if shape.schema_version != 2 {
+            return Err(ImageError::Manifest(format!("it has the schema version {}", shape.schema_version)));
+        }
+        let index = match shape.media_type.as_deref() {
+            Some(OCI_INDEX | DOCKER_LIST) => true,
+            Some(OCI_MANIFEST | DOCKER_MANIFEST) => false,
+            // The OCI image specification does not require it.
+            None => shape.manifests.is_some(),
+            Some(other) => return Err(ImageError::ManifestMediaType(other.chars().take(200).collect())),
+        };
+        if index == (shape.layers.is_some() || shape.config.is_some()) || !index && shape.manifests.is_some() {
+            return Err(ImageError::Manifest("it is not what its media type says".to_owned()));
+        }
+        let lists: Lists = serde_json::from_slice(text).map_err(unreadable)?;
+        Ok(if index { Self::Index(lists.manifests) } else { Self::Image(lists.layers) })
+    }
+}
+
+/// The image for a platform.
+pub(super) fn choose<'a>(manifests: &'a [Descriptor], wanted: &Platform) -> Result<&'a Descriptor, ImageError> {
+    let images =
+        || manifests.iter().filter(|entry| matches!(entry.media_type.as_str(), "" | OCI_MANIFEST | DOCKER_MANIFEST));
+    let matches = |entry: &&Descriptor| {
+        let platform = entry.platform.as_ref();
+        platform.is_some_and(|platform| platform.os == wanted.os && platform.architecture == wanted.architecture)
+    };
+    // The first, as container tools do; variants of the same architecture are in the order of preference.
+    if let Some(entry) = images().find(matches) {
+        return Ok(entry);
+    }
+    let names: Vec<String> =
+        images().filter_map(|entry| entry.platform.as_ref()).map(ToString::to_string).take(20).collect();
+    let found = if names.is_empty() { "none that names its platform".to_owned() } else { names.join(", ") };
+    Err(ImageError::NoPlatform { wanted: wanted.clone(), found })
+}
+
+impl fmt::Display for DescriptorPlatform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let variant = self.variant.as_deref().map(|variant| format!("/{variant}")).unwrap_or_default();
+        let text = format!("{}/{}{variant}", self.os, self.architecture);
+        f.write_str(&text.escape_debug().take(60).collect::<String>())
+    }
+}
+
+/// Checks that the layers can be a bundle's and are not too many or too large.
+pub(super) fn check_layers(layers: &[Descriptor], limits: &Limits) -> Result<(), ImageError> {
+    if layers.len() > limits.layers {
+        return Err(LimitExceeded::Layers(limits.layers).into());
+    }
+    for (index, layer) in layers.iter().enumerate() {
+        let media_type = layer.media_type.as_str();
+        let base = media_type.split_once(['+']).map_or(media_type, |(base, _)| base);
+        let base = base.strip_suffix(".gzip").or_else(|| base.strip_suffix(".zstd")).unwrap_or(base);
+        if !LAYERS.contains(&base) {
+            let media_type = media_type.chars().take(200).collect();
+            return Err(ImageError::LayerMediaType { index, media_type });
+        }
+    }
+    let total = layers.iter().map(|layer| layer.size).fold(0, u64::saturating_add);
+    if total > limits.download_bytes { Err(LimitExceeded::DownloadBytes(limits.download_bytes).into()) } else { Ok(()) }
+}
+
+/// The one layer of a component.
+pub(super) fn component_layer(layers: &[Descriptor], most: u64) -> Result<&Descriptor, ImageError> {
+    match layers {
+        [layer] if COMPONENTS.contains(&layer.media_type.as_str()) && layer.size > most => {
+            Err(LimitExceeded::ComponentBytes(most).into())
+        }
+        [layer] if COMPONENTS.contains(&layer.media_type.as_str()) => Ok(layer),
+        [] => Err(ImageError::ComponentLayers("none".to_owned())),
+        [layer] => {
+            let media_type: String = layer.media_type.chars().take(200).collect();
+            Err(ImageError::ComponentLayers(format!("one of the media type {media_type:?}")))
+        }
+        layers => Err(ImageError::ComponentLayers(format!("{} layers", layers.len()))),
+    }
+}

@@ -1,0 +1,151 @@
+//! Secrets of the type `kubernetes.io/dockerconfigjson`.
+//!
+//! An entry is chosen as the kubelet does it (`pkg/credentialprovider/keyring.go`): the host may have `*` in its parts,
+//! ports must be equal, a path must be a prefix, and the most specific entry wins. Two differences: a path matches whole
+//! parts only (`/org` is not `/org-evil`), and only the first match is tried.
+
+use std::collections::BTreeMap;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde::Deserialize;
+
+use super::{AccessError, Credentials, ImageReference};
+
+#[derive(Deserialize)]
+struct Config {
+    #[serde(default)]
+    auths: Option<BTreeMap<String, Auth>>,
+}
+
+#[derive(Deserialize)]
+struct Auth {
+    #[serde(default)]
+    username: Option<String>,
+    #[serde(default)]
+    password: Option<String>,
+    #[serde(default)]
+    auth: Option<String>,
+    #[serde(default, rename = "identitytoken")]
+    identity_token: Option<String>,
+    #[serde(default, rename = "registrytoken")]
+    registry_token: Option<String>,
+}
+
+/// The credentials that a pull secret holds for an image; none where no entry matches.
+///
+/// # Errors
+/// [`AccessError::PullSecret`] when the secret, or the entry that matches, cannot be read. No message shows any of it but
+/// the name of the entry.
+pub fn pull_secret_credentials(
+    docker_config_json: &[u8],
+    image: &ImageReference,
+) -> Result<Option<Credentials>, AccessError> {
+    // Not the error of the parser: it may quote what it read.
+    let refuse = |problem: String| AccessError::PullSecret(problem);
+    let config: Config = serde_json::from_slice(docker_config_json)
+        .map_err(|error| refuse(format!("it is not a docker config in JSON (line {})", error.line())))?;
+    let Some(auths) = config.auths else {
+        return Err(refuse("it has no `auths`".to_owned()));
+    };
+    let mut entries: Vec<_> =
+        auths.into_iter().filter_map(|(name, auth)| Some((Pattern::parse(&name)?, name, auth))).collect();
+    entries.sort_by(|(one, ..), (two, ..)| two.specificity().cmp(&one.specificity()));
+    match entries.into_iter().find(|(pattern, ..)| pattern.matches(image)) {
+        Some((_, name, auth)) => auth.credentials().map_err(|problem| refuse(format!("entry {name:?}: {problem}"))),
+        None => Ok(None),
+    }
+}
+
+impl Auth {
+    fn credentials(self) -> Result<Option<Credentials>, &'static str> {
+        let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
+        if let Some(token) = filled(self.registry_token) {
+            return Ok(Some(Credentials::RegistryToken(token)));
+        }
+        if let Some(token) = filled(self.identity_token) {
+            return Ok(Some(Credentials::IdentityToken(token)));
+        }
+        if let Some(auth) = filled(self.auth) {
+            let decoded = STANDARD.decode(auth.trim()).map_err(|_| "`auth` is not base64")?;
+            let decoded = String::from_utf8(decoded).map_err(|_| "`auth` is not UTF-8")?;
+            let (username, password) = decoded.split_once(':').ok_or("`auth` has no `:`")?;
+            // Some tools pad with NUL.
+            let password = password.trim_end_matches('\0');
+            return Ok(Some(Credentials::Basic { username: username.to_owned(), password: password.to_owned() }));
+        }
+        match (filled(self.username), self.password) {
+            (Some(username), Some(password)) => Ok(Some(Credentials::Basic { username, password })),
+            (Some(_), None) => Err("`username` has no `password`"),
+            (None, _) => Ok(None),
+        }
+    }
+}
+
+/// The name of an entry: a host, maybe with `*`, a port and a path.
+#[derive(Debug, PartialEq, Eq)]
+struct Pattern {
+    host: String,
+    port: Option<String>,
+    path: Vec<String>,
+}
+
+impl Pattern {
+    fn parse(name: &str) -> Option<Self> {
+        let name = name.strip_prefix("https://").or_else(|| name.strip_prefix("http://")).unwrap_or(name);
+        let (host, path) = name.split_once('/').unwrap_or((name, ""));
+        // Docker writes the endpoints of the API: `https://index.docker.io/v1/`.
+        let path = match path {
+            "v1" | "v2" => "",
+            path => path.strip_prefix("v1/").or_else(|| path.strip_prefix("v2/")).unwrap_or(path),
+        };
+        let (host, port) = split_port(host);
+        let path = path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
+        let host = host.to_ascii_lowercase();
+        (!host.is_empty()).then(|| Self { host, port: port.map(str::to_owned), path })
+    }
+
+    /// Longer paths first, then exact hosts.
+    fn specificity(&self) -> (usize, bool) {
+        (self.path.len(), !self.host.contains('*'))
+    }
+
+    fn matches(&self, image: &ImageReference) -> bool {
+        let names = [image.registry(), image.registry_name()];
+        let host = names.iter().any(|name| {
+            let (host, port) = split_port(name);
+            self.port.as_deref() == port && host_matches(&self.host, &host.to_ascii_lowercase())
+        });
+        let mut parts = image.repository().split('/');
+        host && self.path.iter().all(|part| parts.next() == Some(part))
+    }
+}
+
+/// The host and the port, if there is one; a host in brackets is an IPv6 address.
+fn split_port(authority: &str) -> (&str, Option<&str>) {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, Some(port)),
+        _ => (authority, None),
+    }
+}
+
+/// Each part between dots is matched for itself, so that `*.example.com` is not `a.b.example.com`.
+fn host_matches(pattern: &str, host: &str) -> bool {
+    if !pattern.contains('*') {
+        return pattern == host;
+    }
+    let (patterns, hosts): (Vec<_>, Vec<_>) = (pattern.split('.').collect(), host.split('.').collect());
+    patterns.len() == hosts.len() && patterns.iter().zip(hosts).all(|(pattern, part)| part_matches(pattern, part))
+}
+
+/// `*` is any text, also none.
+fn part_matches(pattern: &str, part: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == part };
+    let Some(mut part) = part.strip_prefix(first) else { return false };
+    let mut pieces: Vec<&str> = rest.split('*').collect();
+    let last = pieces.pop().unwrap_or_default();
+    for piece in pieces {
+        let Some((_, after)) = part.split_once(piece) else { return false };
+        part = after;
+    }
+    part.ends_with(last)
+}

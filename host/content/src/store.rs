@@ -1,0 +1,211 @@
+//! The cache directory.
+//!
+//! ```text
+//! lock                          held shared while something is written, exclusively while leftovers are removed
+//! work/<random>/                what is being written
+//! trees/<hex>/index.json        paths, sizes, digests, offsets
+//! trees/<hex>/pack              the bytes of all files
+//! images/<hex>                  which tree an image is, for one platform
+//! ```
+//!
+//! A tree is written below `work` and moved into place as a whole, so that the presence of `trees/<hex>` means that it is
+//! complete, whatever crashed. Several processes may share the directory. It must be on one file system and be nobody
+//! else's: what is in it is verified against its digest when a tree is opened, and not again at each read.
+
+mod collect;
+mod images;
+mod workspace;
+
+use std::{
+    collections::HashMap,
+    fs::{self, File},
+    io,
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
+use chandler_core::{Content, Digest};
+
+pub use self::collect::Collected;
+pub(crate) use self::{
+    images::ImageKey,
+    workspace::{AddError, Workspace},
+};
+use crate::{
+    ContentError, FileSet, Limits, StoreError, blocking, directory, files,
+    tree::{Inner as TreeInner, Opened, Tree},
+    unpack,
+};
+
+/// A cache of trees by digest, and of which image is which tree. A clone is the same store.
+#[derive(Clone, Debug)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    root: PathBuf,
+    limits: Limits,
+    /// Trees that somebody holds need not be verified again.
+    open: Mutex<HashMap<Digest, Weak<TreeInner>>>,
+}
+
+impl Store {
+    /// Opens the cache in `directory`, which is made with the mode 0700 where it does not exist, and removes what crashed
+    /// processes left. Blocks on the disk.
+    ///
+    /// # Errors
+    /// The directory cannot be made, or is open to others and cannot be closed.
+    pub fn open(directory: &Path, limits: Limits) -> Result<Self, StoreError> {
+        for path in [directory.to_owned(), directory.join("work"), directory.join("trees"), directory.join("images")] {
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
+            made.map_err(StoreError::at("create directory", &path))?;
+        }
+        let metadata = fs::metadata(directory).map_err(StoreError::at("look at", directory))?;
+        if metadata.permissions().mode() & 0o077 != 0 {
+            let closed = fs::set_permissions(directory, fs::Permissions::from_mode(0o700));
+            closed.map_err(StoreError::at("set the mode of", directory))?;
+        }
+        let store =
+            Self { inner: Arc::new(Inner { root: directory.to_owned(), limits, open: Mutex::new(HashMap::new()) }) };
+        store.remove_leftovers()?;
+        Ok(store)
+    }
+
+    /// The limits of this store.
+    pub fn limits(&self) -> &Limits {
+        &self.inner.limits
+    }
+
+    /// The tree of a directory on disk: its regular files, and those that links inside it lead to.
+    ///
+    /// # Errors
+    /// See [`ArchiveError`](crate::ArchiveError); links that lead out and special files are refused.
+    pub async fn import_directory(&self, path: &Path) -> Result<Tree, ContentError> {
+        let (store, path) = (self.clone(), path.to_owned());
+        blocking::run(move || {
+            let mut work = store.begin()?;
+            let files = directory::read(&path, &mut work, store.limits())?;
+            work.commit(files)
+        })
+        .await
+    }
+
+    /// The tree of a tar archive on disk, plain or compressed with gzip or zstd.
+    ///
+    /// # Errors
+    /// See [`ArchiveError`](crate::ArchiveError).
+    pub async fn import_archive(&self, path: &Path) -> Result<Tree, ContentError> {
+        let (store, path) = (self.clone(), path.to_owned());
+        blocking::run(move || {
+            let mut work = store.begin()?;
+            let archive = File::open(&path).map_err(StoreError::at("open", &path))?;
+            let files = unpack::archive(archive, &path, &mut work, store.limits())?;
+            work.commit(files)
+        })
+        .await
+    }
+
+    /// The tree of these files, such as those of ConfigMaps.
+    ///
+    /// # Errors
+    /// [`ContentError::DuplicatePath`] when two sets hold the same path, [`ContentError::Archive`] for illegal paths.
+    pub async fn import_files(&self, sets: Vec<FileSet>) -> Result<Tree, ContentError> {
+        let store = self.clone();
+        blocking::run(move || {
+            let mut work = store.begin()?;
+            let files = files::store(sets, &mut work, store.limits())?;
+            work.commit(files)
+        })
+        .await
+    }
+
+    /// The tree of this digest, if the cache has it. Its bytes are verified unless it is open already; a damaged tree is
+    /// removed and not returned, so that it is fetched anew. Blocks on the disk, for about a millisecond per megabyte.
+    pub fn tree(&self, digest: &Digest) -> Option<Tree> {
+        match self.open_tree(digest) {
+            Ok(tree) => tree,
+            Err(error) => {
+                tracing::warn!(%digest, %error, "a cached tree could not be opened");
+                None
+            }
+        }
+    }
+
+    pub(crate) fn open_tree(&self, digest: &Digest) -> Result<Option<Tree>, StoreError> {
+        if let Some(inner) = self.open_trees().get(digest).and_then(Weak::upgrade) {
+            return Ok(Some(Tree::from_inner(inner)));
+        }
+        match Tree::open(&self.tree_path(digest), digest)? {
+            Opened::Tree(tree) => {
+                if let Err(error) = tree.inner().touch() {
+                    tracing::debug!(%digest, %error, "the time of use could not be noted");
+                }
+                let mut open = self.open_trees();
+                open.retain(|_, tree| tree.strong_count() > 0);
+                open.insert(tree.digest().clone(), Arc::downgrade(tree.inner()));
+                Ok(Some(tree))
+            }
+            Opened::Absent => Ok(None),
+            Opened::Damaged(what) => {
+                tracing::warn!(%digest, what, "a cached tree is damaged and is removed");
+                self.remove_tree(digest)?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn open_trees(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, Weak<TreeInner>>> {
+        self.inner.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn trees(&self) -> PathBuf {
+        self.inner.root.join("trees")
+    }
+
+    fn tree_path(&self, digest: &Digest) -> PathBuf {
+        self.trees().join(digest.hex())
+    }
+
+    fn work(&self) -> PathBuf {
+        self.inner.root.join("work")
+    }
+
+    fn lock_file(&self) -> Result<File, StoreError> {
+        let path = self.inner.root.join("lock");
+        let opened = File::options().create(true).truncate(false).write(true).open(&path);
+        opened.map_err(StoreError::at("open", path))
+    }
+
+    /// Removes what is below `work`, unless somebody is writing there.
+    fn remove_leftovers(&self) -> Result<(), StoreError> {
+        let lock = self.lock_file()?;
+        match lock.try_lock() {
+            Ok(()) => remove_children(&self.work()),
+            Err(fs::TryLockError::WouldBlock) => Ok(()),
+            Err(fs::TryLockError::Error(error)) => Err(StoreError::at("lock", self.inner.root.join("lock"))(error)),
+        }
+    }
+
+    /// Moves a tree out of sight and removes it. Who has it open keeps reading it.
+    fn remove_tree(&self, digest: &Digest) -> Result<(), StoreError> {
+        let work = self.begin()?;
+        let path = self.tree_path(digest);
+        match fs::rename(&path, work.path().join("removed")) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(StoreError::at("remove", path)(error)),
+        }
+    }
+}
+
+fn remove_children(directory: &Path) -> Result<(), StoreError> {
+    for child in fs::read_dir(directory).map_err(StoreError::at("list", directory))? {
+        let path = child.map_err(StoreError::at("list", directory))?.path();
+        let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        removed.map_err(StoreError::at("remove", path))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! Keeping the cache inside a budget.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::Path,
+    time::SystemTime,
+};
+
+use chandler_core::Digest;
+
+use super::Store;
+use crate::{
+    StoreError,
+    tree::{INDEX, PACK},
+};
+
+/// What [`Store::collect`] did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// The trees that were removed.
+    pub removed: usize,
+    /// Their bytes on the disk.
+    pub freed_bytes: u64,
+    /// The bytes of the trees that are left.
+    pub kept_bytes: u64,
+}
+
+struct Candidate {
+    digest: Digest,
+    bytes: u64,
+    used: SystemTime,
+}
+
+impl Store {
+    /// Removes the trees that were not used for the longest time until all trees together hold at most `budget_bytes`.
+    /// Trees for which `keep` is true stay, and so do those that are open here or in another process; the budget may
+    /// then be exceeded. Blocks on the disk.
+    pub fn collect(&self, keep: &dyn Fn(&Digest) -> bool, budget_bytes: u64) -> Result<Collected, StoreError> {
+        let mut candidates = self.candidates()?;
+        candidates.sort_by_key(|candidate| candidate.used);
+        let mut outcome = Collected {
+            kept_bytes: candidates.iter().map(|candidate| candidate.bytes).fold(0, u64::saturating_add),
+            ..Collected::default()
+        };
+        for candidate in candidates {
+            if outcome.kept_bytes <= budget_bytes {
+                break;
+            }
+            if keep(&candidate.digest) || !self.remove_unused(&candidate.digest)? {
+                continue;
+            }
+            outcome.removed += 1;
+            outcome.freed_bytes = outcome.freed_bytes.saturating_add(candidate.bytes);
+            outcome.kept_bytes = outcome.kept_bytes.saturating_sub(candidate.bytes);
+        }
+        self.forget_images()?;
+        Ok(outcome)
+    }
+
+    fn candidates(&self) -> Result<Vec<Candidate>, StoreError> {
+        let directory = self.trees();
+        let mut candidates = Vec::new();
+        for entry in fs::read_dir(&directory).map_err(StoreError::at("list", &directory))? {
+            let entry = entry.map_err(StoreError::at("list", &directory))?;
+            let name = entry.file_name();
+            // What has another name was not put there by a store, and is left alone.
+            let Ok(digest) = format!("sha256:{}", name.to_string_lossy()).parse() else { continue };
+            candidates.push(Candidate { digest, bytes: size(&entry.path()), used: last_use(&entry.path()) });
+        }
+        Ok(candidates)
+    }
+
+    /// Removes a tree unless it is open somewhere.
+    fn remove_unused(&self, digest: &Digest) -> Result<bool, StoreError> {
+        let path = self.tree_path(digest).join(INDEX);
+        let lock = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.remove_tree(digest)?;
+                return Ok(true);
+            }
+            Err(error) => return Err(StoreError::at("open", path)(error)),
+        };
+        match lock.try_lock() {
+            // The lock is held until the directory is out of sight; who opens it later finds it gone.
+            Ok(()) => self.remove_tree(digest).map(|()| true),
+            Err(fs::TryLockError::WouldBlock) => Ok(false),
+            Err(fs::TryLockError::Error(error)) => Err(StoreError::at("lock", path)(error)),
+        }
+    }
+}
+
+fn size(tree: &Path) -> u64 {
+    let bytes = |name| fs::metadata(tree.join(name)).map_or(0, |metadata| metadata.len());
+    bytes(INDEX).saturating_add(bytes(PACK))
+}
+
+fn last_use(tree: &Path) -> SystemTime {
+    fs::metadata(tree.join(INDEX)).and_then(|metadata| metadata.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
+}

@@ -1,0 +1,153 @@
+//! A place to write a tree, out of everybody's sight until it is complete.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs::{self, File},
+    io::{self, BufWriter, Read, Seek, SeekFrom, Write},
+    path::Path,
+};
+
+use chandler_core::Digest;
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+
+use super::Store;
+use crate::{
+    ContentError, StoreError,
+    tree::{INDEX, Index, PACK, Stored, Tree},
+};
+
+/// The name under which the tree is made ready.
+const TREE: &str = "tree";
+
+/// A directory below `work` with the pack of one tree to be. It is removed when dropped.
+pub(crate) struct Workspace {
+    store: Store,
+    pack: BufWriter<File>,
+    end: u64,
+    /// Where bytes lie that are there already: a bundle often holds the same file more than once.
+    known: HashMap<Digest, u64>,
+    directory: TempDir,
+    /// Held shared, so that nobody takes the directory for a leftover. Dropped last.
+    _lock: File,
+}
+
+/// Why bytes could not be added.
+#[derive(Debug)]
+pub(crate) enum AddError {
+    /// The reader failed.
+    Read(io::Error),
+    /// There are more bytes than allowed.
+    TooLarge,
+    /// The disk failed.
+    Write(StoreError),
+}
+
+impl Store {
+    /// Begins a tree.
+    pub(crate) fn begin(&self) -> Result<Workspace, StoreError> {
+        let lock = self.lock_file()?;
+        lock.lock_shared().map_err(StoreError::at("lock", self.inner.root.join("lock")))?;
+        let directory = tempfile::Builder::new().prefix("").tempdir_in(self.work());
+        let directory = directory.map_err(StoreError::at("create directory in", self.work()))?;
+        let tree = directory.path().join(TREE);
+        fs::create_dir(&tree).map_err(StoreError::at("create directory", &tree))?;
+        let pack = File::options().create_new(true).write(true).open(tree.join(PACK));
+        let pack = BufWriter::new(pack.map_err(StoreError::at("create", tree.join(PACK)))?);
+        Ok(Workspace { store: self.clone(), pack, end: 0, known: HashMap::new(), directory, _lock: lock })
+    }
+}
+
+impl Workspace {
+    /// A directory for downloads that go away with the workspace.
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Adds the bytes of one file, at most `limit` of them.
+    pub(crate) fn add(&mut self, reader: &mut impl Read, limit: u64) -> Result<Stored, AddError> {
+        let offset = self.end;
+        let mut hash = Sha256::new();
+        let mut size = 0_u64;
+        let mut buffer = [0; 16 << 10];
+        loop {
+            let count = match reader.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(AddError::Read(error)),
+            };
+            let chunk = buffer.get(..count).unwrap_or_default();
+            size = size.saturating_add(count as u64);
+            if size > limit {
+                return Err(AddError::TooLarge);
+            }
+            hash.update(chunk);
+            self.pack.write_all(chunk).map_err(|error| AddError::Write(self.write_error(error)))?;
+        }
+        let digest = Digest::from_hash(hash.finalize().into());
+        if let Some(offset) = self.known.get(&digest).copied() {
+            // The next file overwrites the second copy.
+            let back = self.pack.seek(SeekFrom::Start(self.end));
+            back.map_err(|error| AddError::Write(self.write_error(error)))?;
+            return Ok(Stored { offset, size, digest });
+        }
+        self.known.insert(digest.clone(), offset);
+        self.end = offset.saturating_add(size);
+        Ok(Stored { offset, size, digest })
+    }
+
+    fn write_error(&self, error: io::Error) -> StoreError {
+        StoreError::at("write to", self.store.work())(error)
+    }
+
+    /// Makes the tree complete and visible, and opens it.
+    pub(crate) fn commit(mut self, files: BTreeMap<String, Stored>) -> Result<Tree, ContentError> {
+        let index = Index::new(files);
+        let digest = index.digest();
+        if let Some(tree) = self.store.open_tree(&digest)? {
+            return Ok(tree);
+        }
+        self.seal(&index)?;
+        let from = self.path().join(TREE);
+        let to = self.store.tree_path(&digest);
+        match fs::rename(&from, &to) {
+            Ok(()) => sync_directory(&self.store.trees())?,
+            // Somebody else was faster; theirs is the same.
+            Err(error) if matches!(error.raw_os_error(), Some(libc_codes::EEXIST | libc_codes::ENOTEMPTY)) => {}
+            Err(error) => return Err(StoreError::at("move into place", to)(error).into()),
+        }
+        self.store.open_tree(&digest)?.ok_or_else(|| {
+            let lost = io::Error::new(io::ErrorKind::NotFound, "it was removed or altered while it was written");
+            StoreError::at("open", to)(lost).into()
+        })
+    }
+
+    /// Writes the index and brings everything to the disk before anybody can see it.
+    fn seal(&mut self, index: &Index) -> Result<(), StoreError> {
+        let tree = self.path().join(TREE);
+        let end = self.end;
+        let sealed = self.pack.flush().and_then(|()| self.pack.get_ref().set_len(end));
+        sealed.and_then(|()| self.pack.get_ref().sync_all()).map_err(|error| self.write_error(error))?;
+        let path = tree.join(INDEX);
+        let text = serde_json::to_vec(index).map_err(|error| self.write_error(error.into()))?;
+        write_synced(&path, &text).map_err(StoreError::at("write", path))?;
+        sync_directory(&tree)
+    }
+}
+
+/// What `rename` answers where a directory with files is in the way.
+mod libc_codes {
+    pub(super) const EEXIST: i32 = 17;
+    pub(super) const ENOTEMPTY: i32 = 39;
+}
+
+pub(super) fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::options().create_new(true).write(true).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+pub(super) fn sync_directory(path: &Path) -> Result<(), StoreError> {
+    File::open(path).and_then(|directory| directory.sync_all()).map_err(StoreError::at("sync", path))
+}

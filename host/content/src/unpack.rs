@@ -1,0 +1,108 @@
+//! Archives, decompressed and read under limits.
+
+mod decompress;
+mod extended;
+mod links;
+mod overlay;
+mod tar;
+
+use std::{collections::BTreeMap, fs::File, io::Read, path::Path};
+
+pub(crate) use self::{
+    decompress::Budget,
+    overlay::{Overlay, RootedAt},
+    tar::Dialect,
+};
+use crate::{
+    ArchiveError, ContentError, EntryProblem, LimitExceeded, Limits, StoreError,
+    store::{AddError, Workspace},
+    tree::Stored,
+};
+
+/// The files of one archive on disk.
+pub(crate) fn archive(
+    file: File,
+    path: &Path,
+    work: &mut Workspace,
+    limits: &Limits,
+) -> Result<BTreeMap<String, Stored>, ContentError> {
+    let mut overlay = Overlay::new(limits);
+    let mut budget = Budget::new(limits);
+    layer(file, path, Dialect::Archive, work, limits, &mut overlay, &mut budget).map_err(UnpackError::into_content)?;
+    Ok(overlay.finish(RootedAt::Nothing)?)
+}
+
+/// Adds one archive to those that were read before.
+pub(crate) fn layer(
+    file: File,
+    path: &Path,
+    dialect: Dialect,
+    work: &mut Workspace,
+    limits: &Limits,
+    overlay: &mut Overlay,
+    budget: &mut Budget,
+) -> Result<(), UnpackError> {
+    let reader = decompress::reader(file, budget).map_err(|error| UnpackError::reading(error, path))?;
+    tar::read(reader, dialect, work, limits, overlay).map_err(|error| match error {
+        tar::TarError::Read(error) => UnpackError::reading(error, path),
+        tar::TarError::Refused(error) => UnpackError::Refused(error),
+        tar::TarError::Store(error) => UnpackError::Store(error),
+    })?;
+    overlay.merge().map_err(UnpackError::Refused)
+}
+
+/// Why an archive could not be unpacked.
+#[derive(Debug)]
+pub(crate) enum UnpackError {
+    /// It is refused.
+    Refused(ArchiveError),
+    /// The disk failed.
+    Store(StoreError),
+}
+
+impl UnpackError {
+    /// Tells what the archive is to blame for from what the disk is.
+    fn reading(error: std::io::Error, path: &Path) -> Self {
+        if error.raw_os_error().is_some() {
+            return Self::Store(StoreError::at("read", path)(error));
+        }
+        Self::Refused(refusal(&error))
+    }
+
+    fn into_content(self) -> ContentError {
+        match self {
+            Self::Refused(error) => error.into(),
+            Self::Store(error) => error.into(),
+        }
+    }
+}
+
+/// What a failed read of untrusted bytes says about them. Limits travel through decompressors as the source of an error.
+fn refusal(error: &std::io::Error) -> ArchiveError {
+    let mut next: Option<&(dyn std::error::Error + 'static)> = error.get_ref().map(|error| error as _);
+    while let Some(source) = next {
+        if let Some(limit) = source.downcast_ref::<LimitExceeded>() {
+            return (*limit).into();
+        }
+        // `source` of an `io::Error` passes over the error that it wraps.
+        next = match source.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+            Some(inner) => Some(inner as _),
+            None => source.source(),
+        };
+    }
+    ArchiveError::Malformed(error.to_string())
+}
+
+/// Adds one file that is not in an archive to the workspace.
+pub(crate) fn stored(
+    work: &mut Workspace,
+    reader: &mut impl Read,
+    name: &[u8],
+    limits: &Limits,
+) -> Result<Stored, ContentError> {
+    work.add(reader, limits.file_bytes).map_err(|error| match error {
+        AddError::TooLarge => EntryProblem::FileTooLarge(limits.file_bytes).at(name).into(),
+        AddError::Read(error) => StoreError::at("read", String::from_utf8_lossy(name).into_owned())(error).into(),
+        AddError::Write(error) => error.into(),
+    })
+}

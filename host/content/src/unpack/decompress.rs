@@ -1,0 +1,123 @@
+//! Compressed bytes in, plain bytes out, counted.
+
+use std::{
+    cell::Cell,
+    fs::File,
+    io::{self, BufRead, BufReader, Read},
+    rc::Rc,
+};
+
+use flate2::bufread::MultiGzDecoder;
+use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+
+use crate::{LimitExceeded, Limits};
+
+/// Archives that unpack to less than this are not measured by their ratio.
+const UNMEASURED: u64 = 4 << 20;
+
+/// The memory that a zstd file may make the decoder take. The levels that build tools offer need 8 MiB.
+const ZSTD_WINDOW: u64 = 32 << 20;
+
+/// What is left for the archives of one source.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    unpacked: Rc<Cell<u64>>,
+    limit: u64,
+    ratio: u64,
+}
+
+impl Budget {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self { unpacked: Rc::new(Cell::new(0)), limit: limits.unpacked_bytes, ratio: limits.compression_ratio }
+    }
+}
+
+/// The decompressed bytes of a file. How it is compressed is told by its first bytes, as container runtimes do, since
+/// media types are often wrong. Several gzip members after one another are one file.
+pub(super) fn reader(file: File, budget: &Budget) -> io::Result<Box<dyn Read>> {
+    let consumed = Rc::new(Cell::new(0));
+    let counted = Counted { inner: file, count: Rc::clone(&consumed) };
+    let mut input = BufReader::with_capacity(16 << 10, counted);
+    let magic = input.fill_buf()?;
+    let plain: Box<dyn Read> = if magic.starts_with(&[0x1f, 0x8b]) {
+        Box::new(MultiGzDecoder::new(input))
+    } else if magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        Box::new(Zstd { input: Some(input), frame: None })
+    } else {
+        Box::new(input)
+    };
+    Ok(Box::new(Bounded {
+        inner: plain,
+        consumed,
+        produced: 0,
+        total: Rc::clone(&budget.unpacked),
+        limit: budget.limit,
+        ratio: budget.ratio,
+    }))
+}
+
+/// Counts what is read from the compressed file.
+struct Counted<R> {
+    inner: R,
+    count: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.count.set(self.count.get().saturating_add(count as u64));
+        Ok(count)
+    }
+}
+
+/// Fails when more comes out than may.
+struct Bounded {
+    inner: Box<dyn Read>,
+    consumed: Rc<Cell<u64>>,
+    produced: u64,
+    total: Rc<Cell<u64>>,
+    limit: u64,
+    ratio: u64,
+}
+
+impl Read for Bounded {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)? as u64;
+        self.produced = self.produced.saturating_add(count);
+        self.total.set(self.total.get().saturating_add(count));
+        if self.total.get() > self.limit {
+            return Err(io::Error::other(LimitExceeded::UnpackedBytes(self.limit)));
+        }
+        if self.produced > UNMEASURED && self.produced > self.consumed.get().saturating_mul(self.ratio) {
+            return Err(io::Error::other(LimitExceeded::CompressionRatio(self.ratio)));
+        }
+        // Not more than the length of the buffer.
+        Ok(usize::try_from(count).unwrap_or(buffer.len()))
+    }
+}
+
+/// The frames of a zstd file, one after the other.
+struct Zstd<R: BufRead> {
+    input: Option<R>,
+    frame: Option<StreamingDecoder<R, FrameDecoder>>,
+}
+
+impl<R: BufRead> Read for Zstd<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if let Some(frame) = &mut self.frame {
+                let count = frame.read(buffer)?;
+                if count > 0 || buffer.is_empty() {
+                    return Ok(count);
+                }
+                self.input = self.frame.take().map(StreamingDecoder::into_inner);
+            }
+            let Some(mut input) = self.input.take() else { return Ok(0) };
+            if input.fill_buf()?.is_empty() {
+                return Ok(0);
+            }
+            let frame = StreamingDecoder::new_with_max_window_size(input, ZSTD_WINDOW);
+            self.frame = Some(frame.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?);
+        }
+    }
+}

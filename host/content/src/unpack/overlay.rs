@@ -1,0 +1,222 @@
+//! What the layers of an image make together; an archive is an image of one layer. Pure: no bytes, no disk.
+//!
+//! The rules are those of `layer.md` of the OCI image specification: a layer's whiteouts remove what lower layers hold,
+//! wherever they stand in the layer; a file replaces a directory of a lower layer and the other way round. Where real
+//! unpackers would write through a symbolic link, the entry is refused.
+
+use std::{collections::BTreeMap, ops::Bound};
+
+use super::links;
+use crate::{
+    ArchiveError, EntryProblem, LimitExceeded, Limits,
+    path::{ancestors, entry_path, join, split},
+    tree::Stored,
+};
+
+const WHITEOUT: &str = ".wh.";
+const OPAQUE: &str = ".wh..wh..opq";
+/// Other names of the union file system that whiteouts come from, without meaning in an image.
+const RESERVED: &str = ".wh..wh.";
+
+/// One path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Node {
+    Directory,
+    File(Stored),
+    /// A symbolic link and its target, as written.
+    Link(String),
+}
+
+/// What an absolute link target is relative to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RootedAt {
+    /// Absolute targets lead out.
+    Nothing,
+    /// The root of the image, as for a process that runs in it.
+    Tree,
+}
+
+/// The layers so far, and the one that is being read.
+#[derive(Debug)]
+pub(crate) struct Overlay {
+    base: BTreeMap<String, Node>,
+    layer: BTreeMap<String, Node>,
+    /// Removed from lower layers, with all that is below.
+    removed: Vec<String>,
+    /// Directories that are emptied of what lower layers put there.
+    emptied: Vec<String>,
+    seen: usize,
+    limits: Limits,
+}
+
+impl Overlay {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            base: BTreeMap::new(),
+            layer: BTreeMap::new(),
+            removed: Vec::new(),
+            emptied: Vec::new(),
+            seen: 0,
+            limits: limits.clone(),
+        }
+    }
+
+    /// Counts one more entry of any kind.
+    pub(super) fn count(&mut self) -> Result<(), ArchiveError> {
+        self.seen += 1;
+        let most = self.limits.entries;
+        if self.seen > most { Err(LimitExceeded::Entries(most).into()) } else { Ok(()) }
+    }
+
+    /// Takes the entry as a whiteout, if its name says that it is one.
+    pub(super) fn whiteout(&mut self, path: &str) -> Result<bool, EntryProblem> {
+        let (directory, name) = split(path);
+        let Some(hidden) = name.strip_prefix(WHITEOUT) else { return Ok(false) };
+        if name == OPAQUE {
+            self.emptied.push(directory.to_owned());
+        } else if !name.starts_with(RESERVED) {
+            // `.wh.` and `.wh...` would hide the directory itself or the one above.
+            let hidden = entry_path(hidden.as_bytes(), &self.limits)?;
+            if hidden.is_empty() {
+                return Err(EntryProblem::NoName);
+            }
+            self.removed.push(join(directory, &hidden));
+        }
+        Ok(true)
+    }
+
+    /// Adds a directory; it may occur often.
+    pub(super) fn directory(&mut self, path: String) -> Result<(), EntryProblem> {
+        if path.is_empty() {
+            return Ok(());
+        }
+        self.check_above(&path)?;
+        match self.layer.get(&path) {
+            None => self.layer.insert(path, Node::Directory),
+            Some(Node::Directory) => None,
+            Some(_) => return Err(EntryProblem::Duplicate),
+        };
+        Ok(())
+    }
+
+    /// Adds a regular file.
+    pub(super) fn file(&mut self, path: String, stored: Stored) -> Result<(), EntryProblem> {
+        self.leaf(path, Node::File(stored))
+    }
+
+    /// Adds a symbolic link. Where it leads is looked at when all layers are there.
+    pub(super) fn symbolic_link(&mut self, path: String, target: &[u8]) -> Result<(), EntryProblem> {
+        if target.len() > self.limits.path_bytes {
+            return Err(EntryProblem::PathTooLong(self.limits.path_bytes));
+        }
+        let target = std::str::from_utf8(target).map_err(|_| EntryProblem::NotUtf8)?;
+        self.leaf(path, Node::Link(target.to_owned()))
+    }
+
+    /// Adds a second name of a file that this layer, or a lower one, holds already.
+    pub(super) fn hard_link(&mut self, path: String, target: &str) -> Result<(), EntryProblem> {
+        match self.layer.get(target).or_else(|| self.base.get(target)) {
+            Some(Node::File(stored)) => {
+                let stored = stored.clone();
+                self.leaf(path, Node::File(stored))
+            }
+            Some(Node::Link(_)) => Err(EntryProblem::LinkLoop(target.to_owned())),
+            Some(Node::Directory) => Err(EntryProblem::LinkToDirectory(target.to_owned())),
+            None if is_directory(&self.layer, target) || is_directory(&self.base, target) => {
+                Err(EntryProblem::LinkToDirectory(target.to_owned()))
+            }
+            None => Err(EntryProblem::LinkDangling(target.to_owned())),
+        }
+    }
+
+    fn leaf(&mut self, path: String, node: Node) -> Result<(), EntryProblem> {
+        if path.is_empty() {
+            return Err(EntryProblem::NoName);
+        }
+        self.check_above(&path)?;
+        match self.layer.get(&path) {
+            Some(Node::Directory) => return Err(EntryProblem::HasChildren),
+            Some(_) => return Err(EntryProblem::Duplicate),
+            None if is_directory(&self.layer, &path) => return Err(EntryProblem::HasChildren),
+            None => {}
+        }
+        self.layer.insert(path, node);
+        Ok(())
+    }
+
+    /// Nothing above a path may be a file or a link: what unpackers write there could end up anywhere.
+    fn check_above(&self, path: &str) -> Result<(), EntryProblem> {
+        for above in ancestors(path) {
+            match self.layer.get(above) {
+                // This layer puts a directory there, whatever lower ones hold.
+                Some(Node::Directory) => return Ok(()),
+                Some(_) => return Err(EntryProblem::BelowFile(above.to_owned())),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the layer and lays it over the ones below.
+    pub(super) fn merge(&mut self) -> Result<(), ArchiveError> {
+        for directory in std::mem::take(&mut self.emptied) {
+            remove_below(&mut self.base, &directory);
+        }
+        for path in std::mem::take(&mut self.removed) {
+            remove_below(&mut self.base, &path);
+            self.base.remove(&path);
+        }
+        for (path, node) in std::mem::take(&mut self.layer) {
+            if let Some(above) =
+                ancestors(&path).find(|above| !matches!(self.base.get(*above), None | Some(Node::Directory)))
+            {
+                return Err(EntryProblem::BelowFile(above.to_owned()).at(path.as_bytes()));
+            }
+            if node != Node::Directory {
+                remove_below(&mut self.base, &path);
+            }
+            self.base.insert(path, node);
+        }
+        Ok(())
+    }
+
+    /// The files of all layers, links replaced by what they lead to.
+    pub(crate) fn finish(self, root: RootedAt) -> Result<BTreeMap<String, Stored>, ArchiveError> {
+        let mut files = BTreeMap::new();
+        let mut total = 0_u64;
+        for (path, node) in &self.base {
+            let stored = match node {
+                Node::Directory => continue,
+                Node::File(stored) => stored.clone(),
+                Node::Link(target) => {
+                    links::resolve(&self.base, path, target, root).map_err(|problem| problem.at(path.as_bytes()))?
+                }
+            };
+            // Links count with the size of what they lead to: a reader sees that many bytes.
+            total = total.saturating_add(stored.size);
+            if total > self.limits.total_bytes {
+                return Err(LimitExceeded::TotalBytes(self.limits.total_bytes).into());
+            }
+            files.insert(path.clone(), stored);
+        }
+        Ok(files)
+    }
+}
+
+/// Whether something lies below a path.
+pub(super) fn is_directory(nodes: &BTreeMap<String, Node>, path: &str) -> bool {
+    below(nodes, path).next().is_some()
+}
+
+fn below<'a>(nodes: &'a BTreeMap<String, Node>, directory: &str) -> impl Iterator<Item = &'a String> {
+    let prefix = if directory.is_empty() { String::new() } else { format!("{directory}/") };
+    let from = (Bound::Included(prefix.clone()), Bound::Unbounded);
+    nodes.range(from).map(|(path, _)| path).take_while(move |path| path.starts_with(&prefix))
+}
+
+fn remove_below(nodes: &mut BTreeMap<String, Node>, directory: &str) {
+    let paths: Vec<String> = below(nodes, directory).cloned().collect();
+    for path in paths {
+        nodes.remove(&path);
+    }
+}

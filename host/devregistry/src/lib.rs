@@ -1,0 +1,1 @@
+//! An OCI registry in this process.
