@@ -1,1 +1,37 @@
 //! The custom resource types and their CustomResourceDefinitions.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`bundle_deployment`] | `core.rukpak.io/v1alpha2 BundleDeployment` |
+//! | [`source`] | where a bundle's content comes from |
+//! | [`provisioner_class`] | `chandler.dev/v1alpha1 ProvisionerClass` |
+//! | [`limits`] | what one call of a provisioner may use, as text and as numbers |
+//! | [`conditions`] | condition types, reasons, and how a condition is set |
+//! | [`names`] | labels, annotations, finalizers and the classes that are built in |
+//! | [`crds`](mod@crds) | the definitions that an administrator installs |
+//!
+//! Every field, condition type, reason, label and finalizer of the archived RukPak project keeps its name and meaning, so
+//! that manifests and scripts that were written for it go on working. Additions are optional.
+
+pub mod bundle_deployment;
+pub mod conditions;
+pub mod crds;
+pub mod limits;
+pub mod names;
+pub mod provisioner_class;
+mod schema;
+pub mod source;
+
+pub use bundle_deployment::{
+    BundleDeployment, BundleDeploymentSpec, BundleDeploymentStatus, CrdUpgradeSafety, Preflight, ProvisionerInUse,
+    ReleaseInUse, RolloutSettings,
+};
+pub use conditions::{ConditionStatus, ConditionType, NewCondition, Reason, find_condition, set_condition};
+pub use crds::{crds, crds_yaml};
+pub use limits::{CallLimits, LimitError};
+pub use provisioner_class::{
+    Component, ProvisionerClass, ProvisionerClassSpec, ProvisionerClassStatus, ProvisionerLimits,
+};
+pub use source::{
+    Authorization, BundleSource, ConfigMapSource, GitRef, GitSource, HttpSource, ImageSource, LocalObjectReference,
+};

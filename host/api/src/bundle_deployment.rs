@@ -1,0 +1,152 @@
+//! `core.rukpak.io/v1alpha2 BundleDeployment`: a bundle that is to be installed.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{schema, source::BundleSource};
+
+/// What is to be installed, from where, by which provisioner.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "core.rukpak.io",
+    version = "v1alpha2",
+    kind = "BundleDeployment",
+    plural = "bundledeployments",
+    shortname = "bd",
+    shortname = "bds",
+    status = "BundleDeploymentStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    doc = "A bundle of Kubernetes objects that is installed and kept installed.",
+    printcolumn(
+        name = "Install State",
+        type_ = "string",
+        json_path = r#".status.conditions[?(.type=="Installed")].reason"#
+    ),
+    printcolumn(name = "Ready", type_ = "string", json_path = r#".status.conditions[?(.type=="Ready")].status"#),
+    printcolumn(name = "Reason", type_ = "string", json_path = r#".status.conditions[?(.type=="Ready")].reason"#),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Provisioner", type_ = "string", json_path = ".spec.provisionerClassName", priority = 1),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = r#".status.conditions[?(.type=="Ready")].message"#,
+        priority = 1
+    )
+)]
+#[serde(rename_all = "camelCase")]
+pub struct BundleDeploymentSpec {
+    /// The namespace for the objects of the bundle that name none. It must exist. A bundle may hold objects that are
+    /// cluster-scoped or name another namespace.
+    #[schemars(regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"), length(max = 63))]
+    pub install_namespace: String,
+    /// The provisioner that turns the content into objects: the name of a ProvisionerClass or one of the built-in classes
+    /// core-rukpak-io-plain and core-rukpak-io-registry.
+    #[schemars(regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    pub provisioner_class_name: String,
+    /// Where the content of the bundle comes from.
+    pub source: BundleSource,
+    /// Configuration for the provisioner. What it may hold is the provisioner's affair.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::free_object")]
+    pub config: Option<Map<String, Value>>,
+    /// Checks that are made before anything is written to the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preflight: Option<Preflight>,
+    /// Leave everything as it is: nothing is fetched, rendered, changed or corrected while this is true. Deletion still
+    /// removes the objects.
+    #[serde(default, skip_serializing_if = "schema::is_false")]
+    pub suspend: bool,
+    /// How a release reaches the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<RolloutSettings>,
+}
+
+/// Checks that are made before anything is written to the cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Preflight {
+    /// The check that a new version of a CustomResourceDefinition keeps stored objects legal.
+    #[serde(default, rename = "crdUpgradeSafety", skip_serializing_if = "Option::is_none")]
+    pub crd_upgrade_safety: Option<CrdUpgradeSafety>,
+}
+
+/// The check that a new version of a CustomResourceDefinition keeps stored objects legal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CrdUpgradeSafety {
+    /// Do not make this check.
+    #[serde(default, skip_serializing_if = "schema::is_false")]
+    pub disabled: bool,
+}
+
+/// How a release reaches the cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RolloutSettings {
+    /// After how many seconds a release that is not complete and healthy is reported as ProgressDeadlineExceeded. The
+    /// rollout goes on all the same. Never, where this is not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub progress_deadline_seconds: Option<i32>,
+}
+
+/// What was found at the last reconcile.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BundleDeploymentStatus {
+    /// The state, by aspect. Ready sums up the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::conditions")]
+    pub conditions: Vec<Condition>,
+    /// The source with everything that can move pinned: an image by its digest, a git reference by its commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved_source: Option<BundleSource>,
+    /// Where the unpacked content can be downloaded.
+    #[serde(default, rename = "contentURL", skip_serializing_if = "Option::is_none")]
+    pub content_url: Option<String>,
+    /// The generation of the spec that this status is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// The digest of the unpacked content, the same for the same files whatever their source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_digest: Option<String>,
+    /// The provisioner that made the release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provisioner: Option<ProvisionerInUse>,
+    /// The release that is installed or being rolled out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release: Option<ReleaseInUse>,
+}
+
+/// The provisioner that made a release.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProvisionerInUse {
+    /// The class by which it was chosen.
+    pub class: String,
+    /// Its own name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The digest of the component.
+    pub digest: String,
+}
+
+/// A release in the cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReleaseInUse {
+    /// The digest over its objects, stages and probes.
+    pub digest: String,
+    /// How many objects it has.
+    pub objects: i64,
+    /// How many stages it has.
+    pub stages: i64,
+    /// When its rollout began; rollout.progressDeadlineSeconds counts from here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_time: Option<Time>,
+}

@@ -1,0 +1,351 @@
+//! Condition types, reasons, and how a condition is set.
+//!
+//! Types and reasons are a public interface: scripts and other controllers match them, so a name never changes its meaning.
+
+use std::fmt;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+/// The longest message of a condition, in bytes. The schema allows 32 KiB, but a status with several such messages is
+/// more than watchers and etcd should carry.
+pub const MESSAGE_BYTES: usize = 4096;
+
+/// Declares an enum of names whose text is the name of the variant.
+macro_rules! names {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name { $($(#[$variant_doc])* $variant,)+ }
+
+        impl $name {
+            /// Every name, in the order of declaration.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// The name as it is written in the API.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => stringify!($variant),)+ }
+            }
+
+            /// The name with this text.
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|known| known.as_str() == name)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+names! {
+    /// The aspect that a condition is about.
+    ConditionType {
+        /// BundleDeployment: the content was fetched, verified and unpacked.
+        Unpacked,
+        /// BundleDeployment: the provisioner accepted the content.
+        HasValidBundle,
+        /// BundleDeployment: every object of the release is applied.
+        Installed,
+        /// BundleDeployment: every object of the release is healthy.
+        Healthy,
+        /// BundleDeployment: there is work that goes on without anybody's help.
+        Progressing,
+        /// ProvisionerClass: the image is known by digest and was pulled.
+        Resolved,
+        /// ProvisionerClass: the component is what its digest says.
+        Verified,
+        /// ProvisionerClass: the component speaks a version of the contract that this host speaks.
+        Compatible,
+        /// ProvisionerClass: the component is compiled.
+        Compiled,
+        /// Both: what the spec asks for is the case. The sum of the others.
+        Ready,
+    }
+}
+
+names! {
+    /// Whether the aspect is the case.
+    ConditionStatus {
+        /// It is.
+        True,
+        /// It is not.
+        False,
+        /// Nobody knows.
+        Unknown,
+    }
+}
+
+names! {
+    /// Why a condition has its status.
+    Reason {
+        // Unpacked
+        /// A finalizer could not do its work.
+        ProcessingFinalizerFailed,
+        /// Unpacking has not begun.
+        UnpackPending,
+        /// The content is being fetched.
+        Unpacking,
+        /// The content could not be fetched, verified or unpacked.
+        UnpackFailed,
+        /// The content is unpacked.
+        UnpackSuccessful,
+        /// The content is larger than the administrator allows.
+        ContentLimitExceeded,
+
+        // HasValidBundle
+        /// The content is not a bundle of the provisioner's format.
+        BundleLoadFailed,
+        /// The provisioner accepted the content.
+        BundleLoadSuccessful,
+
+        // Installed
+        /// The release could not be made or installed.
+        InstallFailed,
+        /// The release could not replace the one before.
+        UpgradeFailed,
+        /// An installed release could not be kept as it is.
+        ReconcileFailed,
+        /// There is no client for the cluster.
+        ErrorGettingClient,
+        /// What is installed could not be found out.
+        ErrorGettingReleaseState,
+        /// The objects could not be watched.
+        CreateDynamicWatchFailed,
+        /// Every object is applied.
+        InstallationSucceeded,
+        /// Objects are still to be applied.
+        Installing,
+
+        // Healthy
+        /// Every object is healthy.
+        Healthy,
+        /// Some objects are not healthy.
+        Unhealthy,
+        /// The release is not installed.
+        InstallationStatusFalse,
+        /// Whether the release is installed is not known.
+        InstallationStatusUnknown,
+        /// The objects could not be read.
+        ObjectLookupFailure,
+
+        // Progressing and Ready
+        /// The release is on its way to the cluster.
+        RollingOut,
+        /// The release is complete and healthy.
+        Succeeded,
+        /// It failed and is tried again.
+        Retrying,
+        /// Only a change of the spec or of the cluster by somebody else helps.
+        Blocked,
+        /// The release did not become complete and healthy in time.
+        ProgressDeadlineExceeded,
+        /// The spec says to leave everything as it is.
+        Suspended,
+        /// The object is being deleted and the objects of its release with it.
+        Deleting,
+
+        // Provisioners
+        /// No class of that name exists, and none is built in.
+        ProvisionerMissing,
+        /// The class exists but its component cannot be used.
+        ProvisionerNotReady,
+        /// A call took longer than allowed.
+        PluginTimeout,
+        /// A call used more memory than allowed.
+        PluginMemoryLimitExceeded,
+        /// A call read more bytes than allowed.
+        PluginReadLimitExceeded,
+        /// A call returned more bytes than allowed.
+        PluginOutputLimitExceeded,
+        /// A call returned more objects or probes than allowed.
+        PluginObjectLimitExceeded,
+        /// A call crashed.
+        PluginTrapped,
+        /// The provisioner reported a failure of its own.
+        PluginFailed,
+        /// The provisioner returned something that is not an object, or one object twice.
+        PluginOutputInvalid,
+        /// The provisioner refused the content.
+        InvalidContent,
+        /// The configuration does not fit the provisioner.
+        InvalidConfig,
+        /// The content asks for something that the provisioner cannot do.
+        UnsupportedContent,
+
+        // Rollout
+        /// An object of the release exists already and belongs to somebody else.
+        ObjectCollision,
+        /// An object is of a kind that the cluster does not serve.
+        RequiredResourceNotFound,
+        /// The namespace to install into does not exist.
+        InstallNamespaceNotFound,
+        /// The API server refused an object.
+        ObjectRefused,
+        /// The controller is not allowed to do what the release needs.
+        Forbidden,
+
+        // ProvisionerClass
+        /// The image is known by digest and was pulled.
+        ImageResolved,
+        /// The image could not be resolved or pulled.
+        ImageNotResolved,
+        /// The digest of the component is as announced.
+        DigestVerified,
+        /// The digest of the component is not as announced.
+        DigestMismatch,
+        /// The component speaks a supported version of the contract.
+        ContractSupported,
+        /// The component speaks no supported version of the contract.
+        ContractNotSupported,
+        /// The component asks for more than a provisioner may have.
+        ImportRefused,
+        /// The component is compiled.
+        CompilationSucceeded,
+        /// The component could not be compiled.
+        CompilationFailed,
+        /// The class can be used.
+        ProvisionerReady,
+        /// A newer component could not be had; the one before stays in use.
+        UpdateFailed,
+        /// The limits or the configuration of the class are not legal.
+        InvalidSpec,
+    }
+}
+
+/// A condition that is about to be set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewCondition {
+    /// The aspect.
+    pub kind: ConditionType,
+    /// Whether it is the case.
+    pub status: ConditionStatus,
+    /// Why.
+    pub reason: Reason,
+    /// What a human should know. Bounded to [`MESSAGE_BYTES`] when it is set.
+    pub message: String,
+}
+
+impl NewCondition {
+    /// The aspect is the case.
+    pub fn is_true(kind: ConditionType, reason: Reason, message: impl Into<String>) -> Self {
+        Self { kind, status: ConditionStatus::True, reason, message: message.into() }
+    }
+
+    /// The aspect is not the case.
+    pub fn is_false(kind: ConditionType, reason: Reason, message: impl Into<String>) -> Self {
+        Self { kind, status: ConditionStatus::False, reason, message: message.into() }
+    }
+
+    /// Nobody knows.
+    pub fn is_unknown(kind: ConditionType, reason: Reason, message: impl Into<String>) -> Self {
+        Self { kind, status: ConditionStatus::Unknown, reason, message: message.into() }
+    }
+}
+
+/// Sets a condition and tells whether anything changed.
+///
+/// `lastTransitionTime` moves only when the status does. The message is bounded; control characters but the line feed are
+/// replaced, since messages quote what bundles and plugins say.
+pub fn set_condition(conditions: &mut Vec<Condition>, new: NewCondition, generation: Option<i64>, now: Time) -> bool {
+    let mut condition = Condition {
+        last_transition_time: now,
+        message: bounded_message(&new.message),
+        observed_generation: generation,
+        reason: new.reason.as_str().to_owned(),
+        status: new.status.as_str().to_owned(),
+        type_: new.kind.as_str().to_owned(),
+    };
+    let Some(old) = conditions.iter_mut().find(|old| old.type_ == condition.type_) else {
+        conditions.push(condition);
+        return true;
+    };
+    if old.status == condition.status {
+        condition.last_transition_time = old.last_transition_time.clone();
+    }
+    let changed = *old != condition;
+    *old = condition;
+    changed
+}
+
+/// The condition of this type.
+pub fn find_condition(conditions: &[Condition], kind: ConditionType) -> Option<&Condition> {
+    conditions.iter().find(|condition| condition.type_ == kind.as_str())
+}
+
+/// Takes a condition off, and tells whether it was there.
+pub fn remove_condition(conditions: &mut Vec<Condition>, kind: ConditionType) -> bool {
+    let before = conditions.len();
+    conditions.retain(|condition| condition.type_ != kind.as_str());
+    conditions.len() != before
+}
+
+/// A message that fits: at most [`MESSAGE_BYTES`] bytes, cut between characters, with what was cut counted at the end.
+pub fn bounded_message(message: &str) -> String {
+    let clean: String =
+        message.chars().map(|c| if c.is_control() && c != '\n' { char::REPLACEMENT_CHARACTER } else { c }).collect();
+    if clean.len() <= MESSAGE_BYTES {
+        return clean;
+    }
+    // Long enough for the note below with any number.
+    let mut end = MESSAGE_BYTES - 48;
+    while !clean.is_char_boundary(end) {
+        end -= 1;
+    }
+    let (kept, cut) = clean.split_at(end);
+    format!("{kept}… ({} more bytes)", cut.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::jiff::Timestamp;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(second: i64) -> Time {
+        Time(Timestamp::from_second(second).unwrap())
+    }
+
+    #[test]
+    fn the_transition_time_moves_only_with_the_status() {
+        let mut conditions = Vec::new();
+        let ready = |message: &str| NewCondition::is_false(ConditionType::Ready, Reason::RollingOut, message);
+        assert!(set_condition(&mut conditions, ready("a"), Some(1), at(1)));
+        assert!(!set_condition(&mut conditions, ready("a"), Some(1), at(2)), "nothing changed");
+        assert!(set_condition(&mut conditions, ready("b"), Some(1), at(3)), "the message changed");
+        assert_eq!(conditions[0].last_transition_time, at(1));
+        let done = NewCondition::is_true(ConditionType::Ready, Reason::Succeeded, "");
+        assert!(set_condition(&mut conditions, done, Some(2), at(4)));
+        assert_eq!((conditions.len(), &conditions[0].last_transition_time), (1, &at(4)));
+        assert!(remove_condition(&mut conditions, ConditionType::Ready));
+        assert!(!remove_condition(&mut conditions, ConditionType::Ready));
+    }
+
+    #[test]
+    fn names_read_back() {
+        for reason in Reason::ALL {
+            assert_eq!(Reason::from_name(reason.as_str()), Some(*reason));
+        }
+        assert_eq!(Reason::from_name("unpacking"), None);
+        assert_eq!(ConditionType::HasValidBundle.to_string(), "HasValidBundle");
+    }
+
+    #[test]
+    fn a_long_message_says_how_much_is_missing() {
+        assert_eq!(bounded_message("a\tb\nc\u{1b}"), "a\u{fffd}b\nc\u{fffd}");
+        let long = bounded_message(&"x".repeat(5000));
+        assert!(long.ends_with("x… (952 more bytes)"), "{long}");
+    }
+
+    proptest! {
+        #[test]
+        fn messages_are_bounded_and_stable(message in "\\PC{0,3000}") {
+            let bounded = bounded_message(&message);
+            prop_assert!(bounded.len() <= MESSAGE_BYTES);
+            prop_assert_eq!(bounded_message(&bounded), bounded);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The definitions that an administrator installs.
+//!
+//! The types give fields, descriptions and most bounds. What spans several fields is added here as CEL rules, so that the
+//! API server itself refuses what the predecessor refused in webhooks: no webhook has to be up for that.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, ValidationRule,
+};
+use kube::CustomResourceExt as _;
+
+use crate::{BundleDeployment, ProvisionerClass, names::APPLYSET_PARENT_TYPE_LABEL};
+
+/// The longest name of a BundleDeployment. It leaves eleven characters for the names of related objects.
+const NAME_LENGTH: i64 = 52;
+/// The most ConfigMaps that one bundle may be put together from; bounds the cost of the rules on each.
+const CONFIG_MAPS: i64 = 256;
+/// The longest path; bounds the cost of the rules on paths.
+const PATH_LENGTH: i64 = 1024;
+
+/// A rule, where it stands, and what it says when it is broken.
+struct Rule {
+    path: &'static [&'static str],
+    rule: &'static str,
+    message: &'static str,
+}
+
+const SOURCE: &[&str] = &["spec", "source"];
+const GIT_DIRECTORY: &[&str] = &["spec", "source", "git", "directory"];
+const CONFIG_MAP_PATH: &[&str] = &["spec", "source", "configMaps", "[]", "path"];
+
+const RULES: &[Rule] = &[
+    Rule {
+        path: SOURCE,
+        rule: "self.type in ['image', 'git', 'configMaps', 'http']",
+        message: "type must be one of image, git, configMaps, http",
+    },
+    Rule {
+        path: SOURCE,
+        rule: "[has(self.image), has(self.git), has(self.configMaps), has(self.http)].exists_one(present, present)",
+        message: "exactly one of image, git, configMaps, http must be set",
+    },
+    Rule {
+        path: SOURCE,
+        rule: "self.type != 'image' || has(self.image)",
+        message: "image must be set for source type \"image\"",
+    },
+    Rule {
+        path: SOURCE,
+        rule: "self.type != 'git' || has(self.git)",
+        message: "git must be set for source type \"git\"",
+    },
+    Rule {
+        path: SOURCE,
+        rule: "self.type != 'configMaps' || has(self.configMaps)",
+        message: "configMaps must be set for source type \"configMaps\"",
+    },
+    Rule {
+        path: SOURCE,
+        rule: "self.type != 'http' || has(self.http)",
+        message: "http must be set for source type \"http\"",
+    },
+    Rule {
+        path: &["spec", "source", "git", "ref"],
+        rule: "[has(self.branch), has(self.tag), has(self.commit)].exists_one(present, present)",
+        message: "exactly one of branch, tag, commit must be set",
+    },
+    Rule { path: GIT_DIRECTORY, rule: INSIDE, message: "directory must define a path within the repository" },
+    Rule { path: CONFIG_MAP_PATH, rule: INSIDE, message: "path is outside the bundle root" },
+];
+
+/// A relative path without a part that leads upwards.
+const INSIDE: &str = r"!self.startsWith('/') && !self.matches('(^|/)[.][.](/|$)')";
+
+/// The definitions of this version, in the order in which to install them.
+pub fn crds() -> Vec<CustomResourceDefinition> {
+    vec![bundle_deployments(), provisioner_classes()]
+}
+
+/// The definitions as one YAML stream, the same bytes at each call.
+pub fn crds_yaml() -> Result<String, serde_json::Error> {
+    let mut yaml = String::new();
+    for crd in crds() {
+        // By way of a JSON value, whose members are sorted.
+        let value = serde_json::to_value(&crd)?;
+        yaml.push_str("---\n");
+        yaml.push_str(&serde_saphyr::to_string(&value).map_err(serde::ser::Error::custom)?);
+    }
+    Ok(yaml)
+}
+
+fn bundle_deployments() -> CustomResourceDefinition {
+    let mut crd = BundleDeployment::crd();
+    crd.metadata.labels = Some([(APPLYSET_PARENT_TYPE_LABEL.to_owned(), "true".to_owned())].into());
+    refine(&mut crd, |root| {
+        root.properties.get_or_insert_default().insert(
+            "metadata".into(),
+            JSONSchemaProps {
+                type_: Some("object".into()),
+                properties: Some(
+                    [(
+                        "name".to_owned(),
+                        JSONSchemaProps {
+                            type_: Some("string".into()),
+                            max_length: Some(NAME_LENGTH),
+                            ..JSONSchemaProps::default()
+                        },
+                    )]
+                    .into(),
+                ),
+                ..JSONSchemaProps::default()
+            },
+        );
+        if let Some(config_maps) = at(root, &["spec", "source", "configMaps"]) {
+            config_maps.max_items = Some(CONFIG_MAPS);
+        }
+        for path in [GIT_DIRECTORY, CONFIG_MAP_PATH] {
+            if let Some(path) = at(root, path) {
+                path.max_length = Some(PATH_LENGTH);
+            }
+        }
+        for rule in RULES {
+            if let Some(schema) = at(root, rule.path) {
+                schema.x_kubernetes_validations.get_or_insert_default().push(ValidationRule {
+                    rule: rule.rule.to_owned(),
+                    message: Some(rule.message.to_owned()),
+                    ..ValidationRule::default()
+                });
+            }
+        }
+    });
+    crd
+}
+
+fn provisioner_classes() -> CustomResourceDefinition {
+    let mut crd = ProvisionerClass::crd();
+    refine(&mut crd, |_| ());
+    crd
+}
+
+/// Brings the schemas into the form that controller-gen writes, then changes them further.
+fn refine(crd: &mut CustomResourceDefinition, change: impl Fn(&mut JSONSchemaProps)) {
+    for version in &mut crd.spec.versions {
+        if let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
+            plain(root);
+            change(root);
+        }
+    }
+}
+
+/// Absent and null are one thing in Rust but two in a schema: null is not accepted, since the predecessor did not, and rules
+/// on presence would count it. Defaults of Rust flags are not written into stored objects.
+fn plain(schema: &mut JSONSchemaProps) {
+    schema.nullable = None;
+    if schema.type_.as_deref() != Some("string") {
+        schema.default = None;
+    }
+    if schema.type_.as_deref() == Some("integer") {
+        schema.minimum = schema.minimum.filter(|minimum| *minimum > f64::from(i32::MIN));
+        schema.maximum = None;
+    }
+    for property in schema.properties.iter_mut().flat_map(|properties| properties.values_mut()) {
+        plain(property);
+    }
+    if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
+        plain(items);
+    }
+}
+
+/// The schema below `root` at this path; `[]` steps into the items of a list.
+fn at<'a>(root: &'a mut JSONSchemaProps, path: &[&str]) -> Option<&'a mut JSONSchemaProps> {
+    path.iter().try_fold(root, |schema, step| match (*step, &mut schema.items) {
+        ("[]", Some(JSONSchemaPropsOrArray::Schema(items))) => Some(items.as_mut()),
+        (name, _) => schema.properties.as_mut()?.get_mut(name),
+    })
+}

@@ -1,0 +1,81 @@
+//! Parts of schemas that derives cannot express.
+
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+/// An object with any members.
+pub(crate) fn free_object(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+}
+
+/// `[]metav1.Condition` with the bounds that controller-gen writes, as a map by type: readers see the same list, and a
+/// writer that applies one condition leaves the others alone.
+pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "type": "object",
+            "description": "One aspect of the state of this object.",
+            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+            "properties": {
+                "lastTransitionTime": {
+                    "description": "When the status last changed from one value to another.",
+                    "type": "string",
+                    "format": "date-time",
+                },
+                "message": {
+                    "description": "What a human should know.",
+                    "type": "string",
+                    "maxLength": 32768,
+                },
+                "observedGeneration": {
+                    "description": "The generation of the spec that this condition is about.",
+                    "type": "integer",
+                    "format": "int64",
+                    "minimum": 0,
+                },
+                "reason": {
+                    "description": "Why, in one CamelCase word that programs may match.",
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 1024,
+                    "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+                },
+                "status": {
+                    "description": "True, False or Unknown.",
+                    "type": "string",
+                    "enum": ["True", "False", "Unknown"],
+                },
+                "type": {
+                    "description": "The aspect.",
+                    "type": "string",
+                    "maxLength": 316,
+                    "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
+                },
+            },
+        },
+    })
+}
+
+/// Whether a flag is at its default and need not be written.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference to skip_serializing_if")]
+pub(crate) fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// Whether a number is at its default and need not be written.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference to skip_serializing_if")]
+pub(crate) fn is_zero(number: &i32) -> bool {
+    *number == 0
+}
+
+/// A duration as Go writes it, not negative, in units that make sense here.
+pub(crate) fn duration(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "maxLength": 32, "pattern": "^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"})
+}
+
+/// A whole number of bytes as a Kubernetes quantity.
+pub(crate) fn quantity(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "maxLength": 32, "pattern": "^[0-9]+(Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E)?$"})
+}
