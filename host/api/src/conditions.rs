@@ -155,25 +155,23 @@ names! {
         /// A call took longer than allowed.
         PluginTimeout,
         /// A call used more memory than allowed.
-        PluginMemoryLimitExceeded,
-        /// A call read more bytes than allowed.
-        PluginReadLimitExceeded,
-        /// A call returned more bytes than allowed.
-        PluginOutputLimitExceeded,
-        /// A call returned more objects or probes than allowed.
-        PluginObjectLimitExceeded,
+        PluginOutOfMemory,
+        /// A call read, returned or logged more than allowed.
+        PluginLimitExceeded,
         /// A call crashed.
         PluginTrapped,
         /// The provisioner reported a failure of its own.
-        PluginFailed,
+        ProvisionFailed,
         /// The provisioner returned something that is not an object, or one object twice.
-        PluginOutputInvalid,
+        InvalidOutput,
         /// The provisioner refused the content.
         InvalidContent,
         /// The configuration does not fit the provisioner.
-        InvalidConfig,
+        InvalidConfiguration,
         /// The content asks for something that the provisioner cannot do.
         UnsupportedContent,
+        /// The host could not do its part.
+        InternalError,
 
         // Rollout
         /// An object of the release exists already and belongs to somebody else.
@@ -199,13 +197,13 @@ names! {
         /// The component speaks a supported version of the contract.
         ContractSupported,
         /// The component speaks no supported version of the contract.
-        ContractNotSupported,
-        /// The component asks for more than a provisioner may have.
-        ImportRefused,
+        UnsupportedContract,
+        /// The component imports something that the contract does not hold.
+        MissingImports,
         /// The component is compiled.
         CompilationSucceeded,
         /// The component could not be compiled.
-        CompilationFailed,
+        CompileFailed,
         /// The class can be used.
         ProvisionerReady,
         /// A newer component could not be had; the one before stays in use.

@@ -60,10 +60,10 @@ fn refused(field: &'static str, value: &str, want: &'static str) -> LimitError {
     LimitError { field, value: value.to_owned(), want }
 }
 
-/// A duration as Go's `time.ParseDuration` reads it, not negative.
+/// A duration as Go's `time.ParseDuration` reads it, more than none.
 fn duration(text: &str) -> Option<Duration> {
     let duration: kube::core::Duration = text.parse().ok()?;
-    (!duration.is_negative()).then(|| duration.into())
+    (!duration.is_negative()).then(|| duration.into()).filter(|duration| *duration > Duration::ZERO)
 }
 
 /// A whole number with a suffix of `k8s.io/apimachinery/pkg/api/resource`, decimal or binary.
@@ -127,7 +127,7 @@ mod tests {
             );
         }
         let timeout = |text: &str| ProvisionerLimits { timeout: Some(text.into()), ..Default::default() };
-        for text in ["", "10", "-1s", "soon"] {
+        for text in ["", "0s", "10", "-1s", "soon"] {
             assert!(timeout(text).parse().is_err(), "{text}");
         }
     }

@@ -1,0 +1,141 @@
+//! What the definitions hold, and that they hold all of what the predecessor's did.
+
+use std::{collections::BTreeSet, path::PathBuf};
+
+use chandler_api::{crds, crds_yaml};
+use serde_json::{Map, Value};
+
+/// Keywords that the predecessor's definition may have and ours must have with the same value.
+const SAME: &[&str] =
+    &["type", "format", "pattern", "maxLength", "minLength", "minimum", "enum", "default", "required", X_ATOMIC, X_FREE];
+const X_ATOMIC: &str = "x-kubernetes-map-type";
+const X_FREE: &str = "x-kubernetes-preserve-unknown-fields";
+
+fn schema(crd: &Value) -> &Value {
+    &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+}
+
+fn ours(name: &str) -> Value {
+    let crd = crds().into_iter().find(|crd| crd.metadata.name.as_deref() == Some(name)).unwrap();
+    serde_json::to_value(crd).unwrap()
+}
+
+fn predecessor() -> Option<Value> {
+    let fixture = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../../shared/fixtures/crds/core.rukpak.io_bundledeployments.yaml");
+    let Ok(text) = std::fs::read_to_string(&fixture) else {
+        eprintln!("skipped: {} is not there", fixture.display());
+        return None;
+    };
+    Some(serde_saphyr::from_str(&text).unwrap())
+}
+
+/// Walks both schemas and notes where ours lacks something.
+fn compare(path: &str, theirs: &Map<String, Value>, ours: &Map<String, Value>, lacking: &mut Vec<String>) {
+    for keyword in SAME {
+        let (mut want, mut have) = (theirs.get(*keyword).cloned(), ours.get(*keyword).cloned());
+        for names in [&mut want, &mut have].into_iter().flatten() {
+            if let ("required", Value::Array(names)) = (*keyword, names) {
+                names.sort_by_key(ToString::to_string);
+            }
+        }
+        if want != have && want.is_some() {
+            lacking.push(format!("{path}: {keyword}: want {want:?}, have {have:?}"));
+        }
+    }
+    let nothing = Map::new();
+    let members = theirs.get("properties").and_then(Value::as_object).unwrap_or(&nothing);
+    for (name, member) in members {
+        match ours.get("properties").and_then(|members| members.get(name)).and_then(Value::as_object) {
+            Some(found) => compare(&format!("{path}.{name}"), member.as_object().unwrap(), found, lacking),
+            None => lacking.push(format!("{path}.{name}: missing")),
+        }
+    }
+    if let Some(items) = theirs.get("items").and_then(Value::as_object) {
+        match ours.get("items").and_then(Value::as_object) {
+            Some(found) => compare(&format!("{path}[]"), items, found, lacking),
+            None => lacking.push(format!("{path}[]: missing")),
+        }
+    }
+}
+
+#[test]
+fn everything_that_the_predecessor_defined_is_defined_alike() {
+    let Some(theirs) = predecessor() else { return };
+    let ours = ours("bundledeployments.core.rukpak.io");
+    let mut lacking = Vec::new();
+    compare("", schema(&theirs).as_object().unwrap(), schema(&ours).as_object().unwrap(), &mut lacking);
+    assert!(lacking.is_empty(), "{}", lacking.join("\n"));
+    assert_eq!(ours["spec"]["names"]["shortNames"], theirs["spec"]["names"]["shortNames"]);
+    assert_eq!(ours["spec"]["scope"], theirs["spec"]["scope"]);
+    let columns = |crd: &Value| -> BTreeSet<String> {
+        let columns = crd["spec"]["versions"][0]["additionalPrinterColumns"].as_array().unwrap();
+        columns.iter().map(|c| format!("{} {} {} {}", c["name"], c["type"], c["jsonPath"], c["priority"])).collect()
+    };
+    assert!(columns(&ours).is_superset(&columns(&theirs)), "{:?}", columns(&ours));
+}
+
+/// Rules of structural schemas that hold everywhere: `apiextensions-apiserver/pkg/apiserver/schema/validation.go`, and the
+/// formats that the API server knows.
+fn assert_structural(path: &str, schema: &Value) {
+    assert!(schema["type"].is_string() || schema["x-kubernetes-int-or-string"] == true, "{path} has no type");
+    assert!(!schema["description"].is_null() || path.is_empty() || path.contains(".metadata"), "{path} has no description");
+    for keyword in ["nullable", "$ref", "oneOf", "anyOf", "allOf", "uniqueItems", "definitions"] {
+        assert!(schema[keyword].is_null(), "{path} has {keyword}");
+    }
+    if let Some(format) = schema["format"].as_str() {
+        assert!(["int32", "int64", "date-time"].contains(&format), "{path} has the format {format}");
+    }
+    for (name, member) in schema["properties"].as_object().into_iter().flatten() {
+        assert_structural(&format!("{path}.{name}"), member);
+    }
+    if schema["type"] == "array" && schema["items"]["description"].is_null() {
+        assert!(schema["items"]["type"] == "string", "{path}[] has no description");
+    } else if schema["type"] == "array" {
+        assert_structural(&format!("{path}[]"), &schema["items"]);
+    }
+}
+
+#[test]
+fn the_schemas_are_structural_and_described() {
+    for crd in crds() {
+        let crd = serde_json::to_value(crd).unwrap();
+        assert_structural("", schema(&crd));
+        assert_eq!(crd["spec"]["versions"][0]["subresources"]["status"], serde_json::json!({}));
+    }
+}
+
+#[test]
+fn parents_of_apply_sets_are_marked() {
+    let labels = &ours("bundledeployments.core.rukpak.io")["metadata"]["labels"];
+    assert_eq!(labels["applyset.kubernetes.io/is-parent-type"], "true");
+}
+
+#[test]
+fn every_rule_found_its_place() {
+    fn rules(path: &str, schema: &Value, found: &mut Vec<String>) {
+        for rule in schema["x-kubernetes-validations"].as_array().into_iter().flatten() {
+            found.push(format!("{path}: {}", rule["message"].as_str().unwrap()));
+        }
+        for (name, member) in schema["properties"].as_object().into_iter().flatten() {
+            rules(&format!("{path}.{name}"), member, found);
+        }
+        if schema["items"].is_object() {
+            rules(&format!("{path}[]"), &schema["items"], found);
+        }
+    }
+    let crd = ours("bundledeployments.core.rukpak.io");
+    let mut found = Vec::new();
+    rules("", schema(&crd), &mut found);
+    insta::assert_snapshot!(found.join("\n"), @"");
+    assert_eq!(schema(&crd)["properties"]["metadata"]["properties"]["name"]["maxLength"], 52);
+}
+
+#[test]
+fn the_yaml_reads_back_as_the_definitions() {
+    let yaml = crds_yaml().unwrap();
+    assert_eq!(yaml, crds_yaml().unwrap());
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&yaml).unwrap();
+    let wanted: Vec<Value> = crds().into_iter().map(|crd| serde_json::to_value(crd).unwrap()).collect();
+    assert_eq!(documents, wanted);
+}
