@@ -11,7 +11,6 @@ use crate::command;
 #[command(
     name = "chandler",
     version,
-    disable_help_subcommand = true,
     arg_required_else_help = true,
     after_long_help = "\
 Data goes to standard output and can be piped; everything else goes to standard error.

@@ -4,24 +4,33 @@
 //! |---|---|
 //! | [`arguments`] | what can be said on the command line |
 //! | [`command`] | the commands, one per file |
-//! | [`error`] | how a command fails: kind, message, hints, findings |
-//! | [`diagnostics`] | findings with the lines of the bundle that they are about |
-//! | [`excerpt`] | the lines around a place in a file |
+//! | [`source`] | what the user calls a bundle: a directory, an archive or an image |
 //! | [`naming`] | the names that a bundle gets where nobody names it |
-//! | [`output`] | Kubernetes objects as YAML and JSON |
-//! | [`reference`] | the reference of the command line |
-//! | [`terminal`] | what standard error can show |
-//! | [`text`] | text of others, safe on a terminal |
+//! | [`cache`], [`file`](mod@file) | the cache directory; reading files up to a limit |
+//! | [`narration`] | a BundleDeployment on its way, step by step |
+//! | [`explanation`], [`advice`] | a BundleDeployment explained, and what would help |
 //! | [`tree`] | objects and their health as a tree |
+//! | [`diagnostics`], [`excerpt`] | findings with the lines of the bundle that they are about |
+//! | [`error`] | how a command fails: kind, message, hints, findings |
+//! | [`output`] | Kubernetes objects as YAML and JSON |
+//! | [`progress`], [`terminal`], [`text`] | standard error |
+//! | [`reference`](mod@reference) | the reference of the command line |
 
+pub mod advice;
 pub mod arguments;
+pub mod cache;
 pub mod command;
 pub mod diagnostics;
 pub mod error;
 pub mod excerpt;
+pub mod explanation;
+pub mod file;
 pub mod naming;
+pub mod narration;
 pub mod output;
+pub mod progress;
 pub mod reference;
+pub mod source;
 pub mod terminal;
 pub mod text;
 pub mod tree;

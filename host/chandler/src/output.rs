@@ -56,3 +56,158 @@ pub fn print(text: &str) -> Result<(), CommandError> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| CommandError::output(&error))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn both_formats_end_with_a_line_feed_and_keep_the_order() {
+        let objects = [json!({"kind": "B"}), json!({"kind": "A"})];
+        assert_eq!(write(&objects, Format::Yaml).unwrap(), "---\nkind: B\n---\nkind: A\n");
+        insta::assert_snapshot!(write(&objects, Format::Json).unwrap(), @r#"
+        {
+          "apiVersion": "v1",
+          "items": [
+            {
+              "kind": "B"
+            },
+            {
+              "kind": "A"
+            }
+          ],
+          "kind": "List"
+        }
+        "#);
+        assert_eq!(yaml(&[]).unwrap(), "");
+    }
+
+    #[test]
+    fn text_is_literal_and_what_looks_like_another_type_is_quoted() {
+        let value = json!({
+            "script": "#!/bin/sh\nset -e\n\techo done\n",
+            "long": "word ".repeat(40),
+            "y": ["no", "0644", "1_000", "1:30", "2021-01-01", "~", "<<", "=", "", "1e3", ".inf", "0x1F"],
+            "plain": ["a b", "it's", "http://x:80/y?z#f", "5m"],
+        });
+        insta::assert_snapshot!(yaml(&[value]).unwrap(), @r#"
+        ---
+        long: "word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word "
+        plain:
+        - a b
+        - it's
+        - http://x:80/y?z#f
+        - 5m
+        script: |
+          #!/bin/sh
+          set -e
+          	echo done
+        "y":
+        - "no"
+        - "0644"
+        - "1_000"
+        - "1:30"
+        - "2021-01-01"
+        - "~"
+        - "<<"
+        - "="
+        - ""
+        - "1e3"
+        - ".inf"
+        - "0x1F"
+        "#);
+    }
+
+    /// Strings that readers of YAML treat in a special way, and any other.
+    fn text() -> impl Strategy<Value = String> {
+        let special = prop::sample::select(vec![
+            "",
+            " ",
+            "~",
+            "null",
+            "true",
+            "yes",
+            "y",
+            "N",
+            "on",
+            "Off",
+            "=",
+            "<<",
+            "-",
+            "---",
+            "...",
+            "?",
+            ":",
+            "0",
+            "007",
+            "0o17",
+            "0x1f",
+            "0b1",
+            "1_0",
+            "+1",
+            "-.5",
+            "1.",
+            "1e3",
+            "1:30",
+            ".inf",
+            ".NaN",
+            "2021-01-01",
+            "#",
+            "a #b",
+            "a: b",
+            "a:",
+            "- a",
+            "*a",
+            "&a",
+            "!a",
+            "%a",
+            "@a",
+            "`a",
+            "|",
+            ">",
+            "'",
+            "\"",
+            "\\",
+            "{",
+            "[a",
+            "a,b",
+            "\u{feff}a",
+            "\u{85}",
+            "\u{2028}",
+            "\u{7f}",
+            "\t",
+            "a\t",
+            "\ta\n",
+            "a\n",
+            "a\n\n",
+            "\n",
+            "\n\na",
+            " a\nb",
+            "a \nb",
+            "a\r\nb",
+            "---\na",
+            "# a\nb\n",
+        ]);
+        prop_oneof![special.prop_map(str::to_owned), any::<String>(), "[ -~\n\t]{0,40}", "([a-z ]{0,60}\n){0,4}"]
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let scalar = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            (-1e9..1e9f64).prop_map(Value::from),
+            text().prop_map(Value::from),
+        ];
+        scalar.prop_recursive(4, 32, 6, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+                prop::collection::btree_map(text(), inner, 0..6)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+}

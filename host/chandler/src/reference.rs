@@ -18,7 +18,7 @@ pub fn markdown() -> String {
     root.build();
     section(&mut text, "chandler", &mut root);
     for command in root.get_subcommands_mut() {
-        if !command.is_hide_set() {
+        if !command.is_hide_set() && command.get_name() != "help" {
             let title = format!("chandler {}", command.get_name());
             section(&mut text, &title, command);
         }

@@ -1,6 +1,6 @@
 //! `chandler crds`.
 
-use crate::CommandError;
+use crate::{CommandError, output};
 
 /// Print the custom resource definitions as YAML on standard output
 #[derive(Debug, clap::Args)]
@@ -14,6 +14,8 @@ pub struct Crds {}
 impl Crds {
     /// Prints them.
     pub fn run(&self) -> Result<(), CommandError> {
-        Ok(())
+        let yaml = chandler_api::crds_yaml()
+            .map_err(|error| CommandError::failed("failed to write the definitions").because(&error))?;
+        output::print(&yaml)
     }
 }

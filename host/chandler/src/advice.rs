@@ -1,0 +1,79 @@
+//! What would help, by the reason of a condition. Pure.
+
+use chandler_api::Reason;
+
+/// What somebody can do about a condition with this reason; none where nothing is wrong or only patience helps.
+///
+/// `name` is that of the BundleDeployment.
+pub fn advice(reason: Reason, name: &str) -> Option<String> {
+    let text = match reason {
+        Reason::UnpackFailed => {
+            "check spec.source: the name, whether it exists, and the pull secret in the system namespace"
+        }
+        Reason::ContentLimitExceeded => "make the bundle smaller, or raise the controller's limit on content",
+        Reason::ProvisionerMissing => {
+            "correct spec.provisionerClassName, or create the ProvisionerClass: `kubectl get provisionerclasses`"
+        }
+        Reason::ProvisionerNotReady => {
+            "look at the class: `kubectl describe provisionerclass` with the name in spec.provisionerClassName"
+        }
+        Reason::BundleLoadFailed | Reason::InvalidContent => {
+            "correct the bundle and publish it anew; `chandler render` shows the lines that are wrong"
+        }
+        Reason::InvalidConfiguration => {
+            "correct spec.config; `chandler render --config FILE` checks it without a cluster"
+        }
+        Reason::UnsupportedContent => "choose another bundle, or another class in spec.provisionerClassName",
+        Reason::PluginTimeout | Reason::PluginOutOfMemory | Reason::PluginLimitExceeded => {
+            "raise the limit in spec.limits of the ProvisionerClass, or make the bundle smaller"
+        }
+        Reason::PluginTrapped | Reason::ProvisionFailed | Reason::InvalidOutput => {
+            "the provisioner is broken: tell its author; `chandler render` reproduces it without a cluster"
+        }
+        Reason::ObjectCollision => {
+            "delete the object that is in the way, or take it out of the bundle; objects of others are never taken over"
+        }
+        Reason::RequiredResourceNotFound => {
+            "install what serves the missing kind, usually another bundle; the rollout then goes on by itself"
+        }
+        Reason::InstallNamespaceNotFound => "create the namespace that spec.installNamespace names",
+        Reason::ObjectRefused => "correct the object in the bundle; the message is the API server's own",
+        Reason::Forbidden => "give the controller's service account the rights that the message names",
+        Reason::ProgressDeadlineExceeded | Reason::Unhealthy => {
+            "look at the objects that are not healthy: `kubectl describe` and `kubectl get events` in their namespace"
+        }
+        Reason::Suspended => {
+            return Some(format!(
+                "to let it go on: kubectl patch bundledeployment {name} --type merge -p '{{\"spec\":{{\"suspend\":false}}}}'"
+            ));
+        }
+        Reason::Deleting => "wait; where it does not end, the finalizers of its objects say who holds them",
+        _ => return None,
+    };
+    Some(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_a_human_can_mend_comes_with_advice() {
+        for reason in [
+            Reason::UnpackFailed,
+            Reason::ProvisionerMissing,
+            Reason::InvalidContent,
+            Reason::InvalidConfiguration,
+            Reason::PluginTimeout,
+            Reason::PluginTrapped,
+            Reason::ObjectCollision,
+            Reason::InstallNamespaceNotFound,
+            Reason::Forbidden,
+            Reason::Suspended,
+        ] {
+            assert!(advice(reason, "harbour").is_some(), "{reason}");
+        }
+        assert_eq!(advice(Reason::Succeeded, "harbour"), None);
+        assert_eq!(advice(Reason::RollingOut, "harbour"), None);
+    }
+}

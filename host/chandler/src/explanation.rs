@@ -1,0 +1,316 @@
+//! A BundleDeployment explained. Pure.
+
+use std::fmt::Write as _;
+
+use chandler_api::{
+    BundleDeployment, BundleSource, ConditionType, ProvisionerInUse, Reason, ReleaseInUse, find_condition,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde::Serialize;
+
+use crate::{
+    advice::advice,
+    narration::{provisioner_text, release_text, source_text},
+    text::{count, one_line, printable},
+    tree::{self, Leaf, Mark},
+};
+
+/// All there is to say.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    /// The name of the BundleDeployment.
+    pub name: String,
+    /// Whether it is ready for its current generation and every object is healthy.
+    pub healthy: bool,
+    /// Whether the controller has seen the current generation.
+    pub up_to_date: bool,
+    /// The namespace that it installs into.
+    pub install_namespace: String,
+    /// The class that it asks for.
+    pub provisioner_class_name: String,
+    /// The source that it asks for.
+    pub source: BundleSource,
+    /// The source with everything pinned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resolved_source: Option<BundleSource>,
+    /// The digest of the content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_digest: Option<String>,
+    /// The provisioner that made the release.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provisioner: Option<ProvisionerInUse>,
+    /// The release.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub release: Option<ReleaseInUse>,
+    /// The conditions.
+    pub conditions: Vec<Condition>,
+    /// The objects as they are now.
+    pub objects: Vec<Leaf>,
+    /// What was in the way of reading them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<String>,
+    /// What would help.
+    pub next_steps: Vec<String>,
+}
+
+impl Explanation {
+    /// Explains a BundleDeployment with the objects that belong to it, and what of them could not be read.
+    pub fn new(deployment: &BundleDeployment, objects: Vec<Leaf>, unreadable: Vec<String>) -> Self {
+        let name = deployment.metadata.name.clone().unwrap_or_default();
+        let status = deployment.status.clone().unwrap_or_default();
+        let up_to_date = status.observed_generation >= deployment.metadata.generation;
+        let ready = find_condition(&status.conditions, ConditionType::Ready);
+        let is_ready = up_to_date && ready.is_some_and(|ready| ready.status == "True");
+        let all_well = objects.iter().all(|leaf| leaf.health == Mark::Healthy) && unreadable.is_empty();
+        let mut explanation = Self {
+            healthy: is_ready && all_well,
+            up_to_date,
+            install_namespace: deployment.spec.install_namespace.clone(),
+            provisioner_class_name: deployment.spec.provisioner_class_name.clone(),
+            source: deployment.spec.source.clone(),
+            resolved_source: status.resolved_source,
+            content_digest: status.content_digest,
+            provisioner: status.provisioner,
+            release: status.release,
+            conditions: status.conditions,
+            objects,
+            unreadable,
+            next_steps: Vec::new(),
+            name,
+        };
+        explanation.next_steps = explanation.next_steps();
+        explanation
+    }
+
+    fn next_steps(&self) -> Vec<String> {
+        if self.healthy {
+            return Vec::new();
+        }
+        let mut steps: Vec<String> = Vec::new();
+        if !self.up_to_date || self.conditions.is_empty() {
+            steps.push("see whether the controller runs: it has not seen the current generation".to_owned());
+        }
+        let wrong = self.conditions.iter().filter(|condition| is_wrong(condition));
+        for reason in wrong.filter_map(|condition| Reason::from_name(&condition.reason)) {
+            steps.extend(advice(reason, &self.name).filter(|step| !steps.contains(step)));
+        }
+        let sick: Vec<&Leaf> = self.objects.iter().filter(|leaf| leaf.health != Mark::Healthy).collect();
+        steps.extend(sick.iter().take(3).map(|leaf| describe(leaf)));
+        if steps.is_empty() {
+            steps.push("wait; nothing is wrong so far".to_owned());
+        }
+        steps
+    }
+
+    /// The explanation for people.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let mut row = |label: &str, value: &str| {
+            let _ = writeln!(text, "{label:<12}  {}", one_line(value));
+        };
+        row("name", &self.name);
+        row("namespace", &self.install_namespace);
+        row("source", &source_text(self.resolved_source.as_ref().unwrap_or(&self.source)));
+        if let Some(digest) = &self.content_digest {
+            row("content", digest);
+        }
+        row(
+            "provisioner",
+            &self.provisioner.as_ref().map_or_else(|| self.provisioner_class_name.clone(), provisioner_text),
+        );
+        if let Some(release) = &self.release {
+            row("release", &release_text(release));
+        }
+        self.write_conditions(&mut text);
+        self.write_objects(&mut text);
+        if !self.next_steps.is_empty() {
+            text.push_str("\nwhat to do next\n");
+            for step in &self.next_steps {
+                let _ = writeln!(text, "  - {}", one_line(step));
+            }
+        }
+        let _ = writeln!(text, "\n{}", if self.healthy { "healthy" } else { "not healthy" });
+        text
+    }
+
+    fn write_conditions(&self, text: &mut String) {
+        if self.conditions.is_empty() {
+            return;
+        }
+        text.push_str("\nconditions\n");
+        for condition in &self.conditions {
+            let (kind, status) = (one_line(&condition.type_), one_line(&condition.status));
+            let (reason, since) = (one_line(&condition.reason), condition.last_transition_time.0);
+            let _ = writeln!(text, "  {kind:<14} {status:<8} {reason}  (since {since:.0})");
+            for line in printable(&condition.message).lines().filter(|line| !line.trim().is_empty()) {
+                let _ = writeln!(text, "      {line}");
+            }
+        }
+    }
+
+    fn write_objects(&self, text: &mut String) {
+        let expected = self.release.as_ref().and_then(|release| usize::try_from(release.objects).ok());
+        if self.objects.is_empty() && self.unreadable.is_empty() && expected.is_none() {
+            return;
+        }
+        let (healthy, present) = tree::healthy(&self.objects);
+        let total = expected.unwrap_or(present).max(present);
+        let _ = writeln!(text, "\nobjects ({healthy} of {total} are healthy)");
+        for line in tree::lines(&self.objects) {
+            let _ = writeln!(text, "  {line}");
+        }
+        if total > present {
+            let missing = total - present;
+            let is = if missing == 1 { "is" } else { "are" };
+            let _ = writeln!(text, "  {} of the release {is} not in the cluster", count(missing, "object"));
+        }
+        for problem in &self.unreadable {
+            let _ = writeln!(text, "  could not be read: {}", one_line(problem));
+        }
+    }
+}
+
+/// Whether a condition is one that somebody should look at. `Progressing` is well in either state.
+fn is_wrong(condition: &Condition) -> bool {
+    condition.status != "True" || condition.type_ == ConditionType::Progressing.as_str()
+}
+
+fn describe(leaf: &Leaf) -> String {
+    let key = &leaf.key;
+    let dot = if key.group.is_empty() { "" } else { "." };
+    let namespace = key.namespace.as_deref().map(|namespace| format!(" -n {namespace}")).unwrap_or_default();
+    format!("kubectl describe {}{dot}{} {}{namespace}", key.kind.to_lowercase(), key.group, key.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use chandler_api::{
+        BundleDeploymentSpec, BundleDeploymentStatus, ConditionStatus, ImageSource, NewCondition,
+        conditions::set_condition,
+    };
+    use chandler_core::ObjectKey;
+    use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+
+    use super::*;
+
+    fn deployment(conditions: &[(ConditionType, ConditionStatus, Reason, &str)]) -> BundleDeployment {
+        let image = |reference: &str| {
+            BundleSource::image(ImageSource { reference: reference.into(), ..ImageSource::default() })
+        };
+        let mut deployment = BundleDeployment::new(
+            "harbour",
+            BundleDeploymentSpec {
+                install_namespace: "harbour-system".into(),
+                provisioner_class_name: "core-rukpak-io-registry".into(),
+                source: image("quay.io/example/harbour:v1"),
+                ..BundleDeploymentSpec::default()
+            },
+        );
+        deployment.metadata.generation = Some(3);
+        let mut status = BundleDeploymentStatus {
+            observed_generation: Some(3),
+            resolved_source: Some(image("quay.io/example/harbour@sha256:00")),
+            release: Some(ReleaseInUse { digest: "sha256:22".into(), objects: 3, stages: 1, start_time: None }),
+            ..BundleDeploymentStatus::default()
+        };
+        for (kind, status_, reason, message) in conditions {
+            let new = NewCondition { kind: *kind, status: *status_, reason: *reason, message: (*message).into() };
+            set_condition(&mut status.conditions, new, Some(3), Time(Timestamp::UNIX_EPOCH));
+        }
+        deployment.status = Some(status);
+        deployment
+    }
+
+    fn leaf(kind: &str, name: &str, health: Mark, message: Option<&str>) -> Leaf {
+        let key = ObjectKey {
+            group: if kind == "Deployment" { "apps".into() } else { String::new() },
+            kind: kind.into(),
+            namespace: Some("harbour-system".into()),
+            name: name.into(),
+            version: "v1".into(),
+        };
+        Leaf { key, health, message: message.map(Into::into) }
+    }
+
+    #[test]
+    fn what_is_wrong_is_shown_with_what_would_help() {
+        use {ConditionStatus::*, ConditionType as Type};
+        let deployment = deployment(&[
+            (Type::Unpacked, True, Reason::UnpackSuccessful, ""),
+            (Type::Installed, True, Reason::InstallationSucceeded, "Instantiated bundle harbour successfully"),
+            (Type::Healthy, False, Reason::Unhealthy, "Deployment.apps harbour-system/pilot:\n0 of 1 available"),
+            (Type::Progressing, False, Reason::ProgressDeadlineExceeded, "not healthy within 60 s"),
+            (Type::Ready, False, Reason::Unhealthy, "see Healthy"),
+        ]);
+        let objects = vec![
+            leaf("Service", "metrics", Mark::Healthy, None),
+            leaf("Deployment", "pilot", Mark::Unhealthy, Some("ImagePullBackOff")),
+        ];
+        let explanation = Explanation::new(&deployment, objects, vec!["widgets.example.com: not served".into()]);
+        insta::assert_snapshot!(explanation.text(), @r"
+        name          harbour
+        namespace     harbour-system
+        source        image quay.io/example/harbour@sha256:00
+        provisioner   core-rukpak-io-registry
+        release       3 objects in 1 stage, sha256:22
+
+        conditions
+          Unpacked       True     UnpackSuccessful  (since 1970-01-01T00:00:00Z)
+          Installed      True     InstallationSucceeded  (since 1970-01-01T00:00:00Z)
+              Instantiated bundle harbour successfully
+          Healthy        False    Unhealthy  (since 1970-01-01T00:00:00Z)
+              Deployment.apps harbour-system/pilot:
+              0 of 1 available
+          Progressing    False    ProgressDeadlineExceeded  (since 1970-01-01T00:00:00Z)
+              not healthy within 60 s
+          Ready          False    Unhealthy  (since 1970-01-01T00:00:00Z)
+              see Healthy
+
+        objects (1 of 3 are healthy)
+          namespace harbour-system
+          ├─ Service
+          │  └─ ✓ metrics
+          └─ Deployment.apps
+             └─ ✗ pilot  ImagePullBackOff
+          1 object of the release is not in the cluster
+          could not be read: widgets.example.com: not served
+
+        what to do next
+          - look at the objects that are not healthy: `kubectl describe` and `kubectl get events` in their namespace
+          - kubectl describe deployment.apps pilot -n harbour-system
+
+        not healthy
+        ");
+    }
+
+    #[test]
+    fn healthy_is_only_what_is_ready_for_its_generation_with_all_objects_well() {
+        use {ConditionStatus::*, ConditionType as Type};
+        let ready = (Type::Ready, True, Reason::Succeeded, "");
+        let well = || vec![leaf("Service", "metrics", Mark::Healthy, None)];
+        let mut it = deployment(&[ready]);
+        let explanation = Explanation::new(&it, well(), vec![]);
+        assert!(explanation.healthy && explanation.next_steps.is_empty());
+        assert!(explanation.text().ends_with("\nhealthy\n"));
+        let sick = vec![leaf("Service", "metrics", Mark::Progressing, None)];
+        assert!(!Explanation::new(&it, sick, vec![]).healthy);
+        assert!(!Explanation::new(&it, well(), vec!["x".into()]).healthy);
+        it.metadata.generation = Some(4);
+        let stale = Explanation::new(&it, well(), vec![]);
+        assert!(!stale.healthy);
+        assert_eq!(stale.next_steps, ["see whether the controller runs: it has not seen the current generation"]);
+    }
+
+    #[test]
+    fn the_json_form_has_the_names_of_the_api() {
+        let deployment = deployment(&[]);
+        let objects = vec![leaf("Service", "metrics", Mark::Healthy, None)];
+        let json = serde_json::to_value(Explanation::new(&deployment, objects, vec![])).unwrap();
+        assert_eq!(json["resolvedSource"]["image"]["ref"], "quay.io/example/harbour@sha256:00");
+        assert_eq!(json["objects"][0]["kind"], "Service");
+        assert_eq!(json["objects"][0]["health"], "healthy");
+        assert_eq!(json["healthy"], false);
+    }
+}
