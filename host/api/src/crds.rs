@@ -142,6 +142,18 @@ fn refine(crd: &mut CustomResourceDefinition, change: impl Fn(&mut JSONSchemaPro
     for version in &mut crd.spec.versions {
         if let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
             plain(root);
+            let properties = root.properties.get_or_insert_default();
+            for (name, description) in [("apiVersion", "The group and version of this object."), ("kind", "The kind.")]
+            {
+                properties.insert(
+                    name.to_owned(),
+                    JSONSchemaProps {
+                        description: Some(description.to_owned()),
+                        type_: Some("string".to_owned()),
+                        ..JSONSchemaProps::default()
+                    },
+                );
+            }
             change(root);
         }
     }
