@@ -1,7 +1,20 @@
 //! Server-side apply.
 
+use std::{collections::BTreeMap, fmt};
+
 use chandler_devcluster_schema::Schema;
 use serde_json::Value;
+
+use crate::{
+    conflict::{Conflict, write_conflicts},
+    field_set::{FieldSet, display_path},
+    last_applied,
+    managers::{Managers, Owned, Owner, with_managed_fields, without_managed_fields},
+    typed::{self, Comparison},
+};
+
+/// Owns what stood in an object before anything tracked it.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// One server-side apply.
 #[derive(Debug, Clone, Copy)]
@@ -33,39 +46,196 @@ pub struct ApplyOutcome {
     pub changed: bool,
 }
 
-/// A field that the applied object sets to another value than its owner did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Conflict {
-    /// The manager that owns the field.
-    pub manager: String,
-    /// Whether it owns the field by `Apply` or `Update`.
-    pub operation: String,
-    /// The version in which it owns the field.
-    pub api_version: String,
-    /// The subresource through which it owns the field; empty for the object itself.
-    pub subresource: String,
-    /// When it last wrote, where known and the operation is `Update`.
-    pub time: Option<String>,
-    /// The field, e.g. `.spec.containers[name="a"].image`.
-    pub field: String,
-}
-
 /// Why an apply fails.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApplyError {
-    /// Others own fields with other values (409).
-    #[error("Apply failed with {} conflicts", .0.len())]
+    /// Others own fields with other values (409, reason `Conflict`).
     Conflicts(Vec<Conflict>),
     /// The object cannot be applied (400): two items of a list with one key, `managedFields` set, no manager.
-    #[error("{0}")]
     Invalid(String),
+}
+
+impl fmt::Display for ApplyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Conflicts(conflicts) => write_conflicts(conflicts, f),
+            Self::Invalid(reason) => f.write_str(reason),
+        }
+    }
 }
 
 /// Merges what a manager declares into what is stored.
 ///
+/// * Fields in `applied` take their value from it and belong to the manager from then on.
+/// * Fields that the manager applied before and left out now go, unless somebody else owns them.
+/// * A field that somebody else owns with another value is a conflict, or with `force` is taken over.
+/// * Fields with equal values are shared.
+///
+/// The server fills in defaults and validates afterwards; fields it adds have no owner. For the main resource of a type with a
+/// status subresource, the caller first takes `status` out of `applied`, and for `status` everything else but `metadata`.
+///
 /// # Errors
 /// When others own a field with another value and `force` is not set, or when the declared object cannot be applied.
-pub fn apply(_request: ApplyRequest<'_>) -> Result<ApplyOutcome, ApplyError> {
-    Err(ApplyError::Invalid("server-side apply is not built yet".to_owned()))
+pub fn apply(request: ApplyRequest<'_>) -> Result<ApplyOutcome, ApplyError> {
+    check_request(&request)?;
+    let applied = without_managed_fields(request.applied);
+    let declared = typed::field_set(request.schema, &applied, true)
+        .map_err(|error| ApplyError::Invalid(format!("failed to create typed patch object: {error}")))?;
+    let empty = Value::Object(serde_json::Map::new());
+    let live = request.live.map_or_else(|| empty.clone(), without_managed_fields);
+    let before = request.live.map(Managers::of).unwrap_or_default();
+    let managers = tracked_from_the_start(&request, &live, before.clone());
+    let mut result = merge_and_prune(&request, &live, &applied, &declared, managers.clone(), request.force);
+    if let (Err(ApplyError::Conflicts(conflicts)), true) = (&result, last_applied::is_kubectl(request.manager)) {
+        // kubectl changing from client-side to server-side apply meets its own former self.
+        result = match last_applied::remaining_conflicts(request.schema, &live, conflicts) {
+            remaining if remaining.is_empty() => merge_and_prune(&request, &live, &applied, &declared, managers, true),
+            remaining => Err(ApplyError::Conflicts(remaining)),
+        };
+    }
+    let (mut object, mut managers) = result?;
+    if last_applied::is_kubectl(request.manager) {
+        last_applied::refresh(&live, &applied, &mut object);
+    }
+    managers.strip();
+    Ok(outcome(&request, live, before, object, managers))
+}
+
+fn check_request(request: &ApplyRequest<'_>) -> Result<(), ApplyError> {
+    let invalid = |reason: String| Err(ApplyError::Invalid(reason));
+    if request.manager.is_empty() {
+        return invalid(
+            "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch"
+                .to_owned(),
+        );
+    }
+    if !request.applied.is_object() {
+        return invalid("an applied configuration must be an object".to_owned());
+    }
+    let managed = request.applied.pointer("/metadata/managedFields");
+    if managed.is_some_and(|managed| managed.as_array().is_none_or(|entries| !entries.is_empty()) && !managed.is_null())
+    {
+        return invalid("metadata.managedFields must be nil".to_owned());
+    }
+    match request.applied.get("apiVersion").and_then(Value::as_str) {
+        Some(version) if version != request.api_version => invalid(format!(
+            "Incorrect version specified in apply patch. Specified patch version: {version}, expected: {}",
+            request.api_version
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// An object that nothing tracked so far belongs to a manager of its own, lest the first apply own nothing jointly.
+fn tracked_from_the_start(request: &ApplyRequest<'_>, live: &Value, managers: Managers) -> Managers {
+    let mut managers = managers;
+    if request.live.is_some() && managers.owners.is_empty() {
+        let empty = Value::Object(serde_json::Map::new());
+        let fields = typed::compare(request.schema, &empty, live).added;
+        let owner = Owner::updater(BEFORE_FIRST_APPLY, request.api_version, "");
+        let api_version = request.api_version.to_owned();
+        managers.owners.insert(owner, Owned { api_version, time: Some(request.now.to_owned()), fields });
+        managers.strip();
+    }
+    managers
+}
+
+fn merge_and_prune(
+    request: &ApplyRequest<'_>,
+    live: &Value,
+    applied: &Value,
+    declared: &FieldSet,
+    mut managers: Managers,
+    force: bool,
+) -> Result<(Value, Managers), ApplyError> {
+    let schema = request.schema;
+    let merged = typed::merge(schema, Some(live), Some(applied)).map_err(ApplyError::Invalid)?.unwrap_or_default();
+    let applier = Owner::applier(request.manager, request.subresource);
+    let owned = Owned {
+        api_version: request.api_version.to_owned(),
+        time: Some(request.now.to_owned()),
+        fields: declared.clone(),
+    };
+    let last = managers.owners.insert(applier.clone(), owned).map(|last| last.fields).unwrap_or_default();
+    let object = prune(schema, &merged, &managers, &last);
+    let comparison = typed::compare(schema, live, &object);
+    let conflicts = conflicts(&managers, &applier, &comparison);
+    if !force && !conflicts.is_empty() {
+        return Err(ApplyError::Conflicts(
+            conflicts.into_iter().flat_map(|(owner, fields)| describe(&managers, &owner, &fields)).collect(),
+        ));
+    }
+    for (owner, fields) in conflicts {
+        if let Some(owned) = managers.owners.get_mut(&owner) {
+            owned.fields = owned.fields.difference(&fields);
+        }
+    }
+    for (owner, owned) in &mut managers.owners {
+        if *owner != applier {
+            owned.fields = owned.fields.difference(&comparison.removed);
+        }
+    }
+    managers.drop_empty();
+    Ok((object, managers))
+}
+
+/// Removes what the manager applied last time and does not declare now, as far as nobody else owns it.
+fn prune(schema: &Schema, merged: &Value, managers: &Managers, last: &FieldSet) -> Value {
+    if last.is_empty() {
+        return merged.clone();
+    }
+    let parents = |set: &FieldSet| typed::with_named_parents(schema, Some(merged), set);
+    let fields_of = |value: &Value| parents(&typed::field_set(schema, value, false).unwrap_or_default());
+    let last = parents(last);
+    let everything = fields_of(merged);
+    let pruned = typed::remove(schema, merged, &last);
+    // Back comes what others, or the new declaration, own ...
+    let kept = fields_of(&pruned).union(&parents(&managers.all_fields()));
+    let pruned = typed::remove(schema, merged, &everything.difference(&kept));
+    // ... and what went only because something above it did, although the manager never owned it.
+    let gone = everything.difference(&fields_of(&pruned)).intersection(&last);
+    typed::remove(schema, merged, &gone)
+}
+
+fn conflicts(managers: &Managers, applier: &Owner, comparison: &Comparison) -> BTreeMap<Owner, FieldSet> {
+    let written = comparison.written();
+    let others = managers.owners.iter().filter(|(owner, _)| *owner != applier);
+    let conflicts = others.map(|(owner, owned)| (owner.clone(), owned.fields.intersection(&written)));
+    conflicts.filter(|(_, fields)| !fields.is_empty()).collect()
+}
+
+fn describe(managers: &Managers, owner: &Owner, fields: &FieldSet) -> Vec<Conflict> {
+    let owned = managers.owners.get(owner).cloned().unwrap_or_default();
+    let conflict = |path: Vec<crate::element::PathElement>| Conflict {
+        manager: owner.manager.clone(),
+        operation: owner.operation,
+        api_version: owned.api_version.clone(),
+        subresource: owner.subresource.clone(),
+        field: display_path(&path),
+    };
+    fields.paths().into_iter().map(conflict).collect()
+}
+
+/// Where nothing but the time of the entry would change, the stored object is the outcome.
+fn outcome(
+    request: &ApplyRequest<'_>,
+    live: Value,
+    before: Managers,
+    object: Value,
+    mut managers: Managers,
+) -> ApplyOutcome {
+    let applier = Owner::applier(request.manager, request.subresource);
+    let same_object = request.live.is_some() && live == object;
+    if let (Some(old), Some(new)) = (before.owners.get(&applier), managers.owners.get_mut(&applier)) {
+        if same_object && old.fields == new.fields && old.api_version == new.api_version {
+            new.time.clone_from(&old.time);
+        }
+    }
+    let changed = !(same_object && managers == before);
+    let object = match request.live {
+        Some(live) if !changed => live.clone(),
+        _ => with_managed_fields(object, &managers),
+    };
+    ApplyOutcome { object, changed }
 }

@@ -1,13 +1,26 @@
 //! Server-side apply, field ownership and patches, as pure functions over JSON and a [`Schema`](chandler_devcluster_schema::Schema).
 //!
-//! * [`apply()`] merges what a manager declares into what is stored, with the semantics of `sigs.k8s.io/structured-merge-diff`.
+//! * [`apply()`] merges what a manager declares into what is stored, with the semantics that Kubernetes documents for
+//!   server-side apply.
 //! * [`managed`] keeps `metadata.managedFields` of all other writes.
 //! * [`patch`] holds the three other patch formats: JSON patch, JSON merge patch, strategic merge patch.
+//! * [`FieldSet`] is a set of field paths, with its `FieldsV1` form.
 //!
-//! Neither function knows a clock: the time of a write is part of the request.
+//! Nothing here knows a clock: the time of a write is part of the request.
 
 mod apply;
+mod conflict;
+mod element;
+mod field_set;
+mod last_applied;
 pub mod managed;
+mod managers;
 pub mod patch;
+mod structure;
+mod typed;
 
-pub use apply::{ApplyError, ApplyOutcome, ApplyRequest, Conflict, apply};
+pub use apply::{ApplyError, ApplyOutcome, ApplyRequest, apply};
+pub use conflict::Conflict;
+pub use element::{Json, PathElement};
+pub use field_set::{FieldSet, FieldsError, display_path};
+pub use managers::Operation;

@@ -1,7 +1,12 @@
-//! `metadata.managedFields`.
+//! `metadata.managedFields` of writes other than apply.
 
-use chandler_devcluster_schema::Schema;
-use serde_json::Value;
+use chandler_devcluster_schema::{Schema, Shape};
+use serde_json::{Map, Value};
+
+use crate::{
+    managers::{Managers, Operation, Owned, Owner, with_managed_fields, without_managed_fields},
+    typed,
+};
 
 /// A write other than an apply: create, replace, patch.
 #[derive(Debug, Clone, Copy)]
@@ -10,7 +15,7 @@ pub struct UpdateRequest<'a> {
     pub schema: &'a Schema,
     /// What is stored; `None` on create.
     pub live: Option<&'a Value>,
-    /// What is to be stored. Where it carries no `managedFields`, those of `live` count; an empty list in it resets them.
+    /// What is to be stored. Where it carries no `managedFields`, those of `live` count; an empty list resets them.
     pub new: &'a Value,
     /// The field manager.
     pub manager: &'a str,
@@ -24,7 +29,95 @@ pub struct UpdateRequest<'a> {
 
 /// Returns `new` with its `metadata.managedFields`: fields that changed belong to the manager alone.
 ///
-/// Never fails: what cannot be tracked (a malformed entry, two items with one key) is left out, as kube-apiserver does.
+/// A write that changes nothing changes no entry, so that the caller can tell by comparing. Call it last, when defaults are
+/// filled in. Never fails: what cannot be tracked (a malformed entry) is left out, as kube-apiserver does.
 pub fn track_update(request: UpdateRequest<'_>) -> Value {
-    request.new.clone()
+    let new = without_managed_fields(request.new);
+    let live = request.live.map_or_else(|| blank(request.schema), without_managed_fields);
+    let mut managers = starting_managers(&request);
+    let comparison = typed::compare(request.schema, &live, &new);
+    let written = comparison.written();
+    for owned in managers.owners.values_mut() {
+        owned.fields = owned.fields.difference(&written).difference(&comparison.removed);
+    }
+    if !written.is_empty() {
+        let owner = Owner::updater(request.manager, request.api_version, request.subresource);
+        let before = starting_managers(&request).owners.get(&owner).cloned();
+        let owned = managers.owners.entry(owner).or_insert_with(|| Owned {
+            api_version: request.api_version.to_owned(),
+            time: Some(request.now.to_owned()),
+            ..Owned::default()
+        });
+        owned.fields = owned.fields.union(&written);
+        if before.is_none_or(|before| before.fields != owned.fields) {
+            owned.time = Some(request.now.to_owned());
+        }
+    }
+    managers.strip();
+    managers.cap();
+    with_managed_fields(new, &managers)
+}
+
+/// The owners that the write starts from.
+///
+/// Clients may send back the entries that they read, edit them (to hand over ownership), or reset them with an empty list or a
+/// list of one empty entry.
+fn starting_managers(request: &UpdateRequest<'_>) -> Managers {
+    let sent = request.new.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let is_reset = |entries: &Vec<Value>| {
+        entries.is_empty()
+            || (entries.len() == 1 && entries.first().and_then(Value::as_object).is_some_and(Map::is_empty))
+    };
+    match sent {
+        Some(entries) if is_reset(entries) => Managers::default(),
+        Some(_) => Managers::of(request.new),
+        None => request.live.map(Managers::of).unwrap_or_default(),
+    }
+}
+
+/// What an object of the type is before anything is set.
+///
+/// kube-apiserver compares a new object of a built-in kind with the empty Go struct, in which these parts are always there, so
+/// that nobody owns them as such.
+fn blank(schema: &Schema) -> Value {
+    const ALWAYS_THERE: &[&str] = &["spec", "status", "template", "jobTemplate", "strategy", "updateStrategy"];
+    let mut blank = Map::new();
+    if !schema.is_builtin() {
+        return Value::Object(blank);
+    }
+    if let Shape::Object { properties, required, .. } = &schema.shape {
+        for (name, property) in properties {
+            let value = match &property.shape {
+                _ if name == "metadata" => Value::Object(Map::new()),
+                // A list without `omitempty` is null in the empty struct.
+                Shape::List { .. } if required.contains(name) => Value::Null,
+                Shape::Object { .. } if ALWAYS_THERE.contains(&name.as_str()) && property.is_builtin() => {
+                    self::blank(property)
+                }
+                _ => continue,
+            };
+            blank.insert(name.clone(), value);
+        }
+    }
+    Value::Object(blank)
+}
+
+/// Whether two objects differ in nothing but the times of their `managedFields`.
+///
+/// A write for which this holds is no write: neither the resource version nor anything else changes.
+pub fn same_but_for_times(old: &Value, new: &Value) -> bool {
+    let timeless = |object: &Value| {
+        let mut managers = Managers::of(object);
+        for owned in managers.owners.values_mut() {
+            owned.time = None;
+        }
+        managers
+    };
+    without_managed_fields(old) == without_managed_fields(new) && timeless(old) == timeless(new)
+}
+
+/// The managers of an object, e.g. for messages: manager, operation, subresource.
+pub fn managers(object: &Value) -> Vec<(String, Operation, String)> {
+    let managers = Managers::of(object);
+    managers.owners.into_keys().map(|owner| (owner.manager, owner.operation, owner.subresource)).collect()
 }

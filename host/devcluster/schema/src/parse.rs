@@ -71,7 +71,22 @@ pub(crate) fn definition(name: &str, json: &Value, names: &HashMap<String, usize
         // The generated JSON schema calls a quantity "string or number" and an IntOrString "string or integer".
         "io.k8s.apimachinery.pkg.api.resource.Quantity" => Ok(scalar_node(Scalar::Quantity)),
         "io.k8s.apimachinery.pkg.util.intstr.IntOrString" => Ok(scalar_node(Scalar::IntOrString)),
-        _ => Parser { names: Some(names) }.node(json, name, 0),
+        _ => {
+            let mut node = Parser { names: Some(names) }.node(json, name, 0)?;
+            add_key_defaults(name, &mut node.shape);
+            Ok(node)
+        }
+    }
+}
+
+/// Key fields of lists that may be left out; the package drops the defaults that the OpenAPI document of Kubernetes states.
+fn add_key_defaults(name: &str, shape: &mut Shape) {
+    const WITH_PROTOCOL: &[&str] = &["io.k8s.api.core.v1.ContainerPort", "io.k8s.api.core.v1.ServicePort"];
+    let Shape::Object { properties, .. } = shape else { return };
+    if WITH_PROTOCOL.contains(&name)
+        && let Some(protocol) = properties.get_mut("protocol")
+    {
+        protocol.default = Some(Arc::new(Value::from("TCP")));
     }
 }
 
@@ -122,6 +137,7 @@ impl Parser<'_> {
                 }
                 Some("number") => Shape::Scalar(Scalar::Number { range: range(object) }),
                 Some("boolean") => Shape::Scalar(Scalar::Boolean),
+                None if flag(object, "x-kubernetes-preserve-unknown-fields") => Shape::Deduced,
                 None => Shape::Any,
                 Some(other) => {
                     return Err(SchemaError::UnknownType { path: path.to_owned(), found: other.to_owned() });

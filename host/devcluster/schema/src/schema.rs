@@ -60,6 +60,8 @@ pub enum Shape {
     /// Any JSON value: no type is stated, nothing is known of the inside.
     #[default]
     Any,
+    /// Any JSON value below `x-kubernetes-preserve-unknown-fields`: objects have owners field by field, lists as a whole.
+    Deduced,
     /// An object with named properties, with arbitrary keys, or both.
     Object {
         /// Known properties.
@@ -200,17 +202,19 @@ impl Schema {
         Self::new(Node::default())
     }
 
+    /// The schema of any value whose objects have owners field by field.
+    pub fn deduced() -> Self {
+        Self::new(Node { shape: Shape::Deduced, ..Node::default() })
+    }
+
     /// A reference to a definition of the built-in table.
     pub(crate) fn definition(index: usize) -> Self {
         Self { node: NodeReference::Definition(index), patch: PatchStrategy::default(), default: None }
     }
 
-    /// The index in the built-in table, where this is a reference into it.
-    pub(crate) fn definition_index(&self) -> Option<usize> {
-        match self.node {
-            NodeReference::Definition(index) => Some(index),
-            NodeReference::Shared(_) => None,
-        }
+    /// Whether this is a type of the built-in table, whose objects are Go structs in kube-apiserver.
+    pub fn is_builtin(&self) -> bool {
+        matches!(self.node, NodeReference::Definition(_))
     }
 
     /// The type of the property `name`: a named property, else the value type of a map, else `None`.
@@ -243,6 +247,7 @@ impl Schema {
             Shape::Object { map_type, .. } => *map_type == MapType::Atomic,
             Shape::List { list_type, .. } => *list_type == ListType::Atomic,
             Shape::Any | Shape::Scalar(_) => true,
+            Shape::Deduced => false,
         }
     }
 }

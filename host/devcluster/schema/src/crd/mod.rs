@@ -108,7 +108,7 @@ impl CustomResourceDefinition {
         let name = text(version, "name");
         let schema = match version.pointer("/schema/openAPIV3Schema") {
             Some(schema) => parse::custom(schema)?,
-            None => Schema::any(),
+            None => Schema::deduced(),
         };
         let columns = version.get("additionalPrinterColumns").and_then(Value::as_array).into_iter().flatten();
         let selectable = version.get("selectableFields").and_then(Value::as_array).into_iter().flatten();
