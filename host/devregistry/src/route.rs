@@ -1,0 +1,133 @@
+//! What a request is about. Pure.
+
+use chandler_core::Digest;
+use http::Method;
+use uuid::Uuid;
+
+/// The end points of the specification that are served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// `/v2/`: is this a registry?
+    Version,
+    /// The token server.
+    Token,
+    /// `/v2/<name>/manifests/<reference>`
+    Manifest { name: String, reference: String },
+    /// `/v2/<name>/blobs/<digest>`
+    Blob { name: String, digest: Digest },
+    /// `/v2/<name>/blobs/uploads/`
+    Uploads { name: String },
+    /// `/v2/<name>/blobs/uploads/<id>`
+    Upload { name: String, id: Uuid },
+    /// `/v2/<name>/tags/list`
+    Tags { name: String },
+}
+
+/// Why a path is no end point; the codes of the specification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoRoute {
+    NotFound,
+    Name,
+    Digest,
+    Upload,
+}
+
+/// The path of the token server.
+pub(crate) const TOKEN: &str = "/token";
+
+impl Route {
+    pub(crate) fn of(path: &str) -> Result<Self, NoRoute> {
+        match path {
+            "/v2" | "/v2/" => return Ok(Self::Version),
+            TOKEN => return Ok(Self::Token),
+            _ => {}
+        }
+        let rest = path.strip_prefix("/v2/").ok_or(NoRoute::NotFound)?;
+        // Names have slashes, and so may be anything that comes before the last word that is known.
+        if let Some(name) = rest.strip_suffix("/tags/list") {
+            return Ok(Self::Tags { name: legal_name(name)? });
+        }
+        if let Some((name, id)) = rest.rsplit_once("/blobs/uploads/") {
+            let name = legal_name(name)?;
+            if id.is_empty() {
+                return Ok(Self::Uploads { name });
+            }
+            return Ok(Self::Upload { name, id: id.parse().map_err(|_| NoRoute::Upload)? });
+        }
+        if let Some(name) = rest.strip_suffix("/blobs/uploads") {
+            return Ok(Self::Uploads { name: legal_name(name)? });
+        }
+        if let Some((name, digest)) = rest.rsplit_once("/blobs/") {
+            return Ok(Self::Blob { name: legal_name(name)?, digest: digest.parse().map_err(|_| NoRoute::Digest)? });
+        }
+        if let Some((name, reference)) = rest.rsplit_once("/manifests/") {
+            return Ok(Self::Manifest { name: legal_name(name)?, reference: reference.to_owned() });
+        }
+        Err(NoRoute::NotFound)
+    }
+
+    /// Whether a request for this route may change something.
+    pub(crate) fn is_write(method: &Method) -> bool {
+        !matches!(*method, Method::GET | Method::HEAD)
+    }
+}
+
+/// The specification's rule for names, a little wider in where separators may stand.
+fn legal_name(name: &str) -> Result<String, NoRoute> {
+    let part = |part: &str| {
+        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        part.bytes().next().is_some_and(inner)
+            && part.bytes().next_back().is_some_and(inner)
+            && part.bytes().all(|byte| inner(byte) || matches!(byte, b'.' | b'_' | b'-'))
+    };
+    if name.len() <= 255 && name.split('/').all(part) { Ok(name.to_owned()) } else { Err(NoRoute::Name) }
+}
+
+/// Whether a text can be a tag.
+pub(crate) fn is_tag(tag: &str) -> bool {
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    tag.len() <= 128
+        && tag.bytes().next().is_some_and(word)
+        && tag.bytes().all(|byte| word(byte) || matches!(byte, b'.' | b'-'))
+}
+
+/// The value of a field of a query; the values that are used here need no decoding but that of `:` and `/`.
+pub(crate) fn query_field(query: &str, field: &str) -> Option<String> {
+    let value = query.split('&').find_map(|pair| pair.strip_prefix(field)?.strip_prefix('='))?;
+    Some(value.replace("%3A", ":").replace("%3a", ":").replace("%2F", "/").replace("%2f", "/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_end_points_or_nothing() {
+        let digest = Digest::of(b"");
+        let id = Uuid::nil();
+        let name = || "a/b".to_owned();
+        for (path, expected) in [
+            ("/v2/".to_owned(), Ok(Route::Version)),
+            ("/".to_owned(), Err(NoRoute::NotFound)),
+            ("/v2/a/b".to_owned(), Err(NoRoute::NotFound)),
+            ("/v2/a/b/tags/list".to_owned(), Ok(Route::Tags { name: name() })),
+            ("/v2/a/b/manifests/v1".to_owned(), Ok(Route::Manifest { name: name(), reference: "v1".to_owned() })),
+            (format!("/v2/a/b/blobs/{digest}"), Ok(Route::Blob { name: name(), digest })),
+            ("/v2/a/b/blobs/x".to_owned(), Err(NoRoute::Digest)),
+            ("/v2/a/b/blobs/uploads/".to_owned(), Ok(Route::Uploads { name: name() })),
+            (format!("/v2/a/b/blobs/uploads/{id}"), Ok(Route::Upload { name: name(), id })),
+            ("/v2/a/b/blobs/uploads/1".to_owned(), Err(NoRoute::Upload)),
+            ("/v2/A/manifests/v1".to_owned(), Err(NoRoute::Name)),
+            ("/v2//manifests/v1".to_owned(), Err(NoRoute::Name)),
+            ("/v2/../manifests/v1".to_owned(), Err(NoRoute::Name)),
+        ] {
+            assert_eq!(Route::of(&path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn query_fields_are_found() {
+        assert_eq!(query_field("a=1&digest=sha256%3Aff", "digest").as_deref(), Some("sha256:ff"));
+        assert_eq!(query_field("adigest=1", "digest"), None);
+    }
+}

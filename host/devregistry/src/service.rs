@@ -1,0 +1,147 @@
+//! A request in, a response out.
+
+use std::{
+    convert::Infallible,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+
+use crate::{
+    Authentication, Fault, FaultOn,
+    answer::{self, Body},
+    blobs, manifests,
+    route::{NoRoute, Route},
+    storage::Storage,
+};
+
+/// Requests that are remembered for tests.
+const REMEMBERED: usize = 10_000;
+
+/// What all connections share.
+#[derive(Debug)]
+pub(crate) struct Service {
+    storage: Mutex<Storage>,
+    fault: Mutex<Option<(FaultOn, Fault)>>,
+    requests: Mutex<Vec<String>>,
+    authentication: Authentication,
+    base: String,
+    most: usize,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Service {
+    pub(crate) fn new(base: String, authentication: Authentication, most: u64) -> Self {
+        Self {
+            storage: Mutex::new(Storage::new(most)),
+            fault: Mutex::default(),
+            requests: Mutex::default(),
+            authentication,
+            base,
+            most: usize::try_from(most).unwrap_or(usize::MAX),
+        }
+    }
+
+    pub(crate) fn storage(&self) -> MutexGuard<'_, Storage> {
+        locked(&self.storage)
+    }
+
+    pub(crate) fn set_fault(&self, fault: Option<(FaultOn, Fault)>) {
+        *locked(&self.fault) = fault;
+    }
+
+    pub(crate) fn requests(&self) -> Vec<String> {
+        locked(&self.requests).clone()
+    }
+
+    /// Answers one request.
+    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+        let (parts, body) = request.into_parts();
+        self.remember(&parts.method, parts.uri.path());
+        let route = match Route::of(parts.uri.path()) {
+            Ok(route) => route,
+            Err(none) => return Ok(no_route(none)),
+        };
+        let fault = locked(&self.fault)
+            .filter(|(on, _)| !Route::is_write(&parts.method) && on.covers(&route))
+            .map(|(_, fault)| fault);
+        match fault {
+            Some(Fault::Status(status)) => return Ok(answer::fault_status(status)),
+            Some(Fault::Silent) => return std::future::pending().await,
+            Some(Fault::RedirectToPlain(port)) => {
+                let mut response = answer::empty(StatusCode::TEMPORARY_REDIRECT);
+                let target = format!("http://127.0.0.1:{port}{}", parts.uri.path());
+                answer::header(&mut response, "location", &target);
+                return Ok(response);
+            }
+            _ => {}
+        }
+        // Who may not write does not get to send anything.
+        if route != Route::Token
+            && let Some(challenge) = self.authentication.challenge(&parts.headers, &self.base)
+        {
+            return Ok(challenge);
+        }
+        let body = match Limited::new(body, self.most).collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(_) => {
+                let message = "the body broke off or is larger than the registry";
+                return Ok(answer::error(StatusCode::BAD_REQUEST, "SIZE_INVALID", message));
+            }
+        };
+        Ok(self.serve(&parts, &route, body, fault))
+    }
+
+    fn serve(&self, parts: &http::request::Parts, route: &Route, body: Bytes, fault: Option<Fault>) -> Response<Body> {
+        let query = parts.uri.query().unwrap_or_default();
+        let mut storage = self.storage();
+        match (&parts.method, route) {
+            (&Method::GET | &Method::HEAD, Route::Version) => {
+                let mut response = answer::json(StatusCode::OK, &serde_json::json!({}));
+                answer::header(&mut response, "docker-distribution-api-version", "registry/2.0");
+                response
+            }
+            (&Method::GET | &Method::POST, Route::Token) => self.authentication.issue(&parts.headers, &body),
+            (method @ (&Method::GET | &Method::HEAD), Route::Manifest { name, reference }) => {
+                manifests::read(&storage, method, name, reference, fault)
+            }
+            (&Method::PUT, Route::Manifest { name, reference }) => {
+                manifests::write(&mut storage, name, reference, &parts.headers, body)
+            }
+            (method @ (&Method::GET | &Method::HEAD), Route::Blob { name, digest }) => {
+                blobs::read(&storage, method, name, digest, fault)
+            }
+            (&Method::POST, Route::Uploads { name }) => blobs::begin(&mut storage, name, query, &body),
+            (&Method::PATCH, Route::Upload { name, id }) => {
+                blobs::append(&mut storage, name, *id, &parts.headers, &body)
+            }
+            (&Method::PUT, Route::Upload { name, id }) => blobs::finish(&mut storage, name, *id, query, &body),
+            (&Method::GET, Route::Upload { name, id }) => blobs::status(&mut storage, name, *id),
+            (&Method::DELETE, Route::Upload { name, id }) => blobs::cancel(&mut storage, name, *id),
+            (&Method::GET, Route::Tags { name }) => manifests::tags(&storage, name),
+            _ => answer::error(StatusCode::METHOD_NOT_ALLOWED, "UNSUPPORTED", "the operation is unsupported"),
+        }
+    }
+
+    fn remember(&self, method: &Method, path: &str) {
+        let mut requests = locked(&self.requests);
+        if requests.len() < REMEMBERED {
+            requests.push(format!("{method} {path}"));
+        }
+    }
+}
+
+fn no_route(none: NoRoute) -> Response<Body> {
+    match none {
+        NoRoute::NotFound => answer::error(StatusCode::NOT_FOUND, "UNSUPPORTED", "there is no such end point"),
+        NoRoute::Name => answer::error(StatusCode::BAD_REQUEST, "NAME_INVALID", "invalid repository name"),
+        NoRoute::Digest => answer::error(StatusCode::BAD_REQUEST, "DIGEST_INVALID", "not a SHA-256 digest"),
+        NoRoute::Upload => answer::error(StatusCode::NOT_FOUND, "BLOB_UPLOAD_UNKNOWN", "there is no such upload"),
+    }
+}

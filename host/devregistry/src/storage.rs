@@ -1,0 +1,177 @@
+//! What was pushed, in memory.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bytes::Bytes;
+use chandler_core::Digest;
+use uuid::Uuid;
+
+/// The least that a registry must accept, and the most that this one does.
+pub(crate) const MANIFEST_BYTES: usize = 4 << 20;
+
+/// Why something could not be kept.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StorageError {
+    /// The registry is full.
+    #[error("the registry holds more than {0} bytes")]
+    Full(u64),
+    /// The bytes are not those of the digest.
+    #[error("the bytes have the digest {found}; {expected} was announced")]
+    Digest {
+        /// What was announced.
+        expected: Digest,
+        /// What came.
+        found: Digest,
+    },
+    /// There is no such upload.
+    #[error("there is no such upload")]
+    NoUpload,
+    /// A chunk does not begin where the last one ended.
+    #[error("the upload has {0} bytes so far")]
+    OutOfOrder(usize),
+}
+
+/// A manifest and its media type.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredManifest {
+    pub(crate) media_type: String,
+    pub(crate) bytes: Bytes,
+}
+
+#[derive(Debug, Default)]
+struct Repository {
+    blobs: HashMap<Digest, Bytes>,
+    manifests: HashMap<Digest, StoredManifest>,
+    tags: BTreeMap<String, Digest>,
+    uploads: HashMap<Uuid, Vec<u8>>,
+}
+
+/// All repositories.
+#[derive(Debug)]
+pub(crate) struct Storage {
+    repositories: BTreeMap<String, Repository>,
+    bytes: u64,
+    most: u64,
+}
+
+impl Storage {
+    pub(crate) fn new(most: u64) -> Self {
+        Self { repositories: BTreeMap::new(), bytes: 0, most }
+    }
+
+    fn reserve(&mut self, count: usize) -> Result<(), StorageError> {
+        let bytes = self.bytes.saturating_add(count as u64);
+        if bytes > self.most {
+            return Err(StorageError::Full(self.most));
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    fn release(&mut self, count: usize) {
+        self.bytes = self.bytes.saturating_sub(count as u64);
+    }
+
+    fn repository(&mut self, name: &str) -> &mut Repository {
+        self.repositories.entry(name.to_owned()).or_default()
+    }
+
+    pub(crate) fn blob(&self, name: &str, digest: &Digest) -> Option<Bytes> {
+        self.repositories.get(name)?.blobs.get(digest).cloned()
+    }
+
+    pub(crate) fn put_blob(&mut self, name: &str, digest: Digest, bytes: Bytes) -> Result<(), StorageError> {
+        if self.blob(name, &digest).is_none() {
+            self.reserve(bytes.len())?;
+            self.repository(name).blobs.insert(digest, bytes);
+        }
+        Ok(())
+    }
+
+    /// Makes a blob of one repository known in another.
+    pub(crate) fn mount(&mut self, name: &str, from: &str, digest: &Digest) -> bool {
+        let Some(bytes) = self.blob(from, digest) else { return false };
+        self.put_blob(name, digest.clone(), bytes).is_ok()
+    }
+
+    /// The digest that a tag, or a digest in its place, stands for.
+    pub(crate) fn resolve(&self, name: &str, reference: &str) -> Option<Digest> {
+        match reference.parse() {
+            Ok(digest) => Some(digest),
+            Err(_) => self.repositories.get(name)?.tags.get(reference).cloned(),
+        }
+    }
+
+    pub(crate) fn manifest(&self, name: &str, digest: &Digest) -> Option<StoredManifest> {
+        self.repositories.get(name)?.manifests.get(digest).cloned()
+    }
+
+    pub(crate) fn put_manifest(&mut self, name: &str, manifest: StoredManifest) -> Result<Digest, StorageError> {
+        let digest = Digest::of(&manifest.bytes);
+        if self.manifest(name, &digest).is_none() {
+            self.reserve(manifest.bytes.len())?;
+            self.repository(name).manifests.insert(digest.clone(), manifest);
+        }
+        Ok(digest)
+    }
+
+    pub(crate) fn tag(&mut self, name: &str, tag: &str, digest: Digest) {
+        self.repository(name).tags.insert(tag.to_owned(), digest);
+    }
+
+    /// The tags of a repository, sorted; none where there is no such repository.
+    pub(crate) fn tags(&self, name: &str) -> Option<Vec<String>> {
+        Some(self.repositories.get(name)?.tags.keys().cloned().collect())
+    }
+
+    pub(crate) fn begin_upload(&mut self, name: &str) -> Uuid {
+        let id = Uuid::new_v4();
+        self.repository(name).uploads.insert(id, Vec::new());
+        id
+    }
+
+    /// Adds a chunk that begins at `offset`, where that is known, and tells how many bytes there are now.
+    pub(crate) fn append(
+        &mut self,
+        name: &str,
+        id: Uuid,
+        offset: Option<usize>,
+        chunk: &[u8],
+    ) -> Result<usize, StorageError> {
+        let length = self.upload(name, id)?.len();
+        if offset.is_some_and(|offset| offset != length) {
+            return Err(StorageError::OutOfOrder(length));
+        }
+        self.reserve(chunk.len())?;
+        let upload = self.upload(name, id)?;
+        upload.extend_from_slice(chunk);
+        Ok(upload.len())
+    }
+
+    fn upload(&mut self, name: &str, id: Uuid) -> Result<&mut Vec<u8>, StorageError> {
+        self.repositories.get_mut(name).and_then(|it| it.uploads.get_mut(&id)).ok_or(StorageError::NoUpload)
+    }
+
+    /// The bytes of an upload so far.
+    pub(crate) fn upload_length(&mut self, name: &str, id: Uuid) -> Result<usize, StorageError> {
+        self.upload(name, id).map(|upload| upload.len())
+    }
+
+    /// Makes an upload a blob, if its digest is right. An upload that is wrong is gone.
+    pub(crate) fn finish_upload(&mut self, name: &str, id: Uuid, expected: &Digest) -> Result<(), StorageError> {
+        let bytes = self.cancel_upload(name, id)?;
+        let found = Digest::of(&bytes);
+        if found != *expected {
+            return Err(StorageError::Digest { expected: expected.clone(), found });
+        }
+        self.put_blob(name, found, bytes.into())
+    }
+
+    /// Forgets an upload.
+    pub(crate) fn cancel_upload(&mut self, name: &str, id: Uuid) -> Result<Vec<u8>, StorageError> {
+        let upload = self.repositories.get_mut(name).and_then(|it| it.uploads.remove(&id));
+        let bytes = upload.ok_or(StorageError::NoUpload)?;
+        self.release(bytes.len());
+        Ok(bytes)
+    }
+}

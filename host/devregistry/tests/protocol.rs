@@ -1,0 +1,173 @@
+//! The registry as other tools' clients see it.
+
+use std::{collections::BTreeMap, fs};
+
+use chandler_devregistry::{Authentication, Fault, FaultOn, Options, Registry};
+use oci_client::{
+    Client, Reference,
+    client::{Certificate, CertificateEncoding, ClientConfig, ClientProtocol, Config, ImageLayer},
+    secrets::RegistryAuth,
+};
+use reqwest::{Method, StatusCode, header::CONTENT_TYPE};
+
+const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
+
+fn install_provider() {
+    // A second test in the same process finds it installed.
+    rustls::crypto::ring::default_provider().install_default().ok();
+}
+
+fn client(registry: &Registry) -> Client {
+    install_provider();
+    let mut config = ClientConfig { protocol: ClientProtocol::Http, ..ClientConfig::default() };
+    if let Some(pem) = registry.certificate_authority() {
+        config.protocol = ClientProtocol::Https;
+        config.extra_root_certificates =
+            vec![Certificate { encoding: CertificateEncoding::Pem, data: pem.as_bytes().to_vec() }];
+    }
+    Client::try_from(config).unwrap()
+}
+
+fn basic() -> RegistryAuth {
+    RegistryAuth::Basic("user".to_owned(), "secret".to_owned())
+}
+
+#[tokio::test]
+async fn oci_client_pushes_and_pulls() {
+    for (tls, authentication, auth) in [
+        (false, Authentication::None, RegistryAuth::Anonymous),
+        (true, Authentication::None, RegistryAuth::Anonymous),
+        (true, Authentication::Basic { username: "user".to_owned(), password: "secret".to_owned() }, basic()),
+        (false, Authentication::Token { username: "user".to_owned(), password: "secret".to_owned() }, basic()),
+    ] {
+        let name = format!("tls {tls}, {authentication:?}");
+        let registry = Registry::start(Options { tls, authentication, ..Options::default() }).await.unwrap();
+        let client = client(&registry);
+        let reference: Reference = format!("{}/team/app:v1", registry.host()).parse().unwrap();
+        let layers = [b"one".to_vec(), vec![7; 3 << 20]].map(|bytes| ImageLayer {
+            data: bytes.into(),
+            media_type: LAYER.to_owned(),
+            annotations: None,
+        });
+        let config = Config::oci_v1(b"{}".to_vec(), None);
+        client.push(&reference, &layers, config, &auth, None).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let pulled = client.pull(&reference, &auth, vec![LAYER]).await.unwrap();
+        assert_eq!(
+            pulled.layers.iter().map(|layer| &layer.data).collect::<Vec<_>>(),
+            layers.each_ref().map(|it| &it.data)
+        );
+        let tags = client.list_tags(&reference, &auth, None, None).await.unwrap();
+        assert_eq!(tags.tags, ["v1"], "{name}");
+    }
+}
+
+#[tokio::test]
+async fn who_does_not_show_the_password_gets_nothing() {
+    for authentication in [
+        Authentication::Basic { username: "user".to_owned(), password: "other".to_owned() },
+        Authentication::Token { username: "user".to_owned(), password: "other".to_owned() },
+    ] {
+        let registry = Registry::start(Options { authentication, ..Options::default() }).await.unwrap();
+        registry.push_component("c", "v1", b"wasm".to_vec()).unwrap();
+        let reference: Reference = format!("{}/c:v1", registry.host()).parse().unwrap();
+        for auth in [RegistryAuth::Anonymous, basic()] {
+            client(&registry).pull_manifest(&reference, &auth).await.unwrap_err();
+        }
+    }
+}
+
+#[tokio::test]
+async fn requests_are_answered_as_the_specification_says() {
+    install_provider();
+    let registry = Registry::start(Options { most_bytes: 100, ..Options::default() }).await.unwrap();
+    registry.push_blob("a", "text/plain", b"blob".to_vec()).unwrap();
+    let base = format!("http://{}", registry.host());
+    let blob = "sha256:fa2c8cc4f28176bbeed4b736df569a34c79cd3723e9ec42f9674b4d46ac6b8b8";
+    let none = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    let http = reqwest::Client::new();
+    let long = "x".repeat(101);
+    for (method, path, body, status, code) in [
+        (Method::GET, "/v2/".to_owned(), "", StatusCode::OK, "{}"),
+        (Method::GET, "/".to_owned(), "", StatusCode::NOT_FOUND, "UNSUPPORTED"),
+        (Method::GET, format!("/v2/a/blobs/{blob}"), "", StatusCode::OK, "blob"),
+        (Method::GET, format!("/v2/b/blobs/{blob}"), "", StatusCode::NOT_FOUND, "BLOB_UNKNOWN"),
+        (Method::GET, format!("/v2/a/blobs/{none}"), "", StatusCode::NOT_FOUND, "BLOB_UNKNOWN"),
+        (Method::GET, "/v2/a/manifests/v1".to_owned(), "", StatusCode::NOT_FOUND, "MANIFEST_UNKNOWN"),
+        (Method::GET, "/v2/A/manifests/v1".to_owned(), "", StatusCode::BAD_REQUEST, "NAME_INVALID"),
+        (Method::GET, "/v2/nothing/tags/list".to_owned(), "", StatusCode::NOT_FOUND, "NAME_UNKNOWN"),
+        (Method::DELETE, "/v2/a/manifests/v1".to_owned(), "", StatusCode::METHOD_NOT_ALLOWED, "UNSUPPORTED"),
+        (Method::PUT, "/v2/a/manifests/v1".to_owned(), "{", StatusCode::BAD_REQUEST, "MANIFEST_INVALID"),
+        (Method::PUT, format!("/v2/a/manifests/{none}"), "{}", StatusCode::BAD_REQUEST, "DIGEST_INVALID"),
+        (Method::PUT, "/v2/a/manifests/.v1".to_owned(), "{}", StatusCode::BAD_REQUEST, "TAG_INVALID"),
+        (Method::POST, format!("/v2/a/blobs/uploads/?digest={none}"), "x", StatusCode::BAD_REQUEST, "DIGEST_INVALID"),
+        (Method::POST, format!("/v2/b/blobs/uploads/?mount={blob}&from=a"), "", StatusCode::CREATED, ""),
+        (Method::GET, format!("/v2/b/blobs/{blob}"), "", StatusCode::OK, "blob"),
+        (Method::POST, "/v2/a/blobs/uploads/".to_owned(), &long, StatusCode::BAD_REQUEST, "SIZE_INVALID"),
+    ] {
+        let request = http.request(method.clone(), format!("{base}{path}"));
+        let response = request.header(CONTENT_TYPE, "x").body(body.to_owned()).send().await.unwrap();
+        assert_eq!(response.status(), status, "{method} {path}");
+        let text = response.text().await.unwrap();
+        assert!(text.contains(code), "{method} {path}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn manifests_must_not_name_what_was_not_pushed() {
+    install_provider();
+    let registry = Registry::start(Options::default()).await.unwrap();
+    let missing = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    let manifest = format!("{{\"layers\":[{{\"digest\":\"{missing}\"}}]}}");
+    let url = format!("http://{}/v2/a/manifests/v1", registry.host());
+    let response = reqwest::Client::new().put(url).body(manifest).send().await.unwrap();
+    assert_eq!(response.status(), StatusCode::BAD_REQUEST);
+    assert!(response.text().await.unwrap().contains("MANIFEST_BLOB_UNKNOWN"));
+}
+
+#[tokio::test]
+async fn the_same_directory_is_the_same_image() {
+    let one = tempfile::tempdir().unwrap();
+    let two = tempfile::tempdir().unwrap();
+    for (directory, names) in [(&one, ["b", "a"]), (&two, ["a", "b"])] {
+        fs::create_dir(directory.path().join("manifests")).unwrap();
+        for name in names {
+            fs::write(directory.path().join("manifests").join(name), name).unwrap();
+        }
+    }
+    let registry = Registry::start(Options::default()).await.unwrap();
+    let labels = BTreeMap::from([("label".to_owned(), "value".to_owned())]);
+    let first = registry.push_bundle_directory("x", "v1", one.path(), &labels).await.unwrap();
+    let second = registry.push_bundle_directory("x", "v2", two.path(), &labels).await.unwrap();
+    assert_eq!(first.digest, second.digest);
+    assert_eq!(first.reference, format!("{}/x:v1", registry.host()));
+}
+
+#[tokio::test]
+async fn links_out_of_the_directory_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", directory.path().join("link")).unwrap();
+    let registry = Registry::start(Options::default()).await.unwrap();
+    let error = registry.push_bundle_directory("x", "v1", directory.path(), &BTreeMap::new()).await.unwrap_err();
+    assert!(error.to_string().contains("link: is neither"), "{error}");
+}
+
+#[tokio::test]
+async fn the_registry_is_bounded_and_fails_when_told() {
+    install_provider();
+    let registry = Registry::start(Options { most_bytes: 10, ..Options::default() }).await.unwrap();
+    let error = registry.push_component("x", "v1", vec![0; 11]).unwrap_err();
+    assert_eq!(error.to_string(), "the registry holds more than 10 bytes");
+    registry.set_fault(Some((FaultOn::Everything, Fault::Status(429))));
+    let url = format!("http://{}/v2/", registry.host());
+    let response = reqwest::get(&url).await.unwrap();
+    assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+    registry.set_fault(None);
+    assert_eq!(reqwest::get(&url).await.unwrap().status(), StatusCode::OK);
+    assert_eq!(registry.requests(), ["GET /v2/", "GET /v2/"]);
+    let address = registry.address();
+    drop(registry);
+    // The port closes as soon as the task is gone; connecting then fails.
+    while tokio::net::TcpStream::connect(address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+}
