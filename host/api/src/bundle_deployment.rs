@@ -21,21 +21,12 @@ use crate::{schema, source::BundleSource};
     derive = "Default",
     derive = "PartialEq",
     doc = "A bundle of Kubernetes objects that is installed and kept installed.",
-    printcolumn(
-        name = "Install State",
-        type_ = "string",
-        json_path = r#".status.conditions[?(.type=="Installed")].reason"#
-    ),
-    printcolumn(name = "Ready", type_ = "string", json_path = r#".status.conditions[?(.type=="Ready")].status"#),
-    printcolumn(name = "Reason", type_ = "string", json_path = r#".status.conditions[?(.type=="Ready")].reason"#),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    printcolumn(name = "Provisioner", type_ = "string", json_path = ".spec.provisionerClassName", priority = 1),
-    printcolumn(
-        name = "Message",
-        type_ = "string",
-        json_path = r#".status.conditions[?(.type=="Ready")].message"#,
-        priority = 1
-    )
+    printcolumn = r#"{"name": "Install State", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Installed\")].reason"}"#,
+    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name": "Provisioner", "type": "string", "jsonPath": ".spec.provisionerClassName", "priority": 1}"#,
+    printcolumn = r#"{"name": "Message", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].message", "priority": 1}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct BundleDeploymentSpec {

@@ -200,6 +200,10 @@ names! {
         UnsupportedContract,
         /// The component imports something that the contract does not hold.
         MissingImports,
+        /// The artifact holds no component, or one whose facts cannot be read.
+        InvalidComponent,
+        /// The component declares capabilities that nothing grants.
+        MissingCapabilities,
         /// The component is compiled.
         CompilationSucceeded,
         /// The component could not be compiled.

@@ -21,17 +21,12 @@ use crate::schema;
     derive = "Default",
     derive = "PartialEq",
     doc = "A provisioner that BundleDeployments may name in spec.provisionerClassName.",
-    printcolumn(name = "Ready", type_ = "string", json_path = r#".status.conditions[?(.type=="Ready")].status"#),
-    printcolumn(name = "Reason", type_ = "string", json_path = r#".status.conditions[?(.type=="Ready")].reason"#),
-    printcolumn(name = "Version", type_ = "string", json_path = ".status.component.version"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    printcolumn(name = "Image", type_ = "string", json_path = ".spec.image", priority = 1),
-    printcolumn(
-        name = "Message",
-        type_ = "string",
-        json_path = r#".status.conditions[?(.type=="Ready")].message"#,
-        priority = 1
-    )
+    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name": "Version", "type": "string", "jsonPath": ".status.component.version"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name": "Image", "type": "string", "jsonPath": ".spec.image", "priority": 1}"#,
+    printcolumn = r#"{"name": "Message", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].message", "priority": 1}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ProvisionerClassSpec {

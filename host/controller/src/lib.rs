@@ -1,1 +1,34 @@
 //! The reconcilers: BundleDeployment and ProvisionerClass.
+//!
+//! A reconcile of a BundleDeployment is one line: source, digest, tree, provisioner, release, rollout, status. Each step
+//! gives a value; what the pass found ([`bundle_deployment`]'s assessment) is plain data, and the status is derived from it
+//! by one pure function, written only when it differs.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`options`] | what an administrator sets |
+//! | [`run`](mod@run) | starts and stops everything |
+//! | `bundle_deployment` | the reconciler of BundleDeployments |
+//! | `provisioner_class` | the reconciler of ProvisionerClasses |
+//! | `classes` | which class is served by which component |
+//! | `images` | references, pull secrets and registries |
+//! | `status_patch` | how a changed status is written |
+//! | `watches` | watches on the kinds that releases hold |
+//! | `backoff` | when to try again |
+//! | `events` | Events on transitions |
+
+mod backoff;
+mod bundle_deployment;
+mod classes;
+mod context;
+mod events;
+mod images;
+pub mod options;
+mod problem;
+mod provisioner_class;
+pub mod run;
+mod status_patch;
+mod watches;
+
+pub use options::Options;
+pub use run::{ControllerError, run};

@@ -1,0 +1,94 @@
+//! What one pass over a BundleDeployment found: plain data, from which the status is derived.
+
+use chandler_api::{BundleSource, ProvisionerInUse};
+use chandler_core::Digest;
+
+use crate::problem::Problem;
+
+/// What one pass found.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Assessment {
+    /// Where the content came from; none where it was not looked for or could not be had.
+    pub(crate) unpacked: Option<Unpacked>,
+    /// What rendered it; none where the pass did not come so far.
+    pub(crate) provisioner: Option<ProvisionerInUse>,
+    /// The release; none where the pass did not come so far.
+    pub(crate) release: Option<ReleaseFacts>,
+    /// How far the pass came.
+    pub(crate) reached: Reached,
+}
+
+/// Content that was fetched and verified.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Unpacked {
+    /// The source with a tag replaced by a digest.
+    pub(crate) resolved_source: BundleSource,
+    /// The digest of the tree.
+    pub(crate) content_digest: Digest,
+}
+
+/// What the status says of a release.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ReleaseFacts {
+    /// The digest over its objects, stages and probes.
+    pub(crate) digest: Digest,
+    /// How many objects it has.
+    pub(crate) objects: usize,
+    /// How many stages it has.
+    pub(crate) stages: usize,
+}
+
+/// How far a pass came.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Reached {
+    /// Nowhere, because `spec.suspend` is true.
+    Suspended,
+    /// There is nobody to render the content.
+    NoProvisioner(Problem),
+    /// The content could not be had.
+    NotUnpacked(Problem),
+    /// The provisioner gave no release.
+    NotRendered(Problem),
+    /// The release could not be applied.
+    NotApplied(Problem),
+    /// The release is being rolled out.
+    RollingOut(RollingOut),
+    /// The release is in place; the list says what is not well.
+    Applied(Vec<String>),
+    /// The objects are being deleted; the list says what is still there.
+    Deleting(Vec<String>),
+    /// The objects could not be deleted.
+    NotDeleted(Problem),
+}
+
+/// A rollout that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RollingOut {
+    /// The stage that is not healthy yet, counted from 1.
+    pub(crate) stage: usize,
+    /// How many stages the release has.
+    pub(crate) stages: usize,
+    /// Whether every object is applied, so that only health is waited for.
+    pub(crate) all_applied: bool,
+    /// What is waited for.
+    pub(crate) waiting: Vec<String>,
+}
+
+impl Assessment {
+    /// A pass that ended before it had anything.
+    pub(crate) fn early(reached: Reached) -> Self {
+        Self { unpacked: None, provisioner: None, release: None, reached }
+    }
+
+    /// Why the pass ended early, if it did.
+    pub(crate) fn problem(&self) -> Option<&Problem> {
+        match &self.reached {
+            Reached::NoProvisioner(problem)
+            | Reached::NotUnpacked(problem)
+            | Reached::NotRendered(problem)
+            | Reached::NotApplied(problem)
+            | Reached::NotDeleted(problem) => Some(problem),
+            _ => None,
+        }
+    }
+}

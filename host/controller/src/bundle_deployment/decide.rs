@@ -1,0 +1,175 @@
+//! What to do about a BundleDeployment. Pure: no client, no clock.
+
+use std::time::Duration;
+
+use chandler_api::{BundleDeployment, BundleSource, ConditionType, Reason, find_condition, names::TEARDOWN_FINALIZER};
+use chandler_core::Digest;
+use kube::ResourceExt as _;
+
+use super::{
+    ROLLOUT_CHECK,
+    assessment::{Assessment, Reached},
+};
+
+/// What a reconcile does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Intent {
+    /// Nothing: it is being deleted and we have nothing to do with it any more.
+    Leave,
+    /// Only say that it is suspended.
+    Suspend,
+    /// Delete what was installed.
+    TearDown,
+    /// Fetch, render and roll out.
+    Deploy,
+}
+
+/// What a reconcile does about this object. Deletion comes first: what is being deleted is never installed again
+/// (the predecessor did, and left a cached archive behind).
+pub(crate) fn decide(deployment: &BundleDeployment) -> Intent {
+    let held = deployment.finalizers().iter().any(|finalizer| finalizer == TEARDOWN_FINALIZER);
+    match (deployment.metadata.deletion_timestamp.is_some(), held) {
+        (true, true) => Intent::TearDown,
+        // Whatever the predecessor installed is not ours to delete, but its finalizers are ours to take off.
+        (true, false) if !deployment.finalizers().is_empty() => Intent::TearDown,
+        (true, false) => Intent::Leave,
+        (false, _) if deployment.spec.suspend => Intent::Suspend,
+        (false, _) => Intent::Deploy,
+    }
+}
+
+/// How a release is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// It was complete at the last pass: look whether it still is.
+    Observe,
+    /// Apply it.
+    Advance,
+}
+
+/// How this release is met, by what the last pass wrote.
+pub(crate) fn route(deployment: &BundleDeployment, release: &Digest) -> Route {
+    let status = deployment.status.as_ref();
+    let same = status.and_then(|status| status.release.as_ref()).is_some_and(|known| known.digest == release.as_str());
+    let conditions = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let complete = find_condition(conditions, ConditionType::Progressing)
+        .is_some_and(|progressing| progressing.reason == Reason::Succeeded.as_str());
+    if same && complete { Route::Observe } else { Route::Advance }
+}
+
+/// When a BundleDeployment is looked at again without being asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Only when something changes.
+    Change,
+    /// After this time.
+    After(Duration),
+    /// When the tag of its image is to be resolved again.
+    Poll,
+    /// Later with each failure.
+    BackOff,
+}
+
+/// When to look again after a pass.
+pub(crate) fn next(found: &Assessment, until_deadline: Option<Duration>, source: &BundleSource) -> Next {
+    match &found.reached {
+        Reached::RollingOut(_) | Reached::Deleting(_) => {
+            // A second more, since the status counts whole seconds.
+            let deadline = until_deadline.map(|left| left + Duration::from_secs(1));
+            Next::After(deadline.map_or(ROLLOUT_CHECK, |left| left.min(ROLLOUT_CHECK)))
+        }
+        Reached::Suspended => Next::Change,
+        Reached::Applied(_) => poll(source),
+        _ => match found.problem() {
+            // A tag may come to stand for better content.
+            Some(problem) if problem.terminal => poll(source),
+            _ => Next::BackOff,
+        },
+    }
+}
+
+fn poll(source: &BundleSource) -> Next {
+    let moves = source.image.as_ref().is_some_and(|image| !image.reference.contains('@'));
+    if moves { Next::Poll } else { Next::Change }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::problem::Problem;
+
+    fn deployment(
+        metadata: serde_json::Value,
+        spec: &serde_json::Value,
+        status: &serde_json::Value,
+    ) -> BundleDeployment {
+        let mut object = json!({
+            "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": metadata,
+            "spec": {"installNamespace": "n", "provisionerClassName": "c", "source": {"type": "image"}},
+            "status": status,
+        });
+        json_patch_merge(&mut object["spec"], spec);
+        serde_json::from_value(object).unwrap()
+    }
+
+    fn json_patch_merge(target: &mut serde_json::Value, patch: &serde_json::Value) {
+        for (key, value) in patch.as_object().unwrap() {
+            target[key] = value.clone();
+        }
+    }
+
+    #[test]
+    fn deletion_comes_before_everything() {
+        let deleted = "2026-01-01T00:00:00Z";
+        for (metadata, suspend, intent) in [
+            (json!({}), false, Intent::Deploy),
+            (json!({}), true, Intent::Suspend),
+            (json!({"deletionTimestamp": deleted, "finalizers": [TEARDOWN_FINALIZER]}), true, Intent::TearDown),
+            (json!({"deletionTimestamp": deleted, "finalizers": ["other"]}), false, Intent::TearDown),
+            (json!({"deletionTimestamp": deleted}), false, Intent::Leave),
+        ] {
+            let deployment = deployment(metadata.clone(), &json!({"suspend": suspend}), &json!(null));
+            assert_eq!(decide(&deployment), intent, "{metadata} {suspend}");
+        }
+    }
+
+    #[test]
+    fn only_a_release_that_was_complete_is_observed() {
+        let digest = Digest::of(b"a");
+        let status = |digest: &Digest, reason: &str| {
+            json!({
+                "release": {"digest": digest, "objects": 1, "stages": 1},
+                "conditions": [{"type": "Progressing", "status": "False", "reason": reason, "message": "",
+                                "lastTransitionTime": "2026-01-01T00:00:00Z"}]
+            })
+        };
+        for (status, expected) in [
+            (json!(null), Route::Advance),
+            (status(&digest, "Succeeded"), Route::Observe),
+            (status(&digest, "RollingOut"), Route::Advance),
+            (status(&Digest::of(b"b"), "Succeeded"), Route::Advance),
+        ] {
+            let deployment = deployment(json!({}), &json!({}), &status);
+            assert_eq!(route(&deployment, &digest), expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn what_only_a_change_mends_is_not_tried_again() {
+        let source =
+            |reference: &str| serde_json::from_value(json!({"type": "image", "image": {"ref": reference}})).unwrap();
+        let (tag, digest) = (source("a:v1"), source("a@sha256:0"));
+        let lasting = Assessment::early(Reached::NotRendered(Problem::lasting(Reason::InvalidContent, "")));
+        let passing = Assessment::early(Reached::NotUnpacked(Problem::passing(Reason::UnpackFailed, "")));
+        assert_eq!(next(&lasting, None, &digest), Next::Change);
+        assert_eq!(next(&lasting, None, &tag), Next::Poll);
+        assert_eq!(next(&passing, None, &digest), Next::BackOff);
+        assert_eq!(next(&Assessment::early(Reached::Applied(vec![])), None, &digest), Next::Change);
+        let deleting = Assessment::early(Reached::Deleting(vec![]));
+        assert_eq!(next(&deleting, None, &digest), Next::After(ROLLOUT_CHECK));
+        let soon = Some(Duration::from_secs(2));
+        assert_eq!(next(&deleting, soon, &digest), Next::After(Duration::from_secs(3)));
+    }
+}

@@ -1,0 +1,121 @@
+//! The second arrow: a tree becomes a release, through the provisioner of its class.
+//!
+//! Rendering is a pure function of content, component, configuration and target, so a release is kept until one of these
+//! changes, and a reconcile that changes nothing calls no plugin.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use chandler_api::BundleDeployment;
+use chandler_content::Tree;
+use chandler_core::{Content as _, Digest, Release, Request, Target};
+use kube::ResourceExt as _;
+use serde_json::{Map, Value};
+
+use crate::{classes::Class, context::Context, problem::Problem};
+
+/// The last release of each BundleDeployment, with the digest of what it was made from.
+#[derive(Default)]
+pub(crate) struct Releases(Mutex<HashMap<String, (Digest, Arc<Release>)>>);
+
+impl Releases {
+    fn get(&self, name: &str, key: &Digest) -> Option<Arc<Release>> {
+        let releases = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        releases.get(name).filter(|(known, _)| known == key).map(|(_, release)| Arc::clone(release))
+    }
+
+    fn insert(&self, name: String, key: Digest, release: Arc<Release>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name, (key, release));
+    }
+
+    /// Forgets a BundleDeployment.
+    pub(crate) fn forget(&self, name: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+}
+
+/// The release of a BundleDeployment.
+pub(crate) async fn render(
+    deployment: &BundleDeployment,
+    class: &Class,
+    tree: Tree,
+    context: &Context,
+) -> Result<Arc<Release>, Problem> {
+    let request = request(deployment, class, context).await?;
+    let name = deployment.name_any();
+    let key = key(tree.digest(), class.provisioner.digest(), &request);
+    if let Some(release) = context.memory.releases.get(&name, &key) {
+        return Ok(release);
+    }
+    let release = class.provisioner.provision(&request, Arc::new(tree), &class.limits).await;
+    let release = Arc::new(release.map_err(|error| Problem::from(&error))?);
+    context.memory.releases.insert(name, key, Arc::clone(&release));
+    Ok(release)
+}
+
+async fn request(deployment: &BundleDeployment, class: &Class, context: &Context) -> Result<Request, Problem> {
+    let (kubernetes_version, api_kinds) = context.rollout.cluster().await.map_err(|error| Problem::from(&error))?;
+    Ok(Request {
+        config: laid_over(&class.defaults, deployment.spec.config.as_ref()),
+        target: Target {
+            name: deployment.name_any(),
+            namespace: deployment.spec.install_namespace.clone(),
+            kubernetes_version,
+            api_kinds,
+        },
+    })
+}
+
+/// The configuration of the class with that of the BundleDeployment laid over it, member by member.
+fn laid_over(defaults: &Map<String, Value>, config: Option<&Map<String, Value>>) -> Map<String, Value> {
+    let mut result = defaults.clone();
+    result.extend(config.cloned().unwrap_or_default());
+    result
+}
+
+/// Stands for all that a release depends on.
+fn key(content: &Digest, component: &Digest, request: &Request) -> Digest {
+    let parts = serde_json::json!([content, component, request.config, request.target]);
+    Digest::of(parts.to_string().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn map(value: Value) -> Map<String, Value> {
+        value.as_object().cloned().unwrap()
+    }
+
+    #[test]
+    fn configuration_is_laid_over_member_by_member() {
+        let defaults = map(json!({"a": {"x": 1}, "b": 1}));
+        let config = map(json!({"a": {"y": 2}, "c": null}));
+        let result = laid_over(&defaults, Some(&config));
+        assert_eq!(Value::Object(result), json!({"a": {"y": 2}, "b": 1, "c": null}));
+        assert_eq!(laid_over(&defaults, None), defaults);
+    }
+
+    #[test]
+    fn the_key_changes_with_each_of_its_parts() {
+        let (a, b) = (Digest::of(b"a"), Digest::of(b"b"));
+        let request = |config: Value, name: &str| Request {
+            config: map(config),
+            target: Target { name: name.into(), ..Target::default() },
+        };
+        let one = key(&a, &b, &request(json!({}), "n"));
+        assert_eq!(one, key(&a, &b, &request(json!({}), "n")));
+        for other in [
+            key(&b, &b, &request(json!({}), "n")),
+            key(&a, &a, &request(json!({}), "n")),
+            key(&a, &b, &request(json!({"x": 1}), "n")),
+            key(&a, &b, &request(json!({}), "m")),
+        ] {
+            assert_ne!(one, other);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The first arrow: a source becomes a digest and a verified tree.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use chandler_api::{BundleDeployment, BundleSource, ImageSource, Reason, source::ConfigMapSource};
+use chandler_content::{ContentError, FailureClass, FileSet, ImageAccess, ImageReference, ResolvedImage, Tree};
+use chandler_core::Content as _;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, ResourceExt as _};
+
+use super::assessment::Unpacked;
+use crate::{
+    context::Context,
+    images,
+    problem::{Problem, api_message, content},
+};
+
+/// When each tag was resolved last, by BundleDeployment.
+#[derive(Default)]
+pub(crate) struct Resolutions(Mutex<BTreeMap<String, (ImageSource, ResolvedImage, Instant)>>);
+
+impl Resolutions {
+    fn recent(&self, name: &str, source: &ImageSource, interval: Duration) -> Option<ResolvedImage> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (known_source, resolved, when) = known.get(name)?;
+        (known_source == source && when.elapsed() < interval).then(|| resolved.clone())
+    }
+
+    fn remember(&self, name: String, source: ImageSource, resolved: ResolvedImage) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(name, (source, resolved, Instant::now()));
+    }
+
+    /// Forgets a BundleDeployment.
+    pub(crate) fn forget(&self, name: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+}
+
+/// The content of a BundleDeployment, from the cache where it is there.
+pub(crate) async fn unpack(deployment: &BundleDeployment, context: &Context) -> Result<(Tree, Unpacked), Problem> {
+    let source = &deployment.spec.source;
+    let (tree, resolved_source) = match (&source.image, &source.config_maps) {
+        (Some(image), None) if source.kind == BundleSource::IMAGE => unpack_image(deployment, image, context).await?,
+        (None, Some(maps)) if source.kind == BundleSource::CONFIG_MAPS => {
+            (unpack_config_maps(maps, context).await?, source.clone())
+        }
+        _ if matches!(source.kind.as_str(), BundleSource::GIT | BundleSource::HTTP) => {
+            let message =
+                format!("source type {:?} is not supported by this version: use image or configMaps", source.kind);
+            return Err(Problem::lasting(Reason::UnpackFailed, message));
+        }
+        _ => {
+            let message = format!("source type {:?} not supported", source.kind);
+            return Err(Problem::lasting(Reason::UnpackFailed, message));
+        }
+    };
+    let content_digest = tree.digest().clone();
+    Ok((tree, Unpacked { resolved_source, content_digest }))
+}
+
+async fn unpack_image(
+    deployment: &BundleDeployment,
+    source: &ImageSource,
+    context: &Context,
+) -> Result<(Tree, BundleSource), Problem> {
+    let failed = |error: ContentError| content(Reason::UnpackFailed, &error);
+    let reference: ImageReference = source.reference.parse().map_err(|error| failed(ContentError::Reference(error)))?;
+    let access = image_access(source, &reference, context).await?;
+    let resolved = resolve(deployment, source, &reference, &access, context).await.map_err(failed)?;
+    let tree = context.images.fetch(&resolved, &access).await.map_err(failed)?;
+    let pinned = ImageSource { reference: resolved.pinned().to_string(), ..source.clone() };
+    Ok((tree, BundleSource::image(pinned)))
+}
+
+async fn image_access(
+    source: &ImageSource,
+    reference: &ImageReference,
+    context: &Context,
+) -> Result<ImageAccess, Problem> {
+    let credentials = match &source.pull_secret {
+        Some(secret) => images::credentials(&context.client, &context.options.system_namespace, secret, reference)
+            .await
+            .map_err(|message| Problem::passing(Reason::UnpackFailed, message))?,
+        None => None,
+    };
+    Ok(ImageAccess {
+        credentials,
+        certificate_authority: source.certificate_data.clone().map(String::into_bytes),
+        insecure_skip_tls_verify: source.insecure_skip_tls_verify,
+    })
+}
+
+/// What digest a reference stands for. A tag is asked for when the source changes and then once in an interval; while its
+/// registry is away, the digest that is in use stays in use.
+async fn resolve(
+    deployment: &BundleDeployment,
+    source: &ImageSource,
+    reference: &ImageReference,
+    access: &ImageAccess,
+    context: &Context,
+) -> Result<ResolvedImage, ContentError> {
+    let name = deployment.name_any();
+    let resolutions = &context.memory.resolutions;
+    if let Some(resolved) = resolutions.recent(&name, source, context.options.image_poll_interval) {
+        return Ok(resolved);
+    }
+    let resolved = match context.images.resolve(reference, access).await {
+        Ok(resolved) => resolved,
+        Err(error) if error.class() == FailureClass::Transient => {
+            let in_use = in_use(deployment, reference).ok_or(error)?;
+            tracing::warn!(deployment = %name, image = %reference, "the registry is away; the digest in use stays");
+            return Ok(in_use);
+        }
+        Err(error) => return Err(error),
+    };
+    resolutions.remember(name, source.clone(), resolved.clone());
+    Ok(resolved)
+}
+
+/// The digest that the status names, if it is about this very specification.
+fn in_use(deployment: &BundleDeployment, reference: &ImageReference) -> Option<ResolvedImage> {
+    let status = deployment.status.as_ref()?;
+    if status.observed_generation != deployment.metadata.generation {
+        return None;
+    }
+    let pinned: ImageReference = status.resolved_source.as_ref()?.image.as_ref()?.reference.parse().ok()?;
+    let same = pinned.registry() == reference.registry() && pinned.repository() == reference.repository();
+    let digest = pinned.digest().filter(|_| same)?.clone();
+    Some(ResolvedImage::new(reference.clone(), digest))
+}
+
+async fn unpack_config_maps(maps: &[ConfigMapSource], context: &Context) -> Result<Tree, Problem> {
+    let namespace = &context.options.system_namespace;
+    let api: Api<ConfigMap> = Api::namespaced(context.client.clone(), namespace);
+    let mut sets = Vec::new();
+    for source in maps {
+        let name = &source.config_map.name;
+        let map = api.get(name).await.map_err(|error| {
+            Problem::passing(Reason::UnpackFailed, format!("get configmap {namespace}/{name}: {}", api_message(&error)))
+        })?;
+        if map.immutable != Some(true) {
+            let message = format!("configmap {name:?} is not immutable: set immutable: true on {namespace}/{name}");
+            return Err(Problem::passing(Reason::UnpackFailed, message));
+        }
+        let text = map.data.unwrap_or_default().into_iter().map(|(key, text)| (key, text.into_bytes()));
+        let binary = map.binary_data.unwrap_or_default().into_iter().map(|(key, bytes)| (key, bytes.0));
+        let directory = source.path.clone().unwrap_or_default();
+        sets.push(FileSet { source: name.clone(), directory, files: text.chain(binary).collect() });
+    }
+    let store = context.images.store();
+    store.import_files(sets).await.map_err(|error| content(Reason::UnpackFailed, &error))
+}

@@ -1,0 +1,79 @@
+//! Which class is served by which component.
+
+use std::{
+    collections::BTreeMap,
+    sync::{PoisonError, RwLock},
+};
+
+use chandler_api::Reason;
+use chandler_builtin::Provisioners;
+use chandler_engine::{Limits, Provisioner};
+use serde_json::{Map, Value};
+
+use crate::problem::Problem;
+
+/// A class that can be used.
+#[derive(Clone)]
+pub(crate) struct Class {
+    /// Its component, ready to be called.
+    pub(crate) provisioner: Provisioner,
+    /// What one call may use.
+    pub(crate) limits: Limits,
+    /// Configuration that a BundleDeployment's own is laid over.
+    pub(crate) defaults: Map<String, Value>,
+}
+
+/// All classes: the built-in ones and those that ProvisionerClasses define.
+pub(crate) struct Classes {
+    builtin: Provisioners,
+    ceiling: Limits,
+    defined: RwLock<BTreeMap<String, Result<Class, String>>>,
+}
+
+impl Classes {
+    /// The built-in classes, under these limits.
+    pub(crate) fn new(builtin: Provisioners, ceiling: Limits) -> Self {
+        Self { builtin, ceiling, defined: RwLock::default() }
+    }
+
+    /// The class with this name. A built-in name cannot be defined anew, or one object would change what all bundles mean.
+    pub(crate) async fn get(&self, name: &str) -> Result<Class, Problem> {
+        if let Some(provisioner) = self.builtin.get(name).await.map_err(|error| Problem::from(&error))? {
+            return Ok(Class { provisioner, limits: self.ceiling.clone(), defaults: Map::new() });
+        }
+        let defined = self.defined.read().unwrap_or_else(PoisonError::into_inner);
+        match defined.get(name) {
+            Some(Ok(class)) => Ok(class.clone()),
+            Some(Err(message)) => {
+                Err(Problem::passing(Reason::ProvisionerNotReady, format!("ProvisionerClass {name}: {message}")))
+            }
+            None => Err(Problem::passing(
+                Reason::ProvisionerMissing,
+                format!(
+                    "no provisioner class {name:?}: create a ProvisionerClass of that name, or use one of {}",
+                    chandler_builtin::BUILTINS.iter().map(|builtin| builtin.class).collect::<Vec<_>>().join(", ")
+                ),
+            )),
+        }
+    }
+
+    /// The class that is in use, if it can be used.
+    pub(crate) fn in_use(&self, name: &str) -> Option<Class> {
+        self.defined.read().unwrap_or_else(PoisonError::into_inner).get(name)?.as_ref().ok().cloned()
+    }
+
+    /// Defines a class, or says why it cannot be used.
+    pub(crate) fn define(&self, name: &str, class: Result<Class, String>) {
+        self.defined.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), class);
+    }
+
+    /// Forgets a class. Calls that are under way end undisturbed.
+    pub(crate) fn remove(&self, name: &str) {
+        self.defined.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+
+    /// Whether a name is built in.
+    pub(crate) fn is_builtin(name: &str) -> bool {
+        chandler_builtin::find(name).is_some()
+    }
+}

@@ -1,0 +1,22 @@
+//! What both reconcilers work with.
+
+use chandler_content::Images;
+use chandler_engine::Engine;
+use chandler_rollout::Rollout;
+use kube::{Client, runtime::events::Recorder};
+
+use crate::{Options, backoff::Backoff, bundle_deployment::Memory, classes::Classes, watches::ManagedWatches};
+
+/// Handles and shared state.
+pub(crate) struct Context {
+    pub(crate) client: Client,
+    pub(crate) options: Options,
+    pub(crate) images: Images,
+    pub(crate) engine: Engine,
+    pub(crate) classes: Classes,
+    pub(crate) rollout: Rollout,
+    pub(crate) watches: ManagedWatches,
+    pub(crate) recorder: Recorder,
+    pub(crate) backoff: Backoff,
+    pub(crate) memory: Memory,
+}

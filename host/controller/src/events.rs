@@ -1,0 +1,114 @@
+//! Events on transitions: one for each aspect that changed, none while nothing does.
+
+use std::fmt::Debug;
+
+use chandler_api::{ConditionType, Reason};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::{
+    Resource,
+    runtime::events::{Event, EventType, Recorder},
+};
+
+/// The aspects whose transitions are worth an Event. `Ready` only repeats one of them.
+const REPORTED: &[ConditionType] = &[
+    ConditionType::Unpacked,
+    ConditionType::Installed,
+    ConditionType::Healthy,
+    ConditionType::Progressing,
+    ConditionType::Compiled,
+    ConditionType::Resolved,
+    ConditionType::Compatible,
+];
+
+/// Bytes of an Event's note that the API server accepts (`events.k8s.io/v1`, at most 1 KiB).
+const NOTE_BYTES: usize = 1000;
+
+/// Publishes an Event for each transition between two states. A failure is logged: Events are a courtesy.
+pub(crate) async fn publish<K>(recorder: &Recorder, object: &K, old: &[Condition], new: &[Condition])
+where
+    K: Resource<DynamicType = ()> + Debug,
+{
+    for condition in transitions(old, new) {
+        let event = Event {
+            type_: if is_trouble(condition) { EventType::Warning } else { EventType::Normal },
+            reason: condition.reason.clone(),
+            note: Some(note(&condition.message)),
+            action: condition.type_.clone(),
+            secondary: None,
+        };
+        if let Err(error) = recorder.publish(&event, &object.object_ref(&())).await {
+            tracing::debug!(%error, "failed to publish an Event");
+        }
+    }
+}
+
+/// The reported conditions whose status or reason is another than before.
+fn transitions<'a>(old: &[Condition], new: &'a [Condition]) -> Vec<&'a Condition> {
+    let is_news = |condition: &&Condition| {
+        REPORTED.iter().any(|reported| reported.as_str() == condition.type_)
+            && !old.iter().any(|old| {
+                old.type_ == condition.type_ && old.status == condition.status && old.reason == condition.reason
+            })
+    };
+    let mut news: Vec<&Condition> = new.iter().filter(is_news).collect();
+    // A failure shows in several aspects with one message; one Event says it.
+    news.dedup_by(|later, earlier| later.message == earlier.message);
+    news
+}
+
+fn is_trouble(condition: &Condition) -> bool {
+    let benign = [Reason::Succeeded, Reason::Suspended, Reason::Installing, Reason::RollingOut, Reason::Deleting];
+    if condition.type_ == ConditionType::Progressing.as_str() {
+        return !benign.iter().any(|reason| reason.as_str() == condition.reason);
+    }
+    // That objects are not healthy while a rollout goes on is no news.
+    condition.status == "False"
+        && condition.reason != Reason::Installing.as_str()
+        && condition.reason != Reason::Unhealthy.as_str()
+}
+
+fn note(message: &str) -> String {
+    let mut end = message.len().min(NOTE_BYTES);
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    message.get(..end).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+
+    use super::*;
+
+    fn condition(type_: &str, status: &str, reason: &str, message: &str) -> Condition {
+        Condition {
+            type_: type_.into(),
+            status: status.into(),
+            reason: reason.into(),
+            message: message.into(),
+            observed_generation: None,
+            last_transition_time: Time(Timestamp::UNIX_EPOCH),
+        }
+    }
+
+    #[test]
+    fn only_transitions_are_reported_and_each_message_once() {
+        let old = [condition("Installed", "True", "InstallationSucceeded", "a")];
+        let new = [
+            condition("Installed", "False", "UpgradeFailed", "broken"),
+            condition("Progressing", "False", "InvalidContent", "broken"),
+            condition("Ready", "False", "InvalidContent", "broken"),
+        ];
+        let reported: Vec<&str> = transitions(&old, &new).iter().map(|condition| condition.reason.as_str()).collect();
+        assert_eq!(reported, ["UpgradeFailed"]);
+        assert!(transitions(&new, &new).is_empty());
+        assert!(is_trouble(&new[0]) && is_trouble(&new[1]) && !is_trouble(&old[0]));
+    }
+
+    #[test]
+    fn a_note_is_cut_between_characters() {
+        let note = note(&"ä".repeat(600));
+        assert_eq!(note.chars().count(), NOTE_BYTES / 2);
+    }
+}

@@ -1,0 +1,41 @@
+//! What an administrator sets.
+
+use std::{path::PathBuf, time::Duration};
+
+use chandler_engine::{Compiler, Limits};
+
+/// How the controller runs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where pull secrets and content ConfigMaps are looked up. Default `chandler-system`.
+    pub system_namespace: String,
+    /// Where content and compiled code are cached. What is in it can be deleted at any time while nothing runs.
+    pub cache_directory: PathBuf,
+    /// Where untrusted components are compiled. Default: in this process; the command uses a limited child process.
+    pub compiler: Compiler,
+    /// Registries, as `host` or `host:port`, that are spoken to without TLS. Those on loopback always may be.
+    pub plain_http_registries: Vec<String>,
+    /// How many BundleDeployments are worked on at once. Default 8.
+    pub concurrency: u16,
+    /// How often a tag is resolved again. Default ten minutes.
+    pub image_poll_interval: Duration,
+    /// Whether ProvisionerClasses are used although nobody verified a signature. Default no.
+    pub allow_unsigned: bool,
+    /// What one call of a provisioner may use at the most, whatever its class says.
+    pub ceiling: Limits,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            system_namespace: "chandler-system".to_owned(),
+            cache_directory: PathBuf::from("/var/cache/chandler"),
+            compiler: Compiler::InProcess,
+            plain_http_registries: Vec::new(),
+            concurrency: 8,
+            image_poll_interval: Duration::from_secs(600),
+            allow_unsigned: false,
+            ceiling: Limits::default(),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Starts and stops everything.
+
+use std::{future::Future, pin::pin, sync::Arc, time::Duration};
+
+use chandler_api::{BundleDeployment, ProvisionerClass};
+use chandler_builtin::Provisioners;
+use chandler_content::{ImageOptions, Images, Store, StoreError};
+use chandler_engine::{Engine, EngineError, EngineOptions};
+use chandler_rollout::Rollout;
+use futures::{FutureExt as _, StreamExt as _};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::{
+    Api, Client, Resource, ResourceExt as _,
+    api::ListParams,
+    runtime::{
+        Controller, WatchStreamExt as _,
+        controller::Config,
+        events::{Recorder, Reporter},
+        metadata_watcher,
+        reflector::{ObjectRef, Store as Reflected},
+        watcher,
+    },
+};
+use serde::de::DeserializeOwned;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+
+use crate::{
+    Options,
+    backoff::Backoff,
+    bundle_deployment::{self, Guarded, Memory},
+    classes::Classes,
+    context::Context,
+    provisioner_class,
+    watches::ManagedWatches,
+};
+
+/// How long changes of one object are gathered before it is looked at.
+const DEBOUNCE: Duration = Duration::from_millis(50);
+
+/// The controller could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ControllerError {
+    /// The cache directory cannot be used.
+    #[error("failed to open the cache: {0}")]
+    Store(#[from] StoreError),
+    /// The engine cannot be set up.
+    #[error("failed to set up the engine: {0}")]
+    Engine(#[from] EngineError),
+    /// The API server does not answer, or does not know our kinds.
+    #[error(
+        "failed to list {what}: {source} (are the CRDs installed? `chandler crds | kubectl apply --server-side -f -`)"
+    )]
+    List {
+        /// What was listed.
+        what: &'static str,
+        /// What the client says.
+        source: kube::Error,
+    },
+}
+
+/// Runs until `shutdown` is ready; then finishes the reconciles that are under way.
+pub async fn run(
+    client: Client,
+    options: Options,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), ControllerError> {
+    let (watches, triggers) = ManagedWatches::new(client.clone());
+    let context = Arc::new(context(client.clone(), options, watches)?);
+    preload_classes(&context).await?;
+    probe::<BundleDeployment>(&client, "BundleDeployments").await?;
+
+    let shutdown = shutdown.shared();
+    let config = Config::default().debounce(DEBOUNCE).concurrency(context.options.concurrency);
+    let classes = Controller::new(Api::<ProvisionerClass>::all(client.clone()), watcher::Config::default())
+        .with_config(Config::default().debounce(DEBOUNCE).concurrency(1))
+        .graceful_shutdown_on(shutdown.clone())
+        .run(provisioner_class::reconcile, provisioner_class::on_error, Arc::clone(&context))
+        .for_each(|_| async {});
+
+    let system = context.options.system_namespace.clone();
+    let controller = Controller::new(Api::<Guarded>::all(client.clone()), watcher::Config::default());
+    let store = controller.store();
+    let deployments = controller
+        .with_config(config)
+        .graceful_shutdown_on(shutdown)
+        .watches(Api::<ProvisionerClass>::all(client.clone()), watcher::Config::default(), {
+            let store = store.clone();
+            move |class| users(&store, |deployment| deployment.spec.provisioner_class_name == class.name_any())
+        })
+        .watches_stream(metadata::<ConfigMap>(&client, &system), {
+            let store = store.clone();
+            move |map| users(&store, |deployment| reads_config_map(deployment, &map.name_any()))
+        })
+        .watches_stream(metadata::<Secret>(&client, &system), {
+            let store = store.clone();
+            move |secret| users(&store, |deployment| reads_secret(deployment, &secret.name_any()))
+        })
+        .reconcile_on(UnboundedReceiverStream::new(triggers).map(|trigger| ObjectRef::new(&trigger.name)))
+        .run(bundle_deployment::reconcile, bundle_deployment::on_error, Arc::clone(&context))
+        .for_each(|_| async {});
+
+    tracing::info!("the controller runs");
+    futures::future::join(pin!(classes), pin!(deployments)).await;
+    tracing::info!("the controller stopped");
+    Ok(())
+}
+
+fn context(client: Client, options: Options, watches: ManagedWatches) -> Result<Context, ControllerError> {
+    let store = Store::open(&options.cache_directory.join("content"), chandler_content::Limits::default())?;
+    let images =
+        ImageOptions { plain_http_registries: options.plain_http_registries.clone(), ..ImageOptions::default() };
+    let engine = Engine::new(EngineOptions {
+        cache_directory: Some(options.cache_directory.join("code")),
+        compiler: options.compiler.clone(),
+        ..EngineOptions::default()
+    })?;
+    let reporter = Reporter { controller: "chandler".to_owned(), instance: None };
+    Ok(Context {
+        images: Images::new(store, images),
+        classes: Classes::new(Provisioners::new(engine.clone()), options.ceiling.clone()),
+        engine,
+        rollout: Rollout::new(client.clone(), chandler_rollout::Options::default()),
+        watches,
+        recorder: Recorder::new(client.clone(), reporter),
+        backoff: Backoff::default(),
+        memory: Memory::default(),
+        client,
+        options,
+    })
+}
+
+/// Loads every class once before the first BundleDeployment is looked at, so that a restart does not make those that use
+/// one look as if it were missing.
+async fn preload_classes(context: &Arc<Context>) -> Result<(), ControllerError> {
+    let classes: Api<ProvisionerClass> = Api::all(context.client.clone());
+    let classes = classes.list(&ListParams::default()).await;
+    for class in classes.map_err(|source| ControllerError::List { what: "ProvisionerClasses", source })? {
+        provisioner_class::load_into(&class, context).await;
+    }
+    Ok(())
+}
+
+/// Fails where the API server does not serve a kind, instead of watching in vain for ever.
+async fn probe<K>(client: &Client, what: &'static str) -> Result<(), ControllerError>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let api: Api<K> = Api::all(client.clone());
+    let list = api.list_metadata(&ListParams::default().limit(1)).await;
+    list.map(drop).map_err(|source| ControllerError::List { what, source })
+}
+
+fn metadata<K>(
+    client: &Client,
+    namespace: &str,
+) -> impl futures::Stream<Item = Result<kube::core::PartialObjectMeta<K>, watcher::Error>> + Send + 'static
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+        + Clone
+        + DeserializeOwned
+        + std::fmt::Debug
+        + Send
+        + Sync
+        + 'static,
+{
+    let api: Api<K> = Api::namespaced(client.clone(), namespace);
+    metadata_watcher(api, watcher::Config::default()).default_backoff().touched_objects()
+}
+
+/// The BundleDeployments that something concerns.
+fn users(store: &Reflected<Guarded>, concerned: impl Fn(&BundleDeployment) -> bool) -> Vec<ObjectRef<Guarded>> {
+    let all = store.state();
+    let concerned = all.iter().filter(|guarded| guarded.0.as_ref().is_ok_and(&concerned));
+    concerned.map(|guarded| ObjectRef::from_obj(guarded.as_ref())).collect()
+}
+
+fn reads_config_map(deployment: &BundleDeployment, name: &str) -> bool {
+    let maps = deployment.spec.source.config_maps.iter().flatten();
+    maps.into_iter().any(|source| source.config_map.name == name)
+}
+
+fn reads_secret(deployment: &BundleDeployment, name: &str) -> bool {
+    let image = deployment.spec.source.image.as_ref();
+    image.and_then(|image| image.pull_secret.as_deref()) == Some(name)
+}
