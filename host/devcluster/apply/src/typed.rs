@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use chandler_devcluster_schema::{Schema, Shape};
+use chandler_devcluster_schema::Schema;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -293,7 +293,7 @@ fn merge_items(schema: &Schema, live: Indexed<'_>, applied: Indexed<'_>) -> Resu
 
 /// Removes the members of `fields` from a value, each with everything below it. Atomic values are not taken apart.
 ///
-/// A container that loses its last part goes too, unless its type requires it.
+/// A container that loses its last part stays, empty, unless it is a member itself.
 pub(crate) fn remove(schema: &Schema, value: &Value, fields: &FieldSet) -> Value {
     match structure(schema, Some(value)) {
         Structure::Leaf => value.clone(),
@@ -309,10 +309,7 @@ pub(crate) fn remove(schema: &Schema, value: &Value, fields: &FieldSet) -> Value
                     continue;
                 };
                 let field = structure::field(schema, name);
-                let child_kept = remove(&field.schema, child, below);
-                if !emptied(child, &child_kept) || is_required(schema, name) {
-                    kept.insert(name.clone(), child_kept);
-                }
+                kept.insert(name.clone(), remove(&field.schema, child, below));
             }
             Value::Object(kept)
         }
@@ -327,18 +324,6 @@ pub(crate) fn remove(schema: &Schema, value: &Value, fields: &FieldSet) -> Value
             Value::Array(kept.collect())
         }
     }
-}
-
-fn emptied(before: &Value, after: &Value) -> bool {
-    match (before, after) {
-        (Value::Object(before), Value::Object(after)) => !before.is_empty() && after.is_empty(),
-        (Value::Array(before), Value::Array(after)) => !before.is_empty() && after.is_empty(),
-        _ => false,
-    }
-}
-
-fn is_required(schema: &Schema, name: &str) -> bool {
-    matches!(&schema.shape, Shape::Object { required, .. } if required.iter().any(|required| required == name))
 }
 
 /// Makes every named field a member that has members below it.
