@@ -105,8 +105,10 @@ impl ContentError {
             Self::Reference(_) => "InvalidReference",
             Self::Access(_) => "InvalidAccess",
             Self::Registry(error) => error.failure.reason(),
+            Self::Layer { .. } | Self::Archive(_) | Self::Image { error: ImageError::Archive(_), .. } => {
+                "InvalidArchive"
+            }
             Self::Image { .. } => "InvalidImage",
-            Self::Layer { .. } | Self::Archive(_) => "InvalidArchive",
             Self::DuplicatePath { .. } => "DuplicatePath",
             Self::Timeout { .. } => "Timeout",
             Self::Store(_) => "StoreFailed",
@@ -185,9 +187,9 @@ pub enum EntryProblem {
     /// A file or a link of the same archive has the name of a directory above it.
     #[error("lies below {0:?}, which is not a directory")]
     BelowFile(String),
-    /// It is a file, or a link, but others lie below it.
-    #[error("is not a directory but has entries below it")]
-    HasChildren,
+    /// It is a file, or a link, but also a directory.
+    #[error("occurs as a directory as well")]
+    AlsoDirectory,
     /// It is a device, a fifo or something unknown.
     #[error("is a {0}; only regular files, directories and links are allowed")]
     Unsupported(&'static str),
@@ -203,6 +205,9 @@ pub enum EntryProblem {
     /// The link's target does not exist.
     #[error("links to {0:?}, which does not exist")]
     LinkDangling(String),
+    /// The target of a hard link is a symbolic link.
+    #[error("is a hard link to {0:?}, which is a symbolic link")]
+    HardLinkToLink(String),
     /// The link's target is a directory.
     #[error("links to {0:?}, which is a directory; only links to files are allowed")]
     LinkToDirectory(String),

@@ -13,6 +13,7 @@
 //! decompressed or unpacked that is not counted against [`Limits`].
 
 mod blocking;
+mod causes;
 mod directory;
 mod error;
 mod files;

@@ -15,6 +15,7 @@ pub(crate) use self::{
 };
 use crate::{
     ArchiveError, ContentError, EntryProblem, LimitExceeded, Limits, StoreError,
+    causes::causes,
     store::{AddError, Workspace},
     tree::Stored,
 };
@@ -79,18 +80,10 @@ impl UnpackError {
 
 /// What a failed read of untrusted bytes says about them. Limits travel through decompressors as the source of an error.
 fn refusal(error: &std::io::Error) -> ArchiveError {
-    let mut next: Option<&(dyn std::error::Error + 'static)> = error.get_ref().map(|error| error as _);
-    while let Some(source) = next {
-        if let Some(limit) = source.downcast_ref::<LimitExceeded>() {
-            return (*limit).into();
-        }
-        // `source` of an `io::Error` passes over the error that it wraps.
-        next = match source.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
-            Some(inner) => Some(inner as _),
-            None => source.source(),
-        };
+    match causes(error).find_map(|cause| cause.downcast_ref::<LimitExceeded>()) {
+        Some(limit) => (*limit).into(),
+        None => ArchiveError::Malformed(error.to_string()),
     }
-    ArchiveError::Malformed(error.to_string())
 }
 
 /// Adds one file that is not in an archive to the workspace.

@@ -1,6 +1,6 @@
 //! The part of the OCI distribution protocol that pulls.
 
-use std::{error::Error as _, net::IpAddr, sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use super::{
     challenge::{Challenge, encode, token_fields},
     tls::{self, SystemRoots},
 };
-use crate::ContentError;
+use crate::{ContentError, causes::causes};
 
 /// The bytes of an error page, or of a token server's answer, that are read at most.
 const PAGE_BYTES: u64 = 256 << 10;
@@ -329,24 +329,13 @@ struct RegistryMessage {
 
 /// The last cause of an error. The ones before it may name URLs.
 fn innermost(error: &reqwest::Error) -> String {
-    let Some(mut cause) = error.source() else { return "no cause is known".to_owned() };
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string().chars().take(300).collect()
+    let cause = causes(error).skip(1).last().map(ToString::to_string);
+    cause.unwrap_or_else(|| "no cause is known".to_owned()).chars().take(300).collect()
 }
 
-/// Whether the cause lies in the handshake. An `io::Error` that wraps the error of TLS passes over it in its `source`.
+/// Whether the cause lies in the handshake.
 fn is_tls(error: &reqwest::Error) -> bool {
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        let wrapped = source.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        if source.is::<rustls::Error>() || wrapped.is_some_and(|wrapped| wrapped.is::<rustls::Error>()) {
-            return true;
-        }
-        cause = source.source();
-    }
-    false
+    causes(error).any(|cause| cause.is::<rustls::Error>())
 }
 
 /// Follows a few redirects, never from TLS to plain text.

@@ -306,7 +306,7 @@ fn unpack_layers(
             UnpackError::Store(error) => error.into(),
         })?;
     }
-    let files = overlay.finish(RootedAt::Tree)?;
+    let files = overlay.finish(RootedAt::Tree).map_err(|error| refused(image, error.into()))?;
     work.commit(files)
 }
 

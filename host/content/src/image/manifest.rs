@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use chandler_core::Digest;
 use serde::{Deserialize, de::IgnoredAny};
 
-use crate::{LimitExceeded, Limits};
+use crate::{ArchiveError, LimitExceeded, Limits};
 
 const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -37,6 +37,9 @@ pub enum ImageError {
     /// It is too large.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
+    /// The layers together are refused.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
     /// The manifest cannot be read.
     #[error("the manifest cannot be read: {0}")]
     Manifest(String),
@@ -191,7 +194,8 @@ struct Lists {
 impl Manifest {
     /// Reads a manifest. Its own media type counts, not that of the response, which nobody signed.
     pub(super) fn parse(text: &[u8]) -> Result<Self, ImageError> {
-        let unreadable = |error: serde_json::Error| ImageError::Manifest(error.to_string());
+        // Parsers quote what they read, whatever its length.
+        let unreadable = |error: serde_json::Error| ImageError::Manifest(error.to_string().chars().take(200).collect());
         let shape: Shape = serde_json::from_slice(text).map_err(unreadable)?;
         if shape.manifests.is_some() && (shape.layers.is_some() || shape.config.is_some() || shape.fs_layers.is_some())
         {

@@ -120,7 +120,7 @@ impl Overlay {
                 let stored = stored.clone();
                 self.leaf(path, Node::File(stored))
             }
-            Some(Node::Link(_)) => Err(EntryProblem::LinkLoop(target.to_owned())),
+            Some(Node::Link(_)) => Err(EntryProblem::HardLinkToLink(target.to_owned())),
             Some(Node::Directory) => Err(EntryProblem::LinkToDirectory(target.to_owned())),
             None if is_directory(&self.layer, target) || is_directory(&self.base, target) => {
                 Err(EntryProblem::LinkToDirectory(target.to_owned()))
@@ -135,9 +135,9 @@ impl Overlay {
         }
         self.check_above(&path)?;
         match self.layer.get(&path) {
-            Some(Node::Directory) => return Err(EntryProblem::HasChildren),
+            Some(Node::Directory) => return Err(EntryProblem::AlsoDirectory),
             Some(_) => return Err(EntryProblem::Duplicate),
-            None if is_directory(&self.layer, &path) => return Err(EntryProblem::HasChildren),
+            None if is_directory(&self.layer, &path) => return Err(EntryProblem::AlsoDirectory),
             None => {}
         }
         self.layer.insert(path, node);

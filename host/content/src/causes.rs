@@ -1,0 +1,28 @@
+//! The causes of an error.
+
+use std::{error::Error, io, iter};
+
+/// An error and its causes, the last one last. Unlike a walk over `source` this does not pass over the error that an
+/// `io::Error` wraps: the error of a decompressor's input, or of TLS.
+pub(crate) fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    iter::successors(Some(error), |error| cause(*error))
+}
+
+fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(wrapped) => Some(wrapped),
+        None => error.source(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrapped_errors_are_causes() {
+        let error = io::Error::other(io::Error::other("innermost"));
+        assert_eq!(causes(&error).count(), 3);
+        assert_eq!(causes(&error).last().unwrap().to_string(), "innermost");
+    }
+}

@@ -1,0 +1,235 @@
+//! The cache: what crashes, other processes, damage and budgets do to it.
+
+mod common;
+
+use std::{
+    fs::{self, File},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use chandler_content::{Collected, FileSet, Limits, Store, Tree};
+use chandler_core::{Content, Digest};
+use common::{files, store};
+
+fn set(source: &str, directory: &str, contents: &[(&str, &str)]) -> FileSet {
+    FileSet {
+        source: source.to_owned(),
+        directory: directory.to_owned(),
+        files: contents.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec())).collect(),
+    }
+}
+
+async fn tree(store: &Store, text: &str) -> Tree {
+    store.import_files(vec![set("a", "", &[("file", text)])]).await.unwrap()
+}
+
+fn tree_path(root: &Path, digest: &Digest) -> PathBuf {
+    root.join("cache/trees").join(digest.hex())
+}
+
+#[tokio::test]
+async fn config_maps_become_files() {
+    let (_directory, store) = store(Limits::default());
+    let sets = vec![
+        set("a", "manifests", &[("x.yaml", "x"), ("y.yaml", "y")]),
+        set("b", "./metadata/", &[("x.yaml", "x")]),
+        set("c", "", &[("root", "")]),
+        // The same ConfigMap for the same directory.
+        set("a", "manifests/", &[("x.yaml", "x")]),
+    ];
+    let tree = store.import_files(sets).await.unwrap();
+    let expected = [("manifests/x.yaml", "x"), ("manifests/y.yaml", "y"), ("metadata/x.yaml", "x"), ("root", "")];
+    assert_eq!(files(&tree), expected.map(|(path, text)| (path.to_owned(), text.to_owned())));
+    assert!(store.import_files(vec![]).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn config_maps_that_do_not_fit_together_are_refused() {
+    let (_directory, store) = store(Limits { total_bytes: 4, file_bytes: 3, entries: 2, ..Limits::default() });
+    for (sets, expected) in [
+        (
+            vec![set("b", "m", &[("x", "1")]), set("a", "m", &[("x", "1")])],
+            "duplicate path \"m/x\" found in configmaps [a b]",
+        ),
+        (vec![set("a", "../m", &[("x", "")])], "entry \"../m/x\": the path has a `..` part"),
+        (vec![set("a", "/m", &[("x", "")])], "entry \"/m/x\": the path is absolute"),
+        (vec![set("a", "m", &[("..", "")])], "entry \"m/..\": has no name"),
+        (vec![set("a", "m", &[("x/y", "")])], "entry \"m/x/y\": has no name"),
+        (
+            vec![set("a", "", &[("m", "")]), set("b", "m", &[("x", "")])],
+            "entry \"m/x\": lies below \"m\", which is not a directory",
+        ),
+        (vec![set("a", "", &[("x", "1234")])], "entry \"x\": is larger than 3 bytes"),
+        (vec![set("a", "", &[("x", "123"), ("y", "12")])], "its files are larger than 4 bytes together"),
+        (vec![set("a", "", &[("x", ""), ("y", ""), ("z", "")])], "it has more than 2 entries"),
+    ] {
+        let error = store.import_files(sets).await.unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
+#[tokio::test]
+async fn directories_are_read_with_the_links_that_stay_inside() {
+    let (directory, store) = store(Limits::default());
+    let source = directory.path().join("source");
+    fs::create_dir_all(source.join("manifests/empty")).unwrap();
+    fs::write(source.join("manifests/a"), "a").unwrap();
+    std::os::unix::fs::symlink("manifests/a", source.join("link")).unwrap();
+    std::os::unix::fs::symlink(source.join("manifests/a"), source.join("absolute")).unwrap();
+    let tree = store.import_directory(&source).await.unwrap();
+    let expected = [("absolute", "a"), ("link", "a"), ("manifests/a", "a")];
+    assert_eq!(files(&tree), expected.map(|(path, text)| (path.to_owned(), text.to_owned())));
+    fs::write(directory.path().join("outside"), "secret").unwrap();
+    for (target, expected) in [
+        ("../outside", "links to \"../outside\", which is outside"),
+        ("manifests", "links to \"manifests\", which is a directory; only links to files are allowed"),
+        ("nothing", "links to \"nothing\", which does not exist"),
+        ("bad", "links to \"bad\", which leads through too many links"),
+    ] {
+        let link = source.join("bad");
+        std::os::unix::fs::symlink(target, &link).unwrap();
+        let error = store.import_directory(&source).await.unwrap_err();
+        assert_eq!(error.to_string(), format!("entry \"bad\": {expected}"));
+        fs::remove_file(link).unwrap();
+    }
+    let listener = std::os::unix::net::UnixListener::bind(source.join("socket")).unwrap();
+    let error = store.import_directory(&source).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "entry \"socket\": is a socket; only regular files, directories and links are allowed"
+    );
+    drop(listener);
+    let error = store.import_directory(&directory.path().join("none")).await.unwrap_err();
+    assert!(error.to_string().ends_with("none: No such file or directory (os error 2)"), "{error}");
+}
+
+#[tokio::test]
+async fn the_cache_is_nobody_elses() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("cache");
+    fs::create_dir(&root).unwrap();
+    fs::set_permissions(&root, fs::Permissions::from_mode(0o755)).unwrap();
+    Store::open(&root, Limits::default()).unwrap();
+    assert_eq!(fs::metadata(&root).unwrap().permissions().mode() & 0o777, 0o700);
+    let error = Store::open(Path::new("/dev/null/x"), Limits::default()).unwrap_err();
+    assert_eq!(error.to_string(), "create directory /dev/null/x: Not a directory (os error 20)");
+}
+
+#[tokio::test]
+async fn a_tree_is_found_again_and_is_the_same() {
+    let (directory, store) = store(Limits::default());
+    let made = tree(&store, "text").await;
+    let digest = made.digest().clone();
+    assert_eq!(files(&store.tree(&digest).unwrap()), files(&made));
+    drop(made);
+    let other = Store::open(&directory.path().join("cache"), Limits::default()).unwrap();
+    assert_eq!(files(&other.tree(&digest).unwrap()), [("file".to_owned(), "text".to_owned())]);
+    assert!(other.tree(&Digest::of(b"another")).is_none());
+}
+
+#[tokio::test]
+async fn damage_is_found_when_a_tree_is_opened_and_mended_by_the_next_import() {
+    let (directory, store) = store(Limits::default());
+    let digest = tree(&store, "text").await.digest().clone();
+    let path = tree_path(directory.path(), &digest);
+    let overwrite = |name: &str, bytes: &[u8]| fs::write(path.join(name), bytes).unwrap();
+    let damages: [(&str, &dyn Fn()); 7] = [
+        ("other bytes", &|| overwrite("pack", b"TEXT")),
+        ("fewer bytes", &|| overwrite("pack", b"tex")),
+        ("no bytes", &|| fs::remove_file(path.join("pack")).unwrap()),
+        ("no index", &|| fs::remove_file(path.join("index.json")).unwrap()),
+        ("a broken index", &|| overwrite("index.json", b"{")),
+        ("another index", &|| overwrite("index.json", br#"{"version":1,"files":{}}"#)),
+        ("an index of another version", &|| {
+            let text = fs::read_to_string(path.join("index.json")).unwrap();
+            overwrite("index.json", text.replace("\"version\":1", "\"version\":2").as_bytes());
+        }),
+    ];
+    for (name, damage) in damages {
+        damage();
+        assert!(store.tree(&digest).is_none(), "{name}");
+        assert!(!path.exists(), "{name}");
+        assert_eq!(*tree(&store, "text").await.digest(), digest, "{name}");
+        assert!(store.tree(&digest).is_some(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn leftovers_of_a_crash_are_removed_unless_somebody_works() {
+    let (directory, first) = store(Limits::default());
+    let root = directory.path().join("cache");
+    let leftover = root.join("work/leftover/tree");
+    fs::create_dir_all(&leftover).unwrap();
+    // Another process is at work: it holds the lock.
+    let other = File::options().write(true).open(root.join("lock")).unwrap();
+    other.lock_shared().unwrap();
+    Store::open(&root, Limits::default()).unwrap();
+    assert!(leftover.exists());
+    drop(other);
+    Store::open(&root, Limits::default()).unwrap();
+    assert!(!leftover.exists());
+    // What is unfinished is not a tree, and work leaves nothing behind.
+    tree(&first, "text").await;
+    assert_eq!(fs::read_dir(root.join("work")).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn several_at_once_make_one_tree() {
+    let (_directory, store) = store(Limits::default());
+    let jobs = (0..8).map(|_| {
+        let store = store.clone();
+        tokio::spawn(async move { tree(&store, "text").await.digest().clone() })
+    });
+    let mut digests = Vec::new();
+    for job in jobs.collect::<Vec<_>>() {
+        digests.push(job.await.unwrap());
+    }
+    digests.dedup();
+    assert_eq!(digests.len(), 1);
+}
+
+/// Sets the time at which a tree was last used.
+fn used(root: &Path, digest: &Digest, seconds_ago: u64) {
+    let index = File::open(tree_path(root, digest).join("index.json")).unwrap();
+    index.set_modified(SystemTime::now() - Duration::from_secs(seconds_ago)).unwrap();
+}
+
+#[tokio::test]
+async fn collecting_removes_what_was_not_used_for_the_longest_time() {
+    let (directory, store) = store(Limits::default());
+    let mut digests = Vec::new();
+    for text in ["old", "older", "oldest", "kept", "open"] {
+        digests.push(tree(&store, text).await.digest().clone());
+    }
+    let open = store.tree(&digests[4]).unwrap();
+    for (digest, seconds_ago) in digests.iter().zip([100, 200, 300, 400, 500]) {
+        used(directory.path(), digest, seconds_ago);
+    }
+    let keep = |digest: &Digest| *digest == digests[3];
+    let nothing = store.collect(&keep, u64::MAX).unwrap();
+    assert_eq!((nothing.removed, nothing.freed_bytes), (0, 0));
+    let most = nothing.kept_bytes - 1;
+    let one = store.collect(&keep, most).unwrap();
+    assert_eq!((one.removed, one.kept_bytes + one.freed_bytes), (1, nothing.kept_bytes));
+    let left = |store: &Store| digests.iter().map(|digest| store.tree(digest).is_some()).collect::<Vec<_>>();
+    assert_eq!(left(&store), [true, true, false, true, true]);
+    // What is open stays, here and for other processes, whatever the budget.
+    let other = Store::open(&directory.path().join("cache"), Limits::default()).unwrap();
+    let rest = other.collect(&keep, 0).unwrap();
+    assert_eq!(rest.removed, 2);
+    assert_eq!(left(&store), [false, false, false, true, true]);
+    assert_eq!(files(&open), [("file".to_owned(), "open".to_owned())]);
+    drop(open);
+    assert_eq!(store.collect(&|_| false, 0).unwrap().removed, 2);
+    assert_eq!(store.collect(&|_| false, 0).unwrap(), Collected::default());
+}
+
+#[tokio::test]
+async fn a_removed_tree_is_still_read_by_who_has_it() {
+    let (directory, store) = store(Limits::default());
+    let tree = tree(&store, "text").await;
+    fs::remove_dir_all(tree_path(directory.path(), tree.digest())).unwrap();
+    assert_eq!(tree.read_all("file").unwrap(), b"text");
+}
