@@ -1,1 +1,42 @@
 //! An in-process Kubernetes API for `chandler dev` and the tests.
+//!
+//! [`DevCluster::start`] serves it over TLS on the loopback interface; `kubectl`, kube's `Client` and its controllers work
+//! against it. It is no cluster: no containers run. What differs from kube-apiserver stands in `DIFFERENCES.md`.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`cluster`] | starting and stopping |
+//! | [`store`] | the multi-version store: lists at a revision, watches from a revision |
+//! | [`registry`] | which resources are served |
+//! | [`pipeline`] | what happens to an object between request and store, pure |
+//! | [`api`] | the verbs over the store |
+//! | [`http`] | paths, negotiation, TLS |
+//! | [`controllers`] | CRDs, namespaces, garbage collection |
+//! | [`workloads`] | Deployments that become available without running anything |
+//! | [`faults`] | failures on demand |
+//!
+//! Below these: [`clock`], [`convert`], [`discovery`], [`metadata`], [`openapi`], [`protobuf`], [`selector`], [`status`],
+//! [`table`], [`version`].
+
+pub mod api;
+pub mod clock;
+pub mod cluster;
+pub mod controllers;
+pub mod convert;
+pub mod discovery;
+pub mod faults;
+pub mod http;
+pub mod metadata;
+pub mod openapi;
+pub mod pipeline;
+pub mod protobuf;
+pub mod registry;
+pub mod selector;
+pub mod status;
+pub mod store;
+pub mod table;
+pub mod version;
+pub mod workloads;
+
+pub use cluster::{DevCluster, Options, StartError};
+pub use faults::{Effect, Fault};

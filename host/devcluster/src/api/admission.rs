@@ -1,0 +1,107 @@
+//! What admission does in every cluster: namespaces must exist, Services get addresses.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use serde_json::{Value, json};
+
+use super::Api;
+use crate::{
+    metadata,
+    registry::Resource,
+    status::{GroupResource, Status},
+    store::Key,
+};
+
+/// Cluster IPs and node ports that were given out.
+#[derive(Debug, Default)]
+pub(crate) struct Addresses(Mutex<Counters>);
+
+#[derive(Debug, Default)]
+struct Counters {
+    addresses: u16,
+    ports: u16,
+}
+
+impl Addresses {
+    /// An address of 10.96.0.0/16; 65 000 are given out before one comes again.
+    fn address(&self) -> String {
+        let mut counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The first ten are left to well-known services.
+        counters.addresses = if counters.addresses >= u16::MAX - 1 { 11 } else { counters.addresses.max(10) + 1 };
+        let [high, low] = counters.addresses.to_be_bytes();
+        format!("10.96.{high}.{low}")
+    }
+
+    /// A port from 30000 to 32767.
+    fn port(&self) -> u16 {
+        const PORTS: u16 = 2768;
+        let mut counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counters.ports = (counters.ports + 1) % PORTS;
+        30_000 + counters.ports
+    }
+}
+
+impl Api {
+    /// Admits a new object: its namespace must exist and not be on its way out.
+    pub(super) fn admit_create(&self, resource: &Resource, object: &mut Value) -> Result<(), Status> {
+        if resource.namespaced() {
+            let namespace = metadata::namespace(object);
+            let namespaces = GroupResource { group: String::new(), plural: "namespaces".to_owned() };
+            let found = self.store.get(&Key::new("namespaces".into(), "", namespace));
+            let found = found.ok_or_else(|| Status::not_found(&namespaces, namespace))?;
+            if metadata::is_deleting(found.value()) {
+                let name = metadata::name(object);
+                return Err(Status::namespace_terminating(&resource.group_resource(), name, namespace));
+            }
+        }
+        if resource.is_core("services") {
+            self.allocate(object, None);
+        }
+        Ok(())
+    }
+
+    /// Admits a changed object.
+    pub(super) fn admit_update(&self, resource: &Resource, object: &mut Value, old: &Value) {
+        if resource.is_core("services") {
+            self.allocate(object, Some(old));
+        }
+    }
+
+    /// Gives a Service its cluster IP and node ports; an update that leaves them out keeps those it has.
+    fn allocate(&self, service: &mut Value, old: Option<&Value>) {
+        let spec = metadata::child(metadata::as_map(service), "spec");
+        let service_type = spec.get("type").and_then(Value::as_str).unwrap_or("ClusterIP").to_owned();
+        let old_spec = old.and_then(|old| old.get("spec"));
+        if service_type == "ExternalName" {
+            for field in ["clusterIP", "clusterIPs"] {
+                spec.remove(field);
+            }
+            return;
+        }
+        let stated =
+            spec.get("clusterIP").and_then(Value::as_str).filter(|address| !address.is_empty()).map(str::to_owned);
+        let kept = old_spec.and_then(|spec| spec.get("clusterIP")).and_then(Value::as_str).map(str::to_owned);
+        let address = stated.or(kept).unwrap_or_else(|| self.addresses.address());
+        spec.insert("clusterIP".to_owned(), address.as_str().into());
+        spec.insert("clusterIPs".to_owned(), json!([address]));
+        spec.entry("ipFamilies").or_insert_with(|| json!(["IPv4"]));
+        spec.entry("ipFamilyPolicy").or_insert_with(|| json!("SingleStack"));
+        if matches!(service_type.as_str(), "NodePort" | "LoadBalancer") {
+            let old_ports = old_spec.and_then(|spec| spec.get("ports")).and_then(Value::as_array).into_iter().flatten();
+            let known: HashMap<Option<i64>, Value> = old_ports
+                .filter_map(|port| Some((port.get("port").and_then(Value::as_i64), port.get("nodePort")?.clone())))
+                .collect();
+            for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+                let number = port.get("port").and_then(Value::as_i64);
+                let port = metadata::as_map(port);
+                if !port.contains_key("nodePort") {
+                    let node_port = known.get(&number).cloned().unwrap_or_else(|| self.addresses.port().into());
+                    port.insert("nodePort".to_owned(), node_port);
+                }
+            }
+        }
+    }
+}

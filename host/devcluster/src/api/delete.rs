@@ -1,0 +1,250 @@
+//! Delete, deletecollection, finalizers.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::{Api, Input, Target, read::selector, view};
+use crate::{
+    clock,
+    http::query::{Query, WriteOptions},
+    metadata,
+    pipeline::decode,
+    registry::Resource,
+    status::Status,
+    store::{Expected, Key, Object, object::render},
+};
+
+/// The finalizer that keeps an owner until its dependants are gone.
+pub const FOREGROUND: &str = "foregroundDeletion";
+/// The finalizer that keeps an owner until its dependants no longer name it.
+pub const ORPHAN: &str = "orphan";
+
+const ATTEMPTS: usize = 32;
+
+/// What becomes of the dependants of a deleted object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Propagation {
+    /// They are deleted after the owner.
+    #[default]
+    Background,
+    /// They are deleted before the owner.
+    Foreground,
+    /// They stay.
+    Orphan,
+}
+
+/// The options of a delete.
+#[derive(Clone, Debug, Default)]
+pub struct DeleteOptions {
+    /// What becomes of dependants; `None` leaves the finalizers that the object has.
+    pub propagation: Option<Propagation>,
+    /// The object must have this uid.
+    pub uid: Option<String>,
+    /// The object must have this resource version.
+    pub resource_version: Option<String>,
+    /// Nothing is deleted.
+    pub dry_run: bool,
+}
+
+impl DeleteOptions {
+    fn parse(target: &Target, input: &Input) -> Result<Self, Status> {
+        let body = if input.body.is_empty() { Value::Null } else { options_body(input)? };
+        let query: &Query = &target.query;
+        let text = |field: &str| body.get(field).and_then(Value::as_str).or_else(|| query.get(field));
+        let orphan = body.get("orphanDependents").and_then(Value::as_bool);
+        let propagation = match (text("propagationPolicy"), orphan) {
+            (Some(_), Some(_)) => {
+                return Err(Status::bad_request("orphanDependents and propagationPolicy cannot be both set"));
+            }
+            (Some("Background"), _) | (None, Some(false)) => Some(Propagation::Background),
+            (Some("Foreground"), _) => Some(Propagation::Foreground),
+            (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
+            (None, None) => None,
+            (Some(other), _) => {
+                return Err(Status::bad_request(format!(
+                    "propagationPolicy: Unsupported value: {other:?}: \
+                     supported values: \"Background\", \"Foreground\", \"Orphan\""
+                )));
+            }
+        };
+        let dry_run = body.get("dryRun").and_then(Value::as_array).is_some_and(|values| !values.is_empty());
+        let precondition = |field: &str| body.get("preconditions")?.get(field)?.as_str().map(str::to_owned);
+        Ok(Self {
+            propagation,
+            uid: precondition("uid"),
+            resource_version: precondition("resourceVersion"),
+            dry_run: dry_run || WriteOptions::parse(query, &target.user_agent)?.dry_run,
+        })
+    }
+}
+
+fn options_body(input: &Input) -> Result<Value, Status> {
+    match input.content_type.as_str() {
+        crate::protobuf::MEDIA_TYPE => crate::protobuf::decode(&input.body),
+        "application/yaml" => decode::yaml(&input.body).map(|decoded| decoded.value),
+        _ => decode::json(&input.body).map(|decoded| decoded.value),
+    }
+}
+
+/// What a delete did.
+#[derive(Clone, Debug)]
+pub enum Removed {
+    /// The object is gone; its last state.
+    Gone(Arc<Object>),
+    /// The object stays until its finalizers are gone.
+    Waiting(Arc<Object>),
+}
+
+/// Whether something keeps an object that is being deleted.
+pub fn is_held(resource: &Resource, object: &Value) -> bool {
+    let content = resource.is_core("namespaces")
+        && object
+            .pointer("/spec/finalizers")
+            .and_then(Value::as_array)
+            .is_some_and(|finalizers| !finalizers.is_empty());
+    content || !metadata::finalizers(object).is_empty()
+}
+
+impl Api {
+    /// Deletes an object; answers a Status when it is gone and the object while finalizers keep it.
+    ///
+    /// # Errors
+    /// When the object does not exist or a precondition does not hold.
+    pub fn delete(&self, target: &Target, input: &Input) -> Result<(Bytes, bool), Status> {
+        let options = DeleteOptions::parse(target, input)?;
+        let removed = self.remove(&target.resource, &target.key(), &options)?;
+        let accepted = matches!(options.propagation, Some(Propagation::Foreground | Propagation::Orphan));
+        Ok(match removed {
+            Removed::Gone(object) => (render(&success(&target.resource, object.value())), false),
+            Removed::Waiting(object) => (view::represent(target, &object), accepted),
+        })
+    }
+
+    /// Deletes every object of a collection that is selected; answers the list of them.
+    ///
+    /// # Errors
+    /// When a parameter is wrong.
+    pub fn delete_collection(&self, target: &Target, input: &Input) -> Result<Bytes, Status> {
+        let options = DeleteOptions::parse(target, input)?;
+        let selector = selector(target)?;
+        let (listing, _) = self.store.list_and_watch(target.scope());
+        let mut items = Vec::new();
+        for (key, object) in listing.objects {
+            let served = view::served(&target.resource, &object);
+            if !selector.matches(&served) {
+                continue;
+            }
+            match self.remove(&target.resource, &key, &options) {
+                Ok(_) => items.push(served.into_owned()),
+                Err(status) if status.reason == "NotFound" => {}
+                Err(status) => return Err(status),
+            }
+        }
+        let kind = target.resource.kind();
+        Ok(render(&json!({
+            "kind": target.resource.list_kind(),
+            "apiVersion": kind.api_version(),
+            "metadata": {"resourceVersion": listing.revision.to_string()},
+            "items": items,
+        })))
+    }
+
+    /// Deletes an object by its place.
+    ///
+    /// # Errors
+    /// When the object does not exist or a precondition does not hold.
+    pub fn remove(&self, resource: &Resource, key: &Key, options: &DeleteOptions) -> Result<Removed, Status> {
+        let group_resource = resource.group_resource();
+        for _ in 0..ATTEMPTS {
+            let current = self.store.get(key).ok_or_else(|| Status::not_found(&group_resource, &key.name))?;
+            check_preconditions(resource, &key.name, current.value(), options)?;
+            protect_namespace(resource, &key.name)?;
+            let next = marked(resource, current.value(), options.propagation);
+            let held = is_held(resource, &next);
+            if options.dry_run {
+                let object = Arc::new(Object::unstored(next));
+                return Ok(if held { Removed::Waiting(object) } else { Removed::Gone(object) });
+            }
+            if !held {
+                if let Ok(object) = self.store.delete(key, current.revision(), None) {
+                    return Ok(Removed::Gone(object));
+                }
+                continue;
+            }
+            if next == *current.value() {
+                return Ok(Removed::Waiting(current));
+            }
+            if let Ok(object) = self.store.put(key.clone(), Expected::Revision(current.revision()), next) {
+                return Ok(Removed::Waiting(object));
+            }
+        }
+        Err(Status::stale(&group_resource, &key.name))
+    }
+}
+
+fn check_preconditions(resource: &Resource, name: &str, object: &Value, options: &DeleteOptions) -> Result<(), Status> {
+    let checks = [
+        (&options.uid, "UID", metadata::uid(object)),
+        (&options.resource_version, "ResourceVersion", metadata::text(object, "resourceVersion")),
+    ];
+    for (wanted, what, actual) in checks {
+        if let Some(wanted) = wanted.as_ref().filter(|wanted| *wanted != actual) {
+            let why = format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {actual}");
+            return Err(Status::conflict(&resource.group_resource(), name, &why));
+        }
+    }
+    Ok(())
+}
+
+/// The namespaces that admission protects (`NamespaceLifecycle`).
+fn protect_namespace(resource: &Resource, name: &str) -> Result<(), Status> {
+    if resource.is_core("namespaces") && matches!(name, "default" | "kube-system" | "kube-public") {
+        return Err(Status::forbidden(&resource.group_resource(), name, "this namespace may not be deleted"));
+    }
+    Ok(())
+}
+
+/// The object with its deletion begun: time stamp, finalizers of the propagation policy, phase of a namespace.
+fn marked(resource: &Resource, object: &Value, propagation: Option<Propagation>) -> Value {
+    let mut object = object.clone();
+    let first = !metadata::is_deleting(&object);
+    let map = metadata::of(&mut object);
+    if let Some(propagation) = propagation {
+        let finalizers = map.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
+        let mut finalizers: Vec<Value> =
+            finalizers.into_iter().filter(|finalizer| finalizer != FOREGROUND && finalizer != ORPHAN).collect();
+        match propagation {
+            Propagation::Background => {}
+            Propagation::Foreground => finalizers.push(FOREGROUND.into()),
+            Propagation::Orphan => finalizers.push(ORPHAN.into()),
+        }
+        metadata::set(map, "finalizers", (!finalizers.is_empty()).then(|| finalizers.into()));
+    }
+    if first {
+        map.insert("deletionTimestamp".to_owned(), clock::now().into());
+        map.insert("deletionGracePeriodSeconds".to_owned(), 0.into());
+        if let Some(generation) = map.get("generation").and_then(Value::as_i64) {
+            map.insert("generation".to_owned(), (generation + 1).into());
+        }
+    }
+    if resource.is_core("namespaces") {
+        metadata::child(metadata::as_map(&mut object), "status").insert("phase".to_owned(), "Terminating".into());
+    }
+    object
+}
+
+/// The Status that says what was deleted.
+fn success(resource: &Resource, object: &Value) -> Value {
+    let mut details = json!({
+        "name": metadata::name(object),
+        "kind": resource.plural(),
+        "uid": metadata::uid(object),
+    });
+    let group = &resource.kind().group;
+    if let (false, Some(details)) = (group.is_empty(), details.as_object_mut()) {
+        details.insert("group".to_owned(), group.as_str().into());
+    }
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}

@@ -1,0 +1,88 @@
+//! The verbs of the Kubernetes API over the store, without HTTP's sockets.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`read`] | get and list |
+//! | [`watch`] | watch |
+//! | [`write`] | create and update, the path that every write takes |
+//! | [`patch`] | the patch formats and server-side apply |
+//! | [`delete`] | delete, deletecollection, finalizers |
+//! | [`scale`] | the scale subresource |
+//! | [`review`] | kinds that are answered and not stored |
+//! | [`admission`] | namespaces must exist; cluster addresses are given out |
+//! | [`view`] | objects in the version and representation asked for |
+
+pub mod admission;
+pub mod delete;
+pub mod patch;
+pub mod read;
+pub mod review;
+pub mod scale;
+pub mod view;
+pub mod watch;
+pub mod write;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::{
+    faults::Faults,
+    http::{negotiate::Representation, query::Query},
+    registry::{Registry, Resource},
+    store::{Key, Scope, Store},
+};
+
+/// The API over a store. Shared by all connections and by the controllers.
+#[derive(Debug, Default)]
+pub struct Api {
+    /// The objects.
+    pub store: Store,
+    /// What is served.
+    pub registry: Registry,
+    /// What is made to fail.
+    pub faults: Faults,
+    /// Cluster IPs and node ports.
+    pub(crate) addresses: admission::Addresses,
+}
+
+/// What a request is about, and how it is to be answered.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The resource.
+    pub resource: Arc<Resource>,
+    /// The namespace; empty for cluster-scoped objects and for all namespaces.
+    pub namespace: String,
+    /// The name; empty for collections.
+    pub name: String,
+    /// The subresource.
+    pub subresource: Option<String>,
+    /// The query.
+    pub query: Query,
+    /// How objects are answered.
+    pub representation: Representation,
+    /// The client's name for itself.
+    pub user_agent: String,
+}
+
+impl Target {
+    /// The place of the object.
+    pub fn key(&self) -> Key {
+        Key::new(Arc::clone(&self.resource.table), self.namespace.clone(), self.name.clone())
+    }
+
+    /// The objects of the collection.
+    pub fn scope(&self) -> Scope {
+        let namespace = (!self.namespace.is_empty()).then(|| self.namespace.clone());
+        Scope { resource: Some(Arc::clone(&self.resource.table)), namespace }
+    }
+}
+
+/// A body and how it is written.
+#[derive(Clone, Debug, Default)]
+pub struct Input {
+    /// The bytes.
+    pub body: Bytes,
+    /// `Content-Type` without parameters; empty when absent.
+    pub content_type: String,
+}

@@ -1,0 +1,165 @@
+//! The patch formats and server-side apply.
+
+use chandler_devcluster_apply::{
+    ApplyError, ApplyRequest, apply,
+    patch::{PatchError, json_patch, merge_patch, strategic_merge_patch},
+};
+use chandler_devcluster_schema::FieldError;
+use serde_json::Value;
+
+use super::{
+    Api, Input, Target,
+    write::{Draft, Write, Written, typed},
+};
+use crate::{
+    http::query::FieldValidation,
+    metadata,
+    pipeline::{decode, refine},
+    status::Status,
+};
+
+/// `Content-Type` of server-side apply.
+pub const APPLY: &str = "application/apply-patch+yaml";
+
+impl Api {
+    /// Patches an object or one of its subresources; server-side apply may create it.
+    ///
+    /// # Errors
+    /// When the patch does not fit, or what it makes is not valid.
+    pub fn patch(&self, target: &Target, input: &Input) -> Result<Written, Status> {
+        let custom = target.resource.custom.is_some();
+        match input.content_type.as_str() {
+            APPLY | "application/apply-patch+json" => self.apply(target, input),
+            "application/json-patch+json" => {
+                let patch = decode::json(&input.body)?;
+                self.patch_with(target, patch.duplicates, |old| json_patch(old, &patch.value))
+            }
+            "application/merge-patch+json" => {
+                let patch = decode::json(&input.body)?;
+                self.patch_with(target, patch.duplicates, |old| Ok(merge_patch(old, &patch.value)))
+            }
+            "application/strategic-merge-patch+json" if !custom => {
+                let patch = decode::json(&input.body)?;
+                let schema = target.resource.schema();
+                self.patch_with(target, patch.duplicates, |old| strategic_merge_patch(schema, old, &patch.value))
+            }
+            other => Err(Status::unsupported_media_type(format!(
+                "the body of the request was in an unknown format {other:?} - accepted media types include: \
+                 application/json-patch+json, application/merge-patch+json, {APPLY}{}",
+                if custom { "" } else { ", application/strategic-merge-patch+json" }
+            ))),
+        }
+    }
+
+    fn patch_with(
+        &self,
+        target: &Target,
+        duplicates: Vec<String>,
+        patch: impl Fn(&Value) -> Result<Value, PatchError>,
+    ) -> Result<Written, Status> {
+        let mut write = Write::new(target)?;
+        let object = self.modify(&mut write, |old| {
+            let patched = patch(old).map_err(|error| patch_failed(target, &error))?;
+            let object = typed(&target.resource, patched)?;
+            Ok(Draft { object, duplicates: duplicates.clone(), tracked: false })
+        })?;
+        Ok(write.written(&object, false))
+    }
+
+    fn apply(&self, target: &Target, input: &Input) -> Result<Written, Status> {
+        let mut write = Write::new(target)?;
+        if target.query.get("fieldManager").is_none() {
+            let kind = chandler_devcluster_schema::GroupVersionKind::new("meta.k8s.io", "v1", "PatchOptions");
+            let error = FieldError::required(&"fieldManager", "is required for apply patch");
+            return Err(Status::invalid(&kind, "", &[error]));
+        }
+        let decoded = decode::json(&input.body).or_else(|_| decode::yaml(&input.body))?;
+        let mut applied = typed(&target.resource, decoded.value)?;
+        let validation = write.options.field_validation;
+        refine::prune(&target.resource, &mut applied, &decoded.duplicates, validation, &mut write.warnings)?;
+        strip(target, &mut applied);
+        // What was unknown is reported and gone; the merged object is not reported on again.
+        write.options.field_validation = FieldValidation::Ignore;
+        if self.store.get(&target.key()).is_none() {
+            return self.apply_new(write, &applied);
+        }
+        let (manager, force, now) = (write.options.field_manager.clone(), write.options.force, write.now.clone());
+        let object = self.modify(&mut write, |old| apply_to(target, Some(old), &applied, &manager, force, &now))?;
+        Ok(write.written(&object, false))
+    }
+
+    fn apply_new(&self, mut write: Write<'_>, applied: &Value) -> Result<Written, Status> {
+        let target = write.target;
+        let group_resource = target.resource.group_resource();
+        if target.subresource.is_some() {
+            return Err(Status::not_found(&group_resource, &target.name));
+        }
+        let uid = metadata::uid(applied);
+        if !uid.is_empty() {
+            let why =
+                format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+            return Err(Status::conflict(&group_resource, &target.name, &why));
+        }
+        let draft = apply_to(target, None, applied, &write.options.field_manager, write.options.force, &write.now)?;
+        let object = self.insert(&mut write, draft)?;
+        Ok(write.written(&object, true))
+    }
+}
+
+fn apply_to(
+    target: &Target,
+    live: Option<&Value>,
+    applied: &Value,
+    manager: &str,
+    force: bool,
+    now: &str,
+) -> Result<Draft, Status> {
+    let outcome = apply(ApplyRequest {
+        schema: target.resource.schema(),
+        live,
+        applied,
+        manager,
+        api_version: &target.resource.kind().api_version(),
+        force,
+        subresource: target.subresource.as_deref().unwrap_or_default(),
+        now,
+    });
+    match outcome {
+        Ok(outcome) => Ok(Draft { object: outcome.object, duplicates: Vec::new(), tracked: true }),
+        Err(error) => Err(match &error {
+            ApplyError::Conflicts(conflicts) => {
+                let causes = conflicts.iter().map(|conflict| (conflict.cause_message(), conflict.field.clone()));
+                Status::apply_conflict(error.to_string(), causes.collect())
+            }
+            _ => Status::bad_request(error.to_string()),
+        }),
+    }
+}
+
+/// Leaves out what the endpoint does not write: the main one no status, `status` nothing but that and the identity.
+fn strip(target: &Target, applied: &mut Value) {
+    let fields = metadata::as_map(applied);
+    match target.subresource.as_deref() {
+        Some("status") => {
+            fields.retain(|field, _| matches!(field.as_str(), "apiVersion" | "kind" | "metadata" | "status"));
+            metadata::of(applied).retain(|field, _| {
+                matches!(field.as_str(), "name" | "namespace" | "uid" | "resourceVersion" | "managedFields")
+            });
+        }
+        _ if target.resource.resource_type.status => {
+            fields.remove("status");
+        }
+        _ => {}
+    }
+}
+
+fn patch_failed(target: &Target, error: &PatchError) -> Status {
+    match error {
+        PatchError::Unprocessable(why) => {
+            let error = FieldError::invalid(&"patch", Value::Null, why.clone());
+            Status::invalid(target.resource.kind(), &target.name, &[error])
+        }
+        PatchError::TooLarge(why) => Status { message: why.clone(), ..Status::too_large(0) },
+        other => Status::bad_request(other.to_string()),
+    }
+}

@@ -1,0 +1,305 @@
+//! Watch.
+
+use std::{collections::VecDeque, time::Duration};
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use futures::{Stream, stream};
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use tokio::time::{Instant, sleep_until};
+
+use super::{Api, Target, read::selector, view};
+use crate::{
+    convert,
+    http::negotiate::Representation,
+    selector::Selector,
+    status::Status,
+    store::{Change, Compacted, Event, Listing, Object, Watch, object::render},
+    table,
+};
+
+/// How often a quiet watch that wants bookmarks gets one. kube-apiserver sends one about every minute.
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+/// How long a watch lasts that states no timeout: kube-apiserver picks between 30 and 60 minutes.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(45 * 60);
+/// The annotation on the bookmark that ends the initial events (KEP-3157).
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+/// Where a watch begins.
+enum Start {
+    /// With the present objects as ADDED events, then with changes; the flag asks for the bookmark in between.
+    Present { bookmark: bool },
+    /// With the changes after a revision.
+    After(u64),
+    /// With whatever changes next.
+    Now,
+}
+
+/// A running watch.
+struct Running {
+    target: Target,
+    selector: Selector,
+    watch: Watch,
+    pending: VecDeque<Bytes>,
+    bookmarks: bool,
+    sent_columns: bool,
+    revision: u64,
+    next_bookmark: Instant,
+    deadline: Instant,
+    ended: bool,
+}
+
+impl Api {
+    /// Watches a collection: a stream of JSON events, one a line.
+    ///
+    /// # Errors
+    /// When a parameter is wrong or the revision is not known any more.
+    pub fn watch(&self, target: Target) -> Result<impl Stream<Item = Bytes> + Send + 'static, Status> {
+        let query = &target.query;
+        let selector = selector(&target)?;
+        let start = start(&target)?;
+        let timeout = query.number("timeoutSeconds")?.filter(|seconds| *seconds > 0);
+        let now = Instant::now();
+        let scope = target.scope();
+        let (initial, watch) = match &start {
+            Start::Present { .. } => {
+                self.check_not_future(query.number("resourceVersion")?)?;
+                let (listing, watch) = self.store.list_and_watch(scope);
+                (Some(listing), watch)
+            }
+            Start::Now => (None, self.store.list_and_watch(scope).1),
+            Start::After(revision) => {
+                self.check_not_future(Some(*revision))?;
+                let watch = self.store.watch(scope, *revision);
+                (None, watch.map_err(|Compacted { requested, oldest }| Status::expired(requested, oldest))?)
+            }
+        };
+        let bookmarks = query.flag("allowWatchBookmarks");
+        let mut running = Running {
+            selector,
+            watch,
+            pending: VecDeque::new(),
+            bookmarks,
+            sent_columns: false,
+            revision: match &start {
+                Start::After(revision) => *revision,
+                Start::Present { .. } | Start::Now => 0,
+            },
+            next_bookmark: now + BOOKMARK_INTERVAL,
+            deadline: now + timeout.map_or(DEFAULT_TIMEOUT, Duration::from_secs),
+            ended: false,
+            target,
+        };
+        if let Some(listing) = initial {
+            running.begin(&listing, matches!(start, Start::Present { bookmark: true }) && bookmarks);
+        }
+        Ok(stream::unfold(running, |mut running| async move {
+            let chunk = running.next().await?;
+            Some((chunk, running))
+        }))
+    }
+}
+
+fn start(target: &Target) -> Result<Start, Status> {
+    let query = &target.query;
+    let initial = query.get("sendInitialEvents").map(|_| query.flag("sendInitialEvents"));
+    match (initial, query.get("resourceVersionMatch")) {
+        (Some(_), Some("NotOlderThan")) | (None, None) => {}
+        (Some(_), _) => {
+            return Err(Status::bad_request(
+                "sendInitialEvents: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            ));
+        }
+        (None, Some(_)) => {
+            return Err(Status::bad_request(
+                "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            ));
+        }
+    }
+    let revision = query.number("resourceVersion")?.unwrap_or(0);
+    Ok(match (initial, revision) {
+        (Some(true), _) => Start::Present { bookmark: true },
+        (Some(false), 0) => Start::Now,
+        (None, 0) => Start::Present { bookmark: false },
+        (Some(false) | None, revision) => Start::After(revision),
+    })
+}
+
+impl Running {
+    fn begin(&mut self, listing: &Listing, bookmark: bool) {
+        for (_, object) in &listing.objects {
+            if self.selects(object) {
+                let line = self.line("ADDED", object);
+                self.pending.push_back(line);
+            }
+        }
+        self.revision = listing.revision;
+        if bookmark {
+            let line = self.bookmark(true);
+            self.pending.push_back(line);
+        }
+    }
+
+    /// The next chunk of the response; `None` ends it.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(chunk) = self.drain() {
+                return Some(chunk);
+            }
+            if self.ended {
+                return None;
+            }
+            tokio::select! {
+                biased;
+                batch = self.watch.next() => match batch {
+                    Ok(batch) => {
+                        self.revision = batch.revision;
+                        for event in &batch.events {
+                            self.push(event);
+                        }
+                    }
+                    Err(Compacted { requested, oldest }) => {
+                        let status = Status::expired(requested, oldest).to_value();
+                        self.pending.push_back(line("ERROR", &render(&status)));
+                        self.ended = true;
+                    }
+                },
+                () = sleep_until(self.next_bookmark), if self.bookmarks => {
+                    self.next_bookmark = Instant::now() + BOOKMARK_INTERVAL;
+                    self.catch_up();
+                }
+                () = sleep_until(self.deadline) => {
+                    self.ended = true;
+                    // A client that resumes from this bookmark need not list again.
+                    if self.bookmarks {
+                        self.catch_up();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Moves to the present and says so in a bookmark.
+    fn catch_up(&mut self) {
+        if let Ok(batch) = self.watch.ready() {
+            for event in &batch.events {
+                self.push(event);
+            }
+            self.revision = self.revision.max(batch.revision);
+            let line = self.bookmark(false);
+            self.pending.push_back(line);
+        }
+    }
+
+    /// Everything that is pending, as one chunk.
+    fn drain(&mut self) -> Option<Bytes> {
+        if self.pending.len() < 2 {
+            return self.pending.pop_front();
+        }
+        let mut chunk = BytesMut::with_capacity(self.pending.iter().map(Bytes::len).sum());
+        for line in self.pending.drain(..) {
+            chunk.put(line);
+        }
+        Some(chunk.freeze())
+    }
+
+    fn selects(&self, object: &Object) -> bool {
+        self.selector.is_everything() || self.selector.matches(&view::served(&self.target.resource, object))
+    }
+
+    /// An object that enters the selection is added, one that leaves it is deleted.
+    fn push(&mut self, event: &Event) {
+        let before = event.previous.as_ref().is_some_and(|previous| self.selects(previous));
+        let after = event.change != Change::Deleted && self.selects(&event.object);
+        let line = match (before, after) {
+            (false, false) => return,
+            (false, true) => self.line("ADDED", &event.object),
+            (true, true) => self.line("MODIFIED", &event.object),
+            (true, false) if event.change == Change::Deleted => self.line("DELETED", &event.object),
+            (true, false) => {
+                // The last state that was selected, with the revision of the change.
+                let mut last = event.previous.as_ref().map(|previous| previous.value().clone()).unwrap_or_default();
+                crate::metadata::of(&mut last)
+                    .insert("resourceVersion".to_owned(), event.object.revision().to_string().into());
+                self.line("DELETED", &Object::unstored(last))
+            }
+        };
+        self.pending.push_back(line);
+    }
+
+    fn line(&mut self, event_type: &str, object: &Object) -> Bytes {
+        let resource = &self.target.resource;
+        let body = match self.target.representation {
+            Representation::Object => view::object_json(resource, object),
+            Representation::PartialMetadata => render(&convert::partial_metadata(&view::served(resource, object))),
+            Representation::Table { beta, include } => {
+                let row = view::served(resource, object);
+                let metadata = table::ListMetadata {
+                    resource_version: crate::metadata::text(&row, "resourceVersion").to_owned(),
+                    ..Default::default()
+                };
+                let columns = !std::mem::replace(&mut self.sent_columns, true);
+                let rows = std::iter::once(row.as_ref());
+                render(&table::render(resource, rows, &metadata, include, beta, columns, OffsetDateTime::now_utc()))
+            }
+        };
+        line(event_type, &body)
+    }
+
+    fn bookmark(&self, initial_events_end: bool) -> Bytes {
+        let kind = self.target.resource.kind();
+        let mut metadata = json!({"resourceVersion": self.revision.to_string(), "creationTimestamp": null});
+        if let (true, Some(metadata)) = (initial_events_end, metadata.as_object_mut()) {
+            metadata.insert("annotations".to_owned(), json!({INITIAL_EVENTS_END: "true"}));
+        }
+        let object = match self.target.representation {
+            Representation::Object => {
+                let mut object = json!({"kind": kind.kind, "apiVersion": kind.api_version(), "metadata": metadata});
+                if self.target.resource.custom.is_none()
+                    && let Some(object) = object.as_object_mut()
+                {
+                    // Typed clients decode bookmarks as the kind, whose required parts must be there.
+                    object.extend(required_parts(&self.target.resource.schema().shape));
+                }
+                object
+            }
+            Representation::PartialMetadata => convert::partial_metadata(&json!({"metadata": metadata})),
+            Representation::Table { beta, .. } => json!({
+                "kind": "Table",
+                "apiVersion": table::api_version(beta),
+                "metadata": {"resourceVersion": self.revision.to_string()},
+                "columnDefinitions": null,
+                "rows": [{"cells": [], "object": convert::partial_metadata(&json!({"metadata": metadata}))}],
+            }),
+        };
+        line("BOOKMARK", &render(&object))
+    }
+}
+
+/// Empty values for the required fields of a type.
+fn required_parts(shape: &chandler_devcluster_schema::Shape) -> serde_json::Map<String, Value> {
+    use chandler_devcluster_schema::{Scalar, Shape};
+    let Shape::Object { properties, required, .. } = shape else { return serde_json::Map::new() };
+    let empty = |name: &String| {
+        let value = match properties.get(name).map(|schema| &schema.shape) {
+            Some(Shape::Object { .. }) => Value::Object(required_parts(&properties.get(name)?.shape)),
+            Some(Shape::List { .. }) => json!([]),
+            Some(Shape::Scalar(Scalar::Boolean)) => json!(false),
+            Some(Shape::Scalar(Scalar::Integer { .. } | Scalar::Number { .. })) => json!(0),
+            Some(Shape::Scalar(_)) => json!(""),
+            Some(Shape::Any | Shape::Deduced) | None => return None,
+        };
+        Some((name.clone(), value))
+    };
+    required.iter().filter_map(empty).collect()
+}
+
+fn line(event_type: &str, object: &Bytes) -> Bytes {
+    let mut line = BytesMut::with_capacity(object.len() + event_type.len() + 24);
+    line.put_slice(b"{\"type\":\"");
+    line.put_slice(event_type.as_bytes());
+    line.put_slice(b"\",\"object\":");
+    line.put_slice(object);
+    line.put_slice(b"}\n");
+    line.freeze()
+}

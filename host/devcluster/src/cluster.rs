@@ -1,0 +1,185 @@
+//! Starting and stopping.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use tokio::{net::TcpListener, task::JoinSet};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    api::Api,
+    controllers,
+    faults::Fault,
+    http::{
+        credentials::{Credentials, CredentialsError},
+        listen::Server,
+    },
+    store::{Limits, Store},
+    workloads,
+};
+
+/// How a development cluster is to be.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where to listen; port 0 picks one. Anything but a loopback address needs a [`token`](Self::token).
+    pub bind: SocketAddr,
+    /// The administrator's bearer token; random when `None`.
+    pub token: Option<String>,
+    /// Whether Deployments become available, Jobs complete and so on; see [`workloads`](crate::workloads).
+    pub workloads: bool,
+    /// How long a new CRD takes to be established; until then its objects are answered with 404.
+    pub established_delay: Duration,
+    /// How much history is kept for watches and for lists at past revisions.
+    pub history: Limits,
+    /// What is to fail, from the start.
+    pub faults: Vec<Fault>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            bind: SocketAddr::from(([127, 0, 0, 1], 0)),
+            token: None,
+            workloads: true,
+            established_delay: Duration::from_millis(50),
+            history: Limits::default(),
+            faults: Vec::new(),
+        }
+    }
+}
+
+/// Why a development cluster did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The address can be reached from other machines, and no token was chosen.
+    #[error("{0} is no loopback address: set a token to listen there")]
+    NotLoopback(SocketAddr),
+    /// The token cannot stand in a header.
+    #[error("the token is empty or holds other characters than visible ASCII")]
+    Token,
+    /// The address is taken or not this machine's.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// No credentials.
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
+    /// The kubeconfig made for the own client cannot be used.
+    #[error("cannot make a client for the development cluster")]
+    Kubeconfig(#[from] KubeconfigError),
+    /// No client.
+    #[error("cannot make a client for the development cluster")]
+    Client(#[from] Box<kube::Error>),
+}
+
+/// A running development cluster; stops when dropped.
+pub struct DevCluster {
+    api: Arc<Api>,
+    url: String,
+    kubeconfig: String,
+    client: kube::Client,
+    shutdown: CancellationToken,
+    tasks: JoinSet<()>,
+}
+
+impl std::fmt::Debug for DevCluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DevCluster").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+impl DevCluster {
+    /// Starts a cluster: when this returns, its API answers and its first namespaces exist.
+    ///
+    /// # Errors
+    /// When the address cannot be listened on.
+    pub async fn start(options: Options) -> Result<Self, StartError> {
+        if !options.bind.ip().is_loopback() && options.token.is_none() {
+            return Err(StartError::NotLoopback(options.bind));
+        }
+        if options
+            .token
+            .as_ref()
+            .is_some_and(|token| token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()))
+        {
+            return Err(StartError::Token);
+        }
+        let listener = TcpListener::bind(options.bind).await;
+        let listener = listener.map_err(|source| StartError::Listen { address: options.bind, source })?;
+        let address = listener.local_addr().map_err(|source| StartError::Listen { address: options.bind, source })?;
+        let credentials = Credentials::generate(address, options.token)?;
+        let url = format!("https://{address}");
+        let kubeconfig = credentials.kubeconfig(&url);
+
+        let api = Arc::new(Api { store: Store::new(options.history), ..Api::default() });
+        for fault in options.faults {
+            api.faults.add(fault);
+        }
+        let shutdown = CancellationToken::new();
+        let mut tasks = JoinSet::new();
+        controllers::start(&api, &credentials.authority_pem, options.established_delay, &shutdown, &mut tasks);
+        let server = Server { api: Arc::clone(&api), verifier: credentials.verifier() };
+        tasks.spawn(server.serve(listener, TlsAcceptor::from(Arc::clone(&credentials.tls)), shutdown.clone()));
+
+        let client = client(&kubeconfig).await?;
+        if options.workloads {
+            let (client, shutdown) = (client.clone(), shutdown.clone());
+            tasks.spawn(workloads::simulate_workloads(client, async move { shutdown.cancelled().await }));
+        }
+        Ok(Self { api, url, kubeconfig, client, shutdown, tasks })
+    }
+
+    /// A kubeconfig for the administrator, YAML. It holds the token: treat it as a secret.
+    pub fn kubeconfig(&self) -> String {
+        self.kubeconfig.clone()
+    }
+
+    /// A client for the administrator.
+    pub fn client(&self) -> kube::Client {
+        self.client.clone()
+    }
+
+    /// The address, e.g. `https://127.0.0.1:34567`.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Makes requests fail.
+    pub fn inject(&self, fault: Fault) {
+        self.api.faults.add(fault);
+    }
+
+    /// The revision of the last write: equal before and after what wrote nothing.
+    pub fn revision(&self) -> u64 {
+        self.api.store.revision()
+    }
+
+    /// Forgets the history: watches from earlier revisions get 410, as after etcd's compaction.
+    pub fn compact(&self) {
+        self.api.store.compact(self.api.store.revision());
+    }
+
+    /// Stops serving and waits until everything has ended.
+    pub async fn stop(mut self) {
+        self.shutdown.cancel();
+        while self.tasks.join_next().await.is_some() {}
+    }
+}
+
+impl Drop for DevCluster {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+async fn client(kubeconfig: &str) -> Result<kube::Client, StartError> {
+    let kubeconfig = Kubeconfig::from_yaml(kubeconfig)?;
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    kube::Client::try_from(config).map_err(|error| StartError::Client(Box::new(error)))
+}

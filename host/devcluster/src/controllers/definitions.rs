@@ -1,0 +1,219 @@
+//! CustomResourceDefinitions: names, establishment, serving, deletion.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use chandler_devcluster_schema::CustomResourceDefinition;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::object::{change, remove_finalizer, set_condition};
+use crate::{
+    api::{Api, delete::DeleteOptions},
+    metadata,
+    pipeline::strategy::DEFINITION_FINALIZER,
+    registry::{Resource, table_name},
+    store::{Key, Object, Scope},
+};
+
+/// The table of CRDs.
+const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
+/// How often a CRD whose objects are still there is looked at again, besides when they change.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// The controller.
+pub struct Definitions {
+    api: Arc<Api>,
+    established_delay: Duration,
+    /// When each CRD whose names are accepted becomes established.
+    due: HashMap<String, Instant>,
+}
+
+impl Definitions {
+    /// A controller that establishes a CRD this long after its names were accepted.
+    pub fn new(api: Arc<Api>, established_delay: Duration) -> Self {
+        Self { api, established_delay, due: HashMap::new() }
+    }
+
+    /// Works until dropped.
+    pub async fn run(mut self) {
+        loop {
+            let scope = Scope { resource: Some(TABLE.into()), namespace: None };
+            let (listing, mut watch) = self.api.store.list_and_watch(scope);
+            for (key, object) in &listing.objects {
+                self.observe(key, object);
+            }
+            loop {
+                let due = self.due.values().min().copied();
+                let timer = async {
+                    match due {
+                        Some(due) => tokio::time::sleep_until(due).await,
+                        None => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    batch = watch.next() => {
+                        let Ok(batch) = batch else { break };
+                        let mut keys: Vec<Key> = batch.events.into_iter().map(|event| event.key).collect();
+                        keys.dedup();
+                        for key in keys {
+                            self.reconcile(&key);
+                        }
+                    }
+                    () = timer => self.wake(),
+                }
+            }
+        }
+    }
+
+    fn wake(&mut self) {
+        let now = Instant::now();
+        let due: Vec<String> = self.due.iter().filter(|(_, due)| **due <= now).map(|(name, _)| name.clone()).collect();
+        for name in due {
+            self.reconcile(&Key::new(TABLE.into(), "", name));
+        }
+    }
+
+    fn reconcile(&mut self, key: &Key) {
+        match self.api.store.get(key) {
+            Some(object) => self.observe(key, &object),
+            None => {
+                self.due.remove(&key.name);
+                self.api.registry.withdraw(&key.name);
+            }
+        }
+    }
+
+    fn observe(&mut self, key: &Key, object: &Object) {
+        let value = object.value();
+        let definition = match CustomResourceDefinition::parse(value) {
+            Ok(definition) => definition,
+            Err(error) => {
+                let message = error.to_string();
+                self.change(key, |value| {
+                    set_condition(value, "NonStructuralSchema", true, "Violations", &message);
+                });
+                return;
+            }
+        };
+        if metadata::is_deleting(value) {
+            self.finalize(key, &definition);
+            return;
+        }
+        if let Some((reason, message)) = self.name_conflict(&key.name, &definition) {
+            self.change(key, |value| {
+                set_condition(value, "NamesAccepted", false, reason, &message);
+                set_condition(value, "Established", false, "NotAccepted", "not all names are accepted");
+            });
+            return;
+        }
+        let established = has_condition(value, "Established");
+        let now = Instant::now();
+        let due = *self.due.entry(key.name.clone()).or_insert(now + self.established_delay);
+        if !established && due > now {
+            self.change(key, |value| accept_names(value));
+            return;
+        }
+        self.due.remove(&key.name);
+        let changed = value.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(1) > 1;
+        self.api.registry.serve(&key.name, definition, changed, false);
+        self.change(key, |value| {
+            accept_names(value);
+            set_condition(value, "Established", true, "InitialNamesAccepted", "the initial names have been accepted");
+        });
+    }
+
+    /// Whether another CRD of the group has one of the names: reason and message.
+    fn name_conflict(&self, name: &str, definition: &CustomResourceDefinition) -> Option<(&'static str, String)> {
+        let snapshot = self.api.registry.snapshot();
+        let others = snapshot.resources().iter().filter(|resource| {
+            resource.kind().group == definition.group
+                && resource.custom.as_ref().is_none_or(|custom| custom.definition != name)
+        });
+        for other in others {
+            if other.kind().kind == definition.kind {
+                return Some(("KindConflict", format!("{:?} is already in use", definition.kind)));
+            }
+            if other.list_kind() == definition.list_kind {
+                return Some(("ListKindConflict", format!("{:?} is already in use", definition.list_kind)));
+            }
+            let names = &other.resource_type;
+            let taken = |name: &str| {
+                names.plural == name || names.singular == name || names.short_names.iter().any(|short| short == name)
+            };
+            let wanted = [&definition.plural, &definition.singular].into_iter().chain(&definition.short_names);
+            if let Some(conflict) = wanted.into_iter().find(|wanted| taken(wanted)) {
+                return Some(("NamesConflict", format!("{conflict:?} is already in use")));
+            }
+        }
+        None
+    }
+
+    /// Deletes the objects of a CRD that is being deleted, then lets it go.
+    fn finalize(&mut self, key: &Key, definition: &CustomResourceDefinition) {
+        if !self
+            .api
+            .store
+            .get(key)
+            .is_some_and(|object| metadata::finalizers(object.value()).contains(&DEFINITION_FINALIZER))
+        {
+            return;
+        }
+        let table = table_name(&definition.group, &definition.plural);
+        let served = self.api.registry.snapshot().table(&table).is_some();
+        if served {
+            self.api.registry.serve(&key.name, definition.clone(), true, true);
+        }
+        self.change(key, |value| {
+            let message = "CustomResource deletion is in progress";
+            set_condition(value, "Terminating", true, "InstanceDeletionInProgress", message);
+        });
+        let scope = Scope { resource: Some(Arc::clone(&table)), namespace: None };
+        let (listing, _) = self.api.store.list_and_watch(scope.clone());
+        if let Some(resource) = self.api.registry.snapshot().table(&table) {
+            for (key, object) in &listing.objects {
+                if !metadata::is_deleting(object.value()) {
+                    // Gone already, or changed and tried again on the next look.
+                    let _ = self.api.remove(resource, key, &DeleteOptions::default());
+                }
+            }
+        }
+        let (left, _) = self.api.store.list_and_watch(scope);
+        if left.objects.is_empty() {
+            self.due.remove(&key.name);
+            self.change(key, |value| {
+                set_condition(value, "Terminating", false, "InstanceDeletionCompleted", "removed all instances");
+                remove_finalizer(value, DEFINITION_FINALIZER);
+            });
+        } else {
+            self.due.insert(key.name.clone(), Instant::now() + RETRY);
+        }
+    }
+
+    fn change(&self, key: &Key, with: impl Fn(&mut Value)) {
+        if let Some(resource) = self.definition_resource() {
+            change(&self.api, &resource, key, with);
+        }
+    }
+
+    fn definition_resource(&self) -> Option<Arc<Resource>> {
+        self.api.registry.snapshot().table(TABLE).cloned()
+    }
+}
+
+fn has_condition(value: &Value, condition_type: &str) -> bool {
+    let conditions = value.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+    conditions.into_iter().any(|condition| {
+        condition.get("type").and_then(Value::as_str) == Some(condition_type)
+            && condition.get("status").and_then(Value::as_str) == Some("True")
+    })
+}
+
+fn accept_names(definition: &mut Value) {
+    let mut names = definition.pointer("/spec/names").cloned().unwrap_or_else(|| json!({}));
+    let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let accepted = metadata::as_map(&mut names);
+    accepted.entry("listKind").or_insert_with(|| format!("{kind}List").into());
+    accepted.entry("singular").or_insert_with(|| kind.to_lowercase().into());
+    metadata::child(metadata::as_map(definition), "status").insert("acceptedNames".to_owned(), names);
+    set_condition(definition, "NamesAccepted", true, "NoConflicts", "no conflicts found");
+}

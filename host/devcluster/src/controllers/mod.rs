@@ -1,0 +1,40 @@
+//! What kube-controller-manager and apiextensions do to keep an API consistent. They work on the store directly.
+//!
+//! | module | does |
+//! |---|---|
+//! | [`definitions`] | establishes CRDs, serves them, deletes their objects |
+//! | [`garbage`] | deletes dependants of deleted owners |
+//! | [`namespaces`] | makes what every namespace has, empties those that are deleted |
+//! | [`object`] | small changes to stored objects |
+
+pub mod definitions;
+pub mod garbage;
+pub mod namespaces;
+pub mod object;
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::Api;
+
+/// Makes the first namespaces and starts the controllers.
+pub fn start(
+    api: &Arc<Api>,
+    authority: &str,
+    established_delay: Duration,
+    shutdown: &CancellationToken,
+    tasks: &mut JoinSet<()>,
+) {
+    namespaces::bootstrap(api);
+    let definitions = definitions::Definitions::new(Arc::clone(api), established_delay);
+    let namespaces = namespaces::Namespaces::new(Arc::clone(api), authority.to_owned());
+    let garbage = garbage::GarbageCollector::new(Arc::clone(api));
+    let ended = shutdown.clone();
+    tasks.spawn(async move { ended.run_until_cancelled_owned(definitions.run()).await.unwrap_or_default() });
+    let ended = shutdown.clone();
+    tasks.spawn(async move { ended.run_until_cancelled_owned(namespaces.run()).await.unwrap_or_default() });
+    let ended = shutdown.clone();
+    tasks.spawn(async move { ended.run_until_cancelled_owned(garbage.run()).await.unwrap_or_default() });
+}

@@ -1,0 +1,173 @@
+//! Namespaces: what each of them has, and how they end.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::object::{change, set_condition};
+use crate::{
+    api::{Api, delete::DeleteOptions},
+    clock, metadata,
+    pipeline::{refine, strategy},
+    registry::Resource,
+    store::{Expected, Key, Scope},
+};
+
+/// The namespaces that every cluster has.
+const FIRST: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
+/// How often namespaces that are not empty yet are looked at again.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// Makes the first namespaces.
+pub fn bootstrap(api: &Api) {
+    for name in FIRST {
+        create(api, "namespaces", "", json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
+    }
+}
+
+fn core(api: &Api, plural: &str) -> Option<Arc<Resource>> {
+    api.registry.snapshot().resource("", "v1", plural).cloned()
+}
+
+/// Creates an object of the core group, unless it exists.
+fn create(api: &Api, plural: &str, namespace: &str, mut object: Value) {
+    let Some(resource) = core(api, plural) else { return };
+    if !namespace.is_empty() {
+        metadata::of(&mut object).insert("namespace".to_owned(), namespace.into());
+    }
+    strategy::prepare_create(&resource, &mut object, &Uuid::new_v4().to_string(), &clock::now());
+    refine::default(&resource, &mut object);
+    let key = Key::new(Arc::clone(&resource.table), namespace, metadata::name(&object));
+    // A mismatch says that it exists.
+    let _ = api.store.put(key, Expected::Absent, object);
+}
+
+/// The controller.
+pub struct Namespaces {
+    api: Arc<Api>,
+    authority: String,
+}
+
+impl Namespaces {
+    /// A controller that publishes this certificate of the authority in every namespace.
+    pub fn new(api: Arc<Api>, authority: String) -> Self {
+        Self { api, authority }
+    }
+
+    /// Works until dropped.
+    pub async fn run(self) {
+        loop {
+            let scope = Scope { resource: Some("namespaces".into()), namespace: None };
+            let (listing, mut watch) = self.api.store.list_and_watch(scope);
+            let mut terminating = false;
+            for (key, _) in &listing.objects {
+                terminating |= self.reconcile(key);
+            }
+            loop {
+                let retry = async {
+                    if terminating {
+                        tokio::time::sleep(RETRY).await;
+                    } else {
+                        std::future::pending::<()>().await;
+                    }
+                };
+                tokio::select! {
+                    batch = watch.next() => {
+                        let Ok(batch) = batch else { break };
+                        for event in &batch.events {
+                            terminating |= self.reconcile(&event.key);
+                        }
+                    }
+                    () = retry => terminating = self.sweep(),
+                }
+            }
+        }
+    }
+
+    /// Looks at every namespace that is being deleted; whether any is left.
+    fn sweep(&self) -> bool {
+        let scope = Scope { resource: Some("namespaces".into()), namespace: None };
+        let (listing, _) = self.api.store.list_and_watch(scope);
+        let ending = listing.objects.iter().filter(|(_, object)| metadata::is_deleting(object.value()));
+        ending.fold(false, |left, (key, _)| self.reconcile(key) || left)
+    }
+
+    /// Brings a namespace forward; whether it has to be looked at again.
+    fn reconcile(&self, key: &Key) -> bool {
+        let Some(namespace) = self.api.store.get(key) else { return false };
+        if metadata::is_deleting(namespace.value()) {
+            return self.empty(key);
+        }
+        let name = &key.name;
+        create(
+            &self.api,
+            "serviceaccounts",
+            name,
+            json!({
+            "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}),
+        );
+        create(
+            &self.api,
+            "configmaps",
+            name,
+            json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kube-root-ca.crt"},
+            "data": {"ca.crt": self.authority}}),
+        );
+        false
+    }
+
+    /// Deletes what is in a namespace, then lets it go; whether something is left.
+    fn empty(&self, key: &Key) -> bool {
+        let Some(namespaces) = core(&self.api, "namespaces") else { return false };
+        let scope = Scope { resource: None, namespace: Some(key.name.clone()) };
+        let snapshot = self.api.registry.snapshot();
+        let (listing, _) = self.api.store.list_and_watch(scope.clone());
+        for (key, object) in &listing.objects {
+            if let Some(resource) = snapshot.table(&key.resource)
+                && !metadata::is_deleting(object.value())
+            {
+                // Gone already, or changed and tried again on the next look.
+                let _ = self.api.remove(resource, key, &DeleteOptions::default());
+            }
+        }
+        let (left, _) = self.api.store.list_and_watch(scope);
+        if left.objects.is_empty() {
+            change(&self.api, &namespaces, key, |namespace| {
+                metadata::child(metadata::as_map(namespace), "spec").remove("finalizers");
+            });
+            return false;
+        }
+        let mut resources: HashMap<&str, usize> = HashMap::new();
+        let mut finalizers: HashMap<String, usize> = HashMap::new();
+        for (key, object) in &left.objects {
+            *resources.entry(&*key.resource).or_default() += 1;
+            for finalizer in metadata::finalizers(object.value()) {
+                *finalizers.entry(finalizer.to_owned()).or_default() += 1;
+            }
+        }
+        let content =
+            remaining(resources.into_iter().map(|(name, count)| (name.to_owned(), count)), "has", "resource instances");
+        let held = remaining(finalizers.into_iter(), "in", "resource instances");
+        change(&self.api, &namespaces, key, |namespace| {
+            let message = format!("Some resources are remaining: {content}");
+            set_condition(namespace, "NamespaceContentRemaining", true, "SomeResourcesRemain", &message);
+            let message = format!("Some content in the namespace has finalizers remaining: {held}");
+            set_condition(
+                namespace,
+                "NamespaceFinalizersRemaining",
+                !held.is_empty(),
+                "SomeFinalizersRemain",
+                &message,
+            );
+        });
+        true
+    }
+}
+
+fn remaining(counts: impl Iterator<Item = (String, usize)>, verb: &str, what: &str) -> String {
+    let mut texts: Vec<String> = counts.map(|(name, count)| format!("{name} {verb} {count} {what}")).collect();
+    texts.sort_unstable();
+    texts.join(", ")
+}

@@ -1,0 +1,183 @@
+//! Path and method to handler.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+
+use super::{
+    negotiate,
+    query::Query,
+    respond::{self, Body},
+    route::{ObjectPath, Route},
+};
+use crate::{
+    api::{Api, Input, Target, write::Written},
+    discovery,
+    faults::Effect,
+    openapi,
+    registry::{Resource, Snapshot},
+    status::Status,
+    version,
+};
+
+/// Answers a request whose credential has been checked and whose body has been read.
+pub fn handle(api: &Arc<Api>, request: &Request<Bytes>) -> Response<Body> {
+    let query = Query::parse(request.uri().query().unwrap_or_default());
+    let watch = request.method() == Method::GET && query.flag("watch");
+    let verb = if watch { "WATCH" } else { request.method().as_str() };
+    let effect = api.faults.strike(verb, request.uri().path());
+    match effect {
+        None => {}
+        Some(Effect::Conflict) => return respond::status(&Status::injected_conflict()),
+        Some(Effect::Gone) => return respond::status(&Status::expired(0, api.store.revision())),
+        Some(Effect::TooManyRequests(seconds)) => return respond::status(&Status::too_many_requests(seconds)),
+        Some(Effect::InternalError) => return respond::status(&Status::internal("injected fault")),
+        Some(Effect::DropWatch) => return respond::stream(futures::stream::empty()),
+        Some(Effect::InternalErrorAfterWrite) => {
+            drop(answer(api, request, query));
+            return respond::status(&Status::internal("injected fault"));
+        }
+    }
+    answer(api, request, query)
+}
+
+fn answer(api: &Arc<Api>, request: &Request<Bytes>, query: Query) -> Response<Body> {
+    let snapshot = api.registry.snapshot();
+    let route = Route::parse(request.uri().path());
+    let accept = header_text(request, header::ACCEPT);
+    let read_only = matches!(*request.method(), Method::GET | Method::HEAD);
+    let result = match route {
+        Route::Objects(path) => objects(api, &snapshot, &path, request, query),
+        _ if !read_only => {
+            Err(Status::method_not_allowed("the server does not allow this method on the requested resource"))
+        }
+        Route::Health => {
+            return respond::with_type(StatusCode::OK, "text/plain; charset=utf-8", Bytes::from_static(b"ok"));
+        }
+        Route::Version => Ok(respond::value(StatusCode::OK, &version::document())),
+        Route::LegacyVersions => Ok(discovery::legacy_versions(&snapshot, accept)),
+        Route::Groups => Ok(discovery::groups(&snapshot, accept)),
+        Route::Group(group) => discovery::group(&snapshot, &group),
+        Route::GroupVersion(group, version) => discovery::group_version(&snapshot, &group, &version),
+        Route::OpenApiIndex => Ok(openapi::index(&snapshot)),
+        Route::OpenApi(path) => openapi::document(&snapshot, &path),
+        Route::Unknown => Err(Status::no_such_resource()),
+    };
+    result.unwrap_or_else(|status| respond::status(&status))
+}
+
+fn header_text(request: &Request<Bytes>, name: header::HeaderName) -> &str {
+    request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+fn objects(
+    api: &Arc<Api>,
+    snapshot: &Snapshot,
+    path: &ObjectPath,
+    request: &Request<Bytes>,
+    query: Query,
+) -> Result<Response<Body>, Status> {
+    let resource = snapshot.resource(&path.group, &path.version, &path.plural).ok_or_else(Status::no_such_resource)?;
+    let target = target(resource, path, request, query)?;
+    let content_type = header_text(request, header::CONTENT_TYPE).split(';').next().unwrap_or_default().trim();
+    let input = Input { body: request.body().clone(), content_type: content_type.to_owned() };
+    if resource.resource_type.virtual_resource {
+        return match *request.method() {
+            Method::POST => Ok(respond::json(StatusCode::CREATED, api.review(&target, &input)?)),
+            _ => Err(not_allowed(request)),
+        };
+    }
+    match (target.subresource.as_deref(), target.name.is_empty()) {
+        (None, true) => collection(api, target, &input, request),
+        (None, false) => single(api, target, &input, request),
+        (Some("status"), _) if resource.resource_type.status => single(api, target, &input, request),
+        (Some("finalize"), _) if resource.is_core("namespaces") => single(api, target, &input, request),
+        (Some("scale"), _) => match *request.method() {
+            Method::GET => Ok(respond::json(StatusCode::OK, api.scale(&target)?)),
+            Method::PUT | Method::PATCH => Ok(written(api.set_scale(&target, &input)?)),
+            _ => Err(not_allowed(request)),
+        },
+        (Some(other), _) => {
+            let first = other.split('/').next().unwrap_or_default();
+            if resource.resource_type.subresources.iter().any(|known| known == first) {
+                Err(Status::not_implemented(&format!("the subresource {first} of {}", resource.plural())))
+            } else {
+                Err(Status::no_such_resource())
+            }
+        }
+    }
+}
+
+fn target(
+    resource: &Arc<Resource>,
+    path: &ObjectPath,
+    request: &Request<Bytes>,
+    query: Query,
+) -> Result<Target, Status> {
+    if !resource.namespaced() && path.namespace.is_some() {
+        return Err(Status::no_such_resource());
+    }
+    let creates = *request.method() == Method::POST;
+    if resource.namespaced() && path.namespace.is_none() && (path.name.is_some() || creates) {
+        return Err(Status::bad_request(
+            "an empty namespace may not be set when a resource name is provided or an object is created",
+        ));
+    }
+    Ok(Target {
+        resource: Arc::clone(resource),
+        namespace: path.namespace.clone().unwrap_or_default(),
+        name: path.name.clone().unwrap_or_default(),
+        subresource: path.subresource.clone(),
+        representation: negotiate::representation(header_text(request, header::ACCEPT), query.get("includeObject"))?,
+        query,
+        user_agent: header_text(request, header::USER_AGENT).to_owned(),
+    })
+}
+
+fn collection(
+    api: &Arc<Api>,
+    target: Target,
+    input: &Input,
+    request: &Request<Bytes>,
+) -> Result<Response<Body>, Status> {
+    match *request.method() {
+        Method::GET if target.query.flag("watch") => Ok(respond::stream(api.watch(target)?)),
+        Method::GET => Ok(respond::json(StatusCode::OK, api.list(&target)?)),
+        Method::POST => Ok(written(api.create(&target, input)?)),
+        Method::DELETE => Ok(respond::json(StatusCode::OK, api.delete_collection(&target, input)?)),
+        _ => Err(not_allowed(request)),
+    }
+}
+
+fn single(api: &Arc<Api>, target: Target, input: &Input, request: &Request<Bytes>) -> Result<Response<Body>, Status> {
+    let main = target.subresource.is_none();
+    match *request.method() {
+        // Watching one object is watching the collection for its name.
+        Method::GET if main && target.query.flag("watch") => Ok(respond::stream(api.watch(target)?)),
+        Method::GET => Ok(respond::json(StatusCode::OK, api.get(&target)?)),
+        Method::PUT => Ok(written(api.update(&target, input)?)),
+        Method::PATCH => Ok(written(api.patch(&target, input)?)),
+        Method::DELETE if main => {
+            let (body, accepted) = api.delete(&target, input)?;
+            Ok(respond::json(if accepted { StatusCode::ACCEPTED } else { StatusCode::OK }, body))
+        }
+        _ => Err(not_allowed(request)),
+    }
+}
+
+fn written(written: Written) -> Response<Body> {
+    let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
+    let mut response = respond::json(code, written.body);
+    respond::warn(&mut response, &written.warnings);
+    response
+}
+
+fn not_allowed(request: &Request<Bytes>) -> Status {
+    Status::method_not_allowed(format!("the server does not allow {} on the requested resource", request.method()))
+}
+
+/// Whether a path is answered without a credential, as kube-apiserver's health checks and version are.
+pub fn is_public(path: &str) -> bool {
+    matches!(Route::parse(path), Route::Health | Route::Version)
+}

@@ -1,0 +1,117 @@
+//! Sockets, TLS and limits.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{Request, Response, header};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::conn::auto::Builder,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    task::JoinSet,
+};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    credentials::Verifier,
+    dispatch,
+    respond::{self, Body},
+};
+use crate::{api::Api, status::Status};
+
+/// The longest request body: kube-apiserver's limit for JSON.
+pub const BODY_LIMIT: usize = 3 << 20;
+/// The most connections at a time.
+const CONNECTIONS: usize = 1024;
+/// How long a client may take for the TLS handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long a client may take to send a request's headers.
+const HEADERS: Duration = Duration::from_secs(30);
+/// How long a client may take to send a body.
+const BODY: Duration = Duration::from_secs(60);
+
+/// Everything that a connection needs.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// The API.
+    pub api: Arc<Api>,
+    /// Who may come in.
+    pub verifier: Verifier,
+}
+
+impl Server {
+    /// Serves until told to stop; open connections are then closed.
+    pub async fn serve(self, listener: TcpListener, tls: TlsAcceptor, shutdown: CancellationToken) {
+        let permits = Arc::new(Semaphore::new(CONNECTIONS));
+        let mut connections = JoinSet::new();
+        loop {
+            let permit = tokio::select! {
+                () = shutdown.cancelled() => break,
+                Some(_) = connections.join_next() => continue,
+                Ok(permit) = Arc::clone(&permits).acquire_owned() => permit,
+            };
+            let stream = tokio::select! {
+                () = shutdown.cancelled() => break,
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => stream,
+                    Err(error) => {
+                        // Out of file descriptors, most likely: wait for connections to close.
+                        tracing::warn!(%error, "cannot accept a connection");
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                        continue;
+                    }
+                },
+            };
+            let (server, tls) = (self.clone(), tls.clone());
+            connections.spawn(async move {
+                server.connection(stream, tls).await;
+                drop(permit);
+            });
+        }
+        connections.shutdown().await;
+    }
+
+    async fn connection(self, stream: TcpStream, tls: TlsAcceptor) {
+        // Watch events are small and wanted at once.
+        let _ = stream.set_nodelay(true);
+        let stream = match tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
+            Err(_) => return tracing::debug!("TLS handshake took too long"),
+        };
+        let mut builder = Builder::new(TokioExecutor::new());
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS);
+        builder.http2().timer(TokioTimer::new()).max_concurrent_streams(250);
+        let service = service_fn(move |request| {
+            let server = self.clone();
+            async move { Ok::<_, Infallible>(server.request(request).await) }
+        });
+        if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
+            tracing::debug!(%error, "connection ended");
+        }
+    }
+
+    async fn request(&self, request: Request<Incoming>) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let authorized =
+            parts.headers.get(header::AUTHORIZATION).is_some_and(|value| self.verifier.accepts(value.as_bytes()));
+        if !authorized && !dispatch::is_public(parts.uri.path()) {
+            return respond::status(&Status::unauthorized());
+        }
+        let body = match tokio::time::timeout(BODY, Limited::new(body, BODY_LIMIT).collect()).await {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => return respond::status(&Status::too_large(BODY_LIMIT)),
+            Ok(Err(error)) => return respond::status(&Status::bad_request(format!("cannot read the body: {error}"))),
+            Err(_) => return respond::status(&Status::bad_request("the body did not arrive in time")),
+        };
+        let request: Request<Bytes> = Request::from_parts(parts, body);
+        tracing::trace!(method = %request.method(), uri = %request.uri(), "request");
+        dispatch::handle(&self.api, &request)
+    }
+}

@@ -1,0 +1,64 @@
+//! Building responses.
+
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use futures::Stream;
+use futures::StreamExt as _;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
+use hyper::body::Frame;
+use serde_json::Value;
+
+use crate::{status::Status, store::object::render};
+
+/// A response body: all at once, or a stream of watch events.
+pub type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// A JSON response.
+pub fn json(code: StatusCode, body: Bytes) -> Response<Body> {
+    with_type(code, "application/json", body)
+}
+
+/// A response with a body of some type.
+pub fn with_type(code: StatusCode, content_type: &'static str, body: Bytes) -> Response<Body> {
+    let mut response = Response::new(Full::new(body).boxed_unsync());
+    *response.status_mut() = code;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    response
+}
+
+/// A JSON response of a value.
+pub fn value(code: StatusCode, value: &Value) -> Response<Body> {
+    json(code, render(value))
+}
+
+/// A failure.
+pub fn status(status: &Status) -> Response<Body> {
+    let mut response = value(status.code, &status.to_value());
+    if let Some(seconds) = status.retry_after() {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// A stream of lines.
+pub fn stream(chunks: impl Stream<Item = Bytes> + Send + 'static) -> Response<Body> {
+    let body = StreamBody::new(chunks.map(|chunk| Ok::<_, Infallible>(Frame::data(chunk))));
+    let mut response = Response::new(body.boxed_unsync());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    response
+}
+
+/// Adds `Warning` headers (RFC 7234, 5.5, code 299), as clients print them.
+pub fn warn(response: &mut Response<Body>, warnings: &[String]) {
+    for warning in warnings {
+        let text: String = warning.chars().filter(|character| !character.is_control()).collect();
+        let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
+        if let Ok(header_value) = HeaderValue::from_str(&format!("299 - \"{escaped}\"")) {
+            response.headers_mut().append(header::WARNING, header_value);
+        }
+    }
+}

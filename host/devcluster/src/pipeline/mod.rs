@@ -1,0 +1,13 @@
+//! What happens to an object between the request and the store. Pure: nothing here reads or writes the store.
+//!
+//! decode, prune, default, strategy of the kind, validate; who owns which field is `chandler-devcluster-apply`'s.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`decode`] | bytes to a value, with duplicate fields found |
+//! | [`refine`] | pruning, defaulting, validation |
+//! | [`strategy`] | what only the server may set: status, generation, identity |
+
+pub mod decode;
+pub mod refine;
+pub mod strategy;

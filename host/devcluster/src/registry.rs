@@ -1,0 +1,298 @@
+//! Which resources are served right now: the built-in ones and those of established CRDs.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use bytes::Bytes;
+use chandler_devcluster_schema::{
+    Builtins, CustomResourceDefinition, CustomResourceVersion, GroupVersionKind, ResourceType, Schema,
+};
+
+use crate::status::GroupResource;
+
+/// A resource in one version, as served.
+#[derive(Clone, Debug)]
+pub struct Resource {
+    /// Names, scope, subresources, type.
+    pub resource_type: ResourceType,
+    /// The name of its table in the store, e.g. `deployments.apps`: one for all its versions.
+    pub table: Arc<str>,
+    /// The `apiVersion` in which objects are stored.
+    pub storage_api_version: String,
+    /// What only custom resources have.
+    pub custom: Option<Arc<Custom>>,
+}
+
+/// What only custom resources have.
+#[derive(Debug)]
+pub struct Custom {
+    /// The CRD's name.
+    pub definition: String,
+    /// Kind of a list.
+    pub list_kind: String,
+    /// The version.
+    pub version: CustomResourceVersion,
+    /// Whether objects keep unknown fields everywhere.
+    pub preserve_unknown_fields: bool,
+    /// Whether the schema may have changed since objects were stored, so that reading has to fill in defaults.
+    pub default_on_read: bool,
+    /// Whether the CRD is being deleted, so that nothing may be created.
+    pub terminating: bool,
+}
+
+impl Resource {
+    fn builtin(resource_type: &ResourceType) -> Self {
+        let gvk = &resource_type.group_version_kind;
+        // Two kinds are stored once and served under two versions or groups; see `convert`.
+        let (table, storage_api_version) = match (gvk.group.as_str(), resource_type.plural.as_str()) {
+            ("events.k8s.io" | "", "events") => (Arc::from("events"), "v1".to_owned()),
+            ("autoscaling", plural) => (Arc::from(format!("{plural}.autoscaling")), "autoscaling/v2".to_owned()),
+            (group, plural) => (table_name(group, plural), gvk.api_version()),
+        };
+        Self { resource_type: resource_type.clone(), table, storage_api_version, custom: None }
+    }
+
+    /// The kind.
+    pub fn kind(&self) -> &GroupVersionKind {
+        &self.resource_type.group_version_kind
+    }
+
+    /// The kind of a list.
+    pub fn list_kind(&self) -> String {
+        self.custom.as_ref().map_or_else(|| format!("{}List", self.kind().kind), |custom| custom.list_kind.clone())
+    }
+
+    /// Name in URLs.
+    pub fn plural(&self) -> &str {
+        &self.resource_type.plural
+    }
+
+    /// Group and name.
+    pub fn group_resource(&self) -> GroupResource {
+        GroupResource { group: self.kind().group.clone(), plural: self.resource_type.plural.clone() }
+    }
+
+    /// Whether objects live in namespaces.
+    pub fn namespaced(&self) -> bool {
+        self.resource_type.namespaced
+    }
+
+    /// The type.
+    pub fn schema(&self) -> &Schema {
+        &self.resource_type.schema
+    }
+
+    /// Whether this is the core group's resource with this name.
+    pub fn is_core(&self, plural: &str) -> bool {
+        self.kind().group.is_empty() && self.resource_type.plural == plural
+    }
+
+    /// Whether this is a CRD.
+    pub fn is_definition(&self) -> bool {
+        self.kind().group == "apiextensions.k8s.io" && self.kind().kind == "CustomResourceDefinition"
+    }
+
+    /// Whether objects are served in the version in which they are stored.
+    pub fn is_storage_version(&self) -> bool {
+        self.kind().api_version() == self.storage_api_version
+    }
+}
+
+/// The name of a resource's table.
+pub fn table_name(group: &str, plural: &str) -> Arc<str> {
+    if group.is_empty() { Arc::from(plural) } else { Arc::from(format!("{plural}.{group}")) }
+}
+
+/// What is served at one moment. Immutable; a change of the CRDs makes a new one.
+#[derive(Debug, Default)]
+pub struct Snapshot {
+    /// In discovery order: groups as they first appear, within a group the preferred version first.
+    resources: Vec<Arc<Resource>>,
+    by_path: HashMap<(String, String, String), Arc<Resource>>,
+    by_kind: HashMap<GroupVersionKind, Arc<Resource>>,
+    /// Discovery and OpenAPI documents, rendered on first use.
+    documents: RwLock<HashMap<String, Bytes>>,
+}
+
+impl Snapshot {
+    fn new(resources: Vec<Arc<Resource>>) -> Self {
+        let by_path = resources.iter().map(|resource| {
+            let kind = resource.kind();
+            ((kind.group.clone(), kind.version.clone(), resource.plural().to_owned()), Arc::clone(resource))
+        });
+        let by_kind = resources.iter().map(|resource| (resource.kind().clone(), Arc::clone(resource)));
+        Self { by_path: by_path.collect(), by_kind: by_kind.collect(), resources, ..Self::default() }
+    }
+
+    /// A document that depends on nothing but this snapshot, rendered on first use.
+    pub fn document(&self, name: &str, render: impl FnOnce() -> Bytes) -> Bytes {
+        if let Some(document) = self.documents.read().unwrap_or_else(PoisonError::into_inner).get(name) {
+            return document.clone();
+        }
+        let document = render();
+        self.documents.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), document.clone());
+        document
+    }
+
+    /// Every resource, in discovery order.
+    pub fn resources(&self) -> &[Arc<Resource>] {
+        &self.resources
+    }
+
+    /// The resource under a path.
+    pub fn resource(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
+        self.by_path.get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
+    }
+
+    /// The resource of a kind.
+    pub fn kind(&self, kind: &GroupVersionKind) -> Option<&Arc<Resource>> {
+        self.by_kind.get(kind)
+    }
+
+    /// The resource of a table, in the version in which it is stored.
+    pub fn table(&self, table: &str) -> Option<&Arc<Resource>> {
+        self.resources
+            .iter()
+            .find(|resource| &*resource.table == table && resource.is_storage_version())
+            .or_else(|| self.resources.iter().find(|resource| &*resource.table == table))
+    }
+
+    /// Groups in discovery order with their versions, the preferred one first.
+    pub fn groups(&self) -> Vec<(&str, Vec<&str>)> {
+        let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+        for resource in &self.resources {
+            let kind = resource.kind();
+            match groups.iter_mut().find(|(group, _)| *group == kind.group) {
+                Some((_, versions)) if versions.contains(&kind.version.as_str()) => {}
+                Some((_, versions)) => versions.push(&kind.version),
+                None => groups.push((&kind.group, vec![&kind.version])),
+            }
+        }
+        for (_, versions) in &mut groups {
+            versions.sort_by_key(|version| std::cmp::Reverse(version_priority(version)));
+        }
+        groups
+    }
+
+    /// The resources of one group and version.
+    pub fn group_version<'a>(&'a self, group: &'a str, version: &'a str) -> impl Iterator<Item = &'a Arc<Resource>> {
+        self.resources
+            .iter()
+            .filter(move |resource| resource.kind().group == group && resource.kind().version == version)
+    }
+}
+
+/// The order of versions (`k8s.io/apimachinery/pkg/version.CompareKubeAwareVersionStrings`): GA before beta before alpha,
+/// then the higher number; other names last.
+fn version_priority(version: &str) -> (u8, u64, u64) {
+    let parse = || {
+        let rest = version.strip_prefix('v')?;
+        let split = rest.find(|character: char| !character.is_ascii_digit()).unwrap_or(rest.len());
+        let (major, rest) = rest.split_at(split);
+        let major: u64 = major.parse().ok()?;
+        let (stage, minor) = match rest {
+            "" => (3, ""),
+            _ => (
+                if rest.starts_with("beta") { 2 } else { 1 },
+                rest.strip_prefix("beta").or(rest.strip_prefix("alpha"))?,
+            ),
+        };
+        let minor = if minor.is_empty() { 0 } else { minor.parse().ok()? };
+        Some((stage, major, minor))
+    };
+    parse().unwrap_or_default()
+}
+
+/// The resources that are served; CRDs come and go.
+#[derive(Debug)]
+pub struct Registry {
+    custom: RwLock<HashMap<String, Vec<Arc<Resource>>>>,
+    snapshot: RwLock<Arc<Snapshot>>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        let registry = Self { custom: RwLock::default(), snapshot: RwLock::default() };
+        registry.rebuild(&HashMap::new());
+        registry
+    }
+}
+
+impl Registry {
+    /// What is served now.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Serves the versions of a CRD; see [`Custom`] for the flags.
+    pub fn serve(&self, name: &str, definition: CustomResourceDefinition, default_on_read: bool, terminating: bool) {
+        let storage = definition.storage_version().map(|version| version.name.clone()).unwrap_or_default();
+        let table = table_name(&definition.group, &definition.plural);
+        let storage_api_version = format!("{}/{storage}", definition.group);
+        let versions = definition.versions.into_iter().filter(|version| version.served).map(|version| {
+            Arc::new(Resource {
+                resource_type: version.resource.clone(),
+                table: Arc::clone(&table),
+                storage_api_version: storage_api_version.clone(),
+                custom: Some(Arc::new(Custom {
+                    definition: name.to_owned(),
+                    list_kind: definition.list_kind.clone(),
+                    version,
+                    preserve_unknown_fields: definition.preserve_unknown_fields,
+                    default_on_read,
+                    terminating,
+                })),
+            })
+        });
+        let versions: Vec<_> = versions.collect();
+        self.change(|custom| {
+            custom.insert(name.to_owned(), versions);
+        });
+    }
+
+    /// Stops to serve a CRD.
+    pub fn withdraw(&self, name: &str) {
+        self.change(|custom| {
+            custom.remove(name);
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut HashMap<String, Vec<Arc<Resource>>>)) {
+        let mut custom = self.custom.write().unwrap_or_else(PoisonError::into_inner);
+        change(&mut custom);
+        self.rebuild(&custom);
+    }
+
+    fn rebuild(&self, custom: &HashMap<String, Vec<Arc<Resource>>>) {
+        let mut resources: Vec<_> =
+            Builtins::get().resources().iter().map(|resource| Arc::new(Resource::builtin(resource))).collect();
+        let mut names: Vec<_> = custom.iter().collect();
+        names.sort_by_key(|(name, _)| *name);
+        resources.extend(names.into_iter().flat_map(|(_, versions)| versions).cloned());
+        *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Snapshot::new(resources));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_ordered_as_kubernetes_orders_them() {
+        let mut versions = ["v1alpha1", "foo1", "v2beta1", "v1", "v10", "v2", "v1beta2", "v11alpha2", "v3beta1"];
+        versions.sort_by_key(|version| std::cmp::Reverse(version_priority(version)));
+        assert_eq!(versions, ["v10", "v2", "v1", "v3beta1", "v2beta1", "v1beta2", "v11alpha2", "v1alpha1", "foo1"]);
+    }
+
+    #[test]
+    fn events_of_both_groups_share_a_table() {
+        let snapshot = Registry::default().snapshot();
+        let core = snapshot.resource("", "v1", "events").unwrap();
+        let grouped = snapshot.resource("events.k8s.io", "v1", "events").unwrap();
+        assert_eq!(core.table, grouped.table);
+        assert!(core.is_storage_version() && !grouped.is_storage_version());
+        assert_eq!(&*snapshot.resource("apps", "v1", "deployments").unwrap().table, "deployments.apps");
+    }
+}
