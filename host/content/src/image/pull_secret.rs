@@ -149,3 +149,97 @@ fn part_matches(pattern: &str, part: &str) -> bool {
     }
     part.ends_with(last)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn credentials(secret: &Value, image: &str) -> Result<Option<Credentials>, AccessError> {
+        pull_secret_credentials(secret.to_string().as_bytes(), &image.parse().unwrap())
+    }
+
+    fn basic(username: &str, password: &str) -> Credentials {
+        Credentials::Basic { username: username.to_owned(), password: password.to_owned() }
+    }
+
+    /// The name of the entry that is taken.
+    fn entry(names: &[&str], image: &str) -> Option<String> {
+        let auths: BTreeMap<_, _> =
+            names.iter().map(|name| (*name, json!({"username": name, "password": ""}))).collect();
+        credentials(&json!({"auths": auths}), image).unwrap().map(|found| match found {
+            Credentials::Basic { username, .. } => username,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    #[test]
+    fn the_most_specific_entry_is_taken() {
+        for (names, image, expected) in [
+            (vec!["quay.io"], "quay.io/org/app:v1", Some("quay.io")),
+            (vec!["quay.io", "quay.io/org"], "quay.io/org/app", Some("quay.io/org")),
+            (
+                vec!["quay.io", "quay.io/org/app"],
+                "quay.io/org/app@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+                Some("quay.io/org/app"),
+            ),
+            (vec!["quay.io/org"], "quay.io/org-evil/app", None),
+            (vec!["quay.io/org/app"], "quay.io/org", None),
+            (vec!["https://quay.io/v1/"], "quay.io/app", Some("https://quay.io/v1/")),
+            (vec!["https://quay.io/v2/org"], "quay.io/org/app", Some("https://quay.io/v2/org")),
+            (vec!["QUAY.io"], "quay.io/app", Some("QUAY.io")),
+            (vec!["quay.io"], "notquay.io/app", None),
+            (vec!["quay.io"], "quay.io:443/app", None),
+            (vec!["host:5000"], "host:5000/app", Some("host:5000")),
+            (vec!["host:5000"], "host:5001/app", None),
+            (vec!["*.example.com"], "a.example.com/app", Some("*.example.com")),
+            (vec!["*.example.com"], "a.b.example.com/app", None),
+            (vec!["*.example.com"], "example.com/app", None),
+            (vec!["*"], "quay.io/app", None),
+            (vec!["r*y-*.example.com"], "registry-eu.example.com/app", Some("r*y-*.example.com")),
+            (vec!["*.example.com", "a.example.com"], "a.example.com/app", Some("a.example.com")),
+            (vec!["https://index.docker.io/v1/"], "library/nginx", Some("https://index.docker.io/v1/")),
+            (vec!["docker.io"], "nginx", Some("docker.io")),
+            (vec!["https://"], "nginx", None),
+        ] {
+            assert_eq!(entry(&names, image).as_deref(), expected, "{names:?} for {image}");
+        }
+    }
+
+    #[test]
+    fn all_forms_of_credentials_are_read() {
+        for (auth, expected) in [
+            (json!({"username": "u", "password": "p"}), Some(basic("u", "p"))),
+            (json!({"auth": "dTpwOnE="}), Some(basic("u", "p:q"))),
+            (json!({"auth": "dTpw", "username": "other", "password": "other"}), Some(basic("u", "p"))),
+            (json!({"auth": "dTpwAAA="}), Some(basic("u", "p"))),
+            (json!({"identitytoken": "t", "auth": "dTpw"}), Some(Credentials::IdentityToken("t".to_owned()))),
+            (json!({"registrytoken": "t"}), Some(Credentials::RegistryToken("t".to_owned()))),
+            (json!({}), None),
+            (json!({"email": "a@example.com", "auth": ""}), None),
+        ] {
+            assert_eq!(credentials(&json!({"auths": {"quay.io": auth}}), "quay.io/app"), Ok(expected), "{auth}");
+        }
+        assert_eq!(credentials(&json!({"auths": {}}), "quay.io/app"), Ok(None));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named_and_not_shown() {
+        for (secret, expected) in [
+            (json!("s3cret"), "it is not a docker config in JSON (line 1)"),
+            (json!({"auths": "s3cret"}), "it is not a docker config in JSON (line 1)"),
+            (json!({"quay.io": {"auth": "s3cret"}}), "it has no `auths`"),
+            (json!({"auths": {"quay.io": {"auth": "s3cret!"}}}), "entry \"quay.io\": `auth` is not base64"),
+            (json!({"auths": {"quay.io": {"auth": "//8="}}}), "entry \"quay.io\": `auth` is not UTF-8"),
+            (json!({"auths": {"quay.io": {"auth": "czNjcmV0"}}}), "entry \"quay.io\": `auth` has no `:`"),
+            (json!({"auths": {"quay.io": {"username": "s3cret"}}}), "entry \"quay.io\": `username` has no `password`"),
+        ] {
+            let error = credentials(&secret, "quay.io/app").unwrap_err();
+            assert_eq!(error.to_string(), format!("the pull secret is not usable: {expected}"));
+        }
+        // Another entry's faults do not matter.
+        let secret = json!({"auths": {"quay.io": {"auth": "!"}, "other.io": {"username": "u", "password": "p"}}});
+        assert_eq!(credentials(&secret, "other.io/app"), Ok(Some(basic("u", "p"))));
+    }
+}

@@ -82,3 +82,71 @@ impl fmt::Display for ImageReference {
         fmt::Display::fmt(&self.reference, f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const DIGEST: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+    #[test]
+    fn references_are_read_as_container_tools_do() {
+        for (text, registry, repository, tag, digest, shown) in [
+            ("nginx", "index.docker.io", "library/nginx", Some("latest"), false, "docker.io/library/nginx:latest"),
+            ("quay.io/org/app:v1", "quay.io", "org/app", Some("v1"), false, "quay.io/org/app:v1"),
+            ("localhost:5000/a", "localhost:5000", "a", Some("latest"), false, "localhost:5000/a:latest"),
+            (&format!("quay.io/a@{DIGEST}"), "quay.io", "a", None, true, &format!("quay.io/a@{DIGEST}")),
+            (&format!("quay.io/a:v1@{DIGEST}"), "quay.io", "a", None, true, &format!("quay.io/a:v1@{DIGEST}")),
+        ] {
+            let reference: ImageReference = text.parse().unwrap();
+            assert_eq!((reference.registry(), reference.repository()), (registry, repository), "{text}");
+            assert_eq!((reference.tag(), reference.digest().is_some()), (tag, digest), "{text}");
+            assert_eq!(reference.to_string(), shown);
+            let digest: Digest = DIGEST.parse().unwrap();
+            assert_eq!(reference.at(&digest).digest(), Some(&digest));
+            assert_eq!(reference.at(&digest).registry(), registry);
+        }
+    }
+
+    #[test]
+    fn what_is_no_reference_is_refused() {
+        let upper = format!("quay.io/a@{}", DIGEST.to_uppercase().replace("SHA256", "sha256"));
+        let sha512 = format!("quay.io/a@sha512:{}", "0".repeat(128));
+        let long = "a".repeat(2000);
+        for text in [
+            "",
+            " ",
+            "quay.io/",
+            "quay.io/A",
+            "https://quay.io/a",
+            "quay.io/a:v 1",
+            "../a",
+            "quay.io/a@sha256:0",
+            &upper,
+            &sha512,
+            &long,
+        ] {
+            let error = text.parse::<ImageReference>().unwrap_err().to_string();
+            assert!(error.starts_with("error parsing image reference \""), "{error}");
+            assert!(error.len() < 700, "{error}");
+        }
+    }
+
+    proptest! {
+        /// What is read never leads to another end point of a registry, or to another host.
+        #[test]
+        fn references_stay_in_their_part_of_a_url(text in "[a-zA-Z0-9./:@_?#%&\\[\\] -]{0,60}") {
+            if let Ok(reference) = text.parse::<ImageReference>() {
+                let url = format!("https://{}/v2/{}/x", reference.registry(), reference.repository());
+                let url = reqwest::Url::parse(&url);
+                // A port may be larger than ports are; the client then refuses.
+                if let Ok(url) = url {
+                    prop_assert_eq!(url.path(), format!("/v2/{}/x", reference.repository()));
+                    prop_assert_eq!((url.username(), url.query(), url.fragment()), ("", None, None));
+                }
+            }
+        }
+    }
+}
