@@ -1,1 +1,58 @@
-//! The registry+v1 provisioner.
+//! The registry+v1 provisioner: what OLM's bundles become in a cluster without OLM.
+//!
+//! A registry+v1 bundle is a package name in `metadata/annotations.yaml`, one ClusterServiceVersion that says how an
+//! operator is installed, its CustomResourceDefinitions, and a few more objects. The objects that come of it are those of
+//! the reference, the renderer of OLM v1 (`operator-controller/internal/operator-controller/rukpak/render`), field by
+//! field; `docs/registry-v1.md` lists where the reference is wrong and what was decided.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `detect` | whether content is such a bundle |
+//! | `load` | from files to a `bundle::Bundle` |
+//! | `typed` | the typed round trip of the reference: types as tables |
+//! | `csv` | what is read of a ClusterServiceVersion |
+//! | `config` | the configuration and its schema |
+//! | `modes` | install modes and target namespaces |
+//! | `validate` | what a bundle must fulfil |
+//! | `generate` | the objects, one file per generator |
+//! | `provision` | the order of these steps |
+//! | `compatibility` | which faults of the reference are kept |
+//! | `names`, `kinds` | names of objects, supported kinds |
+
+mod bundle;
+mod compatibility;
+mod config;
+mod csv;
+mod detect;
+mod generate;
+mod kinds;
+mod load;
+mod modes;
+mod names;
+mod provision;
+mod typed;
+mod validate;
+
+use chandler_sdk::{Content, Facts, Failure, Output, Provisioner, Request};
+
+/// The provisioner.
+pub struct Registry;
+
+chandler_sdk::export!(Registry);
+
+impl Provisioner for Registry {
+    const FACTS: Facts = Facts::new("registry", env!("CARGO_PKG_VERSION")).formats(&[detect::FORMAT]);
+
+    fn detect(content: &dyn Content) -> Option<String> {
+        detect::detect(content)
+    }
+
+    fn config_schema(content: &dyn Content) -> Option<String> {
+        let modes = load::install_modes(content)?;
+        Some(config::schema::schema(&modes).to_string())
+    }
+
+    fn provision(request: &Request, content: &dyn Content, output: &mut dyn Output) -> Result<(), Failure> {
+        provision::provision(request, content, output)
+    }
+}

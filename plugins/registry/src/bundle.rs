@@ -1,0 +1,95 @@
+//! A bundle, as it was loaded.
+
+use chandler_sdk::{Diagnostic, Location};
+use chandler_yaml::Node;
+use serde_json::Value;
+
+use crate::csv::Csv;
+
+/// Findings at a place.
+pub(crate) trait Locate {
+    /// One that stops the release.
+    fn error(&self, code: &str, message: impl Into<String>) -> Diagnostic;
+
+    /// One that does not.
+    fn warning(&self, code: &str, message: impl Into<String>) -> Diagnostic;
+}
+
+impl Locate for Location {
+    fn error(&self, code: &str, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { location: Some(self.clone()), ..Diagnostic::error(code, message) }
+    }
+
+    fn warning(&self, code: &str, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { location: Some(self.clone()), ..Diagnostic::warning(code, message) }
+    }
+}
+
+/// A bundle.
+#[derive(Debug)]
+pub(crate) struct Bundle {
+    /// Its package.
+    pub(crate) package: Package,
+    /// Its ClusterServiceVersion.
+    pub(crate) csv: Csv,
+    /// The file of the ClusterServiceVersion.
+    pub(crate) csv_path: String,
+    /// The ClusterServiceVersion as it is written, for positions.
+    pub(crate) csv_node: Node,
+    /// Its CustomResourceDefinitions, in the order of files and documents.
+    pub(crate) crds: Vec<Crd>,
+    /// Its other objects, in the same order.
+    pub(crate) others: Vec<Other>,
+}
+
+/// What `metadata/annotations.yaml` says.
+#[derive(Debug)]
+pub(crate) struct Package {
+    /// The name of the package; may be empty.
+    pub(crate) name: String,
+    /// Where it is, or should be.
+    pub(crate) place: Location,
+}
+
+/// A CustomResourceDefinition in its typed form.
+#[derive(Debug)]
+pub(crate) struct Crd {
+    /// Its apiVersion, which the typed form keeps.
+    pub(crate) api_version: String,
+    /// Its name.
+    pub(crate) name: String,
+    /// `spec.preserveUnknownFields`.
+    pub(crate) preserves_unknown_fields: bool,
+    /// It as JSON.
+    pub(crate) json: Vec<u8>,
+    /// Where it comes from.
+    pub(crate) place: Location,
+}
+
+/// Another object, as it is.
+#[derive(Debug)]
+pub(crate) struct Other {
+    /// Its apiVersion; may be empty.
+    pub(crate) api_version: String,
+    /// Its kind.
+    pub(crate) kind: String,
+    /// Its name; may be empty.
+    pub(crate) name: String,
+    /// The object.
+    pub(crate) value: Value,
+    /// Where it comes from.
+    pub(crate) place: Location,
+}
+
+impl Bundle {
+    /// The place of a part of the ClusterServiceVersion, or of the nearest part around it that is written.
+    pub(crate) fn csv_place(&self, pointer: &str) -> Location {
+        let node = self.csv_node.nearest(pointer);
+        Location { pointer: Some(pointer.to_owned()), ..Location::of(&self.csv_path, node) }
+    }
+
+    /// A finding about a part of the ClusterServiceVersion.
+    pub(crate) fn csv_finding(&self, code: &str, message: impl Into<String>, pointer: &str) -> Diagnostic {
+        self.csv_place(pointer).error(code, message)
+    }
+}

@@ -1,0 +1,171 @@
+//! The configuration of a BundleDeployment.
+//!
+//! | key | meaning |
+//! |---|---|
+//! | `watchNamespace` | the one namespace that the operator watches |
+//! | `watchNamespaces` | the several namespaces that it watches |
+//! | `deploymentConfig` | changes to the operator's Deployments |
+//! | `certificateProvider` | who makes the certificates of webhooks |
+//! | `compatibility` | whether known faults of the reference are kept |
+//!
+//! The host enforces [`schema`] before it asks for objects. This reads the configuration again from scratch, because a
+//! host that forgot must not make a difference, and because the schema cannot know the install namespace.
+
+pub(crate) mod schema;
+mod watch;
+
+use chandler_sdk::{Diagnostic, Failure, Location};
+use chandler_yaml::Node;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::{
+    compatibility::Compatibility,
+    generate::CertificateProvider,
+    modes::InstallModes,
+    typed::{self, tables::pod::SUBSCRIPTION_CONFIG},
+};
+
+/// What a configuration asks for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Config {
+    /// The namespaces to watch; none to take the default.
+    pub(crate) targets: Option<Vec<String>>,
+    /// Changes to the Deployments, in their typed form.
+    pub(crate) deployment_config: Option<Value>,
+    /// Who makes certificates.
+    pub(crate) certificates: Certificates,
+    /// Whether known faults of the reference are kept.
+    pub(crate) compatibility: Compatibility,
+}
+
+/// `certificateProvider`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Certificates {
+    /// Not said: bundles with webhooks are refused.
+    #[default]
+    Unset,
+    /// `none`: the operator or the administrator sees to them.
+    Without,
+    /// Somebody makes them.
+    By(CertificateProvider),
+}
+
+/// The keys at the top.
+const KEYS: [&str; 5] =
+    ["certificateProvider", "compatibility", "deploymentConfig", "watchNamespace", "watchNamespaces"];
+
+/// A finding about the configuration.
+fn finding(code: &str, message: impl Into<String>, pointer: &str) -> Diagnostic {
+    Diagnostic::error(code, message).at(Location::CONFIG).pointer(pointer)
+}
+
+fn unknown_field(name: &str, pointer: &str) -> Diagnostic {
+    finding("UnknownField", format!("unknown field {name:?}"), pointer)
+}
+
+/// Reads a configuration for an operator with these install modes.
+pub(crate) fn parse(
+    given: &Map<String, Value>,
+    modes: &InstallModes,
+    install_namespace: &str,
+) -> Result<Config, Failure> {
+    // As text once more, so that it takes the same way through the types as what stands in the bundle.
+    let text = serde_json::to_vec(given).unwrap_or_default();
+    let documents = chandler_yaml::parse(&text, &chandler_yaml::Limits::default())
+        .map_err(|error| Failure::InvalidConfig(vec![finding("InvalidConfiguration", error.to_string(), "")]))?;
+    let mut findings = Vec::new();
+    let mut config = Config::default();
+    if let Some(document) = documents.first() {
+        read(&document.root, modes, install_namespace, &mut config, &mut findings);
+    }
+    if findings.is_empty() { Ok(config) } else { Err(Failure::InvalidConfig(findings)) }
+}
+
+fn read(
+    root: &Node,
+    modes: &InstallModes,
+    install_namespace: &str,
+    config: &mut Config,
+    findings: &mut Vec<Diagnostic>,
+) {
+    let Some(entries) = root.as_mapping() else {
+        findings.push(finding("InvalidConfiguration", "input is not a valid JSON object", ""));
+        return;
+    };
+    for (key, _) in entries {
+        if !KEYS.contains(&key.as_str()) {
+            findings.push(unknown_field(key, &format!("/{}", typed::convert::escape(key))).help(KEYS_HELP));
+        }
+    }
+    match watch::targets(root, modes, install_namespace) {
+        Ok(targets) => config.targets = targets,
+        Err(wrong) => findings.extend(wrong),
+    }
+    match deployment_config(root) {
+        Ok(changes) => config.deployment_config = changes,
+        Err(wrong) => findings.extend(wrong),
+    }
+    match certificates(root) {
+        Ok(certificates) => config.certificates = certificates,
+        Err(wrong) => findings.push(wrong),
+    }
+    match choice(root, "compatibility", &["reference", "extended"]) {
+        Ok(compatibility) => config.compatibility = compatibility.unwrap_or_default(),
+        Err(wrong) => findings.push(wrong),
+    }
+}
+
+const KEYS_HELP: &str =
+    "the keys are watchNamespace, watchNamespaces, deploymentConfig, certificateProvider and compatibility";
+
+/// The value of a key, null being as good as missing.
+fn value<'a>(root: &'a Node, key: &str) -> Option<&'a Node> {
+    root.get(key).filter(|node| !node.is_null())
+}
+
+fn certificates(root: &Node) -> Result<Certificates, Diagnostic> {
+    if value(root, "certificateProvider").and_then(Node::as_str) == Some("none") {
+        return Ok(Certificates::Without);
+    }
+    let allowed = ["cert-manager", "openshift-service-ca", "none"];
+    let provider: Option<CertificateProvider> = choice(root, "certificateProvider", &allowed)?;
+    Ok(provider.map_or(Certificates::Unset, Certificates::By))
+}
+
+/// A key with one of a few texts.
+fn choice<T: for<'de> Deserialize<'de>>(root: &Node, key: &str, allowed: &[&str]) -> Result<Option<T>, Diagnostic> {
+    let Some(node) = value(root, key) else {
+        return Ok(None);
+    };
+    let text = node.as_str().filter(|text| allowed.contains(text)).map(|text| Value::String(text.to_owned()));
+    match text.and_then(|text| serde_json::from_value(text).ok()) {
+        Some(choice) => Ok(Some(choice)),
+        None => Err(finding("InvalidValue", format!("invalid value for field {key:?}"), &format!("/{key}"))
+            .help(format!("use one of {}", allowed.join(", ")))),
+    }
+}
+
+fn deployment_config(root: &Node) -> Result<Option<Value>, Vec<Diagnostic>> {
+    let Some(node) = value(root, "deploymentConfig") else {
+        return Ok(None);
+    };
+    let mut findings: Vec<Diagnostic> = node
+        .as_mapping()
+        .into_iter()
+        .flatten()
+        .filter(|(key, _)| SUBSCRIPTION_CONFIG.field(key).is_none())
+        .map(|(key, _)| unknown_field(key, &format!("/deploymentConfig/{}", typed::convert::escape(key))))
+        .collect();
+    match typed::convert_value(node, &SUBSCRIPTION_CONFIG) {
+        Ok(value) if findings.is_empty() => return Ok(Some(value)),
+        Ok(_) => {}
+        Err(error) => {
+            let pointer = format!("/deploymentConfig{}", error.pointer);
+            let field = pointer.trim_start_matches('/').replace('/', ".");
+            let message = format!("invalid type for field {field:?}: {}", error.mismatch());
+            findings.push(finding("InvalidType", message, &pointer));
+        }
+    }
+    Err(findings)
+}

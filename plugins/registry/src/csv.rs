@@ -1,0 +1,194 @@
+//! What the provisioner reads of a ClusterServiceVersion, after the typed round trip of [`crate::typed`].
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A ClusterServiceVersion. Lists and maps that are missing or null read as empty.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Csv {
+    pub(crate) metadata: Metadata,
+    pub(crate) spec: Spec,
+}
+
+/// Its metadata.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Metadata {
+    #[serde(default)]
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) annotations: BTreeMap<String, String>,
+}
+
+/// Its specification.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Spec {
+    pub(crate) install: Install,
+    #[serde(default, rename = "installModes")]
+    pub(crate) install_modes: Vec<InstallMode>,
+    #[serde(default)]
+    pub(crate) customresourcedefinitions: Declared,
+    #[serde(default)]
+    pub(crate) apiservicedefinitions: Declared,
+    #[serde(default)]
+    pub(crate) webhookdefinitions: Vec<Webhook>,
+}
+
+/// How the operator is installed. The name of the strategy is not checked: there is only one.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Install {
+    #[serde(default)]
+    pub(crate) spec: Strategy,
+}
+
+/// The install strategy `deployment`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Strategy {
+    #[serde(default)]
+    pub(crate) deployments: Vec<DeploymentSpec>,
+    #[serde(default)]
+    pub(crate) permissions: Vec<Permission>,
+    #[serde(default)]
+    pub(crate) cluster_permissions: Vec<Permission>,
+}
+
+/// A Deployment of the operator.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct DeploymentSpec {
+    #[serde(default)]
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) label: BTreeMap<String, String>,
+    pub(crate) spec: Value,
+}
+
+/// What a service account of the operator may do.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Permission {
+    #[serde(default)]
+    pub(crate) service_account_name: String,
+    /// None where the manifest has no rules at all: the hash in the role's name tells it from an empty list.
+    #[serde(default)]
+    pub(crate) rules: Option<Vec<PolicyRule>>,
+}
+
+/// `rbac/v1.PolicyRule`. The order of the fields is that of the Go struct, because names are hashes of its JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PolicyRule {
+    #[serde(default)]
+    pub(crate) verbs: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) api_groups: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) resources: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) resource_names: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "nonResourceURLs")]
+    pub(crate) non_resource_urls: Vec<String>,
+}
+
+/// A way to scope the operator, and whether it supports it.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct InstallMode {
+    #[serde(default, rename = "type")]
+    pub(crate) kind: String,
+    #[serde(default)]
+    pub(crate) supported: bool,
+}
+
+/// The APIs that the operator brings. The required ones are not read: nothing resolves them.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Declared {
+    #[serde(default)]
+    pub(crate) owned: Vec<Owned>,
+}
+
+/// One of them.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Owned {
+    #[serde(default)]
+    pub(crate) name: String,
+}
+
+/// What a webhook is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WebhookKind {
+    /// Checks objects.
+    Validating,
+    /// Changes objects.
+    Mutating,
+    /// Converts custom resources between versions.
+    Conversion,
+}
+
+/// A webhook of the operator. What only the API server reads stays JSON.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Webhook {
+    #[serde(default)]
+    pub(crate) generate_name: String,
+    /// `ValidatingAdmissionWebhook`, `MutatingAdmissionWebhook` or `ConversionWebhook`; others generate nothing.
+    #[serde(default, rename = "type")]
+    pub(crate) kind: String,
+    #[serde(default)]
+    pub(crate) deployment_name: String,
+    /// The port of the Service; zero where none is given.
+    #[serde(default)]
+    pub(crate) container_port: i32,
+    /// The port of the container.
+    pub(crate) target_port: Option<Value>,
+    #[serde(default)]
+    pub(crate) rules: Vec<WebhookRule>,
+    pub(crate) failure_policy: Option<Value>,
+    pub(crate) match_policy: Option<Value>,
+    pub(crate) object_selector: Option<Value>,
+    pub(crate) side_effects: Option<Value>,
+    pub(crate) timeout_seconds: Option<Value>,
+    pub(crate) admission_review_versions: Option<Value>,
+    pub(crate) reinvocation_policy: Option<Value>,
+    pub(crate) webhook_path: Option<String>,
+    #[serde(default, rename = "conversionCRDs")]
+    pub(crate) conversion_crds: Vec<String>,
+}
+
+impl Webhook {
+    /// What it is for, if that is known.
+    pub(crate) fn webhook_kind(&self) -> Option<WebhookKind> {
+        match self.kind.as_str() {
+            "ValidatingAdmissionWebhook" => Some(WebhookKind::Validating),
+            "MutatingAdmissionWebhook" => Some(WebhookKind::Mutating),
+            "ConversionWebhook" => Some(WebhookKind::Conversion),
+            _ => None,
+        }
+    }
+
+    /// Whether it converts custom resources.
+    pub(crate) fn is_conversion(&self) -> bool {
+        self.webhook_kind() == Some(WebhookKind::Conversion)
+    }
+
+    /// The port of the Service, 443 where the bundle names none.
+    pub(crate) fn service_port(&self) -> i32 {
+        if self.container_port > 0 { self.container_port } else { 443 }
+    }
+}
+
+/// `admissionregistration/v1.RuleWithOperations`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WebhookRule {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) operations: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) api_groups: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) api_versions: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) resources: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) scope: Option<String>,
+}

@@ -1,0 +1,53 @@
+//! Services: one in front of each Deployment that serves webhooks.
+
+use serde_json::{Value, json};
+
+use super::{Context, Generated, service_name};
+use crate::csv::Webhook;
+
+pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
+    let serving = context.webhook_deployments();
+    let webhooks = &context.bundle.csv.spec.webhookdefinitions;
+    let deployments = context.bundle.csv.spec.install.spec.deployments.iter().enumerate();
+    deployments
+        .filter(|(_, deployment)| serving.contains(deployment.name.as_str()))
+        .map(|(index, deployment)| {
+            let webhooks = webhooks.iter().filter(|webhook| webhook.deployment_name == deployment.name);
+            let mut spec = json!({"ports": ports(webhooks)});
+            if let Some(labels) = deployment.spec.pointer("/selector/matchLabels") {
+                spec["selector"] = labels.clone();
+            }
+            let mut service = json!({
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": {"name": service_name(&deployment.name), "namespace": context.namespace},
+                "spec": spec,
+            });
+            if let Some(provider) = context.certificates {
+                provider.request_certificate(&mut service, &deployment.name);
+            }
+            let origin = context.bundle.csv_place(&format!("/spec/install/spec/deployments/{index}"));
+            Generated::new(&service, origin)
+        })
+        .collect()
+}
+
+/// The distinct ports, by port and then by target port.
+fn ports<'a>(webhooks: impl Iterator<Item = &'a Webhook>) -> Vec<Value> {
+    let mut ports: Vec<(i32, Value)> = Vec::new();
+    for webhook in webhooks {
+        let port = webhook.service_port();
+        let target = webhook.target_port.clone().unwrap_or_else(|| json!(port));
+        if !ports.contains(&(port, target.clone())) {
+            ports.push((port, target));
+        }
+    }
+    // Targets with a name count as their number, which is mostly zero; the text makes the order complete.
+    ports.sort_by_cached_key(|(port, target)| (*port, number(target), target.to_string()));
+    let port = |(port, target): (i32, Value)| json!({"name": port.to_string(), "port": port, "targetPort": target});
+    ports.into_iter().map(port).collect()
+}
+
+fn number(target: &Value) -> i64 {
+    target.as_i64().or_else(|| target.as_str()?.parse().ok()).unwrap_or_default()
+}

@@ -1,0 +1,272 @@
+//! From the files of a bundle to a [`Bundle`].
+//!
+//! Every file is read, whatever is wrong with the one before, so that an author sees all findings at once. A document is
+//! kept no longer than it takes to convert it: a bundle's CRDs are megabytes, and the tree of one is many times its text.
+
+mod metadata;
+
+pub(crate) use metadata::annotations;
+
+use chandler_sdk::{Content, Diagnostic, Failure, Location};
+use chandler_yaml::{Document, Limits, Node};
+
+use crate::{
+    bundle::{Bundle, Crd, Locate as _, Other},
+    csv::Csv,
+    typed::{
+        self, Conversion, Record,
+        convert::Mismatch,
+        tables::{crd::CUSTOM_RESOURCE_DEFINITION, csv::CLUSTER_SERVICE_VERSION},
+    },
+};
+
+/// The directory of the manifests.
+pub(crate) const MANIFESTS: &str = "manifests/";
+
+/// What loading found beside the bundle.
+pub(crate) struct Loaded {
+    /// The bundle.
+    pub(crate) bundle: Bundle,
+    /// Findings that do not stop the release.
+    pub(crate) warnings: Vec<Diagnostic>,
+}
+
+/// Reads a bundle.
+pub(crate) fn load(content: &dyn Content) -> Result<Loaded, Failure> {
+    let mut loader = Loader::default();
+    let package = metadata::package(content).map_err(|finding| loader.errors.push(*finding)).ok();
+    for entry in content.files(MANIFESTS) {
+        loader.file(content, &entry.path);
+    }
+    loader.check_presence();
+    let Loader { csv, crds, others, mut errors, warnings, .. } = loader;
+    let (Some(package), Some(mut source)) = (package, csv) else {
+        return Err(Failure::InvalidContent(errors));
+    };
+    if let Err(finding) = metadata::add_properties(content, &mut source.csv, &source.path) {
+        errors.push(*finding);
+    }
+    if !errors.is_empty() {
+        return Err(Failure::InvalidContent(errors));
+    }
+    let CsvSource { csv, path: csv_path, node: csv_node } = source;
+    Ok(Loaded { bundle: Bundle { package, csv, csv_path, csv_node, crds, others }, warnings })
+}
+
+/// The install modes that the ClusterServiceVersion of a bundle supports, for callers that need no more than those.
+pub(crate) fn install_modes(content: &dyn Content) -> Option<crate::modes::InstallModes> {
+    let mut loader = Loader { only_csv: true, ..Loader::default() };
+    for entry in content.files(MANIFESTS) {
+        loader.file(content, &entry.path);
+    }
+    Some(crate::modes::InstallModes::of(&loader.csv?.csv.spec.install_modes))
+}
+
+struct CsvSource {
+    csv: Csv,
+    path: String,
+    node: Node,
+}
+
+#[derive(Default)]
+struct Loader {
+    only_csv: bool,
+    files: usize,
+    csv: Option<CsvSource>,
+    failed_csv: bool,
+    crds: Vec<Crd>,
+    others: Vec<Other>,
+    errors: Vec<Diagnostic>,
+    warnings: Vec<Diagnostic>,
+    subdirectory: Option<String>,
+}
+
+impl Loader {
+    fn file(&mut self, content: &dyn Content, path: &str) {
+        self.files += 1;
+        let relative = path.strip_prefix(MANIFESTS).unwrap_or(path);
+        if let Some((directory, _)) = relative.split_once('/') {
+            self.subdirectory(directory);
+            return;
+        }
+        let bytes = match read(content, path) {
+            Ok(bytes) => bytes,
+            Err(finding) => return self.errors.push(*finding),
+        };
+        if self.only_csv && !crate::detect::mentions_csv(&bytes) {
+            return;
+        }
+        match chandler_yaml::parse(&bytes, &Limits::default()) {
+            Ok(documents) => self.documents(path, documents),
+            Err(error) => {
+                let message = format!("error parsing objects in {path:?}: {}", error.message);
+                let finding = Diagnostic::error("InvalidYaml", message).at(path).position(error.line, error.column);
+                self.errors.push(finding.help(
+                    "every file in manifests/ is read as YAML or JSON, whatever its name; move others elsewhere",
+                ));
+            }
+        }
+    }
+
+    fn subdirectory(&mut self, directory: &str) {
+        let path = format!("{MANIFESTS}{directory}");
+        if self.subdirectory.as_ref() == Some(&path) {
+            return;
+        }
+        let message = format!(
+            "subdirectories are not allowed within the \"manifests\" directory of the bundle image filesystem: found \
+             {path:?}"
+        );
+        let finding = Location::file(&path).error("SubdirectoryInManifests", message);
+        self.errors.push(finding.help("move its files into manifests/ itself"));
+        self.subdirectory = Some(path);
+    }
+
+    fn documents(&mut self, path: &str, documents: Vec<Document>) {
+        for warning in documents.iter().flat_map(|document| &document.warnings) {
+            let finding = Diagnostic::warning("SuspiciousYaml", warning.message.clone()).at(path);
+            self.warnings.push(finding.position(warning.line, warning.column));
+        }
+        for node in chandler_yaml::flatten_lists(documents) {
+            if !node.is_null() {
+                self.object(path, node);
+            }
+        }
+    }
+
+    fn object(&mut self, path: &str, node: Node) {
+        let text = |key: &str| node.get(key).and_then(Node::as_str).unwrap_or_default();
+        match text("kind") {
+            "" => {
+                let message = format!("error parsing objects in {path:?}: Object 'Kind' is missing");
+                let finding = Location::of(path, &node).error("KindMissing", message);
+                self.errors.push(finding.help("manifests hold Kubernetes objects, each with a kind"));
+            }
+            "ClusterServiceVersion" => self.csv(path, node),
+            _ if self.only_csv => {}
+            "CustomResourceDefinition" => self.crd(path, &node),
+            kind => {
+                let name = node.at("/metadata/name").and_then(Node::as_str).unwrap_or_default();
+                self.others.push(Other {
+                    api_version: text("apiVersion").to_owned(),
+                    kind: kind.to_owned(),
+                    name: name.to_owned(),
+                    value: node.to_json(),
+                    place: Location::of(path, &node),
+                });
+            }
+        }
+    }
+
+    fn csv(&mut self, path: &str, node: Node) {
+        let Some(conversion) = self.convert(path, &node, &CLUSTER_SERVICE_VERSION, true) else {
+            self.failed_csv = true;
+            return;
+        };
+        match serde_json::from_slice(&conversion.json) {
+            Ok(csv) => {
+                let source = CsvSource { csv, path: path.to_owned(), node };
+                if let Some(previous) = self.csv.replace(source) {
+                    let message = "bundle contains several ClusterServiceVersions, and only the last one counts";
+                    let place = Location::of(&previous.path, &previous.node);
+                    self.warnings.push(place.warning("SeveralClusterServiceVersions", message).help("keep one"));
+                }
+            }
+            // The typed form has the shape that is read here; this is a fault of the tables.
+            Err(error) => {
+                let message = format!("error parsing objects in {path:?}: {error}");
+                self.errors.push(Location::of(path, &node).error("InvalidObject", message));
+            }
+        }
+    }
+
+    fn crd(&mut self, path: &str, node: &Node) {
+        let place = Location::of(path, node);
+        let version = node.get("apiVersion").and_then(Node::as_str).unwrap_or_default();
+        let old = version == "apiextensions.k8s.io/v1beta1";
+        if old {
+            let message = "apiextensions.k8s.io/v1beta1 is not served by Kubernetes 1.22 and newer, and the schema of \
+                           this CustomResourceDefinition is lost";
+            let finding = place.warning("OldCustomResourceDefinition", message);
+            self.warnings.push(finding.help("convert it to apiextensions.k8s.io/v1"));
+        }
+        let Some(conversion) = self.convert(path, node, &CUSTOM_RESOURCE_DEFINITION, !old) else {
+            return;
+        };
+        let name = node.at("/metadata/name").and_then(Node::as_str).unwrap_or_default();
+        let keeps = node.at("/spec/preserveUnknownFields").is_some_and(|node| node.as_bool() == Some(true));
+        self.crds.push(Crd {
+            api_version: version.to_owned(),
+            name: name.to_owned(),
+            preserves_unknown_fields: keeps,
+            json: conversion.json,
+            place,
+        });
+    }
+
+    fn convert(&mut self, path: &str, node: &Node, record: &'static Record, report: bool) -> Option<Conversion> {
+        match typed::convert(node, record) {
+            Ok(conversion) => {
+                if report {
+                    self.report_dropped(path, &conversion);
+                }
+                Some(conversion)
+            }
+            Err(error) => {
+                self.errors.push(mismatch(path, &error));
+                None
+            }
+        }
+    }
+
+    fn report_dropped(&mut self, path: &str, conversion: &Conversion) {
+        for dropped in &conversion.dropped {
+            // The status is the API server's to write; every tool leaves it out.
+            if dropped.pointer == "/status" {
+                continue;
+            }
+            let place = Location {
+                line: Some(dropped.line),
+                column: Some(dropped.column),
+                pointer: Some(dropped.pointer.clone()),
+                path: path.to_owned(),
+            };
+            let name = dropped.pointer.rsplit('/').next().unwrap_or_default();
+            let mut finding = place.warning("UnknownField", format!("unknown field {name:?} is dropped"));
+            if let Some(meant) = dropped.meant {
+                finding = finding.help(format!("field names are case-sensitive; did you mean {meant:?}?"));
+            }
+            self.warnings.push(finding);
+        }
+    }
+
+    fn check_presence(&mut self) {
+        if self.files == 0 {
+            let message = "the bundle has no directory \"manifests\", or nothing is in it";
+            let finding = Location::file("manifests").error("ManifestsMissing", message);
+            self.errors.push(finding.help("put the ClusterServiceVersion and its objects into manifests/"));
+        } else if self.csv.is_none() && !self.failed_csv {
+            let message = "no ClusterServiceVersion found in \"manifests\"";
+            let finding = Location::file("manifests").error("ClusterServiceVersionMissing", message);
+            self.errors.push(finding.help("a registry+v1 bundle installs what its ClusterServiceVersion describes"));
+        }
+    }
+}
+
+fn mismatch(path: &str, error: &Mismatch) -> Diagnostic {
+    let place = Location {
+        line: Some(error.line),
+        column: Some(error.column),
+        pointer: Some(error.pointer.clone()),
+        path: path.to_owned(),
+    };
+    let message = format!("error parsing objects in {path:?}: {}", error.reference);
+    place.error("InvalidObject", message).help(error.mismatch())
+}
+
+/// A whole file.
+fn read(content: &dyn Content, path: &str) -> Result<Vec<u8>, Box<Diagnostic>> {
+    content
+        .read(path)
+        .map_err(|error| Box::new(Diagnostic::error("UnreadableFile", format!("cannot be read: {error}")).at(path)))
+}

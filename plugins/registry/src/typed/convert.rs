@@ -1,0 +1,416 @@
+//! Walks a document along its type and writes what the typed round trip leaves of it.
+
+use chandler_yaml::{Kind, Node};
+use serde_json::Value;
+
+use super::{Keep, Record, Type, number::write_float, quantity, tables::crd::JSON_SCHEMA_PROPS};
+
+/// What became of a document.
+#[derive(Debug)]
+pub(crate) struct Conversion {
+    /// The document as JSON.
+    pub(crate) json: Vec<u8>,
+    /// Fields that the type does not know. At most [`MOST_DROPPED`] are kept.
+    pub(crate) dropped: Vec<Dropped>,
+}
+
+/// A field that was left out.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Dropped {
+    /// Where it was.
+    pub(crate) pointer: String,
+    /// The line of its value.
+    pub(crate) line: u32,
+    /// The column of its value.
+    pub(crate) column: u32,
+    /// A field of the type whose name differs in case alone.
+    pub(crate) meant: Option<&'static str>,
+}
+
+/// More dropped fields than this are not reported: a CRD of an old version loses thousands.
+const MOST_DROPPED: usize = 20;
+
+/// A value that does not have its type.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reference}: {} at {pointer:?}", self.mismatch())]
+pub(crate) struct Mismatch {
+    /// Where it is.
+    pub(crate) pointer: String,
+    /// Its line.
+    pub(crate) line: u32,
+    /// Its column.
+    pub(crate) column: u32,
+    /// What it is.
+    pub(crate) got: &'static str,
+    /// What it should be.
+    pub(crate) want: &'static str,
+    /// What the reference says of it.
+    pub(crate) reference: String,
+}
+
+impl Mismatch {
+    /// `got string, want integer`.
+    pub(crate) fn mismatch(&self) -> String {
+        format!("got {}, want {}", self.got, self.want)
+    }
+}
+
+/// Converts a document to the JSON form of its type.
+pub(crate) fn convert(node: &Node, record: &'static Record) -> Result<Conversion, Mismatch> {
+    let mut writer = Writer { out: Vec::new(), path: Vec::new(), dropped: Vec::new() };
+    writer.record(node, record)?;
+    Ok(Conversion { json: writer.out, dropped: writer.dropped })
+}
+
+/// The same, as a value.
+pub(crate) fn convert_value(node: &Node, record: &'static Record) -> Result<Value, Mismatch> {
+    let conversion = convert(node, record)?;
+    // What the writer writes is JSON.
+    Ok(serde_json::from_slice(&conversion.json).unwrap_or_default())
+}
+
+/// A part of a JSON pointer.
+pub(crate) fn escape(part: &str) -> String {
+    part.replace('~', "~0").replace('/', "~1")
+}
+
+/// What a value is, in the words of JSON Schema.
+pub(crate) fn describe(node: &Node) -> &'static str {
+    match Shape::of(node) {
+        Shape::Null => "null",
+        Shape::Bool(_) => "boolean",
+        Shape::Int(_) | Shape::Float(_) => "number",
+        Shape::Text(_) => "string",
+        Shape::List(_) => "array",
+        Shape::Map => "object",
+    }
+}
+
+/// What was written for a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Written {
+    /// Something.
+    Full,
+    /// The zero value, an empty list or an empty map: what `omitempty` leaves out.
+    Empty,
+    /// `null`, for a value that says nothing.
+    Nothing,
+}
+
+impl Written {
+    fn unless(empty: bool) -> Self {
+        if empty { Self::Empty } else { Self::Full }
+    }
+}
+
+/// A value as the types see it.
+enum Shape<'a> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Text(&'a str),
+    List(&'a [Node]),
+    Map,
+}
+
+impl<'a> Shape<'a> {
+    fn of(node: &'a Node) -> Self {
+        match &node.kind {
+            Kind::Null => Self::Null,
+            Kind::Bool(value) => Self::Bool(*value),
+            Kind::Integer(value) => Self::Int(*value),
+            Kind::Float(value) => Self::Float(*value),
+            Kind::String(text) => Self::Text(text),
+            Kind::Sequence(items) => Self::List(items),
+            Kind::Mapping(_) => Self::Map,
+        }
+    }
+}
+
+enum Step<'a> {
+    Key(&'a str),
+    Index(usize),
+}
+
+struct Writer<'a> {
+    out: Vec<u8>,
+    path: Vec<Step<'a>>,
+    dropped: Vec<Dropped>,
+}
+
+impl<'a> Writer<'a> {
+    fn value(&mut self, node: &'a Node, kind: &Type) -> Result<Written, Mismatch> {
+        let shape = Shape::of(node);
+        if matches!(shape, Shape::Null) {
+            return Ok(self.zero(kind));
+        }
+        match (kind, shape) {
+            (Type::Any, _) => {
+                node.write_json(&mut self.out);
+                Ok(Written::Full)
+            }
+            (Type::String | Type::Bytes, Shape::Text(text)) => {
+                self.text(text);
+                Ok(Written::unless(text.is_empty()))
+            }
+            (Type::Time, Shape::Text(text)) => {
+                self.text(text);
+                Ok(Written::Full)
+            }
+            (Type::Bool, Shape::Bool(value)) => {
+                self.raw(if value { "true" } else { "false" });
+                Ok(Written::unless(!value))
+            }
+            (Type::Int32 | Type::Int64, Shape::Int(value)) => self.integer(value, kind, node),
+            #[expect(clippy::cast_possible_truncation, reason = "the fraction is zero and the cast saturates")]
+            (Type::Int32 | Type::Int64, Shape::Float(value)) if value.fract() == 0.0 => {
+                self.integer(value as i64, kind, node)
+            }
+            (Type::Float64, Shape::Float(value)) => Ok(self.float(value)),
+            #[expect(clippy::cast_precision_loss, reason = "a double is what the type holds")]
+            (Type::Float64, Shape::Int(value)) => Ok(self.float(value as f64)),
+            (Type::Quantity, Shape::Text(_) | Shape::Int(_) | Shape::Float(_)) => self.quantity(node),
+            (Type::IntOrString, Shape::Text(text)) => {
+                self.text(text);
+                Ok(Written::Full)
+            }
+            (Type::IntOrString, Shape::Int(value)) => self.integer(value, &Type::Int32, node),
+            (Type::SchemaOrBool, Shape::Bool(value)) => {
+                self.raw(if value { "true" } else { "false" });
+                Ok(Written::Full)
+            }
+            (Type::SchemaOrBool | Type::SchemaOrList | Type::SchemaOrStrings, Shape::Map) => {
+                self.record(node, &JSON_SCHEMA_PROPS)?;
+                Ok(Written::Full)
+            }
+            (Type::SchemaOrList, Shape::List([]))
+            | (Type::SchemaOrStrings, Shape::List([]))
+            | (Type::SchemaOrList | Type::SchemaOrStrings, Shape::Bool(_) | Shape::Int(_) | Shape::Float(_))
+            | (Type::SchemaOrList | Type::SchemaOrStrings, Shape::Text(_)) => {
+                self.raw("null");
+                Ok(Written::Nothing)
+            }
+            (Type::SchemaOrList, Shape::List(items)) => self.list(items, &Type::Record(&JSON_SCHEMA_PROPS)),
+            (Type::SchemaOrStrings, Shape::List(items)) => self.list(items, &Type::String),
+            (Type::List(item), Shape::List(items)) => self.list(items, item),
+            (Type::Map(value), Shape::Map) => self.map(node, value),
+            (Type::Record(record), Shape::Map) => {
+                self.record(node, record)?;
+                Ok(Written::Full)
+            }
+            _ => Err(self.mismatch(node, kind)),
+        }
+    }
+
+    fn record(&mut self, node: &'a Node, record: &'static Record) -> Result<(), Mismatch> {
+        let Some(entries) = node.as_mapping() else {
+            return Err(self.mismatch_with(node, "object", format!("cannot restore struct from: {}", go_kind(node))));
+        };
+        self.raw("{");
+        let start = self.out.len();
+        for (key, value) in entries {
+            let Some(field) = record.field(key) else {
+                self.drop_field(key, value, record);
+                continue;
+            };
+            if value.is_null() {
+                continue;
+            }
+            let before = self.out.len();
+            self.key(field.name, start);
+            self.path.push(Step::Key(field.name));
+            let written = self.value(value, &field.kind)?;
+            self.path.pop();
+            if written == Written::Nothing || field.keep == Keep::NonEmpty && written == Written::Empty {
+                self.out.truncate(before);
+            }
+        }
+        for field in record.fields {
+            let always = matches!(field.keep, Keep::Always | Keep::Struct);
+            if always && node.get(field.name).is_none_or(Node::is_null) {
+                self.key(field.name, start);
+                self.zero(&field.kind);
+            }
+        }
+        self.raw("}");
+        Ok(())
+    }
+
+    fn list(&mut self, items: &'a [Node], kind: &Type) -> Result<Written, Mismatch> {
+        self.raw("[");
+        for (index, item) in items.iter().enumerate() {
+            if index > 0 {
+                self.raw(",");
+            }
+            self.path.push(Step::Index(index));
+            self.value(item, kind)?;
+            self.path.pop();
+        }
+        self.raw("]");
+        Ok(Written::unless(items.is_empty()))
+    }
+
+    fn map(&mut self, node: &'a Node, kind: &Type) -> Result<Written, Mismatch> {
+        self.raw("{");
+        let start = self.out.len();
+        for (key, value) in node.as_mapping().into_iter().flatten() {
+            self.key(key, start);
+            self.path.push(Step::Key(key));
+            self.value(value, kind)?;
+            self.path.pop();
+        }
+        let empty = self.out.len() == start;
+        self.raw("}");
+        Ok(Written::unless(empty))
+    }
+
+    /// The zero value of a type.
+    fn zero(&mut self, kind: &Type) -> Written {
+        match kind {
+            Type::String => self.raw("\"\""),
+            Type::Bool => self.raw("false"),
+            Type::Int32 | Type::Int64 | Type::Float64 | Type::IntOrString => self.raw("0"),
+            Type::Quantity => self.raw("\"0\""),
+            Type::Record(record) => {
+                self.raw("{");
+                let start = self.out.len();
+                for field in record.fields {
+                    if matches!(field.keep, Keep::Always | Keep::Struct) {
+                        self.key(field.name, start);
+                        self.zero(&field.kind);
+                    }
+                }
+                self.raw("}");
+                return Written::Full;
+            }
+            Type::Time
+            | Type::Bytes
+            | Type::Any
+            | Type::SchemaOrBool
+            | Type::SchemaOrList
+            | Type::SchemaOrStrings
+            | Type::List(_)
+            | Type::Map(_) => {
+                self.raw("null");
+                return Written::Nothing;
+            }
+        }
+        Written::Empty
+    }
+
+    fn integer(&mut self, value: i64, kind: &Type, node: &Node) -> Result<Written, Mismatch> {
+        if matches!(kind, Type::Int32) && i32::try_from(value).is_err() {
+            return Err(self.mismatch_with(node, "integer of 32 bits", "value out of range: int32".to_owned()));
+        }
+        self.raw(&value.to_string());
+        Ok(Written::unless(value == 0))
+    }
+
+    fn float(&mut self, value: f64) -> Written {
+        let mut text = String::new();
+        write_float(value, &mut text);
+        self.raw(&text);
+        Written::unless(value == 0.0)
+    }
+
+    fn quantity(&mut self, node: &Node) -> Result<Written, Mismatch> {
+        let number = |value: f64| {
+            let mut text = String::new();
+            write_float(value, &mut text);
+            text
+        };
+        let text = match Shape::of(node) {
+            Shape::Text(text) => text.to_owned(),
+            Shape::Int(value) => value.to_string(),
+            Shape::Float(value) => number(value),
+            _ => return Err(self.mismatch(node, &Type::Quantity)),
+        };
+        match quantity::canonical(&text) {
+            Ok(canonical) => {
+                self.text(&canonical);
+                Ok(Written::Full)
+            }
+            Err(error) => Err(self.mismatch_with(node, "quantity", error.to_string())),
+        }
+    }
+
+    fn drop_field(&mut self, key: &str, value: &Node, record: &Record) {
+        if self.dropped.len() < MOST_DROPPED {
+            let meant = record.fields.iter().find(|field| field.name.eq_ignore_ascii_case(key)).map(|field| field.name);
+            let pointer = format!("{}/{}", self.pointer(), escape(key));
+            self.dropped.push(Dropped { pointer, line: value.line, column: value.column, meant });
+        }
+    }
+
+    fn key(&mut self, key: &str, start: usize) {
+        if self.out.len() > start {
+            self.raw(",");
+        }
+        self.text(key);
+        self.raw(":");
+    }
+
+    fn raw(&mut self, text: &str) {
+        self.out.extend_from_slice(text.as_bytes());
+    }
+
+    fn text(&mut self, text: &str) {
+        let written = serde_json::to_writer(&mut self.out, text);
+        debug_assert!(written.is_ok(), "writing a string to memory does not fail");
+    }
+
+    fn pointer(&self) -> String {
+        let mut pointer = String::new();
+        for step in &self.path {
+            pointer.push('/');
+            match step {
+                Step::Key(key) => pointer.push_str(&escape(key)),
+                Step::Index(index) => pointer.push_str(&index.to_string()),
+            }
+        }
+        pointer
+    }
+
+    fn mismatch(&self, node: &Node, kind: &Type) -> Mismatch {
+        let got = go_kind(node);
+        let scalar = |name: &str| match Shape::of(node) {
+            Shape::Int(_) | Shape::Float(_) => format!("cannot convert {got} to {name}"),
+            _ => format!("unrecognized type: {name}"),
+        };
+        let (want, reference) = match kind {
+            Type::String => ("string", scalar("string")),
+            Type::Bool => ("boolean", format!("unrecognized type: bool")),
+            Type::Int32 => ("integer", scalar("int32")),
+            Type::Int64 => ("integer", scalar("int64")),
+            Type::Float64 => ("number", scalar("float64")),
+            Type::Bytes | Type::List(_) => ("array", format!("cannot restore slice from {got}")),
+            Type::Map(_) => ("object", format!("cannot restore map from {got}")),
+            Type::Record(_) => ("object", format!("cannot restore struct from: {got}")),
+            Type::Quantity => ("quantity", quantity::QuantityError.to_string()),
+            Type::IntOrString => ("integer or string", "cannot unmarshal into int32".to_owned()),
+            Type::Time => ("time", "cannot unmarshal into string".to_owned()),
+            Type::SchemaOrBool => ("boolean or object", "boolean or JSON schema expected".to_owned()),
+            Type::SchemaOrList | Type::SchemaOrStrings | Type::Any => ("object", "JSON schema expected".to_owned()),
+        };
+        self.mismatch_with(node, want, reference)
+    }
+
+    fn mismatch_with(&self, node: &Node, want: &'static str, reference: String) -> Mismatch {
+        let got = describe(node);
+        Mismatch { pointer: self.pointer(), line: node.line, column: node.column, got, want, reference }
+    }
+}
+
+/// What Go calls the kind of a decoded value.
+fn go_kind(node: &Node) -> &'static str {
+    match Shape::of(node) {
+        Shape::Null => "nil",
+        Shape::Bool(_) => "bool",
+        Shape::Int(_) => "int64",
+        Shape::Float(_) => "float64",
+        Shape::Text(_) => "string",
+        Shape::List(_) => "slice",
+        Shape::Map => "map",
+    }
+}
