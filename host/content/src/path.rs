@@ -27,7 +27,7 @@ pub(crate) fn entry_path(name: &[u8], limits: &Limits) -> Result<String, EntryPr
     let mut parts = 0;
     for part in name.split('/') {
         match part {
-            "" | "." => continue,
+            "" | "." => {}
             ".." => return Err(EntryProblem::Parent),
             part if part.len() > PART_BYTES => return Err(EntryProblem::NameTooLong),
             part => {

@@ -65,7 +65,7 @@ pub(crate) struct Inner {
     files: BTreeMap<String, Stored>,
     pack: File,
     /// Its shared lock is what keeps the directory.
-    _lock: File,
+    lock: File,
 }
 
 impl fmt::Debug for Tree {
@@ -127,7 +127,7 @@ impl Tree {
             return Ok(Opened::Damaged(format!("its file {path:?} was altered")));
         }
         let total = index.files.values().map(|file| file.size).fold(0, u64::saturating_add);
-        let inner = Inner { digest: digest.clone(), total, files: index.files, pack, _lock: lock };
+        let inner = Inner { digest: digest.clone(), total, files: index.files, pack, lock };
         Ok(Opened::Tree(Self { inner: Arc::new(inner) }))
     }
 
@@ -153,7 +153,7 @@ impl Tree {
 impl Inner {
     /// Marks the tree as used now; [`Store::collect`](crate::Store::collect) goes by it.
     pub(crate) fn touch(&self) -> io::Result<()> {
-        self._lock.set_modified(std::time::SystemTime::now())
+        self.lock.set_modified(std::time::SystemTime::now())
     }
 }
 

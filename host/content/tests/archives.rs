@@ -1,5 +1,7 @@
 //! Archives that mean harm, and those that do not.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as well")]
+
 mod common;
 
 use std::{fmt::Write as _, fs};
@@ -201,7 +203,7 @@ async fn bombs_are_refused_before_they_go_off() {
     let mut state = 1_u64;
     let noise: Vec<u8> = std::iter::repeat_with(|| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (state >> 33) as u8
+        (state >> 33).to_le_bytes()[0]
     })
     .take(21 << 20)
     .collect();

@@ -1,5 +1,7 @@
 //! Images and components of a registry, over http and https.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as well")]
+
 mod common;
 
 use std::{collections::BTreeMap, fs, time::Duration};
@@ -18,7 +20,7 @@ struct Setup {
     registry: Registry,
     images: Images,
     access: ImageAccess,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 async fn setup(options: Options) -> Setup {
@@ -27,7 +29,7 @@ async fn setup(options: Options) -> Setup {
     let images = Images::new(store, ImageOptions::default());
     let certificate_authority = registry.certificate_authority().map(|pem| pem.as_bytes().to_vec());
     let access = ImageAccess { certificate_authority, ..ImageAccess::default() };
-    Setup { registry, images, access, _directory: directory }
+    Setup { registry, images, access, directory }
 }
 
 impl Setup {
@@ -244,7 +246,7 @@ async fn what_registries_do_wrong_is_told_apart() {
     Blobs WrongBytes: image registry/x@sha256:…: layer … has the digest sha256:…; sha256:… was asked for
     Blobs Truncated: image registry/x@sha256:…: layer … has 1280 bytes; the manifest says 2560
     Blobs Longer: image registry/x@sha256:…: layer … has more than 2560 bytes; the manifest says 2560
-    Blobs Broken: image registry/x@sha256:…: registry broke the connection: connection closed before message completed
+    Blobs Broken: image registry/x@sha256:…: registry broke the connection (asked without TLS): connection closed before message completed
     image registry/x:v2: registry answered 404 Not Found
     image registry/y:v1: registry answered 404 Not Found
     ");
@@ -280,7 +282,8 @@ async fn silence_and_absence_end_in_time() {
     let images = Images::new(store, ImageOptions::default());
     let error = images.resolve(&reference, &ImageAccess::default()).await.unwrap_err();
     assert_eq!((error.class(), error.reason()), (FailureClass::Transient, "NetworkFailed"));
-    let expected = format!("image {gone}/x:v1: {gone} cannot be reached: Connection refused (os error 111)");
+    let expected =
+        format!("image {gone}/x:v1: {gone} cannot be reached (asked without TLS): Connection refused (os error 111)");
     assert_eq!(error.to_string(), expected);
 }
 
@@ -314,7 +317,7 @@ async fn certificates_are_checked_unless_told_otherwise() {
     the certificate data is not usable: invalid peer certificate: BadEncoding
     the certificate data is not usable: invalid peer certificate: BadEncoding
     the certificate data is not usable: it holds no certificate in PEM
-    image registry/x:v1: registry broke the connection: invalid HTTP version parsed
+    image registry/x:v1: registry broke the connection (asked without TLS): invalid HTTP version parsed
     ");
 }
 
@@ -517,7 +520,7 @@ async fn the_same_image_is_fetched_once() {
     assert_eq!(one.unwrap().digest(), two.unwrap().digest());
     assert_eq!(setup.registry.requests().len(), before + 2);
     // Another process, with a store of its own over the same directory, needs nothing more.
-    let store = Store::open(&setup._directory.path().join("cache"), Limits::default()).unwrap();
+    let store = Store::open(&setup.directory.path().join("cache"), Limits::default()).unwrap();
     let images = Images::new(store, ImageOptions::default());
     images.fetch(&image, &setup.access).await.unwrap();
     assert_eq!(setup.registry.requests().len(), before + 2);

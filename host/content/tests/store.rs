@@ -1,5 +1,7 @@
 //! The cache: what crashes, other processes, damage and budgets do to it.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as well")]
+
 mod common;
 
 use std::{

@@ -80,10 +80,11 @@ impl Registry {
         let failed = |source| StartError::Listen { port: options.port, source };
         let listener = TcpListener::bind((loopback, options.port)).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let (tls, authority) = match options.tls {
-            true => tls::server(loopback).map(|(config, pem)| (Some(config), Some(pem)))?,
-            false => (None, None),
-        };
+        let (tls, authority) = options
+            .tls
+            .then(|| tls::server(loopback))
+            .transpose()?
+            .map_or((None, None), |(tls, pem)| (Some(tls), Some(pem)));
         let scheme = if options.tls { "https" } else { "http" };
         let base = format!("{scheme}://{address}");
         let service = Arc::new(Service::new(base, options.authentication, options.most_bytes));

@@ -88,14 +88,14 @@ impl Service {
         {
             return Ok(challenge);
         }
-        let body = match Limited::new(body, self.most).collect().await {
-            Ok(body) => body.to_bytes(),
-            Err(_) => {
-                let message = "the body broke off or is larger than the registry";
-                return Ok(answer::error(StatusCode::BAD_REQUEST, "SIZE_INVALID", message));
-            }
-        };
-        Ok(self.serve(&parts, &route, body, fault))
+        match Limited::new(body, self.most).collect().await {
+            Ok(body) => Ok(self.serve(&parts, &route, body.to_bytes(), fault)),
+            Err(_) => Ok(answer::error(
+                StatusCode::BAD_REQUEST,
+                "SIZE_INVALID",
+                "the body broke off or is larger than the registry",
+            )),
+        }
     }
 
     fn serve(&self, parts: &http::request::Parts, route: &Route, body: Bytes, fault: Option<Fault>) -> Response<Body> {

@@ -1,5 +1,7 @@
 //! The registry as other tools' clients see it.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as well")]
+
 use std::{collections::BTreeMap, fs};
 
 use chandler_devregistry::{Authentication, Fault, FaultOn, Options, Registry};

@@ -298,7 +298,8 @@ impl Client {
             return self.error(RegistryFailure::Tls, format!("the connection to {host} is not trusted: {cause}"));
         }
         let what = if error.is_connect() { "cannot be reached" } else { "broke the connection" };
-        self.error(RegistryFailure::Network, format!("{host} {what}: {cause}"))
+        let how = if self.plain { " (asked without TLS)" } else { "" };
+        self.error(RegistryFailure::Network, format!("{host} {what}{how}: {cause}"))
     }
 
     pub(super) fn protocol(&self, message: &str) -> RegistryError {
@@ -335,7 +336,7 @@ fn innermost(error: &reqwest::Error) -> String {
 
 /// Whether the cause lies in the handshake.
 fn is_tls(error: &reqwest::Error) -> bool {
-    causes(error).any(|cause| cause.is::<rustls::Error>())
+    causes(error).any(<dyn std::error::Error>::is::<rustls::Error>)
 }
 
 /// Follows a few redirects, never from TLS to plain text.

@@ -47,7 +47,7 @@ impl Default for ImageOptions {
             plain_http_registries: Vec::new(),
             connect_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(30),
-            total_timeout: Duration::from_secs(600),
+            total_timeout: Duration::from_mins(10),
         }
     }
 }
@@ -129,14 +129,12 @@ impl Images {
             let client = self.client(reference, access)?;
             let what = format!("manifests/{tag}");
             let head = client.request(Method::HEAD, &what, Some(ACCEPTED)).await?;
-            let digest = match announced(head.headers()) {
-                Some(digest) => digest,
-                // The header is optional.
-                None => {
-                    let response = client.request(Method::GET, &what, Some(ACCEPTED)).await?;
-                    Digest::of(&self.manifest_bytes(&client, reference, response).await?)
-                }
-            };
+            if let Some(digest) = announced(head.headers()) {
+                return Ok(ResolvedImage::new(reference.clone(), digest));
+            }
+            // The header is optional.
+            let response = client.request(Method::GET, &what, Some(ACCEPTED)).await?;
+            let digest = Digest::of(&self.manifest_bytes(&client, reference, response).await?);
             Ok(ResolvedImage::new(reference.clone(), digest))
         })
         .await
@@ -176,9 +174,9 @@ impl Images {
                 return Ok(tree);
             }
             let tree = make.await?;
-            let (store, made) = (self.inner.store.clone(), tree.clone());
+            let (store, result) = (self.inner.store.clone(), tree.clone());
             blocking::run(move || {
-                store.remember_image(&key, chandler_core::Content::digest(&made))?;
+                store.remember_image(&key, chandler_core::Content::digest(&result))?;
                 Ok(())
             })
             .await?;

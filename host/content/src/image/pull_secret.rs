@@ -4,7 +4,7 @@
 //! ports must be equal, a path must be a prefix, and the most specific entry wins. Two differences: a path matches whole
 //! parts only (`/org` is not `/org-evil`), and only the first match is tried.
 
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::Deserialize;
@@ -23,8 +23,8 @@ struct Auth {
     username: Option<String>,
     #[serde(default)]
     password: Option<String>,
-    #[serde(default)]
-    auth: Option<String>,
+    #[serde(default, rename = "auth")]
+    encoded: Option<String>,
     #[serde(default, rename = "identitytoken")]
     identity_token: Option<String>,
     #[serde(default, rename = "registrytoken")]
@@ -49,7 +49,7 @@ pub fn pull_secret_credentials(
     };
     let mut entries: Vec<_> =
         auths.into_iter().filter_map(|(name, auth)| Some((Pattern::parse(&name)?, name, auth))).collect();
-    entries.sort_by(|(one, ..), (two, ..)| two.specificity().cmp(&one.specificity()));
+    entries.sort_by_key(|(pattern, ..)| Reverse(pattern.specificity()));
     match entries.into_iter().find(|(pattern, ..)| pattern.matches(image)) {
         Some((_, name, auth)) => auth.credentials().map_err(|problem| refuse(format!("entry {name:?}: {problem}"))),
         None => Ok(None),
@@ -65,8 +65,8 @@ impl Auth {
         if let Some(token) = filled(self.identity_token) {
             return Ok(Some(Credentials::IdentityToken(token)));
         }
-        if let Some(auth) = filled(self.auth) {
-            let decoded = STANDARD.decode(auth.trim()).map_err(|_| "`auth` is not base64")?;
+        if let Some(encoded) = filled(self.encoded) {
+            let decoded = STANDARD.decode(encoded.trim()).map_err(|_| "`auth` is not base64")?;
             let decoded = String::from_utf8(decoded).map_err(|_| "`auth` is not UTF-8")?;
             let (username, password) = decoded.split_once(':').ok_or("`auth` has no `:`")?;
             // Some tools pad with NUL.

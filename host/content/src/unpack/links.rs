@@ -41,7 +41,6 @@ pub(super) fn resolve(
         let next = join(&here, &part);
         match nodes.get(&next) {
             Some(Node::File(stored)) if rest.is_empty() => return Ok(stored.clone()),
-            Some(Node::File(_)) => return Err(EntryProblem::LinkDangling(target.to_owned())),
             Some(Node::Link(onward)) => {
                 hops += 1;
                 if hops > MOST_HOPS {
@@ -52,7 +51,7 @@ pub(super) fn resolve(
             }
             Some(Node::Directory) => here = next,
             None if is_directory(nodes, &next) => here = next,
-            None => return Err(EntryProblem::LinkDangling(target.to_owned())),
+            Some(Node::File(_)) | None => return Err(EntryProblem::LinkDangling(target.to_owned())),
         }
     }
     Err(EntryProblem::LinkToDirectory(target.to_owned()))

@@ -220,3 +220,109 @@ fn remove_below(nodes: &mut BTreeMap<String, Node>, directory: &str) {
         nodes.remove(&path);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use chandler_core::Digest;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What a layer may do.
+    #[derive(Clone, Debug)]
+    enum Step {
+        File(String),
+        Directory(String),
+        Whiteout(String),
+        Opaque(String),
+    }
+
+    fn stored(layer: usize) -> Stored {
+        Stored { offset: layer as u64, size: 1, digest: Digest::of(b"") }
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let path = || proptest::collection::vec("[ab]", 1..4).prop_map(|parts| parts.join("/"));
+        prop_oneof![
+            4 => path().prop_map(Step::File),
+            1 => path().prop_map(Step::Directory),
+            1 => path().prop_map(Step::Whiteout),
+            1 => path().prop_map(Step::Opaque),
+        ]
+    }
+
+    fn is_below(path: &str, directory: &str) -> bool {
+        path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    /// The specification's words, without regard to speed: first what is hidden, then what is there.
+    fn model(files: &mut BTreeMap<String, Stored>, layer: usize, steps: &[Step]) {
+        for step in steps {
+            match step {
+                Step::Whiteout(path) => files.retain(|file, _| file != path && !is_below(file, path)),
+                Step::Opaque(path) => files.retain(|file, _| !is_below(file, path)),
+                Step::File(_) | Step::Directory(_) => {}
+            }
+        }
+        for step in steps {
+            match step {
+                Step::File(path) => {
+                    files.retain(|file, _| !is_below(file, path));
+                    files.insert(path.clone(), stored(layer));
+                }
+                Step::Directory(path) => {
+                    files.remove(path);
+                }
+                Step::Whiteout(_) | Step::Opaque(_) => {}
+            }
+        }
+    }
+
+    fn apply(overlay: &mut Overlay, layer: usize, steps: &[Step]) -> Result<(), String> {
+        let text = |problem: EntryProblem| problem.to_string();
+        for step in steps {
+            match step {
+                Step::File(path) => overlay.file(path.clone(), stored(layer)).map_err(text)?,
+                Step::Directory(path) => overlay.directory(path.clone()).map_err(text)?,
+                Step::Whiteout(path) => {
+                    let (directory, name) = split(path);
+                    assert!(overlay.whiteout(&join(directory, &format!(".wh.{name}"))).map_err(text)?);
+                }
+                Step::Opaque(path) => assert!(overlay.whiteout(&join(path, OPAQUE)).map_err(text)?),
+            }
+        }
+        overlay.merge().map_err(|error| error.to_string())
+    }
+
+    proptest! {
+        #[test]
+        fn layers_make_what_the_specification_says(
+            layers in proptest::collection::vec(proptest::collection::vec(step(), 0..6), 0..5),
+        ) {
+            let mut overlay = Overlay::new(&Limits::default());
+            let mut files = BTreeMap::new();
+            let refused = layers.iter().enumerate().any(|(layer, steps)| {
+                model(&mut files, layer, steps);
+                apply(&mut overlay, layer, steps).is_err()
+            });
+            if !refused {
+                prop_assert_eq!(overlay.finish(RootedAt::Tree), Ok(files));
+            }
+        }
+
+        #[test]
+        fn links_end_somewhere(
+            links in proptest::collection::btree_map("[abc](/[abc]){0,2}", "[abc./]{0,8}", 0..12),
+        ) {
+            let mut overlay = Overlay::new(&Limits::default());
+            for (path, target) in &links {
+                // Some are refused, since they lie below others.
+                overlay.symbolic_link(path.clone(), target.as_bytes()).ok();
+            }
+            overlay.merge().unwrap();
+            // There is no file to lead to.
+            let empty = overlay.base.is_empty();
+            prop_assert_eq!(overlay.finish(RootedAt::Tree).is_ok(), empty);
+        }
+    }
+}
