@@ -57,16 +57,18 @@ impl Store {
     /// processes left. Blocks on the disk.
     ///
     /// # Errors
-    /// The directory cannot be made, or is open to others and cannot be closed.
+    /// The directory cannot be made, or others may write to it, as to the root of most volumes in a cluster: name a
+    /// directory in it.
     pub fn open(directory: &Path, limits: Limits) -> Result<Self, StoreError> {
-        for path in [directory.to_owned(), directory.join("work"), directory.join("trees"), directory.join("images")] {
-            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
-            made.map_err(StoreError::at("create directory", &path))?;
-        }
+        create_private(directory)?;
         let metadata = fs::metadata(directory).map_err(StoreError::at("look at", directory))?;
-        if metadata.permissions().mode() & 0o077 != 0 {
-            let closed = fs::set_permissions(directory, fs::Permissions::from_mode(0o700));
-            closed.map_err(StoreError::at("set the mode of", directory))?;
+        if metadata.permissions().mode() & 0o022 != 0 {
+            let open =
+                io::Error::new(io::ErrorKind::PermissionDenied, "others may write to it; name a directory in it");
+            return Err(StoreError::at("use as a cache", directory)(open));
+        }
+        for name in ["work", "trees", "images"] {
+            create_private(&directory.join(name))?;
         }
         let store =
             Self { inner: Arc::new(Inner { root: directory.to_owned(), limits, open: Mutex::new(HashMap::new()) }) };
@@ -199,6 +201,11 @@ impl Store {
             Err(error) => Err(StoreError::at("remove", path)(error)),
         }
     }
+}
+
+fn create_private(directory: &Path) -> Result<(), StoreError> {
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    made.map_err(StoreError::at("create directory", directory))
 }
 
 fn remove_children(directory: &Path) -> Result<(), StoreError> {

@@ -112,9 +112,23 @@ async fn the_cache_is_nobody_elses() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().join("cache");
     fs::create_dir(&root).unwrap();
-    fs::set_permissions(&root, fs::Permissions::from_mode(0o755)).unwrap();
-    Store::open(&root, Limits::default()).unwrap();
-    assert_eq!(fs::metadata(&root).unwrap().permissions().mode() & 0o777, 0o700);
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    for (given, allowed) in [(0o755, true), (0o777, false), (0o775, false), (0o700, true)] {
+        fs::set_permissions(&root, fs::Permissions::from_mode(given)).unwrap();
+        match Store::open(&root, Limits::default()) {
+            Ok(_) => assert!(allowed, "{given:o}"),
+            Err(error) => {
+                assert!(!allowed, "{given:o}");
+                let expected = "others may write to it; name a directory in it";
+                assert_eq!(error.to_string(), format!("use as a cache {}: {expected}", root.display()));
+            }
+        }
+        // It may be somebody's mount point, and is left as it is.
+        assert_eq!(mode(&root), given);
+    }
+    assert_eq!(["work", "trees", "images"].map(|name| mode(&root.join(name))), [0o700; 3]);
+    Store::open(&root.join("deep/er"), Limits::default()).unwrap();
+    assert_eq!(mode(&root.join("deep/er")), 0o700);
     let error = Store::open(Path::new("/dev/null/x"), Limits::default()).unwrap_err();
     assert_eq!(error.to_string(), "create directory /dev/null/x: Not a directory (os error 20)");
 }

@@ -140,7 +140,11 @@ impl Images {
         .await
     }
 
-    /// The files of an image. The network is only asked when the store does not have them.
+    /// The files of an image. The network is only asked when the store does not have them: who knows the digest of an
+    /// image that was fetched before gets it without credentials.
+    ///
+    /// The layers are laid over one another as `layer.md` of the OCI image specification says. Images that hold more than
+    /// plain files are refused, such as those of whole systems with their devices and links to directories.
     pub async fn fetch(&self, image: &ResolvedImage, access: &ImageAccess) -> Result<Tree, ContentError> {
         let key = ImageKey { image: image.digest.clone(), view: self.inner.options.platform.to_string() };
         self.once(key, image, async {

@@ -44,9 +44,8 @@ pub fn pull_secret_credentials(
     let refuse = |problem: String| AccessError::PullSecret(problem);
     let config: Config = serde_json::from_slice(docker_config_json)
         .map_err(|error| refuse(format!("it is not a docker config in JSON (line {})", error.line())))?;
-    let Some(auths) = config.auths else {
-        return Err(refuse("it has no `auths`".to_owned()));
-    };
+    // A configuration may name helpers alone.
+    let auths = config.auths.unwrap_or_default();
     let mut entries: Vec<_> =
         auths.into_iter().filter_map(|(name, auth)| Some((Pattern::parse(&name)?, name, auth))).collect();
     entries.sort_by_key(|(pattern, ..)| Reverse(pattern.specificity()));
@@ -221,7 +220,9 @@ mod tests {
         ] {
             assert_eq!(credentials(&json!({"auths": {"quay.io": auth}}), "quay.io/app"), Ok(expected), "{auth}");
         }
-        assert_eq!(credentials(&json!({"auths": {}}), "quay.io/app"), Ok(None));
+        for none in [json!({}), json!({"auths": {}}), json!({"auths": null}), json!({"credsStore": "desktop"})] {
+            assert_eq!(credentials(&none, "quay.io/app"), Ok(None));
+        }
     }
 
     #[test]
@@ -229,7 +230,6 @@ mod tests {
         for (secret, expected) in [
             (json!("s3cret"), "it is not a docker config in JSON (line 1)"),
             (json!({"auths": "s3cret"}), "it is not a docker config in JSON (line 1)"),
-            (json!({"quay.io": {"auth": "s3cret"}}), "it has no `auths`"),
             (json!({"auths": {"quay.io": {"auth": "s3cret!"}}}), "entry \"quay.io\": `auth` is not base64"),
             (json!({"auths": {"quay.io": {"auth": "//8="}}}), "entry \"quay.io\": `auth` is not UTF-8"),
             (json!({"auths": {"quay.io": {"auth": "czNjcmV0"}}}), "entry \"quay.io\": `auth` has no `:`"),
