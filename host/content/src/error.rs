@@ -196,6 +196,9 @@ pub enum EntryProblem {
     /// It is too large.
     #[error("is larger than {}", Bytes(*.0))]
     FileTooLarge(u64),
+    /// It is not a file, but its header says that bytes follow, which readers disagree about.
+    #[error("is not a file but has {0} bytes")]
+    HasBytes(u64),
     /// An extended header is too large, or changes the size of the entry, which readers disagree about.
     #[error("has an extended header that is refused: {0}")]
     ExtendedHeader(&'static str),

@@ -58,6 +58,9 @@ async fn hostile_entries_are_refused_by_name() {
         ("fifo", Tar::new().entry(b'6', b"a", b"", 0, b"")),
         ("sparse file", Tar::new().entry(b'S', b"a", b"", 0, b"")),
         ("sparse file of another kind", Tar::new().records(b'x', &[("GNU.sparse.major", "1")]).file("a", "x")),
+        ("a directory with bytes", Tar::new().entry(b'5', b"a", b"", 512, &[0; 512])),
+        ("a file that is a directory with bytes", Tar::new().file("a/", "x")),
+        ("a link with bytes", Tar::new().entry(b'2', b"a", b"b", 1, b"x")),
         ("unknown kind", Tar::new().entry(b'Z', b"a", b"", 0, b"")),
         ("large file", Tar::new().file("a", &"x".repeat(1001))),
         ("large file that is not there", Tar::new().entry(b'0', b"a", b"", 0o77_777_777_777, b"")),
@@ -112,6 +115,9 @@ async fn hostile_entries_are_refused_by_name() {
     fifo: entry "a": is a fifo; only regular files, directories and links are allowed
     sparse file: entry "a": is a sparse file; only regular files, directories and links are allowed
     sparse file of another kind: entry "extended": has an extended header that is refused: sparse files are not allowed
+    a directory with bytes: entry "a": is not a file but has 512 bytes
+    a file that is a directory with bytes: entry "a/": is not a file but has 1 bytes
+    a link with bytes: entry "a": is not a file but has 1 bytes
     unknown kind: entry "a": is a thing of unknown kind; only regular files, directories and links are allowed
     large file: entry "a": is larger than 1000 bytes
     large file that is not there: entry "a": is larger than 1000 bytes

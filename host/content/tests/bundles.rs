@@ -16,7 +16,7 @@ use chandler_devregistry::{Options, Registry};
 fn bundles() -> Vec<PathBuf> {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures");
     if !fixtures.is_dir() {
-        println!("skipped: there is no {}", fixtures.display());
+        eprintln!("skipped: there is no {}", fixtures.display());
         return Vec::new();
     }
     let mut found: Vec<PathBuf> = ["plain", "registry", "corpus/bundles"]

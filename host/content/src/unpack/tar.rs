@@ -85,9 +85,16 @@ fn one(
     if dialect == Dialect::Layer && overlay.whiteout(&path).map_err(refuse)? {
         return Ok(());
     }
-    match entry.header().entry_type() {
+    let kind = match entry.header().entry_type() {
+        // How archives without types of their own write directories.
+        EntryType::Regular if name.ends_with(b"/") => EntryType::Directory,
+        kind => kind,
+    };
+    if matches!(kind, EntryType::Directory | EntryType::Symlink | EntryType::Link) && entry.size() > 0 {
+        return Err(refuse(EntryProblem::HasBytes(entry.size())));
+    }
+    match kind {
         EntryType::Directory => overlay.directory(path),
-        EntryType::Regular | EntryType::Continuous if name.ends_with(b"/") => overlay.directory(path),
         EntryType::Regular | EntryType::Continuous => {
             if entry.size() > limits.file_bytes {
                 return Err(refuse(EntryProblem::FileTooLarge(limits.file_bytes)));
