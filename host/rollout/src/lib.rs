@@ -1,1 +1,50 @@
 //! A release onto an API server: plan, apply in stages, prune, probe, delete.
+//!
+//! Nothing here waits. One call does as much as can be done now and tells what it waits for; the caller calls again when
+//! something changed. All state is in the cluster, so a crash at any point is repaired by the next call.
+//!
+//! | module | holds | I/O |
+//! |---|---|---|
+//! | [`rollout`] | [`Rollout`]: what the controller calls | yes |
+//! | [`owner`] | whose objects these are, as an ApplySet (KEP-3659) | no |
+//! | [`report`] | what a call did, found and waits for | no |
+//! | [`error`] | why nothing could be done | no |
+//! | `discovery` | which kinds the API server serves | yes |
+//! | `desired` | an object of the release as it should be in the cluster | no |
+//! | `resolve` | the release, object by object, with everything that can be refused before any write | no |
+//! | `cluster` | the requests | yes |
+//! | `snapshot` | what is in the cluster | yes |
+//! | `difference` | whether an object is as it should be | no |
+//! | `managed_fields` | how a field manager of updates becomes one of applies | no |
+//! | `plan` | what to do about each object | no |
+//! | `parent` | the ApplySet's own annotations | yes |
+//! | `stages`, `prune`, `teardown` | doing it | yes |
+//! | [`health`] | whether an object works | no |
+//! | `probe` | whether an object meets a rule of the release | no |
+
+mod apply;
+mod cluster;
+mod desired;
+mod difference;
+mod discovery;
+pub mod error;
+pub mod health;
+mod live;
+mod managed_fields;
+pub mod owner;
+mod parent;
+mod plan;
+mod probe;
+mod prune;
+pub mod report;
+mod resolve;
+pub mod rollout;
+mod snapshot;
+mod stages;
+mod teardown;
+
+pub use error::{Collision, ObjectFailure, RolloutError};
+pub use health::{Health, health};
+pub use owner::Owner;
+pub use report::{Changes, Drift, DriftKind, Observation, Progress, Teardown, Unhealthy};
+pub use rollout::{Options, Rollout};

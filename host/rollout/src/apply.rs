@@ -1,0 +1,45 @@
+//! Brings one object to what it should be.
+
+use serde_json::Value;
+
+use crate::{
+    cluster::{Cluster, about},
+    desired::Desired,
+    error::{Collision, ObjectFailure, Problem},
+    live, managed_fields,
+    owner::Owner,
+};
+
+/// Why an object could not be brought to what it should be.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The request failed.
+    Object(ObjectFailure),
+    /// Somebody else made an object of this name in the meantime.
+    Collision(Collision),
+}
+
+/// Creates an object, or tells whose it is when somebody was faster.
+pub(crate) async fn create(cluster: &Cluster, owner: &Owner, desired: &Desired) -> Result<Value, Failure> {
+    let failed = |problem| Failure::Object(about(&desired.key, "create")(problem));
+    let exists = match cluster.create(desired).await {
+        Err(Problem::AlreadyExists(message)) => message,
+        created => return created.map_err(failed),
+    };
+    let found =
+        cluster.get(&desired.resource, desired.key.namespace.as_deref(), &desired.key.name).await.map_err(failed)?;
+    Err(match found.and_then(|live| live::foreign_owner(&live, owner)) {
+        Some(other) => Failure::Collision(Collision { object: desired.key.clone(), owner: other }),
+        // It is ours after all, or gone again: the next call sees it.
+        None => failed(Problem::Conflict(exists)),
+    })
+}
+
+/// Changes an object of ours to what it should be.
+pub(crate) async fn update(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, Failure> {
+    let failed = |problem| Failure::Object(about(&desired.key, "update")(problem));
+    if let Some(managed_fields) = managed_fields::upgrade(live) {
+        cluster.replace_managed_fields(desired, live::resource_version(live), &managed_fields).await.map_err(failed)?;
+    }
+    cluster.apply(desired, live::uid(live), false).await.map_err(failed)
+}

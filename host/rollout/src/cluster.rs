@@ -1,0 +1,174 @@
+//! The requests. Bodies are JSON values: nothing is lost on the way through a type.
+
+use chandler_core::ObjectKey;
+use kube::{
+    Client, Resource as _,
+    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions},
+    core::Request,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    desired::Desired,
+    error::{ObjectFailure, Problem},
+    live,
+};
+
+/// The name under which the API server records what is changed here.
+pub(crate) const FIELD_MANAGER: &str = "chandler";
+/// How many objects one page of a list holds.
+const PAGE: u32 = 500;
+
+/// What became of a deletion.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Deleted {
+    /// It is gone.
+    Gone,
+    /// It was accepted; the object is still there, in this state.
+    Accepted(Value),
+}
+
+/// Talks to the API server.
+#[derive(Clone)]
+pub(crate) struct Cluster {
+    client: Client,
+}
+
+impl Cluster {
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// One object, if it exists.
+    pub(crate) async fn get(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Value>, Problem> {
+        let request = at(resource, namespace).get(name, &kube::api::GetParams::default()).map_err(built)?;
+        match self.client.request(request).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) => match Problem::from(error) {
+                Problem::NotFound(_) => Ok(None),
+                problem => Err(problem),
+            },
+        }
+    }
+
+    /// The objects of a kind that match the selector, in all namespaces. A kind that is not served has none.
+    pub(crate) async fn list(&self, resource: &ApiResource, selector: &str) -> Result<Vec<Value>, Problem> {
+        let mut objects = Vec::new();
+        let mut parameters = ListParams::default().labels(selector).limit(PAGE);
+        loop {
+            let request = at(resource, None).list(&parameters).map_err(built)?;
+            let mut page: Value = match self.client.request(request).await {
+                Ok(page) => page,
+                Err(error) => match Problem::from(error) {
+                    Problem::NotFound(_) => return Ok(Vec::new()),
+                    problem => return Err(problem),
+                },
+            };
+            if let Some(items) = page.get_mut("items").and_then(Value::as_array_mut) {
+                objects.extend(std::mem::take(items).into_iter().map(|item| typed(item, resource)));
+            }
+            match page.pointer("/metadata/continue").and_then(Value::as_str) {
+                Some(token) if !token.is_empty() => parameters = parameters.continue_token(token),
+                _ => return Ok(objects),
+            }
+        }
+    }
+
+    /// Creates an object that must not exist.
+    pub(crate) async fn create(&self, desired: &Desired) -> Result<Value, Problem> {
+        let parameters = PostParams { dry_run: false, field_manager: Some(FIELD_MANAGER.to_owned()) };
+        let body = serde_json::to_vec(&desired.value).map_err(|error| Problem::Refused(error.to_string()))?;
+        let request =
+            at(&desired.resource, desired.key.namespace.as_deref()).create(&parameters, body).map_err(built)?;
+        Ok(self.client.request(request).await?)
+    }
+
+    /// Applies an object that exists with this UID; the UID keeps another one from being adopted, or a deleted one from
+    /// being created.
+    pub(crate) async fn apply(&self, desired: &Desired, uid: &str, dry_run: bool) -> Result<Value, Problem> {
+        let mut body = desired.value.clone();
+        if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert("uid".to_owned(), json!(uid));
+        }
+        let mut parameters = PatchParams::apply(FIELD_MANAGER).force();
+        parameters.dry_run = dry_run;
+        let path = at(&desired.resource, desired.key.namespace.as_deref());
+        let request = path.patch(&desired.key.name, &parameters, &Patch::Apply(body)).map_err(built)?;
+        Ok(self.client.request(request).await?)
+    }
+
+    /// Applies a part of the parent's metadata under a field manager of its own.
+    pub(crate) async fn apply_part(
+        &self,
+        resource: &ApiResource,
+        name: &str,
+        manager: &str,
+        body: &Value,
+    ) -> Result<Value, Problem> {
+        let parameters = PatchParams::apply(manager).force();
+        let request = at(resource, None).patch(name, &parameters, &Patch::Apply(body)).map_err(built)?;
+        Ok(self.client.request(request).await?)
+    }
+
+    /// Replaces the records of the field managers of an object that nobody changed since it was read.
+    pub(crate) async fn replace_managed_fields(
+        &self,
+        desired: &Desired,
+        resource_version: &str,
+        managed_fields: &Value,
+    ) -> Result<Value, Problem> {
+        let body = json!({"metadata": {"managedFields": managed_fields, "resourceVersion": resource_version}});
+        let parameters = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let path = at(&desired.resource, desired.key.namespace.as_deref());
+        let request = path.patch(&desired.key.name, &parameters, &Patch::Merge(body)).map_err(built)?;
+        Ok(self.client.request(request).await?)
+    }
+
+    /// Deletes an object if it is still the one that was read, unchanged.
+    pub(crate) async fn delete(&self, resource: &ApiResource, object: &Value) -> Result<Deleted, Problem> {
+        let parameters = DeleteParams::background().preconditions(Preconditions {
+            uid: Some(live::uid(object).to_owned()),
+            resource_version: Some(live::resource_version(object).to_owned()),
+        });
+        let key = live::key(object, resource);
+        let request = at(resource, key.namespace.as_deref()).delete(&key.name, &parameters).map_err(built)?;
+        match self.client.request::<Value>(request).await {
+            // Either the object, while something holds it back, or a status. Some kinds answer with the object although it
+            // is gone, and then it carries no time of deletion.
+            Ok(answer) if live::is_terminating(&answer) => Ok(Deleted::Accepted(typed(answer, resource))),
+            Ok(_) => Ok(Deleted::Gone),
+            Err(error) => match Problem::from(error) {
+                Problem::NotFound(_) => Ok(Deleted::Gone),
+                problem => Err(problem),
+            },
+        }
+    }
+}
+
+/// A problem as one with an object.
+pub(crate) fn about(object: &ObjectKey, action: &'static str) -> impl FnOnce(Problem) -> ObjectFailure {
+    let object = object.clone();
+    move |problem| ObjectFailure { object, action, problem }
+}
+
+fn at(resource: &ApiResource, namespace: Option<&str>) -> Request {
+    Request::new(DynamicObject::url_path(resource, namespace))
+}
+
+/// Items of lists do not say what they are.
+fn typed(mut object: Value, resource: &ApiResource) -> Value {
+    if let Some(map) = object.as_object_mut() {
+        map.insert("apiVersion".to_owned(), json!(resource.api_version));
+        map.insert("kind".to_owned(), json!(resource.kind));
+    }
+    object
+}
+
+fn built(error: kube::core::request::Error) -> Problem {
+    Problem::Refused(error.to_string())
+}

@@ -1,0 +1,142 @@
+//! Whether an object is as it should be.
+
+use serde_json::{Map, Value};
+
+/// The first place, as a JSON pointer, where `live` lacks something of `desired` or has it otherwise. What only `live` has
+/// does not count: the API server fills in defaults, and others may own fields too.
+///
+/// None means equal for certain. Some means that it seems different: the API server may write a quantity or a list in another
+/// way than the bundle, which only a dry run can tell.
+pub(crate) fn difference(desired: &Value, live: &Value) -> Option<String> {
+    at("", desired, live)
+}
+
+fn at(pointer: &str, desired: &Value, live: &Value) -> Option<String> {
+    match (desired, live) {
+        (Value::Object(desired), Value::Object(live)) => in_object(pointer, desired, live),
+        (Value::Array(desired), Value::Array(live)) if pointer == "/metadata/finalizers" => {
+            desired.iter().any(|item| !live.contains(item)).then(|| pointer.to_owned())
+        }
+        (Value::Array(desired), Value::Array(live)) if pointer == "/metadata/ownerReferences" => {
+            let held = |wanted: &Value| live.iter().any(|reference| at("", wanted, reference).is_none());
+            (!desired.iter().all(held)).then(|| pointer.to_owned())
+        }
+        (Value::Array(desired), Value::Array(live)) => {
+            if desired.len() != live.len() {
+                return Some(pointer.to_owned());
+            }
+            desired
+                .iter()
+                .zip(live)
+                .enumerate()
+                .find_map(|(index, (desired, live))| at(&format!("{pointer}/{index}"), desired, live))
+        }
+        (Value::Number(desired), Value::Number(live)) => {
+            let equal = desired == live || desired.as_f64().is_some_and(|desired| Some(desired) == live.as_f64());
+            (!equal).then(|| pointer.to_owned())
+        }
+        (desired, live) => (desired != live).then(|| pointer.to_owned()),
+    }
+}
+
+fn in_object(pointer: &str, desired: &Map<String, Value>, live: &Map<String, Value>) -> Option<String> {
+    desired.iter().find_map(|(name, desired)| {
+        let below = || format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"));
+        match live.get(name) {
+            Some(live) => at(&below(), desired, live),
+            None if is_nothing(desired) => None,
+            None => Some(below()),
+        }
+    })
+}
+
+/// Whether the API server may leave a value out.
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(map) => map.values().all(is_nothing),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
+/// What of an object counts when two states of it are compared: all but the status and what the API server counts.
+pub(crate) fn essence(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(map) = object.as_object_mut() {
+        map.remove("status");
+        if let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut) {
+            for field in ["managedFields", "resourceVersion", "generation"] {
+                metadata.remove(field);
+            }
+        }
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_desired_counts() {
+        for (desired, live, want) in [
+            (json!({"a": 1}), json!({"a": 1, "b": 2}), None),
+            (json!({"a": 1}), json!({"a": 1.0}), None),
+            (json!({"a": {"b/c": 1}}), json!({"a": {"b/c": 2}}), Some("/a/b~1c")),
+            (json!({"a": {"b": 1}}), json!({}), Some("/a/b").map(|_| "/a")),
+            (json!({"a": null, "b": {}, "c": [], "d": {"e": null}}), json!({}), None),
+            (json!({"a": null}), json!({"a": 1}), Some("/a")),
+            (json!({"a": [1, 2]}), json!({"a": [1, 2, 3]}), Some("/a")),
+            (json!({"a": [{"n": 1}]}), json!({"a": [{"n": 1, "defaulted": true}]}), None),
+            (json!({"a": [{"n": 1}]}), json!({"a": [{"n": 2}]}), Some("/a/0/n")),
+            (json!({"a": "1000m"}), json!({"a": "1"}), Some("/a")),
+            (json!({"metadata": {"finalizers": ["a"]}}), json!({"metadata": {"finalizers": ["b", "a"]}}), None),
+            (
+                json!({"metadata": {"ownerReferences": [{"uid": "a"}]}}),
+                json!({"metadata": {"ownerReferences": [{"uid": "b"}, {"uid": "a", "x": 1}]}}),
+                None,
+            ),
+            (
+                json!({"metadata": {"ownerReferences": [{"uid": "a"}]}}),
+                json!({"metadata": {"ownerReferences": []}}),
+                Some("/metadata/ownerReferences"),
+            ),
+        ] {
+            assert_eq!(difference(&desired, &live).as_deref(), want, "{desired} {live}");
+        }
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i32>().prop_map(Value::from),
+            "[a-c/~]{0,3}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map("[a-c/~]{1,2}", inner, 0..4)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn everything_equals_itself(value in any_json()) {
+            prop_assert_eq!(difference(&value, &value), None);
+        }
+
+        #[test]
+        fn the_pointer_leads_to_the_difference(desired in any_json(), live in any_json()) {
+            if let Some(pointer) = difference(&desired, &live) {
+                prop_assert!(desired.pointer(&pointer).is_some(), "{}", pointer);
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Why nothing could be done.
+
+use std::fmt;
+
+use chandler_core::ObjectKey;
+use kube::core::Status;
+
+/// How many objects a message lists.
+const LISTED: usize = 10;
+
+/// Why a release could not be brought further. What was done before stays; the next call goes on from there.
+#[derive(Debug, thiserror::Error)]
+pub enum RolloutError {
+    /// Kinds that neither the API server serves nor a CRD of the release defines.
+    #[error("required resource not found: {}", list(.0, |(api_version, kind, object)| format!("no matches for kind {kind:?} in version {api_version:?} ({object})")))]
+    UnknownKinds(Vec<(String, String, ObjectKey)>),
+    /// Namespaces that objects name and neither the cluster nor the release has.
+    #[error("required resource not found: {}", list(.0, |namespace| format!("namespaces {namespace:?} not found")))]
+    NamespacesNotFound(Vec<String>),
+    /// Two objects of the release are one in the cluster.
+    #[error("{first} and {second} of the release are one object in the cluster")]
+    Duplicate {
+        /// The one.
+        first: Box<ObjectKey>,
+        /// The other.
+        second: Box<ObjectKey>,
+    },
+    /// Objects that exist already and belong to somebody else.
+    #[error("{}", list(.0, ToString::to_string))]
+    Collisions(Vec<Collision>),
+    /// The owner is gone, or another one has its name.
+    #[error("the owner {0} no longer exists")]
+    OwnerGone(String),
+    /// Requests about objects failed.
+    #[error("{}", list(.0, ToString::to_string))]
+    Objects(Vec<ObjectFailure>),
+    /// A probe of the release cannot be evaluated.
+    #[error("probe {rule:?} for {kind} cannot be evaluated: {problem}")]
+    Probe {
+        /// The rule.
+        rule: String,
+        /// The kind of the objects that it is about.
+        kind: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A request that is not about one object failed.
+    #[error("cannot {action}: {problem}")]
+    Request {
+        /// What was to be done.
+        action: String,
+        /// What is wrong.
+        problem: Problem,
+    },
+}
+
+impl RolloutError {
+    /// Whether trying again soon may help, without anybody changing anything.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Objects(failures) => failures.iter().all(|failure| failure.problem.is_transient()),
+            Self::Request { problem, .. } => problem.is_transient(),
+            _ => false,
+        }
+    }
+
+    /// Whether something that the release needs is not there. It may come with another release, so trying again from time
+    /// to time may help.
+    pub fn is_missing_requirement(&self) -> bool {
+        matches!(self, Self::UnknownKinds(_) | Self::NamespacesNotFound(_))
+    }
+
+    /// Whether the controller lacks a permission.
+    pub fn is_forbidden(&self) -> bool {
+        match self {
+            Self::Objects(failures) => failures.iter().any(|failure| matches!(failure.problem, Problem::Forbidden(_))),
+            Self::Request { problem, .. } => matches!(problem, Problem::Forbidden(_)),
+            _ => false,
+        }
+    }
+}
+
+/// An object that exists already and belongs to somebody else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collision {
+    /// The object.
+    pub object: ObjectKey,
+    /// Whose it is, as in `is controlled by Deployment x`.
+    pub owner: String,
+}
+
+impl fmt::Display for Collision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} already exists and {}", self.object, self.owner)
+    }
+}
+
+/// A request about an object that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectFailure {
+    /// The object.
+    pub object: ObjectKey,
+    /// What was to be done, as in `create`.
+    pub action: &'static str,
+    /// What is wrong.
+    pub problem: Problem,
+}
+
+impl fmt::Display for ObjectFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {} {}: {}", self.action, self.object, self.problem)
+    }
+}
+
+/// What an API server's answer means.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// It is not there (404).
+    #[error("{0}")]
+    NotFound(String),
+    /// It exists already (409 AlreadyExists).
+    #[error("{0}")]
+    AlreadyExists(String),
+    /// Somebody else changed it at the same time (409 Conflict).
+    #[error("{0}")]
+    Conflict(String),
+    /// The controller may not do this (401, 403).
+    #[error("{0}")]
+    Forbidden(String),
+    /// The API server or an admission policy refused it (other 4xx).
+    #[error("{0}")]
+    Refused(String),
+    /// The API server cannot answer now (429, 5xx), or was not reached.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+impl Problem {
+    /// Whether trying again soon may help.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Conflict(_) | Self::Unavailable(_))
+    }
+
+    /// What this answer means.
+    pub(crate) fn of_status(status: &Status) -> Self {
+        let message =
+            if status.message.is_empty() { format!("status {}", status.code) } else { status.message.clone() };
+        match status.code {
+            404 => Self::NotFound(message),
+            409 if status.reason == "AlreadyExists" => Self::AlreadyExists(message),
+            409 => Self::Conflict(message),
+            401 | 403 => Self::Forbidden(message),
+            429 | 500.. => Self::Unavailable(message),
+            _ => Self::Refused(message),
+        }
+    }
+}
+
+impl From<kube::Error> for Problem {
+    fn from(error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => Self::of_status(&status),
+            // The outermost text alone says little, the whole chain is what an administrator needs.
+            other => {
+                let mut message = other.to_string();
+                let mut source = std::error::Error::source(&other);
+                while let Some(cause) = source {
+                    let cause_text = cause.to_string();
+                    if !message.contains(&cause_text) {
+                        message.push_str(": ");
+                        message.push_str(&cause_text);
+                    }
+                    source = cause.source();
+                }
+                Self::Unavailable(message)
+            }
+        }
+    }
+}
+
+/// One line for each, the first few of them.
+fn list<T>(items: &[T], line: impl Fn(&T) -> String) -> String {
+    let mut lines: Vec<String> = items.iter().take(LISTED).map(line).collect();
+    if items.len() > LISTED {
+        lines.push(format!("and {} more", items.len() - LISTED));
+    }
+    lines.join("\n")
+}

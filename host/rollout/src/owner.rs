@@ -1,0 +1,112 @@
+//! Whose objects these are, as an ApplySet (KEP-3659).
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use kube::Resource;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+/// The label of the parent that names its set.
+pub(crate) const SET_ID: &str = "applyset.kubernetes.io/id";
+/// The label of each member that names its set.
+pub(crate) const PART_OF: &str = "applyset.kubernetes.io/part-of";
+/// The annotation of the parent that names the tool that may change the set.
+pub(crate) const TOOLING: &str = "applyset.kubernetes.io/tooling";
+/// The annotation of the parent that lists the kinds of the members, as `Kind.group`, sorted, with commas between them.
+pub(crate) const GROUP_KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
+/// The annotation of the parent that lists the namespaces of the members.
+pub(crate) const NAMESPACES: &str = "applyset.kubernetes.io/additional-namespaces";
+/// What stands in [`TOOLING`].
+pub(crate) const TOOL: &str = "chandler/v0.1";
+/// The label with the kind of the owner, as the predecessor wrote it.
+pub(crate) const OWNER_KIND: &str = "core.rukpak.io/owner-kind";
+/// The label with the name of the owner, as the predecessor wrote it.
+pub(crate) const OWNER_NAME: &str = "core.rukpak.io/owner-name";
+
+/// The object that a release belongs to: the parent of its ApplySet. It is cluster-scoped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Its API group.
+    pub group: String,
+    /// Its API version.
+    pub version: String,
+    /// Its kind.
+    pub kind: String,
+    /// The plural name of its kind.
+    pub plural: String,
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+    /// The namespace for objects of the release that name none.
+    pub install_namespace: String,
+}
+
+impl Owner {
+    /// The owner that this object is. None where it was never stored, and so has no name and UID.
+    pub fn of<K: Resource<DynamicType = ()>>(object: &K, install_namespace: &str) -> Option<Self> {
+        let metadata = object.meta();
+        Some(Self {
+            group: K::group(&()).into_owned(),
+            version: K::version(&()).into_owned(),
+            kind: K::kind(&()).into_owned(),
+            plural: K::plural(&()).into_owned(),
+            name: metadata.name.clone()?,
+            uid: metadata.uid.clone()?,
+            install_namespace: install_namespace.to_owned(),
+        })
+    }
+
+    /// The identifier of the owner's ApplySet: the form that the KEP prescribes, so that it can be computed from outside.
+    pub fn set_id(&self) -> String {
+        // The namespace of a cluster-scoped parent is empty.
+        let hash = Sha256::digest(format!("{}..{}.{}", self.name, self.kind, self.group));
+        format!("applyset-{}-v1", URL_SAFE_NO_PAD.encode(hash))
+    }
+
+    /// `group/version`.
+    pub(crate) fn api_version(&self) -> String {
+        format!("{}/{}", self.group, self.version)
+    }
+
+    /// The labels that each member carries.
+    pub(crate) fn member_labels(&self) -> [(&'static str, String); 3] {
+        [(PART_OF, self.set_id()), (OWNER_KIND, self.kind.clone()), (OWNER_NAME, self.name.clone())]
+    }
+
+    /// The reference that each member carries.
+    ///
+    /// Deletion in order is the finalizer's work. The reference identifies members by UID even when somebody strips their
+    /// labels, keeps other controllers from adopting them, lets objects of the predecessor pass to this controller without
+    /// being created again, and has the garbage collector remove them should the finalizer be lost.
+    pub(crate) fn reference(&self) -> Value {
+        json!({
+            "apiVersion": self.api_version(),
+            "kind": self.kind,
+            "name": self.name,
+            "uid": self.uid,
+            "controller": true,
+            "blockOwnerDeletion": true,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_set_id_is_that_of_the_kep() {
+        let owner = Owner {
+            group: "core.rukpak.io".into(),
+            version: "v1alpha2".into(),
+            kind: "BundleDeployment".into(),
+            plural: "bundledeployments".into(),
+            name: "a".into(),
+            uid: "u".into(),
+            install_namespace: "n".into(),
+        };
+        let hash = Sha256::digest("a..BundleDeployment.core.rukpak.io");
+        assert_eq!(owner.set_id(), format!("applyset-{}-v1", URL_SAFE_NO_PAD.encode(hash)));
+        assert!(owner.set_id().len() <= 63, "it is the value of a label");
+    }
+}

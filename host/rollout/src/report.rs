@@ -1,0 +1,186 @@
+//! What a call did, found and waits for.
+
+use std::fmt;
+
+use chandler_core::ObjectKey;
+
+use crate::health::Health;
+
+/// What was changed in the cluster, by one call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Objects that did not exist.
+    pub created: Vec<ObjectKey>,
+    /// Objects that another release had made.
+    pub updated: Vec<ObjectKey>,
+    /// Objects of this release that somebody had changed.
+    pub recovered: Vec<ObjectKey>,
+    /// Objects that are no longer in the release and were deleted.
+    pub pruned: Vec<ObjectKey>,
+    /// Objects that are as they should be.
+    pub unchanged: Vec<ObjectKey>,
+}
+
+impl Changes {
+    /// Whether nothing was written.
+    pub fn is_empty(&self) -> bool {
+        self.created.is_empty() && self.updated.is_empty() && self.recovered.is_empty() && self.pruned.is_empty()
+    }
+}
+
+impl fmt::Display for Changes {
+    /// One line for each object that changed, then how many did not.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (verb, objects) in [
+            ("created", &self.created),
+            ("updated", &self.updated),
+            ("recovered", &self.recovered),
+            ("pruned", &self.pruned),
+        ] {
+            for object in objects {
+                writeln!(f, "{verb} {object}")?;
+            }
+        }
+        write!(f, "unchanged: {}", self.unchanged.len())
+    }
+}
+
+/// An object that does not work, or not yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unhealthy {
+    /// The object.
+    pub object: ObjectKey,
+    /// In what way.
+    pub health: Health,
+}
+
+impl fmt::Display for Unhealthy {
+    /// The predecessor's form: `(group/version, Kind=K)(namespace/name): message`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ObjectKey { group, version, kind, namespace, name } = &self.object;
+        write!(f, "({group}/{version}, Kind={kind})(")?;
+        if let Some(namespace) = namespace {
+            write!(f, "{namespace}/")?;
+        }
+        write!(f, "{name}): {}", self.health)
+    }
+}
+
+/// How far a release has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Something has to happen in the cluster first.
+    Waiting {
+        /// The stage that is being worked on, counted from 1.
+        stage: usize,
+        /// How many stages there are.
+        stages: usize,
+        /// Whether every object of the release is in the cluster as released.
+        installed: bool,
+        /// What is waited for: objects that are not healthy, not established or not gone yet.
+        waiting: Vec<Unhealthy>,
+        /// What was changed by this call.
+        changes: Changes,
+    },
+    /// Everything is as released and healthy, and nothing of an earlier release is left.
+    Complete {
+        /// How many stages there are.
+        stages: usize,
+        /// What was changed by this call.
+        changes: Changes,
+    },
+}
+
+impl Progress {
+    /// What was changed by the call.
+    pub fn changes(&self) -> &Changes {
+        match self {
+            Self::Waiting { changes, .. } | Self::Complete { changes, .. } => changes,
+        }
+    }
+
+    /// Whether everything is as released and healthy.
+    pub fn is_complete(&self) -> bool {
+        matches!(self, Self::Complete { .. })
+    }
+}
+
+/// How an object differs from the release.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DriftKind {
+    /// It does not exist.
+    Missing,
+    /// It is being deleted.
+    Terminating,
+    /// It was made by another release.
+    Outdated,
+    /// A field is not as released: its JSON pointer.
+    Changed(String),
+    /// It belongs to somebody else.
+    Foreign(String),
+    /// It is not in the release any more.
+    Stale,
+}
+
+/// An object that is not as released.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drift {
+    /// The object.
+    pub object: ObjectKey,
+    /// How it differs.
+    pub kind: DriftKind,
+}
+
+impl fmt::Display for Drift {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let object = &self.object;
+        match &self.kind {
+            DriftKind::Missing => write!(f, "{object} does not exist"),
+            DriftKind::Terminating => write!(f, "{object} is being deleted"),
+            DriftKind::Outdated => write!(f, "{object} is from another release"),
+            DriftKind::Changed(pointer) => write!(f, "{object} was changed at {pointer}"),
+            DriftKind::Foreign(owner) => write!(f, "{object} exists and {owner}"),
+            DriftKind::Stale => write!(f, "{object} is not in the release"),
+        }
+    }
+}
+
+/// What was found without changing anything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Observation {
+    /// Objects that are not as released.
+    pub drift: Vec<Drift>,
+    /// Objects that are not healthy.
+    pub unhealthy: Vec<Unhealthy>,
+    /// Whether the ApplySet's own annotations say what they should.
+    pub parent_current: bool,
+}
+
+impl Observation {
+    /// Whether [`Rollout::advance`](crate::Rollout::advance) would find nothing to change.
+    pub fn is_as_released(&self) -> bool {
+        self.drift.is_empty() && self.parent_current
+    }
+
+    /// Whether every object is healthy.
+    pub fn is_healthy(&self) -> bool {
+        self.unhealthy.is_empty()
+    }
+}
+
+/// How far a deletion has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Teardown {
+    /// Objects are not gone yet; those that others hold back are named with their finalizers.
+    Waiting {
+        /// What is waited for.
+        waiting: Vec<Unhealthy>,
+        /// What was deleted by this call.
+        deleted: Vec<ObjectKey>,
+    },
+    /// No object of the owner is left.
+    Complete {
+        /// What was deleted by this call.
+        deleted: Vec<ObjectKey>,
+    },
+}

@@ -1,0 +1,234 @@
+//! What the controller calls.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Mutex, PoisonError},
+};
+
+use chandler_core::{Digest, Release};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use kube::{Client, api::ApiResource};
+use serde_json::Value;
+
+use crate::{
+    cluster::{Cluster, about},
+    desired::Desired,
+    difference::essence,
+    discovery::Discovery,
+    error::{Collision, Problem, RolloutError},
+    live,
+    owner::Owner,
+    parent::{self, Inventory},
+    plan::{Action, Situation},
+    probe::Probes,
+    prune::{Pruned, delete_in_order},
+    report::{Drift, DriftKind, Observation, Progress, Teardown, Unhealthy},
+    resolve,
+    snapshot::{CONCURRENCY, Snapshot},
+    stages::{Reached, Scene, Stages, verdict},
+    teardown,
+};
+
+/// How a [`Rollout`] works.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// For how many objects it is remembered that they are as released although they are written in another way. Each takes
+    /// about 150 bytes; what is forgotten costs one dry run.
+    pub remembered: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { remembered: 50_000 }
+    }
+}
+
+/// Brings releases onto an API server. One serves all owners; what it remembers only saves requests.
+pub struct Rollout {
+    cluster: Cluster,
+    discovery: Discovery,
+    options: Options,
+    /// By UID, the digest of what was found equal: of the object and of what it should be.
+    equal: Mutex<HashMap<String, Digest>>,
+}
+
+/// A release, and what is in the cluster of it.
+struct Survey {
+    desired: Vec<Desired>,
+    probes: Probes,
+    snapshot: Snapshot,
+    situations: Vec<Situation>,
+}
+
+impl Rollout {
+    /// A rollout over this client.
+    pub fn new(client: Client, options: Options) -> Self {
+        Self {
+            cluster: Cluster::new(client.clone()),
+            discovery: Discovery::new(client),
+            options,
+            equal: Mutex::default(),
+        }
+    }
+
+    /// Brings the release as far as it can be brought now: preflight, stage by stage, prune.
+    ///
+    /// Nothing is written before everything was checked that can be checked without writing: probes, kinds, namespaces, and
+    /// that no object of the release is somebody else's. Nothing is written at all where everything is as it should be.
+    pub async fn advance(&self, owner: &Owner, release: &Release) -> Result<Progress, RolloutError> {
+        let Survey { desired, probes, mut snapshot, situations } = self.survey(owner, release).await?;
+        refuse_collisions(&desired, &situations)?;
+        let writes = situations.iter().any(|situation| !matches!(situation.action(), Action::Keep | Action::Wait));
+        if writes {
+            self.check_namespaces(owner, &desired, &situations).await?;
+            let inventory = Inventory::of(&desired, &snapshot.stale);
+            parent::widen(&self.cluster, owner, &mut snapshot.parent, &inventory).await?;
+        }
+        let scene =
+            Scene { cluster: &self.cluster, discovery: &self.discovery, owner, desired: &desired, probes: &probes };
+        let mut objects = Stages::new(scene, snapshot.live, &situations);
+        let Reached { stage, stages, waiting } = objects.run().await?;
+        let mut changes = objects.changes();
+        if !waiting.is_empty() {
+            return Ok(Progress::Waiting { stage, stages, installed: objects.installed(), waiting, changes });
+        }
+        let Pruned { deleted, waiting } = delete_in_order(&self.cluster, owner, snapshot.stale).await?;
+        changes.pruned = deleted;
+        if !waiting.is_empty() {
+            return Ok(Progress::Waiting { stage, stages, installed: true, waiting, changes });
+        }
+        let inventory = Inventory::of(&desired, []);
+        parent::write(&self.cluster, owner, &mut snapshot.parent, &inventory).await?;
+        Ok(Progress::Complete { stages, changes })
+    }
+
+    /// Tells whether everything is as released and healthy, without changing anything.
+    pub async fn observe(&self, owner: &Owner, release: &Release) -> Result<Observation, RolloutError> {
+        let Survey { desired, probes, snapshot, situations } = self.survey(owner, release).await?;
+        let mut observation = Observation {
+            parent_current: parent::is_current(&snapshot.parent, owner, &Inventory::of(&desired, [])),
+            ..Observation::default()
+        };
+        for ((desired, live), situation) in desired.iter().zip(&snapshot.live).zip(situations) {
+            let kind = match situation {
+                Situation::Equal => None,
+                Situation::Absent => Some(DriftKind::Missing),
+                Situation::SeemsChanged(pointer) | Situation::Changed(pointer) => Some(DriftKind::Changed(pointer)),
+                Situation::Outdated => Some(DriftKind::Outdated),
+                Situation::Terminating => Some(DriftKind::Terminating),
+                Situation::Foreign(other) => Some(DriftKind::Foreign(other)),
+            };
+            observation.drift.extend(kind.map(|kind| Drift { object: desired.key.clone(), kind }));
+            let health = verdict(&probes, &desired.key, live.as_ref());
+            if !health.is_current() {
+                observation.unhealthy.push(Unhealthy { object: desired.key.clone(), health });
+            }
+        }
+        let stale = snapshot.stale.into_iter().map(|member| Drift { object: member.key, kind: DriftKind::Stale });
+        observation.drift.extend(stale);
+        Ok(observation)
+    }
+
+    /// Deletes every object of the owner and nothing else, in the reverse of the order in which they were applied. A phase is
+    /// begun when the one before is gone.
+    pub async fn teardown(&self, owner: &Owner) -> Result<Teardown, RolloutError> {
+        teardown::teardown(&self.cluster, &self.discovery, owner).await
+    }
+
+    /// The kinds of the release that the API server is known to serve: those to watch. A kind that a CRD of the release
+    /// brings is among them once its first object was created.
+    pub fn managed_kinds(&self, release: &Release) -> Vec<ApiResource> {
+        resolve::known_kinds(&self.discovery, release)
+    }
+
+    /// What the release should be, and what is there.
+    async fn survey(&self, owner: &Owner, release: &Release) -> Result<Survey, RolloutError> {
+        let probes = Probes::compile(release.probes())?;
+        let desired = resolve::resolve(&self.discovery, owner, release).await?;
+        let snapshot = Snapshot::take(&self.cluster, &self.discovery, owner, &desired).await?;
+        let situations = stream::iter(desired.iter().zip(&snapshot.live).map(|(desired, live)| async move {
+            let situation = Situation::of(desired, live.as_ref(), owner);
+            match (situation, live) {
+                (Situation::SeemsChanged(pointer), Some(live)) => self.compare(desired, live, pointer).await,
+                (situation, _) => Ok(situation),
+            }
+        }));
+        let situations: Vec<Situation> = situations.buffered(CONCURRENCY).try_collect().await?;
+        Ok(Survey { desired, probes, snapshot, situations })
+    }
+
+    /// Has the API server tell whether an object that seems changed is: applying would then change it.
+    async fn compare(&self, desired: &Desired, live: &Value, pointer: String) -> Result<Situation, RolloutError> {
+        let essence_now = essence(live);
+        let digest = Digest::of(format!("{} {essence_now}", desired.digest).as_bytes());
+        if self.remembers(live::uid(live), &digest) {
+            return Ok(Situation::Equal);
+        }
+        match self.cluster.apply(desired, live::uid(live), true).await {
+            Ok(applied) if essence(&applied) == essence_now => {
+                self.remember(live::uid(live), digest);
+                Ok(Situation::Equal)
+            }
+            // A refusal shows up again, with its message, when the object is applied; so does a webhook that refuses dry runs.
+            Ok(_) | Err(Problem::Refused(_)) => Ok(Situation::Changed(pointer)),
+            Err(problem) => Err(RolloutError::Objects(vec![about(&desired.key, "compare")(problem)])),
+        }
+    }
+
+    fn remembers(&self, uid: &str, digest: &Digest) -> bool {
+        self.equal.lock().unwrap_or_else(PoisonError::into_inner).get(uid) == Some(digest)
+    }
+
+    fn remember(&self, uid: &str, digest: Digest) {
+        let mut equal = self.equal.lock().unwrap_or_else(PoisonError::into_inner);
+        if equal.len() >= self.options.remembered {
+            equal.clear();
+        }
+        equal.insert(uid.to_owned(), digest);
+    }
+
+    /// Refuses a release with objects in namespaces that neither exist nor come with it.
+    async fn check_namespaces(
+        &self,
+        owner: &Owner,
+        desired: &[Desired],
+        situations: &[Situation],
+    ) -> Result<(), RolloutError> {
+        let own: BTreeSet<&str> = desired
+            .iter()
+            .filter(|desired| desired.key.group.is_empty() && desired.key.kind == "Namespace")
+            .map(|desired| desired.key.name.as_str())
+            .collect();
+        let created = desired.iter().zip(situations).filter(|(_, situation)| **situation == Situation::Absent);
+        let needed: BTreeSet<&str> = created
+            .filter_map(|(desired, _)| desired.key.namespace.as_deref())
+            .chain([owner.install_namespace.as_str()])
+            .filter(|namespace| !own.contains(namespace))
+            .collect();
+        let namespaces = ApiResource::erase::<k8s_openapi::api::core::v1::Namespace>(&());
+        let mut missing = Vec::new();
+        for namespace in needed {
+            let found = self
+                .cluster
+                .get(&namespaces, None, namespace)
+                .await
+                .map_err(|problem| RolloutError::Request { action: format!("read namespace {namespace}"), problem })?;
+            if found.is_none() {
+                missing.push(namespace.to_owned());
+            }
+        }
+        if missing.is_empty() { Ok(()) } else { Err(RolloutError::NamespacesNotFound(missing)) }
+    }
+}
+
+fn refuse_collisions(desired: &[Desired], situations: &[Situation]) -> Result<(), RolloutError> {
+    let collisions: Vec<Collision> = desired
+        .iter()
+        .zip(situations)
+        .filter_map(|(desired, situation)| match situation {
+            Situation::Foreign(owner) => Some(Collision { object: desired.key.clone(), owner: owner.clone() }),
+            _ => None,
+        })
+        .collect();
+    if collisions.is_empty() { Ok(()) } else { Err(RolloutError::Collisions(collisions)) }
+}

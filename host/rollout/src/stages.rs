@@ -1,0 +1,231 @@
+//! Brings the objects of a release into the cluster, stage by stage.
+
+use std::ops::Range;
+
+use chandler_core::{ObjectKey, order::Phase};
+use futures::{StreamExt as _, stream};
+use serde_json::Value;
+
+use crate::{
+    apply::{self, Failure},
+    cluster::Cluster,
+    desired::Desired,
+    discovery::Discovery,
+    error::RolloutError,
+    health::{Health, health},
+    owner::Owner,
+    plan::{Action, Situation},
+    probe::Probes,
+    report::{Changes, Unhealthy},
+    resolve::{cannot_discover, is_crd},
+    snapshot::CONCURRENCY,
+};
+
+/// What the stages need to know and to reach.
+#[derive(Clone, Copy)]
+pub(crate) struct Scene<'a> {
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) discovery: &'a Discovery,
+    pub(crate) owner: &'a Owner,
+    pub(crate) desired: &'a [Desired],
+    pub(crate) probes: &'a Probes,
+}
+
+/// The objects on their way.
+pub(crate) struct Stages<'a> {
+    scene: Scene<'a>,
+    live: Vec<Option<Value>>,
+    actions: Vec<Action>,
+    done: Vec<Option<Action>>,
+}
+
+/// How far the stages have come.
+pub(crate) struct Reached {
+    /// The stage that is being worked on, counted from 1.
+    pub(crate) stage: usize,
+    /// How many stages there are.
+    pub(crate) stages: usize,
+    /// What has to become healthy; nothing when all stages are through.
+    pub(crate) waiting: Vec<Unhealthy>,
+}
+
+impl<'a> Stages<'a> {
+    /// The objects as they are now.
+    pub(crate) fn new(scene: Scene<'a>, live: Vec<Option<Value>>, situations: &[Situation]) -> Self {
+        let actions: Vec<Action> = situations.iter().map(Situation::action).collect();
+        Self { scene, live, done: vec![None; actions.len()], actions }
+    }
+
+    /// Does as much as can be done now.
+    pub(crate) async fn run(&mut self) -> Result<Reached, RolloutError> {
+        // What this release made already is put right in every stage, whatever the stages before wait for.
+        let changed = self.indices(0..self.actions.len(), Action::Recover);
+        self.write(changed).await?;
+        let stages = ranges(self.scene.desired, |desired| desired.stage);
+        let count = stages.len();
+        for (number, stage) in stages.into_iter().enumerate() {
+            let mut waiting = self.run_stage(stage.clone()).await?;
+            if waiting.is_empty() {
+                waiting = self.unhealthy(stage);
+            }
+            if !waiting.is_empty() {
+                return Ok(Reached { stage: number + 1, stages: count, waiting });
+            }
+        }
+        Ok(Reached { stage: count, stages: count, waiting: Vec::new() })
+    }
+
+    /// Writes the objects of a stage in the order of the phases; what it waits for in the midst of it.
+    async fn run_stage(&mut self, stage: Range<usize>) -> Result<Vec<Unhealthy>, RolloutError> {
+        let desired = self.scene.desired;
+        let phases = ranges(desired.get(stage.clone()).unwrap_or_default(), |desired| desired.phase);
+        for phase in phases {
+            let phase = stage.start + phase.start..stage.start + phase.end;
+            let definitions =
+                desired.get(phase.start).is_some_and(|first| first.phase == Phase::CustomResourceDefinitions);
+            let created = self.indices(phase.clone(), Action::Create);
+            let unserved = self.unserved(&created).await?;
+            if !unserved.is_empty() {
+                return Ok(unserved);
+            }
+            let mut pending = created;
+            pending.extend(self.indices(phase.clone(), Action::Update));
+            self.write(pending).await?;
+            if definitions {
+                let waiting = self.unhealthy(phase);
+                if !waiting.is_empty() {
+                    return Ok(waiting);
+                }
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Which objects cannot be created yet, because the API server does not serve their kind although it has the CRD.
+    async fn unserved(&self, indices: &[usize]) -> Result<Vec<Unhealthy>, RolloutError> {
+        let mut waiting = Vec::new();
+        let mut forgotten: Vec<&str> = Vec::new();
+        for desired in indices.iter().filter_map(|index| self.scene.desired.get(*index)) {
+            let ObjectKey { group, version, kind, .. } = &desired.key;
+            if desired.served {
+                continue;
+            }
+            if !forgotten.contains(&group.as_str()) {
+                self.scene.discovery.forget(group);
+                forgotten.push(group);
+            }
+            if self.scene.discovery.kind(group, version, kind).await.map_err(cannot_discover)?.is_none() {
+                let health = Health::InProgress(format!("{kind} in version {group}/{version} is not served yet"));
+                waiting.push(Unhealthy { object: desired.key.clone(), health });
+            }
+        }
+        Ok(waiting)
+    }
+
+    /// The objects in this range about which this is to be done.
+    fn indices(&self, range: Range<usize>, action: Action) -> Vec<usize> {
+        range.filter(|index| self.actions.get(*index) == Some(&action)).collect()
+    }
+
+    /// Writes these objects, several at a time. All are tried, then the failures are told.
+    async fn write(&mut self, indices: Vec<usize>) -> Result<(), RolloutError> {
+        let Scene { cluster, owner, desired, discovery, .. } = self.scene;
+        let requests = indices.into_iter().filter_map(|index| {
+            let desired = desired.get(index)?;
+            let live = self.live.get(index)?.as_ref();
+            Some(async move {
+                let result = match live {
+                    None => apply::create(cluster, owner, desired).await,
+                    Some(live) => apply::update(cluster, desired, live).await,
+                };
+                (index, result)
+            })
+        });
+        let results: Vec<_> = stream::iter(requests).buffered(CONCURRENCY).collect().await;
+        let (mut failures, mut collisions) = (Vec::new(), Vec::new());
+        for (index, result) in results {
+            match result {
+                Ok(object) => {
+                    if let Some(crd) = desired.get(index).filter(|desired| is_crd(&desired.key)) {
+                        let group = crd.value.pointer("/spec/group").and_then(Value::as_str);
+                        discovery.forget(group.unwrap_or_default());
+                    }
+                    self.settle(index, object);
+                }
+                Err(Failure::Object(failure)) => failures.push(failure),
+                Err(Failure::Collision(collision)) => collisions.push(collision),
+            }
+        }
+        if !collisions.is_empty() {
+            return Err(RolloutError::Collisions(collisions));
+        }
+        if failures.is_empty() { Ok(()) } else { Err(RolloutError::Objects(failures)) }
+    }
+
+    /// Notes that an object is as released.
+    fn settle(&mut self, index: usize, object: Value) {
+        if let (Some(live), Some(action), Some(done)) =
+            (self.live.get_mut(index), self.actions.get_mut(index), self.done.get_mut(index))
+        {
+            *live = Some(object);
+            *done = Some(std::mem::replace(action, Action::Keep));
+        }
+    }
+
+    /// The objects in this range that do not work, or are still to come.
+    fn unhealthy(&self, range: Range<usize>) -> Vec<Unhealthy> {
+        let objects = self.scene.desired.iter().zip(&self.live).take(range.end).skip(range.start);
+        objects
+            .filter_map(|(desired, live)| {
+                let health = verdict(self.scene.probes, &desired.key, live.as_ref());
+                (!health.is_current()).then(|| Unhealthy { object: desired.key.clone(), health })
+            })
+            .collect()
+    }
+
+    /// Whether every object is as released.
+    pub(crate) fn installed(&self) -> bool {
+        self.actions.iter().all(|action| *action == Action::Keep)
+    }
+
+    /// What was changed.
+    pub(crate) fn changes(&self) -> Changes {
+        let mut changes = Changes::default();
+        for ((desired, action), done) in self.scene.desired.iter().zip(&self.actions).zip(&self.done) {
+            let list = match (done, action) {
+                (Some(Action::Create), _) => &mut changes.created,
+                (Some(Action::Update), _) => &mut changes.updated,
+                (Some(Action::Recover), _) => &mut changes.recovered,
+                (None, Action::Keep) => &mut changes.unchanged,
+                _ => continue,
+            };
+            list.push(desired.key.clone());
+        }
+        changes
+    }
+}
+
+/// The health of an object of the release by its kind's rules and the release's probes.
+pub(crate) fn verdict(probes: &Probes, key: &ObjectKey, live: Option<&Value>) -> Health {
+    let Some(live) = live else { return Health::NotFound };
+    match health(live) {
+        Health::Current => {
+            let unmet = probes.unmet(key, live);
+            if unmet.is_empty() { Health::Current } else { Health::Unavailable(unmet.join("; ")) }
+        }
+        unhealthy => unhealthy,
+    }
+}
+
+/// The runs of items with the same value, which are contiguous because releases are sorted.
+fn ranges<T: PartialEq>(desired: &[Desired], value: impl Fn(&Desired) -> T) -> Vec<Range<usize>> {
+    let mut start = 0;
+    let chunks = desired.chunk_by(|a, b| value(a) == value(b));
+    chunks
+        .map(|chunk| {
+            let range = start..start + chunk.len();
+            start = range.end;
+            range
+        })
+        .collect()
+}
