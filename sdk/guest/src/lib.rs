@@ -1,1 +1,70 @@
 //! Write a Chandler provisioner: one trait and one export macro.
+//!
+//! A provisioner maps the files of a bundle to Kubernetes objects. It runs in a sandbox that holds nothing else: no
+//! network, no clock, no randomness, no file system, no cluster.
+//!
+//! ```
+//! use chandler_sdk::{Content, Diagnostic, Facts, Failure, Output, Provisioner, Request};
+//!
+//! /// Installs every file as it is.
+//! struct AsIs;
+//!
+//! impl Provisioner for AsIs {
+//!     const FACTS: Facts = Facts::new("as-is", "0.1.0").formats(&["as-is+v0"]);
+//!
+//!     fn detect(content: &dyn Content) -> Option<String> {
+//!         content.exists("as-is").then(|| "as-is+v0".to_owned())
+//!     }
+//!
+//!     fn provision(_: &Request, content: &dyn Content, output: &mut dyn Output) -> Result<(), Failure> {
+//!         for entry in content.files("objects/") {
+//!             let documents = chandler_sdk::read_documents(content, &entry.path)
+//!                 .map_err(|finding| Failure::InvalidContent(vec![finding]))?;
+//!             for document in documents {
+//!                 output.emit_node(&document, None, &entry.path)?;
+//!             }
+//!         }
+//!         Ok(())
+//!     }
+//! }
+//!
+//! chandler_sdk::export!(AsIs);
+//! # use chandler_sdk::testing::{Bundle, run};
+//! # let bundle = Bundle::new([("objects/a.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n")]);
+//! # assert_eq!(run::<AsIs>(&bundle, &Request::default()).unwrap().objects[0].value["metadata"]["name"], "a");
+//! ```
+//!
+//! The same code runs natively: [`testing`] calls it without Wasm, so that `cargo test` needs nothing but cargo.
+//! To build the component: `cargo build --release --target wasm32-unknown-unknown` gives a core module with all types
+//! inside, and `wit-component` makes a component of it.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`provisioner`] | the trait, the facts about a provisioner, and what it is asked |
+//! | [`content`] | reading the bundle |
+//! | [`output`] | where objects and findings go |
+//! | [`diagnostic`] | findings with positions, and why nothing could be provisioned |
+//! | [`documents`] | Kubernetes-faithful YAML and JSON |
+//! | [`log`] | messages for author and administrator |
+//! | [`testing`] | running a provisioner natively |
+
+pub mod content;
+pub mod diagnostic;
+pub mod documents;
+mod export;
+#[cfg(target_arch = "wasm32")]
+#[doc(hidden)]
+pub mod guest;
+pub mod log;
+pub mod output;
+pub mod provisioner;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod testing;
+
+pub use chandler_yaml as yaml;
+
+pub use content::{Content, Entry, ReadError};
+pub use diagnostic::{Diagnostic, Failure, Location, Severity};
+pub use documents::read_documents;
+pub use output::{EmitError, Output, Probe};
+pub use provisioner::{Facts, Provisioner, Request, Target};

@@ -1,0 +1,23 @@
+//! The export macro.
+
+/// Makes a type that implements [`Provisioner`](crate::Provisioner) the export of the component. Once in a crate, whose
+/// `crate-type` must hold `cdylib`; natively it does nothing.
+#[macro_export]
+macro_rules! export {
+    ($provisioner:ty) => {
+        #[cfg(target_arch = "wasm32")]
+        #[allow(
+            unsafe_code,
+            reason = "the symbols of a component's exports are unmangled, and its facts need a section"
+)]
+        const _: () = {
+            type Component = $crate::guest::Component<$provisioner>;
+            $crate::guest::bindings::export!(Component with_types_in $crate::guest::bindings);
+
+            const FACTS: $crate::Facts = <$provisioner as $crate::Provisioner>::FACTS;
+            #[used]
+            #[unsafe(link_section = "chandler:provisioner")]
+            static SECTION: [u8; FACTS.section_len()] = FACTS.section();
+        };
+    };
+}

@@ -1,0 +1,174 @@
+//! The trait, the facts about a provisioner, and what it is asked.
+
+use serde_json::{Map, Value};
+
+use crate::{Content, Failure, Output};
+
+/// A provisioner: a pure function from content, configuration and target to objects.
+///
+/// The host may call each function at any time, in a fresh instance, and keeps results by content, component, request:
+/// the same inputs must give the same objects in the same order.
+pub trait Provisioner {
+    /// What is known before anything runs.
+    const FACTS: Facts;
+
+    /// The name and version of the format, such as `registry+v1`, if this provisioner recognises the content. Cheap: it looks
+    /// at names and a few small files.
+    fn detect(content: &dyn Content) -> Option<String>;
+
+    /// The JSON Schema (2020-12) of the configuration for this content. The host enforces it before it calls
+    /// [`provision`](Self::provision). Without one, any configuration is handed over.
+    fn config_schema(content: &dyn Content) -> Option<String> {
+        let _ = content;
+        None
+    }
+
+    /// Emits the objects of the release.
+    ///
+    /// # Errors
+    /// The case of [`Failure`] decides when the host tries again.
+    fn provision(request: &Request, content: &dyn Content, output: &mut dyn Output) -> Result<(), Failure>;
+}
+
+/// What is known of a provisioner before anything runs. It stands in the custom section `chandler:provisioner` of the
+/// component, as JSON.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts {
+    name: &'static str,
+    version: &'static str,
+    formats: &'static [&'static str],
+}
+
+/// The version of the contract that this SDK speaks.
+pub const CONTRACT: &str = "0.1.0";
+
+impl Facts {
+    /// A provisioner with this name and version. Both may hold printable ASCII but `"` and `\`.
+    pub const fn new(name: &'static str, version: &'static str) -> Self {
+        Self { name, version, formats: &[] }
+    }
+
+    /// The formats that it recognises.
+    pub const fn formats(mut self, formats: &'static [&'static str]) -> Self {
+        self.formats = formats;
+        self
+    }
+
+    /// Its name.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Its version.
+    pub const fn version(&self) -> &'static str {
+        self.version
+    }
+
+    /// The length of the custom section in bytes.
+    #[doc(hidden)]
+    pub const fn section_len(&self) -> usize {
+        self.write([0; 0]).1
+    }
+
+    /// The custom section. `N` must be [`section_len`](Self::section_len).
+    #[doc(hidden)]
+    pub const fn section<const N: usize>(&self) -> [u8; N] {
+        self.write([0; N]).0
+    }
+
+    /// Writes the section as far as there is room, and tells how long it is.
+    const fn write<const N: usize>(&self, bytes: [u8; N]) -> ([u8; N], usize) {
+        let mut text = Text { bytes, len: 0 };
+        text = text.push(r#"{"contract":""#).push_plain(CONTRACT);
+        text = text.push(r#"","name":""#).push_plain(self.name);
+        text = text.push(r#"","version":""#).push_plain(self.version);
+        text = text.push(r#"","formats":["#);
+        let mut rest = self.formats;
+        while let [format, others @ ..] = rest {
+            text = text.push("\"").push_plain(format).push(if others.is_empty() { "\"" } else { "\"," });
+            rest = others;
+        }
+        text = text.push(r#"],"capabilities":[]}"#);
+        (text.bytes, text.len)
+    }
+}
+
+/// Text that is put together at compile time.
+struct Text<const N: usize> {
+    bytes: [u8; N],
+    len: usize,
+}
+
+impl<const N: usize> Text<N> {
+    #[expect(clippy::indexing_slicing, reason = "the index is compared with the length; a slip stops the compiler")]
+    const fn push(mut self, text: &str) -> Self {
+        let text = text.as_bytes();
+        let mut index = 0;
+        while index < text.len() {
+            if self.len < N {
+                self.bytes[self.len] = text[index];
+            }
+            self.len += 1;
+            index += 1;
+        }
+        self
+    }
+
+    /// Text that needs no escaping in JSON. Anything else stops the compiler.
+    const fn push_plain(self, text: &str) -> Self {
+        let mut rest = text.as_bytes();
+        while let [byte, others @ ..] = rest {
+            assert!(*byte >= b' ' && *byte < 0x7f && *byte != b'"' && *byte != b'\\', "facts are plain ASCII");
+            rest = others;
+        }
+        self.push(text)
+    }
+}
+
+/// One request to provision.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Request {
+    /// The configuration; empty where there is none.
+    pub config: Map<String, Value>,
+    /// What the objects are for.
+    pub target: Target,
+}
+
+/// What the objects are for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// The name of the BundleDeployment.
+    pub name: String,
+    /// The namespace to install into.
+    pub namespace: String,
+    /// The version of the API server, for example `v1.36.0`; empty where no cluster is known.
+    pub kubernetes_version: String,
+    /// The kinds that the API server serves, as `group/version/Kind` (`v1/Kind` for the core group); empty where no
+    /// cluster is known.
+    pub api_kinds: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_section_is_json() {
+        const FACTS: Facts = Facts::new("plain", "1.2.3").formats(&["plain+v0", "plain+v1"]);
+        const SECTION: [u8; FACTS.section_len()] = FACTS.section();
+        let section: Value = serde_json::from_slice(&SECTION).unwrap();
+        assert_eq!(
+            section,
+            serde_json::json!({
+                "contract": "0.1.0", "name": "plain", "version": "1.2.3", "formats": ["plain+v0", "plain+v1"],
+                "capabilities": []
+            })
+        );
+    }
+
+    #[test]
+    fn the_contract_is_that_of_the_wit_package() {
+        let wit = include_str!("../../../wit/0.1.0/provisioner.wit");
+        assert!(wit.contains(&format!("package chandler:provisioner@{CONTRACT};")));
+    }
+}

@@ -1,0 +1,267 @@
+//! A value with its position.
+
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde_json::Value;
+
+/// A value and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// What it is.
+    pub kind: Kind,
+    /// Its line, counted from 1.
+    pub line: u32,
+    /// Its column, counted from 1 in Unicode scalar values.
+    pub column: u32,
+}
+
+/// What a node is. Numbers without a fraction that fit are integers, as JSON has only one kind of number.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// `null`.
+    Null,
+    /// A boolean.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// An integer that only fits without a sign.
+    UInt(u64),
+    /// Any other finite number.
+    Float(f64),
+    /// Text.
+    String(Box<str>),
+    /// A sequence.
+    Sequence(Vec<Node>),
+    /// A mapping.
+    Mapping(Mapping),
+}
+
+/// A mapping, in the order of the text, without duplicate keys.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Mapping {
+    pub(crate) entries: Vec<Entry>,
+}
+
+/// A key and its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The key. Keys that are not text are written as Go writes them: `true`, `1`, `0.5`.
+    pub key: Box<str>,
+    /// The line of the key, counted from 1.
+    pub line: u32,
+    /// The column of the key, counted from 1.
+    pub column: u32,
+    /// The value.
+    pub value: Node,
+}
+
+impl Mapping {
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.entries.iter().find(|entry| &*entry.key == key).map(|entry| &entry.value)
+    }
+
+    /// The entries, in the order of the text.
+    pub fn iter(&self) -> std::slice::Iter<'_, Entry> {
+        self.entries.iter()
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The entries in the order in which JSON is written: by key.
+    fn sorted(&self) -> Vec<&Entry> {
+        let mut entries: Vec<&Entry> = self.entries.iter().collect();
+        entries.sort_unstable_by(|one, other| one.key.cmp(&other.key));
+        entries
+    }
+}
+
+impl<'a> IntoIterator for &'a Mapping {
+    type Item = &'a Entry;
+    type IntoIter = std::slice::Iter<'a, Entry>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl Node {
+    /// The value of a key, where this is a mapping that has it.
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        self.as_mapping()?.get(key)
+    }
+
+    /// The text, where this is text.
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The boolean, where this is one.
+    pub fn as_bool(&self) -> Option<bool> {
+        match self.kind {
+            Kind::Bool(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The integer, where this is one that fits.
+    pub fn as_i64(&self) -> Option<i64> {
+        match self.kind {
+            Kind::Int(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The items, where this is a sequence.
+    pub fn as_sequence(&self) -> Option<&[Self]> {
+        match &self.kind {
+            Kind::Sequence(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The mapping, where this is one.
+    pub fn as_mapping(&self) -> Option<&Mapping> {
+        match &self.kind {
+            Kind::Mapping(mapping) => Some(mapping),
+            _ => None,
+        }
+    }
+
+    /// Whether this is null.
+    pub fn is_null(&self) -> bool {
+        self.kind == Kind::Null
+    }
+
+    /// What JSON calls this kind of value.
+    pub fn type_name(&self) -> &'static str {
+        match self.kind {
+            Kind::Null => "null",
+            Kind::Bool(_) => "boolean",
+            Kind::Int(_) | Kind::UInt(_) => "integer",
+            Kind::Float(_) => "number",
+            Kind::String(_) => "string",
+            Kind::Sequence(_) => "array",
+            Kind::Mapping(_) => "object",
+        }
+    }
+
+    /// What stands at a JSON pointer (RFC 6901).
+    pub fn at(&self, pointer: &str) -> Option<&Self> {
+        let (found, whole) = self.follow(pointer);
+        whole.then_some(found)
+    }
+
+    /// The deepest value on the way to a JSON pointer; for findings about something that is missing.
+    pub fn nearest(&self, pointer: &str) -> &Self {
+        self.follow(pointer).0
+    }
+
+    fn follow(&self, pointer: &str) -> (&Self, bool) {
+        let Some(path) = pointer.strip_prefix('/') else {
+            return (self, pointer.is_empty());
+        };
+        let mut node = self;
+        for segment in path.split('/') {
+            let child = match &node.kind {
+                Kind::Mapping(mapping) => mapping.get(&segment.replace("~1", "/").replace("~0", "~")),
+                Kind::Sequence(items) => segment.parse::<usize>().ok().and_then(|index| items.get(index)),
+                _ => None,
+            };
+            match child {
+                Some(child) => node = child,
+                None => return (node, false),
+            }
+        }
+        (node, true)
+    }
+
+    /// The value without positions.
+    pub fn to_json(&self) -> Value {
+        match &self.kind {
+            Kind::Null => Value::Null,
+            Kind::Bool(value) => Value::Bool(*value),
+            Kind::Int(value) => Value::from(*value),
+            Kind::UInt(value) => Value::from(*value),
+            Kind::Float(value) => Value::from(*value),
+            Kind::String(text) => Value::from(&**text),
+            Kind::Sequence(items) => items.iter().map(Self::to_json).collect(),
+            Kind::Mapping(mapping) => {
+                mapping.iter().map(|entry| (String::from(&*entry.key), entry.value.to_json())).collect()
+            }
+        }
+    }
+
+    /// Writes the value as JSON, keys sorted: the text of [`to_json`](Self::to_json) without building it.
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        match &self.kind {
+            Kind::Null => out.extend_from_slice(b"null"),
+            Kind::Bool(true) => out.extend_from_slice(b"true"),
+            Kind::Bool(false) => out.extend_from_slice(b"false"),
+            Kind::String(text) => write_text(text, out),
+            Kind::Int(_) | Kind::UInt(_) | Kind::Float(_) => {
+                out.extend_from_slice(self.to_json().to_string().as_bytes())
+            }
+            Kind::Sequence(items) => {
+                out.push(b'[');
+                for (index, item) in items.iter().enumerate() {
+                    if index > 0 {
+                        out.push(b',');
+                    }
+                    item.write_json(out);
+                }
+                out.push(b']');
+            }
+            Kind::Mapping(mapping) => {
+                out.push(b'{');
+                for (index, entry) in mapping.sorted().into_iter().enumerate() {
+                    if index > 0 {
+                        out.push(b',');
+                    }
+                    write_text(&entry.key, out);
+                    out.push(b':');
+                    entry.value.write_json(out);
+                }
+                out.push(b'}');
+            }
+        }
+    }
+}
+
+fn write_text(text: &str, out: &mut Vec<u8>) {
+    // Writing text into memory cannot fail.
+    let _ = serde_json::to_writer(out, text);
+}
+
+impl Serialize for Node {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.kind {
+            Kind::Null => serializer.serialize_unit(),
+            Kind::Bool(value) => serializer.serialize_bool(*value),
+            Kind::Int(value) => serializer.serialize_i64(*value),
+            Kind::UInt(value) => serializer.serialize_u64(*value),
+            Kind::Float(value) => serializer.serialize_f64(*value),
+            Kind::String(text) => serializer.serialize_str(text),
+            Kind::Sequence(items) => {
+                let mut sequence = serializer.serialize_seq(Some(items.len()))?;
+                items.iter().try_for_each(|item| sequence.serialize_element(item))?;
+                sequence.end()
+            }
+            Kind::Mapping(mapping) => {
+                let mut map = serializer.serialize_map(Some(mapping.len()))?;
+                mapping.sorted().into_iter().try_for_each(|entry| map.serialize_entry(&entry.key, &entry.value))?;
+                map.end()
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::flatten_lists;
+
+fn read(text: &str) -> Vec<Value> {
+    let documents = parse(text.as_bytes(), &Limits::default()).unwrap_or_else(|error| panic!("{text:?}: {error}"));
+    documents.iter().map(|document| document.root.to_json()).collect()
+}
+
+fn one(text: &str) -> Value {
+    let mut values = read(text);
+    assert_eq!(values.len(), 1, "{text:?}");
+    values.remove(0)
+}
+
+fn refusal(text: &str) -> String {
+    parse(text.as_bytes(), &Limits::default()).unwrap_err().to_string()
+}
+
+/// facts: what `sigs.k8s.io/yaml` makes of a scalar.
+#[test]
+fn scalars_are_those_of_yaml_1_1_as_go_reads_them() {
+    for (text, value) in [
+        ("", Value::Null),
+        ("~", Value::Null),
+        ("NULL", Value::Null),
+        ("yes", json!(true)),
+        ("On", json!(true)),
+        ("y", json!(true)),
+        ("N", json!(false)),
+        ("off", json!(false)),
+        ("tRue", json!("tRue")),
+        ("\"yes\"", json!("yes")),
+        ("'1'", json!("1")),
+        ("0644", json!(420)),
+        ("0o17", json!(15)),
+        ("089", json!(89)),
+        ("0x1F", json!(31)),
+        ("0b101", json!(5)),
+        ("-0x10", json!(-16)),
+        ("1_000", json!(1000)),
+        ("+12", json!(12)),
+        ("9223372036854775807", json!(9_223_372_036_854_775_807_i64)),
+        ("18446744073709551615", json!(18_446_744_073_709_551_615_u64)),
+        ("100000000000000000000", json!(1e20)),
+        ("1.0", json!(1)),
+        ("1e3", json!(1000)),
+        ("1.5", json!(1.5)),
+        (".5", json!(0.5)),
+        ("1e-7", json!(1e-7)),
+        ("1e", json!("1e")),
+        ("1.2.3", json!("1.2.3")),
+        ("12:30:45", json!("12:30:45")),
+        ("2021-01-01", json!("2021-01-01")),
+        ("2021-01-01T00:00:00Z", json!("2021-01-01T00:00:00Z")),
+        ("=", json!("=")),
+        ("<<", json!("<<")),
+        ("+", json!("+")),
+        ("-a", json!("-a")),
+        ("1Mi", json!("1Mi")),
+        ("!!str 1", json!("1")),
+        ("!!int \"7\"", json!(7)),
+        ("!!float 1", json!(1)),
+        ("!!binary aGk=", json!("hi")),
+        ("!custom 1", json!("1")),
+    ] {
+        assert_eq!(one(&format!("v: {text}\n")), json!({"v": value}), "{text}");
+    }
+}
+
+#[test]
+fn keys_become_text() {
+    assert_eq!(one("yes: 1\n1: 2\n0x10: 3\n1.5: 4\n\"a\": 5\n"), json!({"true": 1, "1": 2, "16": 3, "1.5": 4, "a": 5}));
+    insta::assert_snapshot!(refusal("a:\n  ~: 1\n"), @"line 2, column 3: a key must not be null");
+    insta::assert_snapshot!(refusal("? [a]\n: 1\n"), @"line 1, column 3: a key must be a scalar");
+}
+
+#[test]
+fn streams_hold_any_number_of_documents() {
+    assert_eq!(read("---\na: 1\n---\n---\n# nothing\n---\nb: 2\n...\n"), [json!({"a": 1}), json!({"b": 2})]);
+    assert_eq!(read(""), [json!(null); 0]);
+    assert_eq!(read("\u{feff}a: 1\r\nb: |\r\n  x\r\n  y\r\n"), [json!({"a": 1, "b": "x\ny\n"})]);
+}
+
+#[test]
+fn json_is_read_as_json() {
+    assert_eq!(one(r#"{"a": "\ud83d\ude00\/", "b": [1, 2.50, -3e2], "a": 2}"#), json!({"a": 2, "b": [1, 2.5, -300]}));
+    assert_eq!(read("{\"a\": 1}\n{\"b\": 2}"), [json!({"a": 1}), json!({"b": 2})]);
+    assert_eq!(one("{a: yes, b: [x]}"), json!({"a": true, "b": ["x"]}), "flow style is not JSON");
+    let documents = parse(b"{\n  \"a\": {\"b\": 1}}", &Limits::default()).unwrap();
+    let node = documents[0].root.at("/a/b").unwrap();
+    assert_eq!((node.line, node.column), (2, 14));
+}
+
+#[test]
+fn tabs_in_block_text_stay() {
+    assert_eq!(one("a: |\n  x\n  \ty\n"), json!({"a": "x\n\ty\n"}));
+}
+
+#[test]
+fn aliases_are_expanded_and_merge_keys_merged() {
+    let text = "base: &base {a: 1, b: 2}\nnext: &next {b: 3, c: 4}\none:\n  <<: *base\n  b: 9\ntwo:\n  d: 0\n  <<: [*next, *base]\n";
+    let value = one(text);
+    assert_eq!(value["one"], json!({"a": 1, "b": 9}));
+    assert_eq!(value["two"], json!({"a": 1, "b": 3, "c": 4, "d": 0}));
+    insta::assert_snapshot!(refusal("a: &a [*a]\n"), @"line 1, column 8: the alias stands inside its own anchor");
+    insta::assert_snapshot!(refusal("<<: 1\n"), @"line 1, column 5: << wants a mapping or a sequence of mappings");
+}
+
+#[test]
+fn a_document_that_expands_without_end_is_refused() {
+    let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..20 {
+        let alias = format!("*a{},", level - 1).repeat(10);
+        text.push_str(&format!("a{level}: &a{level} [{alias}]\n"));
+    }
+    assert!(refusal(&text).ends_with("more than 4000000 values, with aliases expanded"), "{}", refusal(&text));
+    for deep in ["[".repeat(10_000), format!("{{\"a\":{}", "[".repeat(10_000)), "- ".repeat(10_000)] {
+        let refusal = refusal(&deep);
+        assert!(refusal.contains("deep in one another") || refusal.contains("recursion"), "{refusal}");
+    }
+}
+
+#[test]
+fn the_last_of_two_equal_keys_counts_and_is_reported_where_they_differ() {
+    let documents = parse(b"a: 1\nb: 1\na: 2\nb: 1\n", &Limits::default()).unwrap();
+    assert_eq!(documents[0].root.to_json(), json!({"a": 2, "b": 1}));
+    let warnings: Vec<_> = documents[0].warnings.iter().map(|warning| (warning.line, &*warning.message)).collect();
+    assert_eq!(warnings, [(3, "key \"a\" stands here again with another value; the one in line 1 is ignored")]);
+    let many: String = (0..40).map(|number| format!("k{number}: {number}\n")).collect();
+    assert_eq!(one(&format!("{many}k3: x\n"))["k3"], json!("x"));
+}
+
+#[test]
+fn what_cannot_be_read_says_where() {
+    insta::assert_snapshot!(refusal("a: 1\nb: .inf\n"), @"line 2, column 4: .inf is not a number that JSON can hold");
+    assert!(refusal("a: 1\nb: [\n").starts_with("line "), "{}", refusal("a: 1\nb: [\n"));
+    let error = parse(b"a: 1\nb: \xff\n", &Limits::default()).unwrap_err();
+    assert_eq!(error.to_string(), "line 2, column 4: not UTF-8");
+}
+
+#[test]
+fn positions_are_those_of_the_text() {
+    let documents = parse("a:\n  - b: \u{e4}\n    c: d\n".as_bytes(), &Limits::default()).unwrap();
+    let root = &documents[0].root;
+    let node = root.at("/a/0/c").unwrap();
+    assert_eq!((node.line, node.column), (3, 8));
+    let nearest = root.nearest("/a/0/missing/deeper");
+    assert_eq!((nearest.line, nearest.column), (2, 5));
+    assert!(root.at("/a/1").is_none());
+    assert_eq!(root.at("").map(Node::type_name), Some("object"));
+}
+
+#[test]
+fn lists_are_flattened() {
+    let text = "kind: List\nitems:\n- {kind: A}\n- {kind: ConfigMapList, apiVersion: v1, items: [{metadata: {name: x}}]}\n---\nkind: AllowList\n";
+    let documents = parse(text.as_bytes(), &Limits::default()).unwrap();
+    let flat: Vec<Value> = flatten_lists(documents).iter().map(Node::to_json).collect();
+    assert_eq!(
+        flat,
+        [
+            json!({"kind": "A"}),
+            json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}}),
+            json!({"kind": "AllowList"}),
+        ]
+    );
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        "\\PC{0,12}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 40, 6, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+            prop::collection::btree_map("\\PC{0,6}", inner, 0..6).prop_map(|map| map.into_iter().collect()),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = parse(&bytes, &Limits::default());
+    }
+
+    #[test]
+    fn text_of_yaml_characters_is_read_or_refused(text in "[-a:{}\\[\\],&*!|>'\"%#? \n\t0-9.<~]{0,80}") {
+        let _ = parse(text.as_bytes(), &Limits::default());
+    }
+
+    #[test]
+    fn json_reads_back(value in value()) {
+        prop_assume!(value.is_object());
+        let text = value.to_string();
+        let documents = parse(text.as_bytes(), &Limits::default()).unwrap();
+        prop_assert_eq!(&documents[0].root.to_json(), &value);
+        let mut json = Vec::new();
+        documents[0].root.write_json(&mut json);
+        prop_assert_eq!(String::from_utf8(json).unwrap(), text);
+    }
+}
