@@ -36,5 +36,5 @@ pub use path::FieldPath;
 pub use prune::{prune, unknown_field_messages};
 pub use registry::Builtins;
 pub use resources::{GroupVersionKind, ResourceType, Scale};
-pub use schema::{ListType, MapType, Node, PatchStrategy, Rule, Scalar, Schema, Shape};
+pub use schema::{Combinations, ListType, MapType, Node, PatchStrategy, Pattern, Range, Rule, Scalar, Schema, Shape};
 pub use validate::validate;

@@ -1,11 +1,16 @@
 //! OpenAPI v3 schemas into [`Schema`]s.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, OnceLock},
+};
 
 use serde_json::{Map, Value};
 
 use crate::registry::Builtins;
-use crate::schema::{Combinations, ListType, MapType, Node, PatchStrategy, Range, Rule, Scalar, Schema, Shape};
+use crate::schema::{
+    Combinations, ListType, MapType, Node, PatchStrategy, Pattern, Range, Rule, Scalar, Schema, Shape,
+};
 
 /// Deepest nesting read; `JSONSchemaProps` of real CRDs stay below 40.
 const DEEPEST: usize = 200;
@@ -47,22 +52,39 @@ pub enum SchemaError {
 /// Reads the schema of one version of a CRD.
 pub(crate) fn custom(json: &Value) -> Result<Schema, SchemaError> {
     let mut node = Parser { names: None }.node(json, "openAPIV3Schema", 0)?;
-    add_object_fields(&mut node.shape);
+    add_object_fields(&mut node);
+    Ok(Schema::new(node))
+}
+
+/// Reads a part of the schema of a CRD, without its rules.
+pub(crate) fn part(json: &Value) -> Result<Schema, SchemaError> {
+    let mut node = Parser { names: None }.node(json, "openAPIV3Schema", 0)?;
+    node.rules.clear();
     Ok(Schema::new(node))
 }
 
 /// Every object has `apiVersion`, `kind` and `metadata`, and the type of `metadata` is fixed.
 ///
-/// What a CRD states below `metadata` restricts values (checked by [`crate::validate()`] through the CRD's own properties) but does
-/// not change the type.
-fn add_object_fields(shape: &mut Shape) {
-    let Shape::Object { properties, .. } = shape else { return };
+/// What a CRD states below `metadata` restricts values but does not change the type: it becomes one more validation.
+fn add_object_fields(node: &mut Node) {
+    let Shape::Object { properties, .. } = &mut node.shape else { return };
     for name in ["apiVersion", "kind"] {
         properties.entry(name.to_owned()).or_insert_with(|| {
             Schema::new(scalar_node(Scalar::String { format: None, pattern: None, length: (None, None) }))
         });
     }
-    properties.insert("metadata".to_owned(), Builtins::get().object_meta());
+    if let Some(restriction) = properties.insert("metadata".to_owned(), Builtins::get().object_meta()) {
+        let shape = Shape::Object {
+            properties: BTreeMap::from([("metadata".to_owned(), restriction)]),
+            required: Vec::new(),
+            values: None,
+            map_type: MapType::Granular,
+            preserve_unknown: true,
+            embedded_resource: false,
+            size: (None, None),
+        };
+        node.combinations.get_or_insert_default().all_of.push(Schema::new(Node { shape, ..Node::default() }));
+    }
 }
 
 /// Reads one definition of the built-in table.
@@ -123,13 +145,12 @@ impl Parser<'_> {
         let shape = if flag(object, "x-kubernetes-int-or-string") {
             Shape::Scalar(Scalar::IntOrString)
         } else {
-            match object.get("type").and_then(Value::as_str) {
+            match object.get("type").and_then(Value::as_str).or_else(|| implied_type(object)) {
                 Some("object") => self.object(object, path, depth)?,
-                None if object.contains_key("properties") => self.object(object, path, depth)?,
                 Some("array") => self.list(object, path, depth)?,
                 Some("string") => Shape::Scalar(Scalar::String {
                     format: text(object, "format"),
-                    pattern: text(object, "pattern"),
+                    pattern: text(object, "pattern").map(Pattern::new),
                     length: size(object, "minLength", "maxLength"),
                 }),
                 Some("integer") => {
@@ -150,7 +171,7 @@ impl Parser<'_> {
             enumeration: object.get("enum").and_then(Value::as_array).cloned().unwrap_or_default(),
             rules: rules(object),
             combinations: self.combinations(object, path, depth)?,
-            openapi: if depth == 0 { json.clone() } else { Value::Null },
+            openapi: if depth == 0 && self.names.is_none() { json.clone() } else { Value::Null },
         })
     }
 
@@ -232,6 +253,18 @@ impl Parser<'_> {
     }
 }
 
+/// The type that a schema without `type` speaks of; members of `allOf`, `anyOf` and the like state none.
+fn implied_type(object: &Map<String, Value>) -> Option<&'static str> {
+    const KEYWORDS: &[(&str, &[&str])] = &[
+        ("object", &["properties", "required", "additionalProperties", "minProperties", "maxProperties"]),
+        ("array", &["items", "minItems", "maxItems", "uniqueItems"]),
+        ("string", &["pattern", "minLength", "maxLength", "format"]),
+        ("number", &["minimum", "maximum", "multipleOf"]),
+    ];
+    let speaks = |keywords: &[&str]| keywords.iter().any(|keyword| object.contains_key(*keyword));
+    KEYWORDS.iter().find(|(_, keywords)| speaks(keywords)).map(|(name, _)| *name)
+}
+
 fn flag(object: &Map<String, Value>, key: &str) -> bool {
     object.get(key) == Some(&Value::Bool(true))
 }
@@ -264,7 +297,8 @@ fn patch_strategy(json: &Value) -> PatchStrategy {
     }
 }
 
-fn rules(object: &Map<String, Value>) -> Vec<Rule> {
+/// The rules of a schema.
+pub(crate) fn rules(object: &Map<String, Value>) -> Vec<Rule> {
     let rules = object.get("x-kubernetes-validations").and_then(Value::as_array).into_iter().flatten();
     rules
         .filter_map(Value::as_object)
@@ -275,6 +309,7 @@ fn rules(object: &Map<String, Value>) -> Vec<Rule> {
             reason: text(rule, "reason"),
             field_path: text(rule, "fieldPath"),
             optional_old_self: flag(rule, "optionalOldSelf"),
+            compiled: OnceLock::new(),
         })
         .collect()
 }

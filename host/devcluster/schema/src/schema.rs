@@ -1,7 +1,12 @@
 //! The in-memory form of a structural type.
 
-use std::{collections::BTreeMap, ops::Deref, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    ops::Deref,
+    sync::{Arc, OnceLock},
+};
 
+use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
 /// A type of values, as used at one place of an object. Cheap to clone.
@@ -102,7 +107,7 @@ pub enum Scalar {
         /// `format`, e.g. `date-time`, `byte`.
         format: Option<String>,
         /// `pattern`: an unanchored regular expression.
-        pattern: Option<String>,
+        pattern: Option<Pattern>,
         /// Least and greatest length in characters.
         length: (Option<u64>, Option<u64>),
     },
@@ -174,8 +179,33 @@ pub struct PatchStrategy {
     pub merge_key: Option<String>,
 }
 
+/// A regular expression, compiled on first use.
+#[derive(Debug)]
+pub struct Pattern {
+    text: String,
+    compiled: OnceLock<Option<Regex>>,
+}
+
+impl Pattern {
+    /// Takes an expression as it is.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), compiled: OnceLock::new() }
+    }
+
+    /// The expression.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The compiled expression; `None` for one that is malformed or compiles to more than a megabyte.
+    pub fn compiled(&self) -> Option<&Regex> {
+        const LARGEST: usize = 1 << 20;
+        self.compiled.get_or_init(|| RegexBuilder::new(&self.text).size_limit(LARGEST).build().ok()).as_ref()
+    }
+}
+
 /// A validation rule (`x-kubernetes-validations`).
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Default)]
 pub struct Rule {
     /// The expression; `self` is the value at this place.
     pub rule: String,
@@ -189,6 +219,7 @@ pub struct Rule {
     pub field_path: Option<String>,
     /// Whether `oldSelf` is an optional, and the rule runs on create too.
     pub optional_old_self: bool,
+    pub(crate) compiled: OnceLock<Result<crate::validate::CompiledRule, String>>,
 }
 
 impl Schema {

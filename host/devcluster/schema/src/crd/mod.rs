@@ -1,9 +1,12 @@
 //! CustomResourceDefinitions.
 
+mod definition;
+mod structural;
+
+pub use definition::validate_definition;
 use serde_json::Value;
 
 use crate::{
-    error::FieldError,
     parse::{self, SchemaError},
     resources::{GroupVersionKind, ResourceType, Scale},
     schema::Schema,
@@ -171,9 +174,4 @@ fn texts(value: &Value, key: &str) -> Vec<String> {
 
 fn flag(value: &Value, key: &str) -> bool {
     value.get(key) == Some(&Value::Bool(true))
-}
-
-/// Validates a CustomResourceDefinition object beyond its type; `old` is what is stored, on an update.
-pub fn validate_definition(_new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
-    Vec::new()
 }

@@ -1,10 +1,167 @@
 //! Validation of a value against its type.
 
-use serde_json::Value;
+mod combination;
+mod format;
+mod rule;
+mod rule_value;
+mod scalar;
+mod uniqueness;
 
-use crate::{error::FieldError, schema::Schema};
+use rule::Budget;
+pub(crate) use rule::{CompiledRule, compile};
+use serde_json::{Map, Value};
+
+use crate::{
+    error::FieldError,
+    path::FieldPath,
+    schema::{ListType, Schema, Shape},
+};
+
+/// Most errors reported for one object; the rest would only repeat what is wrong.
+const MOST_ERRORS: usize = 100;
 
 /// Validates `new` against `schema`; `old` is what is stored, on an update.
-pub fn validate(_schema: &Schema, _new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
-    Vec::new()
+///
+/// Types, required fields, enumerations, formats, bounds, patterns, boolean combinations, uniqueness of list items, and CEL rules
+/// with `oldSelf`. On an update, a value that equals the stored one at the same place is not complained about (ratcheting); only
+/// rules that compare with `oldSelf` run for it. At most a hundred errors are returned.
+pub fn validate(schema: &Schema, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    validate_at(schema, new, old, &FieldPath::Root)
 }
+
+/// Validates a part of an object that stands at `path`.
+pub(crate) fn validate_at(schema: &Schema, new: &Value, old: Option<&Value>, path: &FieldPath<'_>) -> Vec<FieldError> {
+    let mut walk = Walk { errors: Vec::new(), budget: Budget::default() };
+    walk.value(schema, new, old, path);
+    walk.errors.truncate(MOST_ERRORS);
+    walk.errors
+}
+
+struct Walk {
+    errors: Vec<FieldError>,
+    budget: Budget,
+}
+
+impl Walk {
+    fn value(&mut self, schema: &Schema, new: &Value, old: Option<&Value>, path: &FieldPath<'_>) {
+        if self.errors.len() >= MOST_ERRORS {
+            return;
+        }
+        if new.is_null() && (schema.nullable || matches!(schema.shape, Shape::Any | Shape::Deduced)) {
+            return;
+        }
+        let unchanged = old == Some(new);
+        let before = self.errors.len();
+        if !unchanged {
+            self.own(schema, new, path);
+        }
+        // Rules may rely on the types below them.
+        let typed = self.errors.len() == before;
+        self.children(schema, new, old, path);
+        if typed && !schema.rules.is_empty() {
+            rule::check(schema, new, old, path, &mut self.budget, &mut self.errors);
+        }
+    }
+
+    /// What concerns the value itself, not what is inside.
+    fn own(&mut self, schema: &Schema, value: &Value, path: &FieldPath<'_>) {
+        if !self.shape(schema, value, path) {
+            return;
+        }
+        if !schema.enumeration.is_empty() && !schema.enumeration.contains(value) {
+            let supported = schema.enumeration.iter().map(|value| match value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            });
+            let supported: Vec<String> = supported.collect();
+            self.errors.push(FieldError::not_supported(path, value.clone(), supported.iter().map(String::as_str)));
+        }
+        if let Some(combinations) = &schema.combinations {
+            combination::check(combinations, value, path, &mut self.errors);
+        }
+    }
+
+    /// Checks type and bounds; returns whether the type is right.
+    fn shape(&mut self, schema: &Schema, value: &Value, path: &FieldPath<'_>) -> bool {
+        match (&schema.shape, value) {
+            (Shape::Any | Shape::Deduced, _) => true,
+            (Shape::Scalar(scalar), value) => scalar::check(scalar, value, path, &mut self.errors),
+            (Shape::Object { required, embedded_resource, size, .. }, Value::Object(object)) => {
+                for name in required {
+                    if !object.contains_key(name) {
+                        self.errors.push(FieldError::required(&path.field(name), ""));
+                    }
+                }
+                if *embedded_resource {
+                    self.embedded(object, path);
+                }
+                self.size(*size, object.len(), "properties", value, path);
+                true
+            }
+            (Shape::List { items: _, list_type, size, unique }, Value::Array(list)) => {
+                self.size(*size, list.len(), "items", value, path);
+                match list_type {
+                    ListType::Map(keys) => uniqueness::map(schema, keys, list, path, &mut self.errors),
+                    ListType::Set => uniqueness::set(list, path, &mut self.errors),
+                    ListType::Atomic if *unique => uniqueness::set(list, path, &mut self.errors),
+                    ListType::Atomic => {}
+                }
+                true
+            }
+            (Shape::Object { .. }, value) => self.wrong_type("object", value, path),
+            (Shape::List { .. }, value) => self.wrong_type("array", value, path),
+        }
+    }
+
+    fn wrong_type(&mut self, expected: &str, value: &Value, path: &FieldPath<'_>) -> bool {
+        self.errors.push(scalar::wrong_type(expected, value, path));
+        false
+    }
+
+    fn size(
+        &mut self,
+        (least, greatest): (Option<u64>, Option<u64>),
+        actual: usize,
+        of: &str,
+        value: &Value,
+        path: &FieldPath<'_>,
+    ) {
+        let actual = actual as u64;
+        if let Some(least) = least.filter(|least| actual < *least) {
+            let detail = format!("{path} in body should have at least {least} {of}");
+            self.errors.push(FieldError::invalid(path, value.clone(), detail));
+        }
+        if let Some(greatest) = greatest.filter(|greatest| actual > *greatest) {
+            self.errors.push(FieldError::too_many(path, actual, greatest));
+        }
+    }
+
+    fn embedded(&mut self, object: &Map<String, Value>, path: &FieldPath<'_>) {
+        for name in ["apiVersion", "kind"] {
+            if object.get(name).and_then(Value::as_str).is_none_or(str::is_empty) {
+                self.errors.push(FieldError::required(&path.field(name), "must not be empty"));
+            }
+        }
+    }
+
+    fn children(&mut self, schema: &Schema, new: &Value, old: Option<&Value>, path: &FieldPath<'_>) {
+        match (&schema.shape, new) {
+            (Shape::Object { properties, values, .. }, Value::Object(object)) => {
+                for (name, child) in object {
+                    let Some(schema) = properties.get(name).or(values.as_ref()) else { continue };
+                    self.value(schema, child, old.and_then(|old| old.get(name)), &path.field(name));
+                }
+            }
+            (Shape::List { items, list_type, .. }, Value::Array(list)) => {
+                for (index, item) in list.iter().enumerate() {
+                    let old = old.and_then(|old| uniqueness::correlated(items, list_type, item, index, old));
+                    self.value(items, item, old, &path.index(index));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

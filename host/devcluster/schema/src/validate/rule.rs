@@ -1,0 +1,208 @@
+//! CEL rules (`x-kubernetes-validations`).
+
+use cel::{
+    Context, Program, Value as CelValue,
+    common::ast::{EntryExpr, Expr},
+    objects::OptionalValue,
+};
+use kube_cel::KubeCelExt as _;
+use serde_json::Value;
+
+use super::rule_value;
+use crate::{
+    error::FieldError,
+    path::FieldPath,
+    schema::{Rule, Schema},
+};
+
+/// Longest expression that is compiled, in bytes.
+const LONGEST: usize = 16 * 1024;
+/// Deepest nesting of brackets and most operators of an expression: the parser and the interpreter recurse over them.
+const DEEPEST: usize = 64;
+const MOST_OPERATORS: usize = 500;
+/// What one rule, and all rules of one object, may cost; the unit is a visited value.
+const RULE_BUDGET: u64 = 10_000_000;
+const OBJECT_BUDGET: u64 = 100_000_000;
+
+/// A rule, ready to run.
+#[derive(Debug)]
+pub(crate) struct CompiledRule {
+    program: Program,
+    message: Option<Program>,
+    /// How deep loops nest: the exponent of the cost.
+    loops: u32,
+    uses_old_self: bool,
+}
+
+/// What the rules of one object may still cost.
+pub(super) struct Budget(u64);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(OBJECT_BUDGET)
+    }
+}
+
+impl Budget {
+    /// Takes the greatest cost that a rule can have: the size of its value to the power of its loops' nesting.
+    ///
+    /// The interpreter cannot be interrupted, so the bound is taken before.
+    fn take(&mut self, loops: u32, size: u64) -> bool {
+        let cost = size.saturating_pow(loops.max(1));
+        if cost > RULE_BUDGET || cost > self.0 {
+            return false;
+        }
+        self.0 -= cost;
+        true
+    }
+}
+
+/// Compiles the expressions of a rule.
+pub(crate) fn compile(rule: &Rule) -> Result<CompiledRule, String> {
+    let program = expression(&rule.rule)?;
+    let message = rule.message_expression.as_deref().map(expression).transpose()?;
+    let uses_old_self = program.references().has_variable("oldSelf");
+    let loops = loops(&program.expression().expr);
+    Ok(CompiledRule { program, message, loops, uses_old_self })
+}
+
+fn expression(text: &str) -> Result<Program, String> {
+    let depth = text.chars().try_fold((0_usize, 0_usize), |(depth, deepest), character| match character {
+        '(' | '[' | '{' => Some((depth + 1, deepest.max(depth + 1))),
+        ')' | ']' | '}' => Some((depth.saturating_sub(1), deepest)),
+        _ => Some((depth, deepest)),
+    });
+    let operators = text.bytes().filter(|byte| b"+-*/%?:!<>=&|.".contains(byte)).count();
+    if text.len() > LONGEST || depth.is_some_and(|(_, deepest)| deepest > DEEPEST) || operators > MOST_OPERATORS {
+        return Err(format!(
+            "expressions may have {LONGEST} bytes, {MOST_OPERATORS} operators, and brackets nested {DEEPEST} deep"
+        ));
+    }
+    Program::compile(text).map_err(|error| error.to_string())
+}
+
+/// How deep the loops (`all`, `exists`, `map`, ...) of an expression nest.
+fn loops(expression: &Expr) -> u32 {
+    match expression {
+        Expr::Comprehension(comprehension) => {
+            let inside = [&comprehension.loop_cond, &comprehension.loop_step, &comprehension.result];
+            let inside = inside.into_iter().map(|inner| loops(&inner.expr)).max().unwrap_or(0);
+            loops(&comprehension.iter_range.expr).max(inside + 1)
+        }
+        Expr::Call(call) => {
+            let target = call.target.as_deref().map_or(0, |target| loops(&target.expr));
+            call.args.iter().map(|argument| loops(&argument.expr)).max().unwrap_or(0).max(target)
+        }
+        Expr::List(list) => list.elements.iter().map(|element| loops(&element.expr)).max().unwrap_or(0),
+        Expr::Select(select) => loops(&select.operand.expr),
+        Expr::Map(map) => entries(map.entries.iter().map(|entry| &entry.expr)),
+        Expr::Struct(object) => entries(object.entries.iter().map(|entry| &entry.expr)),
+        _ => 0,
+    }
+}
+
+fn entries<'a>(entries: impl Iterator<Item = &'a EntryExpr>) -> u32 {
+    let depth = |entry: &EntryExpr| match entry {
+        EntryExpr::MapEntry(entry) => loops(&entry.key.expr).max(loops(&entry.value.expr)),
+        EntryExpr::StructField(field) => loops(&field.value.expr),
+    };
+    entries.map(depth).max().unwrap_or(0)
+}
+
+/// Runs the rules of one place.
+///
+/// Rules that mention `oldSelf` run only where there is an old value; the others not where the value is unchanged.
+pub(super) fn check(
+    schema: &Schema,
+    new: &Value,
+    old: Option<&Value>,
+    path: &FieldPath<'_>,
+    budget: &mut Budget,
+    errors: &mut Vec<FieldError>,
+) {
+    let convert = |value: &Value| match path {
+        FieldPath::Root => rule_value::root(schema, value),
+        _ => rule_value::convert(schema, value),
+    };
+    let unchanged = old == Some(new);
+    let size = rule_value::count(new).saturating_add(old.map_or(0, rule_value::count));
+    let mut context = Context::default();
+    context.register_all();
+    context.add_variable_from_value("self", convert(new));
+    let old_value = old.map(convert);
+    for rule in &schema.rules {
+        let compiled = match rule.compiled.get_or_init(|| compile(rule)) {
+            Ok(compiled) => compiled,
+            Err(error) => {
+                let detail = format!("rule compile error: compilation failed: {error}");
+                errors.push(FieldError::invalid(path, shown(new), detail));
+                continue;
+            }
+        };
+        let optional = rule.optional_old_self;
+        let skipped = if compiled.uses_old_self { old_value.is_none() && !optional } else { unchanged };
+        if skipped {
+            continue;
+        }
+        if !budget.take(compiled.loops, size) {
+            let detail = "validation failed due to running out of cost budget, no further validation rules will be run";
+            errors.push(FieldError::invalid(path, shown(new), detail));
+            return;
+        }
+        let mut scope = context.new_inner_scope();
+        let optional_value = || old_value.clone().map_or_else(OptionalValue::none, OptionalValue::of);
+        match &old_value {
+            _ if optional => {
+                scope.add_variable_from_value("oldSelf", CelValue::Opaque(std::sync::Arc::new(optional_value())))
+            }
+            Some(old) => scope.add_variable_from_value("oldSelf", old.clone()),
+            None => {}
+        }
+        match compiled.program.execute(&scope) {
+            Ok(CelValue::Bool(true)) => {}
+            Ok(CelValue::Bool(false)) => errors.push(violation(rule, message(rule, compiled, &scope), new, path)),
+            Ok(_) => errors.push(FieldError::invalid(path, shown(new), "cel expression evaluated to a non-boolean")),
+            Err(error) => {
+                let detail = format!("rule evaluation error: {error}");
+                errors.push(FieldError::invalid(path, shown(new), detail));
+            }
+        }
+    }
+}
+
+fn message(rule: &Rule, compiled: &CompiledRule, scope: &Context<'_>) -> String {
+    if let Some(Ok(CelValue::String(text))) = compiled.message.as_ref().map(|message| message.execute(scope)) {
+        let text = text.trim();
+        if !text.is_empty() && !text.contains('\n') {
+            return text.to_owned();
+        }
+    }
+    match rule.message.as_deref() {
+        Some(message) if !message.is_empty() => message.to_owned(),
+        _ => format!("failed rule: {}", rule.rule.trim()),
+    }
+}
+
+fn violation(rule: &Rule, detail: String, value: &Value, path: &FieldPath<'_>) -> FieldError {
+    let field = format!("{path}{}", relative(rule.field_path.as_deref().unwrap_or_default()));
+    let field = field.strip_prefix('.').map(str::to_owned).unwrap_or(field);
+    match rule.reason.as_deref() {
+        Some("FieldValueForbidden") => FieldError::forbidden(&field, detail),
+        Some("FieldValueRequired") => FieldError::required(&field, detail),
+        Some("FieldValueDuplicate") => FieldError::duplicate(&field, shown(value)),
+        _ => FieldError::invalid(&field, shown(value), detail),
+    }
+}
+
+/// `.a['b.c']` as it stands in field paths: `.a[b.c]`.
+fn relative(field_path: &str) -> String {
+    field_path.replace("['", "[").replace("']", "]")
+}
+
+/// What an error shows of a value: scalars themselves, of others the type.
+fn shown(value: &Value) -> Value {
+    match value {
+        Value::Object(_) | Value::Array(_) => super::scalar::type_name(value).into(),
+        scalar => scalar.clone(),
+    }
+}
