@@ -1,22 +1,284 @@
-//! Garbage collection along owner references.
+//! Garbage collection along owner references, as kube-controller-manager's collector does it.
+//!
+//! A graph of who names whom is kept from the change log. What is decided is decided from the store: an object goes when every
+//! owner that it names is gone, keeps only the references whose owners live, and owners that wait for their dependants
+//! (`foregroundDeletion`) or want to be forgotten by them (`orphan`) are brought forward.
 
-use std::sync::Arc;
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    sync::Arc,
+};
 
-use crate::api::Api;
+use chandler_devcluster_schema::GroupVersionKind;
+use serde_json::Value;
+
+use super::object::{change, remove_finalizer};
+use crate::{
+    api::{
+        Api,
+        delete::{DeleteOptions, FOREGROUND, ORPHAN, Propagation},
+    },
+    metadata,
+    registry::Snapshot,
+    store::{Change, Event, Key, Object, Scope},
+};
+
+/// One entry of `metadata.ownerReferences`.
+#[derive(Clone, Debug)]
+struct Owner {
+    kind: GroupVersionKind,
+    name: String,
+    uid: String,
+    blocks_deletion: bool,
+}
+
+/// What is known of an owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OwnerState {
+    /// It lives, or cannot be looked up: better to keep than to delete by mistake.
+    Solid,
+    /// It is being deleted and waits for its dependants.
+    Waiting,
+    /// It is gone.
+    Absent,
+}
+
+#[derive(Debug, Default)]
+struct Graph {
+    nodes: HashMap<String, Node>,
+    dependants: HashMap<String, HashSet<String>>,
+}
+
+#[derive(Debug)]
+struct Node {
+    key: Key,
+    owners: Vec<String>,
+}
+
+impl Graph {
+    /// Takes in a state of an object; returns the uids of owners that it no longer names.
+    fn insert(&mut self, key: &Key, object: &Value) -> Vec<String> {
+        let uid = metadata::uid(object).to_owned();
+        let owners: Vec<String> = owners(object).into_iter().map(|owner| owner.uid).collect();
+        for owner in &owners {
+            self.dependants.entry(owner.clone()).or_default().insert(uid.clone());
+        }
+        let before = self.nodes.insert(uid.clone(), Node { key: key.clone(), owners: owners.clone() });
+        let dropped = before.map(|node| node.owners).unwrap_or_default();
+        let dropped: Vec<String> = dropped.into_iter().filter(|owner| !owners.contains(owner)).collect();
+        for owner in &dropped {
+            self.forget(owner, &uid);
+        }
+        dropped
+    }
+
+    /// Takes out an object; returns the uids of the owners that it named.
+    fn remove(&mut self, uid: &str) -> Vec<String> {
+        let owners = self.nodes.remove(uid).map(|node| node.owners).unwrap_or_default();
+        for owner in &owners {
+            self.forget(owner, uid);
+        }
+        owners
+    }
+
+    fn forget(&mut self, owner: &str, dependant: &str) {
+        if let Some(dependants) = self.dependants.get_mut(owner) {
+            dependants.remove(dependant);
+            if dependants.is_empty() {
+                self.dependants.remove(owner);
+            }
+        }
+    }
+
+    fn dependants(&self, uid: &str) -> Vec<String> {
+        self.dependants.get(uid).into_iter().flatten().cloned().collect()
+    }
+}
 
 /// The controller.
 pub struct GarbageCollector {
     api: Arc<Api>,
+    graph: Graph,
+    queue: VecDeque<String>,
 }
 
 impl GarbageCollector {
     /// A collector over an API.
     pub fn new(api: Arc<Api>) -> Self {
-        Self { api }
+        Self { api, graph: Graph::default(), queue: VecDeque::new() }
     }
 
     /// Works until dropped.
-    pub async fn run(self) {
-        let _ = self.api;
+    pub async fn run(mut self) {
+        loop {
+            let (listing, mut watch) = self.api.store.list_and_watch(Scope::everything());
+            self.graph = Graph::default();
+            for (key, object) in &listing.objects {
+                self.graph.insert(key, object.value());
+            }
+            let all: Vec<String> = self.graph.nodes.keys().cloned().collect();
+            self.queue.extend(all);
+            loop {
+                self.work();
+                let Ok(batch) = watch.next().await else { break };
+                for event in &batch.events {
+                    self.observe(event);
+                }
+            }
+        }
+    }
+
+    fn observe(&mut self, event: &Event) {
+        let object = event.object.value();
+        let uid = metadata::uid(object).to_owned();
+        if event.change == Change::Deleted {
+            // Dependants lose an owner; owners lose a dependant that they may wait for.
+            self.queue.extend(self.graph.dependants(&uid));
+            let owners = self.graph.remove(&uid);
+            self.queue.extend(owners);
+        } else {
+            let dropped = self.graph.insert(&event.key, object);
+            self.queue.extend(dropped);
+            if waits(object).is_some() {
+                self.queue.extend(self.graph.dependants(&uid));
+            }
+            self.queue.push_back(uid);
+        }
+    }
+
+    fn work(&mut self) {
+        let mut done = HashSet::new();
+        while let Some(uid) = self.queue.pop_front() {
+            // What a decision changes comes back as an event.
+            if done.insert(uid.clone()) {
+                self.process(&uid);
+            }
+        }
+    }
+
+    fn process(&self, uid: &str) {
+        let Some((key, object)) = self.live(uid) else { return };
+        let snapshot = self.api.registry.snapshot();
+        if metadata::is_deleting(object.value()) {
+            match waits(object.value()) {
+                Some(Propagation::Orphan) => self.orphan(&snapshot, uid, &key),
+                Some(Propagation::Foreground) => self.finish_foreground(&snapshot, uid, &key),
+                _ => {}
+            }
+            return;
+        }
+        let owners = owners(object.value());
+        if owners.is_empty() {
+            return;
+        }
+        let states: Vec<(String, OwnerState)> =
+            owners.iter().map(|owner| (owner.uid.clone(), self.state(&snapshot, owner, &key))).collect();
+        let any = |wanted: OwnerState| states.iter().any(|(_, state)| *state == wanted);
+        if any(OwnerState::Solid) {
+            let gone: Vec<&String> =
+                states.iter().filter(|(_, state)| *state != OwnerState::Solid).map(|(uid, _)| uid).collect();
+            if !gone.is_empty() {
+                self.change(&snapshot, &key, |object| drop_owners(object, &gone));
+            }
+            return;
+        }
+        let propagation = match waits(object.value()) {
+            Some(stated) => stated,
+            None if any(OwnerState::Waiting) && !self.graph.dependants(uid).is_empty() => Propagation::Foreground,
+            None => Propagation::Background,
+        };
+        if let Some(resource) = snapshot.table(&key.resource) {
+            let options =
+                DeleteOptions { propagation: Some(propagation), uid: Some(uid.to_owned()), ..DeleteOptions::default() };
+            // Gone already, or another object of the same name by now.
+            let _ = self.api.remove(resource, &key, &options);
+        }
+    }
+
+    /// The object with a uid, as it is stored now.
+    fn live(&self, uid: &str) -> Option<(Key, Arc<Object>)> {
+        let key = self.graph.nodes.get(uid)?.key.clone();
+        let object = self.api.store.get(&key)?;
+        (metadata::uid(object.value()) == uid).then_some((key, object))
+    }
+
+    /// Looks an owner up where a dependant's owner must be: in its namespace, or cluster-scoped.
+    fn state(&self, snapshot: &Snapshot, owner: &Owner, dependant: &Key) -> OwnerState {
+        let Some(resource) = snapshot.kind(&owner.kind) else { return OwnerState::Solid };
+        if resource.namespaced() && dependant.namespace.is_empty() {
+            return OwnerState::Solid;
+        }
+        let namespace = if resource.namespaced() { dependant.namespace.as_str() } else { "" };
+        match self.api.store.get(&Key::new(Arc::clone(&resource.table), namespace, owner.name.clone())) {
+            Some(found) if metadata::uid(found.value()) == owner.uid => {
+                let waiting =
+                    metadata::is_deleting(found.value()) && waits(found.value()) == Some(Propagation::Foreground);
+                if waiting { OwnerState::Waiting } else { OwnerState::Solid }
+            }
+            _ => OwnerState::Absent,
+        }
+    }
+
+    fn orphan(&self, snapshot: &Snapshot, uid: &str, key: &Key) {
+        let owner = uid.to_owned();
+        for dependant in self.graph.dependants(uid) {
+            if let Some((dependant, _)) = self.live(&dependant) {
+                self.change(snapshot, &dependant, |object| drop_owners(object, &[&owner]));
+            }
+        }
+        self.change(snapshot, key, |object| remove_finalizer(object, ORPHAN));
+    }
+
+    fn finish_foreground(&self, snapshot: &Snapshot, uid: &str, key: &Key) {
+        let blocked =
+            self.graph.dependants(uid).iter().filter_map(|dependant| self.live(dependant)).any(|(_, dependant)| {
+                owners(dependant.value()).iter().any(|owner| owner.uid == uid && owner.blocks_deletion)
+            });
+        if !blocked {
+            self.change(snapshot, key, |object| remove_finalizer(object, FOREGROUND));
+        }
+    }
+
+    fn change(&self, snapshot: &Snapshot, key: &Key, with: impl Fn(&mut Value)) {
+        if let Some(resource) = snapshot.table(&key.resource) {
+            change(&self.api, resource, key, with);
+        }
+    }
+}
+
+fn owners(object: &Value) -> Vec<Owner> {
+    let references = object.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
+    references
+        .map(|reference| {
+            let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default();
+            Owner {
+                kind: GroupVersionKind::from_api_version(text("apiVersion"), text("kind")),
+                name: text("name").to_owned(),
+                uid: text("uid").to_owned(),
+                blocks_deletion: reference.get("blockOwnerDeletion") == Some(&Value::Bool(true)),
+            }
+        })
+        .collect()
+}
+
+/// What the finalizers of an object say about its dependants.
+fn waits(object: &Value) -> Option<Propagation> {
+    metadata::finalizers(object).into_iter().find_map(|finalizer| match finalizer {
+        FOREGROUND => Some(Propagation::Foreground),
+        ORPHAN => Some(Propagation::Orphan),
+        _ => None,
+    })
+}
+
+fn drop_owners(object: &mut Value, gone: &[&String]) {
+    let map = metadata::of(object);
+    if let Some(references) = map.get_mut("ownerReferences").and_then(Value::as_array_mut) {
+        references.retain(|reference| {
+            let uid = reference.get("uid").and_then(Value::as_str).unwrap_or_default();
+            !gone.iter().any(|gone| *gone == uid)
+        });
+        if references.is_empty() {
+            map.remove("ownerReferences");
+        }
     }
 }

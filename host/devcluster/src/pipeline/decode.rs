@@ -33,12 +33,14 @@ pub fn json(body: &[u8]) -> Result<Decoded, Status> {
     Ok(Decoded { value, duplicates: duplicates.into_inner() })
 }
 
-/// Reads YAML.
+/// Reads one YAML document.
 ///
 /// # Errors
-/// When the body is no YAML.
-pub fn yaml(_body: &[u8]) -> Result<Decoded, Status> {
-    Err(Status::unsupported_media_type("YAML bodies are not read by the development cluster, send JSON"))
+/// When the body is no YAML, or holds keys that are no text.
+pub fn yaml(body: &[u8]) -> Result<Decoded, Status> {
+    let value = serde_saphyr::from_slice::<Value>(body);
+    let value = value.map_err(|error| Status::bad_request(format!("error converting YAML to JSON: {error}")))?;
+    Ok(Decoded { value, duplicates: Vec::new() })
 }
 
 struct Seed<'a> {
@@ -122,6 +124,13 @@ mod tests {
         let decoded = json(br#"{"a": 1, "b": [{"c": 1, "c": 2}], "a": 1.5}"#).unwrap();
         assert_eq!(decoded.value, serde_json::json!({"a": 1.5, "b": [{"c": 2}]}));
         assert_eq!(decoded.duplicates, ["b[0].c", "a"]);
+    }
+
+    #[test]
+    fn yaml_is_read() {
+        let decoded = yaml(b"kind: ConfigMap\ndata: {a: \"1\"}\n").unwrap();
+        assert_eq!(decoded.value, serde_json::json!({"kind": "ConfigMap", "data": {"a": "1"}}));
+        assert_eq!(yaml(b"a: [").unwrap_err().reason, "BadRequest");
     }
 
     #[test]

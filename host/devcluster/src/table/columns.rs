@@ -79,7 +79,7 @@ impl Column {
             "number" if first.is_number() => (*first).clone(),
             "boolean" if first.is_boolean() => (*first).clone(),
             "string" if first.is_null() => Value::Null,
-            "string" => found.iter().map(|value| jsonpath::plain(value)).collect::<Vec<_>>().join(",").into(),
+            "string" | "date" => found.iter().map(|value| jsonpath::plain(value)).collect::<Vec<_>>().join(",").into(),
             _ => Value::Null,
         }
     }
