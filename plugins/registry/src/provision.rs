@@ -45,7 +45,11 @@ pub(crate) fn provision(request: &Request, content: &dyn Content, output: &mut d
         compatibility: config.compatibility,
     };
     let objects = unique(generate(&context))?;
-    for finding in loaded.warnings.into_iter().chain(advice(&context, &config)) {
+    let nothing = objects.is_empty().then(|| {
+        let place = Location::of(&bundle.csv_path, &bundle.csv_node);
+        place.warning("NothingToInstall", "the bundle describes nothing to install")
+    });
+    for finding in loaded.warnings.into_iter().chain(advice(&context, &config)).chain(nothing) {
         output.report(&finding);
     }
     for object in objects {
@@ -82,7 +86,7 @@ fn refuse_unsupported(bundle: &Bundle, modes: &InstallModes, config: Option<&Con
             findings.push(bundle.csv_finding("CertificateProviderMissing", message, &pointer).help(help));
         }
     }
-    let named = config.is_some_and(|config| modes.multi() && config.targets.is_some());
+    let named = modes.multi() && config.is_none_or(|config| config.targets.is_some());
     if !modes.all() && !modes.single() && !modes.own() && !named {
         let message = "unsupported bundle: bundle must support at least one of [AllNamespaces SingleNamespace \
                        OwnNamespace] install modes";

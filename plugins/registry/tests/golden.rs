@@ -81,9 +81,8 @@ fn the_valid_bundle_renders() {
 #[test]
 fn the_invalid_bundle_is_refused_with_a_place() {
     let Some(fixtures) = fixtures() else { return };
-    let Err(Failure::InvalidContent(findings)) = render(&fixtures.join("registry/invalid"), "updates", &json!({}))
-    else {
-        panic!("the bundle is invalid");
+    let Err(Failure::Unsupported(findings)) = render(&fixtures.join("registry/invalid"), "updates", &json!({})) else {
+        panic!("the bundle supports MultiNamespace alone");
     };
     let findings: Vec<String> = findings
         .iter()
@@ -93,5 +92,8 @@ fn the_invalid_bundle_is_refused_with_a_place() {
             format!("{}:{} {}: {} ({help})", place.path, place.line.unwrap_or_default(), finding.code, finding.message)
         })
         .collect();
-    insta::assert_snapshot!(findings.join("\n"), @"");
+    insta::assert_snapshot!(findings.join("\n"), @"manifests/update-service-operator.clusterserviceversion.yaml:12 InstallModesUnsupported: unsupported bundle: bundle must support at least one of [AllNamespaces SingleNamespace OwnNamespace] install modes (name the namespaces that the operator should watch in watchNamespaces)");
+    let config = json!({"watchNamespaces": ["a", "b"]});
+    let release = render(&fixtures.join("registry/invalid"), "updates", &config).unwrap();
+    assert_eq!((release.objects.len(), release.findings[0].code.as_str()), (0, "NothingToInstall"));
 }

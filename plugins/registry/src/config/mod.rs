@@ -93,8 +93,8 @@ fn read(
         findings.push(finding("InvalidConfiguration", "input is not a valid JSON object", ""));
         return;
     };
-    for (key, _) in entries {
-        if !KEYS.contains(&key.as_str()) {
+    for key in entries.iter().map(|entry| &*entry.key) {
+        if !KEYS.contains(&key) {
             findings.push(unknown_field(key, &format!("/{}", typed::convert::escape(key))).help(KEYS_HELP));
         }
     }
@@ -154,8 +154,9 @@ fn deployment_config(root: &Node) -> Result<Option<Value>, Vec<Diagnostic>> {
         .as_mapping()
         .into_iter()
         .flatten()
-        .filter(|(key, _)| SUBSCRIPTION_CONFIG.field(key).is_none())
-        .map(|(key, _)| unknown_field(key, &format!("/deploymentConfig/{}", typed::convert::escape(key))))
+        .map(|entry| &*entry.key)
+        .filter(|key| SUBSCRIPTION_CONFIG.field(key).is_none())
+        .map(|key| unknown_field(key, &format!("/deploymentConfig/{}", typed::convert::escape(key))))
         .collect();
     match typed::convert_value(node, &SUBSCRIPTION_CONFIG) {
         Ok(value) if findings.is_empty() => return Ok(Some(value)),

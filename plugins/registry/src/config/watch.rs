@@ -75,8 +75,7 @@ fn several(root: &Node, modes: &InstallModes) -> Result<Option<Vec<String>>, Vec
 
 fn check_name<'a>(node: &'a Node, field: &str, pointer: &str) -> Result<&'a str, Vec<Diagnostic>> {
     let Some(name) = node.as_str() else {
-        let message =
-            format!("invalid type for field {field:?}: got {}, want string", crate::typed::convert::describe(node));
+        let message = format!("invalid type for field {field:?}: got {}, want string", node.type_name());
         return Err(vec![finding("InvalidType", message, pointer)]);
     };
     let mut findings = Vec::new();

@@ -130,7 +130,7 @@ pub(crate) fn annotations(content: &dyn Content) -> BTreeMap<String, String> {
     annotations
         .into_iter()
         .flatten()
-        .filter_map(|(key, value)| Some((key.to_string(), value.as_str()?.to_owned())))
+        .filter_map(|entry| Some((entry.key.to_string(), entry.value.as_str()?.to_owned())))
         .collect()
 }
 

@@ -1,6 +1,6 @@
 //! Walks a document along its type and writes what the typed round trip leaves of it.
 
-use chandler_yaml::{Kind, Node};
+use chandler_yaml::{Entry, Kind, Node};
 use serde_json::Value;
 
 use super::{Keep, Record, Type, number::write_float, quantity, tables::crd::JSON_SCHEMA_PROPS};
@@ -19,9 +19,9 @@ pub(crate) struct Conversion {
 pub(crate) struct Dropped {
     /// Where it was.
     pub(crate) pointer: String,
-    /// The line of its value.
+    /// The line of its name.
     pub(crate) line: u32,
-    /// The column of its value.
+    /// The column of its name.
     pub(crate) column: u32,
     /// A field of the type whose name differs in case alone.
     pub(crate) meant: Option<&'static str>,
@@ -74,18 +74,6 @@ pub(crate) fn escape(part: &str) -> String {
     part.replace('~', "~0").replace('/', "~1")
 }
 
-/// What a value is, in the words of JSON Schema.
-pub(crate) fn describe(node: &Node) -> &'static str {
-    match Shape::of(node) {
-        Shape::Null => "null",
-        Shape::Bool(_) => "boolean",
-        Shape::Int(_) | Shape::Float(_) => "number",
-        Shape::Text(_) => "string",
-        Shape::List(_) => "array",
-        Shape::Map => "object",
-    }
-}
-
 /// What was written for a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Written {
@@ -119,7 +107,9 @@ impl<'a> Shape<'a> {
         match &node.kind {
             Kind::Null => Self::Null,
             Kind::Bool(value) => Self::Bool(*value),
-            Kind::Integer(value) => Self::Int(*value),
+            Kind::Int(value) => Self::Int(*value),
+            #[expect(clippy::cast_precision_loss, reason = "beyond 64 bits with a sign, Go reads a double as well")]
+            Kind::UInt(value) => Self::Float(*value as f64),
             Kind::Float(value) => Self::Float(*value),
             Kind::String(text) => Self::Text(text),
             Kind::Sequence(items) => Self::List(items),
@@ -209,11 +199,12 @@ impl<'a> Writer<'a> {
         };
         self.raw("{");
         let start = self.out.len();
-        for (key, value) in entries {
-            let Some(field) = record.field(key) else {
-                self.drop_field(key, value, record);
+        for entry in entries {
+            let Some(field) = record.field(&entry.key) else {
+                self.drop_field(entry, record);
                 continue;
             };
+            let value = &entry.value;
             if value.is_null() {
                 continue;
             }
@@ -254,10 +245,10 @@ impl<'a> Writer<'a> {
     fn map(&mut self, node: &'a Node, kind: &Type) -> Result<Written, Mismatch> {
         self.raw("{");
         let start = self.out.len();
-        for (key, value) in node.as_mapping().into_iter().flatten() {
-            self.key(key, start);
-            self.path.push(Step::Key(key));
-            self.value(value, kind)?;
+        for entry in node.as_mapping().into_iter().flatten() {
+            self.key(&entry.key, start);
+            self.path.push(Step::Key(&entry.key));
+            self.value(&entry.value, kind)?;
             self.path.pop();
         }
         let empty = self.out.len() == start;
@@ -335,11 +326,12 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn drop_field(&mut self, key: &str, value: &Node, record: &Record) {
+    fn drop_field(&mut self, entry: &Entry, record: &Record) {
+        let Entry { key, line, column, .. } = entry;
         if self.dropped.len() < MOST_DROPPED {
             let meant = record.fields.iter().find(|field| field.name.eq_ignore_ascii_case(key)).map(|field| field.name);
             let pointer = format!("{}/{}", self.pointer(), escape(key));
-            self.dropped.push(Dropped { pointer, line: value.line, column: value.column, meant });
+            self.dropped.push(Dropped { pointer, line: *line, column: *column, meant });
         }
     }
 
@@ -380,7 +372,7 @@ impl<'a> Writer<'a> {
         };
         let (want, reference) = match kind {
             Type::String => ("string", scalar("string")),
-            Type::Bool => ("boolean", format!("unrecognized type: bool")),
+            Type::Bool => ("boolean", "unrecognized type: bool".to_owned()),
             Type::Int32 => ("integer", scalar("int32")),
             Type::Int64 => ("integer", scalar("int64")),
             Type::Float64 => ("number", scalar("float64")),
@@ -397,7 +389,7 @@ impl<'a> Writer<'a> {
     }
 
     fn mismatch_with(&self, node: &Node, want: &'static str, reference: String) -> Mismatch {
-        let got = describe(node);
+        let got = node.type_name();
         Mismatch { pointer: self.pointer(), line: node.line, column: node.column, got, want, reference }
     }
 }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+pub(crate) mod small;
+
 use std::path::{Path, PathBuf};
 
 use chandler_registry::Registry;
@@ -12,7 +14,7 @@ use chandler_sdk::{
 use serde_json::Value;
 
 /// The shared fixtures, beside the workspace. Says why it skips where they are not.
-pub fn fixtures() -> Option<PathBuf> {
+pub(crate) fn fixtures() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let root = std::env::var_os("FIXTURES").map_or(root.join("../shared/fixtures"), PathBuf::from);
     if root.is_dir() {
@@ -23,19 +25,19 @@ pub fn fixtures() -> Option<PathBuf> {
 }
 
 /// Provisions the bundle in a directory.
-pub fn render(directory: &Path, namespace: &str, config: &Value) -> Result<Recorder, Failure> {
+pub(crate) fn render(directory: &Path, namespace: &str, config: &Value) -> Result<Recorder, Failure> {
     let bundle = Bundle::from_directory(directory).unwrap();
     let target = Target { name: "test".into(), namespace: namespace.into(), ..Target::default() };
     run::<Registry>(&bundle, &Request { config: config.as_object().unwrap().clone(), target })
 }
 
 /// The objects of a release.
-pub fn values(release: Recorder) -> impl Iterator<Item = Value> {
+pub(crate) fn values(release: Recorder) -> impl Iterator<Item = Value> {
     release.objects.into_iter().map(|object| object.value)
 }
 
 /// Objects sorted by identity, without what says nothing: nulls, empty maps where asked for, status.
-pub fn canonical(objects: impl IntoIterator<Item = Value>, drop_empty_maps: bool) -> Vec<Value> {
+pub(crate) fn canonical(objects: impl IntoIterator<Item = Value>, drop_empty_maps: bool) -> Vec<Value> {
     let mut objects: Vec<Value> = objects
         .into_iter()
         .map(|mut object| {
@@ -55,7 +57,7 @@ pub fn canonical(objects: impl IntoIterator<Item = Value>, drop_empty_maps: bool
 }
 
 /// `apiVersion kind namespace/name`.
-pub fn identity(object: &Value) -> String {
+pub(crate) fn identity(object: &Value) -> String {
     let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     format!("{} {} {}/{}", text("/apiVersion"), text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
 }
@@ -74,7 +76,7 @@ fn prune(value: &mut Value, drop_empty_maps: bool) {
 }
 
 /// The first place where two values differ.
-pub fn difference(want: &Value, got: &Value, path: &str) -> Option<String> {
+pub(crate) fn difference(want: &Value, got: &Value, path: &str) -> Option<String> {
     match (want, got) {
         (Value::Object(want), Value::Object(got)) => {
             let keys: std::collections::BTreeSet<_> = want.keys().chain(got.keys()).collect();

@@ -18,6 +18,6 @@ records! {
     }
     OWNER_REFERENCE {
         "apiVersion" ! string, "blockOwnerDeletion" * bool, "controller" * bool, "kind" ! string, "name" ! string,
-        "uid" * string,
+        "uid" ! string,
     }
 }

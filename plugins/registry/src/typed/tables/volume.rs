@@ -68,11 +68,11 @@ records! {
     PERSISTENT_VOLUME_CLAIM_VOLUME_SOURCE { "claimName" ! string, "readOnly" ? bool }
     PHOTON_PERSISTENT_DISK_VOLUME_SOURCE { "fsType" ? string, "pdID" ! string }
     POD_CERTIFICATE_PROJECTION {
-        "certificateChainPath" ? string, "credentialBundlePath" ? string, "keyPath" ? string, "keyType" ? string,
-        "maxExpirationSeconds" * i32, "signerName" ? string, "userAnnotations" ? {string},
+        "certificateChainPath" ? string, "credentialBundlePath" ? string, "keyPath" ? string, "keyType" + string,
+        "maxExpirationSeconds" * i32, "signerName" + string, "userAnnotations" ? {string},
     }
     PORTWORX_VOLUME_SOURCE { "fsType" ? string, "readOnly" ? bool, "volumeID" ! string }
-    PROJECTED_VOLUME_SOURCE { "defaultMode" * i32, "sources" + [VOLUME_PROJECTION] }
+    PROJECTED_VOLUME_SOURCE { "defaultMode" * i32, "sources" * [VOLUME_PROJECTION] }
     QUOBYTE_VOLUME_SOURCE {
         "group" ? string, "readOnly" ? bool, "registry" ! string, "tenant" ? string, "user" ? string,
         "volume" ! string,
@@ -94,8 +94,8 @@ records! {
         "fsType" ? string, "readOnly" ? bool, "secretRef" * LOCAL_OBJECT_REFERENCE, "volumeName" ? string,
         "volumeNamespace" ? string,
     }
-    TYPED_LOCAL_OBJECT_REFERENCE { "apiGroup" + string, "kind" ! string, "name" ! string }
-    TYPED_OBJECT_REFERENCE { "apiGroup" + string, "kind" ! string, "name" ! string, "namespace" * string }
+    TYPED_LOCAL_OBJECT_REFERENCE { "apiGroup" * string, "kind" ! string, "name" ! string }
+    TYPED_OBJECT_REFERENCE { "apiGroup" * string, "kind" ! string, "name" ! string, "namespace" * string }
     VOLUME {
         "awsElasticBlockStore" * AWS_ELASTIC_BLOCK_STORE_VOLUME_SOURCE, "azureDisk" * AZURE_DISK_VOLUME_SOURCE,
         "azureFile" * AZURE_FILE_VOLUME_SOURCE, "cephfs" * CEPH_FS_VOLUME_SOURCE, "cinder" * CINDER_VOLUME_SOURCE,

@@ -1,0 +1,208 @@
+//! Why bundles and configurations are refused.
+
+mod support;
+
+use chandler_registry::Registry;
+use chandler_sdk::{
+    Provisioner as _, Request,
+    testing::{Bundle, run},
+};
+use serde_json::json;
+use support::small::Small;
+
+#[test]
+fn all_faults_of_loading_are_found_at_once() {
+    let mut small = Small::new(&["AllNamespaces"])
+        .file("manifests/README.md", "a: b: c\n")
+        .file("manifests/deep/er/x.yaml", "kind: Secret\n")
+        .file("manifests/list.yaml", "kind: List\napiVersion: v1\nitems:\n- metadata: {name: x}\n");
+    small.files[0].1 = "annotations: {operators.operatorframework.io.bundle.package.v1: 7}\n".to_owned();
+    small.csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["replicas"] = json!("1");
+    insta::assert_snapshot!(small.refusal(&json!({})), @r#"
+    content
+    InvalidAnnotations metadata/annotations.yaml:1:65: annotation "operators.operatorframework.io.bundle.package.v1" is not a string
+    InvalidYaml manifests/README.md:1:5: error parsing objects in "manifests/README.md": mapping values are not allowed in this context
+    InvalidObject manifests/csv.yaml:18:27 (/spec/install/spec/deployments/0/spec/replicas): error parsing objects in "manifests/csv.yaml": unrecognized type: int32
+    SubdirectoryInManifests manifests/deep: subdirectories are not allowed within the "manifests" directory of the bundle image filesystem: found "manifests/deep"
+    KindMissing manifests/list.yaml:4:3: error parsing objects in "manifests/list.yaml": Object 'Kind' is missing
+    "#);
+}
+
+#[test]
+fn an_empty_directory_is_not_a_bundle() {
+    let failure = run::<Registry>(&Bundle::default(), &Request::default()).unwrap_err();
+    insta::assert_snapshot!(failure, @r#"
+    invalid content
+    metadata/annotations.yaml: open metadata/annotations.yaml: file does not exist (help: a registry+v1 bundle names its package in metadata/annotations.yaml)
+    manifests: the bundle has no directory "manifests", or nothing is in it (help: put the ClusterServiceVersion and its objects into manifests/)
+    "#);
+    let without_csv =
+        Bundle::new([("metadata/annotations.yaml", "{}"), ("manifests/a.yaml", "kind: Secret\nmetadata: {name: a}")]);
+    insta::assert_snapshot!(run::<Registry>(&without_csv, &Request::default()).unwrap_err(), @r#"
+    invalid content
+    manifests: no ClusterServiceVersion found in "manifests" (help: a registry+v1 bundle installs what its ClusterServiceVersion describes)
+    "#);
+}
+
+#[test]
+fn all_rules_run() {
+    let mut small = Small::new(&["AllNamespaces", "OwnNamespace"])
+        .webhook("ConversionWebhook", "c.example.com")
+        .webhook("ConversionWebhook", "d.example.com")
+        .webhook("ValidatingAdmissionWebhook", "Bad-")
+        .webhook("ValidatingAdmissionWebhook", "Bad-")
+        .file("manifests/job.yaml", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\n");
+    small.files[0].1 = "annotations: {}\n".to_owned();
+    let webhooks = &mut small.csv["spec"]["webhookdefinitions"];
+    webhooks[0]["conversionCRDs"] = json!(["x.example.com"]);
+    webhooks[1]["conversionCRDs"] = json!(["x.example.com"]);
+    webhooks[2]["deploymentName"] = json!("gone");
+    webhooks[3]["rules"] = json!([
+        {"apiGroups": ["*", "admissionregistration.k8s.io"], "resources": ["pods", "ValidatingWebhookConfigurations"]},
+    ]);
+    let deployments = &mut small.csv["spec"]["install"]["spec"]["deployments"];
+    deployments[0]["name"] = json!("op_main");
+    let first = deployments[0].clone();
+    deployments.as_array_mut().unwrap().push(first);
+    small.csv["spec"]["customresourcedefinitions"] = json!({"owned": [{"name": "y.example.com"}]});
+    insta::assert_snapshot!(small.refusal(&json!({"certificateProvider": "cert-manager"})), @r#"
+    content
+    DuplicateDeployment manifests/csv.yaml:48:21 (/spec/install/spec/deployments/1/name): cluster service version contains duplicate strategy deployment spec 'op_main'
+    InvalidDeploymentName manifests/csv.yaml:23:21 (/spec/install/spec/deployments/0/name): invalid cluster service version strategy deployment name 'op_main': a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')
+    OwnedCustomResourceDefinitionMissing manifests/csv.yaml:14:19 (/spec/customresourcedefinitions/owned/0/name): cluster service definition references owned custom resource definition 'y.example.com' not found in bundle
+    PackageNameMissing metadata/annotations.yaml:1:1: package name is empty
+    ConversionWebhookNeedsAllNamespaces manifests/csv.yaml:105:7 (/spec/webhookdefinitions/0): bundle contains conversion webhook "c.example.com" and supports install modes [AllNamespaces OwnNamespace] - conversion webhooks are only supported for bundles that only support AllNamespaces install mode
+    ConversionWebhookNeedsAllNamespaces manifests/csv.yaml:119:7 (/spec/webhookdefinitions/1): bundle contains conversion webhook "d.example.com" and supports install modes [AllNamespaces OwnNamespace] - conversion webhooks are only supported for bundles that only support AllNamespaces install mode
+    WebhookDeploymentMissing manifests/csv.yaml:137:27 (/spec/webhookdefinitions/2/deploymentName): webhook of type 'ValidatingAdmissionWebhook' with name 'Bad-' references non-existent deployment 'gone'
+    WebhookDeploymentMissing manifests/csv.yaml:112:27 (/spec/webhookdefinitions/0/deploymentName): webhook of type 'ConversionWebhook' with name 'c.example.com' references non-existent deployment 'op.main'
+    WebhookDeploymentMissing manifests/csv.yaml:126:27 (/spec/webhookdefinitions/1/deploymentName): webhook of type 'ConversionWebhook' with name 'd.example.com' references non-existent deployment 'op.main'
+    WebhookDeploymentMissing manifests/csv.yaml:148:27 (/spec/webhookdefinitions/3/deploymentName): webhook of type 'ValidatingAdmissionWebhook' with name 'Bad-' references non-existent deployment 'op.main'
+    DuplicateWebhook manifests/csv.yaml:149:25 (/spec/webhookdefinitions/3/generateName): duplicate webhook 'Bad-' of type 'ValidatingAdmissionWebhook'
+    InvalidWebhookName manifests/csv.yaml:138:25 (/spec/webhookdefinitions/2/generateName): webhook of type 'ValidatingAdmissionWebhook' has invalid name 'Bad-': a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')
+    ConflictingConversionWebhooks manifests/csv.yaml:123:27 (/spec/webhookdefinitions/1/conversionCRDs): conversion webhooks [c.example.com,d.example.com] reference same custom resource definition 'x.example.com'
+    ConversionOfForeignCustomResourceDefinition manifests/csv.yaml:109:27 (/spec/webhookdefinitions/0/conversionCRDs): conversion webhook 'c.example.com' references custom resource definition 'x.example.com' not owned bundle
+    ConversionOfForeignCustomResourceDefinition manifests/csv.yaml:123:27 (/spec/webhookdefinitions/1/conversionCRDs): conversion webhook 'd.example.com' references custom resource definition 'x.example.com' not owned bundle
+    ForbiddenWebhookRule manifests/csv.yaml:151:11 (/spec/webhookdefinitions/3/rules/0): webhook "Bad-" contains forbidden rule: admission webhook rules cannot reference API group "*"
+    ForbiddenWebhookRule manifests/csv.yaml:151:11 (/spec/webhookdefinitions/3/rules/0): webhook "Bad-" contains forbidden rule: admission webhook rules cannot reference resource "ValidatingWebhookConfigurations" for API group "admissionregistration.k8s.io"
+    UnsupportedKind manifests/job.yaml:1:1: unsupported resource "j" with kind "Job"
+    "#);
+}
+
+#[test]
+fn what_is_not_supported() {
+    let mut small = Small::new(&["Unheard"]).webhook("ValidatingAdmissionWebhook", "v.example.com");
+    small.csv["spec"]["apiservicedefinitions"] = json!({"owned": [{"name": "v1.example.com", "group": "example.com"}]});
+    insta::assert_snapshot!(small.refusal(&json!({})), @r#"
+    unsupported
+    ApiServicesUnsupported manifests/csv.yaml:13:9 (/spec/apiservicedefinitions/owned/0): unsupported bundle: apiServiceDefintions are not supported
+    CertificateProviderMissing manifests/csv.yaml:77:7 (/spec/webhookdefinitions/0): unsupported bundle: webhookDefinitions are not supported: certificate provider is nil
+    InstallModesUnsupported manifests/csv.yaml:70:21 (/spec/installModes): unsupported bundle: bundle must support at least one of [AllNamespaces SingleNamespace OwnNamespace] install modes
+    "#);
+}
+
+#[test]
+fn different_objects_with_one_identity() {
+    let secret = |value: &str| {
+        format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: s, namespace: {value}}}\ndata: {{k: {value}}}\n")
+    };
+    let small =
+        Small::new(&["AllNamespaces"]).file("manifests/a.yaml", &secret("a")).file("manifests/b.yaml", &secret("b"));
+    insta::assert_snapshot!(small.refusal(&json!({})), @r#"
+    content
+    DuplicateObject manifests/b.yaml:1:1: bundle contains two different objects Secret ns/s
+    "#);
+}
+
+#[test]
+fn watch_namespaces_and_install_modes() {
+    let long = "a".repeat(64);
+    let cases = [
+        (vec!["AllNamespaces"], json!({"watchNamespace": "a"})),
+        (vec!["AllNamespaces"], json!({"watchNamespaces": ["a"]})),
+        (vec!["OwnNamespace"], json!({})),
+        (vec!["OwnNamespace"], json!({"watchNamespace": null})),
+        (vec!["OwnNamespace"], json!({"watchNamespace": "other"})),
+        (vec!["SingleNamespace"], json!({"watchNamespace": "ns"})),
+        (vec!["SingleNamespace"], json!({"watchNamespace": 7})),
+        (vec!["SingleNamespace"], json!({"watchNamespace": "Not_A_Name"})),
+        (vec!["SingleNamespace"], json!({"watchNamespace": long})),
+        (vec!["SingleNamespace"], json!({"watchNamespace": ""})),
+        (vec!["MultiNamespace"], json!({"watchNamespaces": []})),
+        (vec!["MultiNamespace"], json!({"watchNamespaces": ["a", "B"]})),
+        (vec!["MultiNamespace"], json!({"watchNamespaces": ["a", "ns"]})),
+        (vec!["MultiNamespace", "SingleNamespace"], json!({"watchNamespaces": ["a", "b"], "watchNamespace": "c"})),
+    ];
+    let refusals: Vec<String> = cases.iter().map(|(modes, config)| Small::new(modes).refusal(config)).collect();
+    insta::assert_snapshot!(refusals.join("\n"), @r#"
+    config
+    UnknownField config (/watchNamespace): unknown field "watchNamespace"
+    config
+    UnknownField config (/watchNamespaces): unknown field "watchNamespaces"
+    config
+    RequiredFieldMissing config (/watchNamespace): required field "watchNamespace" is missing
+    config
+    RequiredFieldMissing config (/watchNamespace): required field "watchNamespace" is missing
+    config
+    InvalidNamespace config (/watchNamespace): invalid format for field "watchNamespace": 'other' is not valid ownNamespaceInstallMode: invalid value "other": must be "ns" (the namespace where the operator is installed) because this operator only supports OwnNamespace install mode
+    config
+    InvalidNamespace config (/watchNamespace): invalid format for field "watchNamespace": 'ns' is not valid singleNamespaceInstallMode: invalid value "ns": must be different from "ns" (the install namespace) because this operator uses SingleNamespace install mode to watch a different namespace
+    config
+    InvalidType config (/watchNamespace): invalid type for field "watchNamespace": got integer, want string
+    config
+    InvalidNamespace config (/watchNamespace): field "watchNamespace" must match pattern "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+    config
+    InvalidNamespace config (/watchNamespace): field "watchNamespace" must have maximum length of 63 (len=64)
+    config
+    InvalidNamespace config (/watchNamespace): field "watchNamespace" must have minimum length of 1 (len=0)
+    InvalidNamespace config (/watchNamespace): field "watchNamespace" must match pattern "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+    config
+    InvalidType config (/watchNamespaces): invalid type for field "watchNamespaces": want a list with at least one namespace
+    config
+    InvalidNamespace config (/watchNamespaces/1): field "watchNamespaces.1" must match pattern "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+    config
+    InvalidTargetNamespaces config: invalid option(s): invalid target namespaces [a ns]: supported install modes [MultiNamespace] do not support targeting own namespace
+    config
+    ConflictingFields config (/watchNamespaces): fields "watchNamespace" and "watchNamespaces" exclude each other
+    "#);
+}
+
+#[test]
+fn other_keys_of_the_configuration() {
+    let config = json!({
+        "watchNamespce": "a",
+        "certificateProvider": "letsencrypt",
+        "compatibility": 1,
+        "deploymentConfig": {"selector": {}, "env": [{"name": 7}]},
+    });
+    insta::assert_snapshot!(Small::new(&["AllNamespaces"]).refusal(&config), @r#"
+    config
+    UnknownField config (/watchNamespce): unknown field "watchNamespce"
+    UnknownField config (/deploymentConfig/selector): unknown field "selector"
+    InvalidType config (/deploymentConfig/env/0/name): invalid type for field "deploymentConfig.env.0.name": got integer, want string
+    InvalidValue config (/certificateProvider): invalid value for field "certificateProvider"
+    InvalidValue config (/compatibility): invalid value for field "compatibility"
+    "#);
+    let quantity = json!({"deploymentConfig": {"resources": {"limits": {"cpu": "much"}}}});
+    insta::assert_snapshot!(Small::new(&["AllNamespaces"]).refusal(&quantity), @r#"
+    config
+    InvalidType config (/deploymentConfig/resources/limits/cpu): invalid type for field "deploymentConfig.resources.limits.cpu": got string, want quantity
+    "#);
+}
+
+#[test]
+fn detection_goes_by_the_media_type_and_then_by_the_manifests() {
+    let media_type =
+        |kind: &str| format!("annotations: {{operators.operatorframework.io.bundle.mediatype.v1: {kind}}}");
+    let csv = "kind: ClusterServiceVersion";
+    let cases = [
+        (vec![("metadata/annotations.yaml", media_type("registry+v1"))], true),
+        (vec![("metadata/annotations.yaml", media_type("plain+v0")), ("manifests/a.yaml", csv.to_owned())], false),
+        (vec![("manifests/a.yaml", csv.to_owned())], true),
+        (vec![("manifests/a.yaml", "kind: Secret".to_owned())], false),
+        (vec![("a.yaml", csv.to_owned())], false),
+        (vec![], false),
+    ];
+    for (files, want) in cases {
+        assert_eq!(Registry::detect(&Bundle::new(files.clone())).is_some(), want, "{files:?}");
+    }
+}

@@ -1,0 +1,119 @@
+//! The schema of the configuration, compared with the reference's.
+
+mod support;
+
+use std::{collections::BTreeSet, fs};
+
+use chandler_registry::Registry;
+use chandler_sdk::{Provisioner as _, testing::Bundle};
+use serde_json::Value;
+use support::fixtures;
+
+fn our_schema(install_modes: &[&str]) -> Value {
+    let modes: Vec<String> = install_modes.iter().map(|mode| format!("{{type: {mode}, supported: true}}")).collect();
+    let csv = format!(
+        "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {{name: a}}\n\
+         spec: {{installModes: [{}]}}\n",
+        modes.join(", ")
+    );
+    let bundle = Bundle::new([("manifests/csv.yaml", csv)]);
+    serde_json::from_str(&Registry::config_schema(&bundle).unwrap()).unwrap()
+}
+
+/// The schema behind `$ref` and single `allOf`s.
+fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
+    let reference = schema.get("$ref").or_else(|| schema.pointer("/allOf/0/$ref"));
+    match reference.and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#')) {
+        Some(pointer) => resolve(root, root.pointer(pointer).unwrap()),
+        None => schema,
+    }
+}
+
+fn names(list: Option<&Value>) -> BTreeSet<&str> {
+    match list {
+        Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect(),
+        Some(Value::Object(map)) => map.keys().map(String::as_str).collect(),
+        _ => BTreeSet::new(),
+    }
+}
+
+fn compare(root: &Value, theirs: &Value, ours: &Value, path: &str, differences: &mut Vec<String>) {
+    let theirs = resolve(root, theirs);
+    for key in ["properties", "required"] {
+        let (theirs, ours) = (names(theirs.get(key)), names(ours.get(key)));
+        if theirs != ours {
+            let missing: Vec<_> = theirs.difference(&ours).collect();
+            let extra: Vec<_> = ours.difference(&theirs).collect();
+            differences.push(format!("{path} {key}: missing {missing:?}, extra {extra:?}"));
+        }
+    }
+    // A quantity is a string or a number, which they write as oneOf; the fields of a manager may be anything here.
+    if theirs.get("oneOf").is_none() && !path.ends_with(".fieldsV1") && theirs["type"] != ours["type"] {
+        differences.push(format!("{path}: type {} here {}", theirs["type"], ours["type"]));
+    }
+    for (name, theirs) in theirs["properties"].as_object().into_iter().flatten() {
+        if let Some(ours) = ours["properties"].get(name) {
+            compare(root, theirs, ours, &format!("{path}.{name}"), differences);
+        }
+    }
+    if let (Some(theirs), Some(ours)) = (theirs.get("items"), ours.get("items")) {
+        compare(root, theirs, ours, &format!("{path}[]"), differences);
+    }
+    if let (Some(theirs), Some(ours)) = (theirs.get("additionalProperties"), ours.get("additionalProperties")) {
+        if theirs.is_object() {
+            compare(root, theirs, ours, &format!("{path}{{}}"), differences);
+        } else {
+            assert_eq!(theirs, ours, "{path}");
+        }
+    }
+}
+
+#[test]
+fn deployment_config_accepts_what_the_reference_accepts() {
+    let Some(fixtures) = fixtures() else { return };
+    let theirs = fs::read(fixtures.join("schema/registryv1bundleconfig.json")).unwrap();
+    let theirs: Value = serde_json::from_slice(&theirs).unwrap();
+    let ours = our_schema(&["AllNamespaces"]);
+    let mut differences = Vec::new();
+    let pointer = "/properties/deploymentConfig";
+    compare(
+        &theirs,
+        theirs.pointer(pointer).unwrap(),
+        ours.pointer(pointer).unwrap(),
+        "deploymentConfig",
+        &mut differences,
+    );
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+#[test]
+fn watch_namespace_follows_the_install_modes() {
+    // Which keys there are, which of them are required, and the format of watchNamespace.
+    let cases: [(&[&str], &str); 7] = [
+        (&["AllNamespaces"], "none"),
+        (&["AllNamespaces", "OwnNamespace", "SingleNamespace"], "optional"),
+        (&["AllNamespaces", "OwnNamespace"], "optional ownNamespaceInstallMode"),
+        (&["OwnNamespace"], "required ownNamespaceInstallMode"),
+        (&["SingleNamespace"], "required singleNamespaceInstallMode"),
+        (&["OwnNamespace", "SingleNamespace"], "required"),
+        (&["MultiNamespace", "OwnNamespace"], "optional ownNamespaceInstallMode, or watchNamespaces"),
+    ];
+    for (modes, want) in cases {
+        let schema = our_schema(modes);
+        let property = &schema["properties"]["watchNamespace"];
+        let namespace = property.pointer("/anyOf/1").unwrap_or(property);
+        let mut got = match (property, schema.get("required")) {
+            (Value::Null, _) => "none".to_owned(),
+            (_, None) => "optional".to_owned(),
+            (_, Some(_)) => "required".to_owned(),
+        };
+        if let Some(format) = namespace["format"].as_str() {
+            got = format!("{got} {format}");
+        }
+        if schema["properties"].get("watchNamespaces").is_some() {
+            got += ", or watchNamespaces";
+        }
+        assert_eq!(got, want, "{modes:?}");
+        assert_eq!(schema["additionalProperties"], false);
+    }
+}
