@@ -26,7 +26,8 @@ pub(crate) fn provision(request: &Request, content: &dyn Content, output: &mut d
     let namespace = request.target.namespace.as_str();
     // Read early for the certificate provider; refused late, after what no configuration could mend.
     let config = config::parse(&request.config, &modes, namespace);
-    refuse_unsupported(bundle, &modes, config.as_ref().ok())?;
+    let names_several = request.config.get("watchNamespaces").is_some_and(|names| !names.is_null());
+    refuse_unsupported(bundle, &modes, config.as_ref().ok(), names_several)?;
     let config = config?;
     refuse(validate(bundle), Failure::InvalidContent)?;
     let targets = config.targets.clone().unwrap_or_else(|| modes.default_targets());
@@ -63,7 +64,12 @@ fn refuse(findings: Vec<Diagnostic>, failure: fn(Vec<Diagnostic>) -> Failure) ->
 }
 
 /// What this provisioner does not do, whatever the configuration says; and what it does not do without being told how.
-fn refuse_unsupported(bundle: &Bundle, modes: &InstallModes, config: Option<&Config>) -> Result<(), Failure> {
+fn refuse_unsupported(
+    bundle: &Bundle,
+    modes: &InstallModes,
+    config: Option<&Config>,
+    names_several: bool,
+) -> Result<(), Failure> {
     let mut findings = Vec::new();
     for (index, service) in bundle.csv.spec.apiservicedefinitions.owned.iter().enumerate() {
         let pointer = format!("/spec/apiservicedefinitions/owned/{index}");
@@ -86,8 +92,9 @@ fn refuse_unsupported(bundle: &Bundle, modes: &InstallModes, config: Option<&Con
             findings.push(bundle.csv_finding("CertificateProviderMissing", message, &pointer).help(help));
         }
     }
-    let named = modes.multi() && config.is_none_or(|config| config.targets.is_some());
-    if !modes.all() && !modes.single() && !modes.own() && !named {
+    // The reference has no way to name several namespaces.
+    let several = modes.multi() && names_several;
+    if !modes.all() && !modes.single() && !modes.own() && !several {
         let message = "unsupported bundle: bundle must support at least one of [AllNamespaces SingleNamespace \
                        OwnNamespace] install modes";
         let help = if modes.multi() {
