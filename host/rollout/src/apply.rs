@@ -22,7 +22,7 @@ pub(crate) enum Failure {
 /// Creates an object, or tells whose it is when somebody was faster.
 pub(crate) async fn create(cluster: &Cluster, owner: &Owner, desired: &Desired) -> Result<Value, Failure> {
     let failed = |problem| Failure::Object(about(&desired.key, "create")(problem));
-    let exists = match cluster.create(desired).await {
+    let exists = match cluster.create(desired, false).await {
         Err(Problem::AlreadyExists(message)) => message,
         created => return created.map_err(failed),
     };
@@ -38,8 +38,13 @@ pub(crate) async fn create(cluster: &Cluster, owner: &Owner, desired: &Desired) 
 /// Changes an object of ours to what it should be.
 pub(crate) async fn update(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, Failure> {
     let failed = |problem| Failure::Object(about(&desired.key, "update")(problem));
-    if let Some(managed_fields) = managed_fields::upgrade(live) {
-        cluster.replace_managed_fields(desired, live::resource_version(live), &managed_fields).await.map_err(failed)?;
-    }
+    take_over(cluster, desired, live).await.map_err(failed)?;
     cluster.apply(desired, live::uid(live), false).await.map_err(failed)
+}
+
+/// Has the record of what was created be one of an apply, so that applying removes what the release no longer has. No field
+/// of the object changes. The object with its new records, where they had to be written.
+pub(crate) async fn take_over(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Option<Value>, Problem> {
+    let Some(managed_fields) = managed_fields::upgrade(live) else { return Ok(None) };
+    cluster.replace_managed_fields(desired, live::resource_version(live), &managed_fields).await.map(Some)
 }

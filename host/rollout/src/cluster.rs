@@ -80,8 +80,8 @@ impl Cluster {
     }
 
     /// Creates an object that must not exist.
-    pub(crate) async fn create(&self, desired: &Desired) -> Result<Value, Problem> {
-        let parameters = PostParams { dry_run: false, field_manager: Some(FIELD_MANAGER.to_owned()) };
+    pub(crate) async fn create(&self, desired: &Desired, dry_run: bool) -> Result<Value, Problem> {
+        let parameters = PostParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()) };
         let body = serde_json::to_vec(&desired.value).map_err(|error| Problem::Refused(error.to_string()))?;
         let request =
             at(&desired.resource, desired.key.namespace.as_deref()).create(&parameters, body).map_err(built)?;

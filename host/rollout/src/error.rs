@@ -55,6 +55,20 @@ pub enum RolloutError {
 }
 
 impl RolloutError {
+    /// The condition reason for this error.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::UnknownKinds(_) => "RequiredResourceNotFound",
+            Self::NamespacesNotFound(_) => "InstallNamespaceNotFound",
+            Self::Duplicate { .. } | Self::Probe { .. } => "PluginOutputInvalid",
+            Self::Collisions(_) => "ObjectCollision",
+            _ if self.is_forbidden() => "Forbidden",
+            _ if self.is_transient() => "Retrying",
+            Self::Objects(_) | Self::Request { .. } => "ObjectRefused",
+            Self::OwnerGone(_) => "Deleting",
+        }
+    }
+
     /// Whether trying again soon may help, without anybody changing anything.
     pub fn is_transient(&self) -> bool {
         match self {
@@ -127,6 +141,9 @@ pub enum Problem {
     /// The controller may not do this (401, 403).
     #[error("{0}")]
     Forbidden(String),
+    /// It is not a legal object of its kind, or not a legal successor of what is there (422).
+    #[error("{0}")]
+    Invalid(String),
     /// The API server or an admission policy refused it (other 4xx).
     #[error("{0}")]
     Refused(String),
@@ -149,6 +166,7 @@ impl Problem {
             404 => Self::NotFound(message),
             409 if status.reason == "AlreadyExists" => Self::AlreadyExists(message),
             409 => Self::Conflict(message),
+            422 => Self::Invalid(message),
             401 | 403 => Self::Forbidden(message),
             429 | 500.. => Self::Unavailable(message),
             _ => Self::Refused(message),

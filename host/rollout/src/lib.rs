@@ -11,14 +11,16 @@
 //! | [`error`] | why nothing could be done | no |
 //! | `discovery` | which kinds the API server serves | yes |
 //! | `desired` | an object of the release as it should be in the cluster | no |
+//! | `live` | an object as the API server returns it, and whose it is | no |
 //! | `resolve` | the release, object by object, with everything that can be refused before any write | no |
 //! | `cluster` | the requests | yes |
 //! | `snapshot` | what is in the cluster | yes |
 //! | `difference` | whether an object is as it should be | no |
 //! | `managed_fields` | how a field manager of updates becomes one of applies | no |
 //! | `plan` | what to do about each object | no |
+//! | `preflight` | what is refused before anything is written | dry runs |
 //! | `parent` | the ApplySet's own annotations | yes |
-//! | `stages`, `prune`, `teardown` | doing it | yes |
+//! | `apply`, `stages`, `prune`, `teardown` | doing it | yes |
 //! | [`health`] | whether an object works | no |
 //! | `probe` | whether an object meets a rule of the release | no |
 
@@ -34,6 +36,7 @@ mod managed_fields;
 pub mod owner;
 mod parent;
 mod plan;
+mod preflight;
 mod probe;
 mod prune;
 pub mod report;

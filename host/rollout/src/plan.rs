@@ -91,3 +91,132 @@ pub(crate) fn stale<'a>(
 ) -> impl Iterator<Item = &'a ObjectKey> {
     members.into_iter().filter(|member| !desired.iter().any(|desired| desired.key.same_object(member)))
 }
+
+#[cfg(test)]
+mod tests {
+    use chandler_core::Object;
+    use kube::api::ApiResource;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{desired::Served, live::tests::owner};
+
+    fn desired(kind: &str, group: &str, name: &str) -> Desired {
+        let value = json!({"apiVersion": if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") },
+            "kind": kind, "metadata": {"name": name}, "data": {"a": "b"}});
+        let object = Object::parse(value.to_string().as_bytes(), 0, None).unwrap();
+        let resource = ApiResource {
+            group: group.into(),
+            version: "v1".into(),
+            api_version: object.key.api_version(),
+            kind: kind.into(),
+            plural: kind.to_lowercase(),
+        };
+        Desired::new(&object, Served { resource, namespaced: true }, true, &owner())
+    }
+
+    /// What the API server would hold after this was applied.
+    fn applied(desired: &Desired) -> Value {
+        let mut live = desired.value.clone();
+        live["metadata"]["uid"] = json!("u");
+        live["metadata"]["labels"]["added"] = json!("by somebody");
+        live
+    }
+
+    #[test]
+    fn one_table_decides() {
+        let desired = desired("ConfigMap", "", "x");
+        let changed = |change: &dyn Fn(&mut Value)| {
+            let mut live = applied(&desired);
+            change(&mut live);
+            live
+        };
+        for (live, situation, action) in [
+            (None, Situation::Absent, Action::Create),
+            (Some(applied(&desired)), Situation::Equal, Action::Keep),
+            (
+                Some(changed(&|live| live["data"]["a"] = json!("c"))),
+                Situation::SeemsChanged("/data/a".into()),
+                Action::Recover,
+            ),
+            (
+                Some(changed(&|live| live["metadata"]["annotations"][APPLIED] = json!("other"))),
+                Situation::Outdated,
+                Action::Update,
+            ),
+            (
+                Some(changed(&|live| live["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"))),
+                Situation::Terminating,
+                Action::Wait,
+            ),
+            (
+                // Somebody took the labels off: the reference still tells whose it is.
+                Some(changed(&|live| live["metadata"]["labels"] = json!({}))),
+                Situation::SeemsChanged("/metadata/labels/applyset.kubernetes.io~1part-of".into()),
+                Action::Recover,
+            ),
+            (
+                Some(json!({"metadata": {"managedFields": [{"manager": "helm"}]}})),
+                Situation::Foreign("was made by helm".into()),
+                Action::Refuse,
+            ),
+        ] {
+            let found = Situation::of(&desired, live.as_ref(), &owner());
+            assert_eq!((found.action(), found), (action, situation));
+        }
+    }
+
+    #[test]
+    fn custom_resources_are_deleted_before_what_runs_their_controllers() {
+        let rank = |kind: &str, group: &str| deletion_rank(&desired(kind, group, "x").key);
+        let order = [
+            rank("ValidatingWebhookConfiguration", "admissionregistration.k8s.io"),
+            rank("Database", "example.com"),
+            rank("Deployment", "apps"),
+            rank("Service", ""),
+            rank("CustomResourceDefinition", "apiextensions.k8s.io"),
+            rank("ServiceAccount", ""),
+            rank("Namespace", ""),
+        ];
+        assert!(order.is_sorted(), "{order:?}");
+    }
+
+    fn any_desired() -> impl Strategy<Value = Desired> {
+        let kind = prop_oneof![
+            Just(("ConfigMap", "")),
+            Just(("Namespace", "")),
+            Just(("Deployment", "apps")),
+            Just(("Role", "rbac.authorization.k8s.io")),
+            Just(("Database", "example.com")),
+        ];
+        (kind, "[a-c]").prop_map(|((kind, group), name)| desired(kind, group, &name))
+    }
+
+    proptest! {
+        #[test]
+        fn only_what_the_release_does_not_hold_is_stale(
+            release in prop::collection::vec(any_desired(), 0..12),
+            members in prop::collection::vec(any_desired(), 0..12),
+        ) {
+            let keys: Vec<ObjectKey> = members.iter().map(|member| member.key.clone()).collect();
+            let stale: Vec<&ObjectKey> = stale(&keys, &release).collect();
+            for key in &keys {
+                let held = release.iter().any(|desired| desired.key.same_object(key));
+                prop_assert_eq!(stale.contains(&key), !held);
+            }
+        }
+
+        #[test]
+        fn deletion_reverses_the_order_of_application(one in any_desired(), other in any_desired()) {
+            if one.phase < other.phase {
+                prop_assert!(deletion_rank(&one.key) > deletion_rank(&other.key));
+            }
+        }
+
+        #[test]
+        fn what_was_applied_is_kept(desired in any_desired()) {
+            prop_assert_eq!(Situation::of(&desired, Some(&applied(&desired)), &owner()), Situation::Equal);
+        }
+    }
+}

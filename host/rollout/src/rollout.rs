@@ -1,7 +1,7 @@
 //! What the controller calls.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::HashMap,
     sync::{Mutex, PoisonError},
 };
 
@@ -15,11 +15,12 @@ use crate::{
     desired::Desired,
     difference::essence,
     discovery::Discovery,
-    error::{Collision, Problem, RolloutError},
+    error::{Problem, RolloutError},
     live,
     owner::Owner,
     parent::{self, Inventory},
     plan::{Action, Situation},
+    preflight,
     probe::Probes,
     prune::{Pruned, delete_in_order},
     report::{Drift, DriftKind, Observation, Progress, Teardown, Unhealthy},
@@ -73,14 +74,15 @@ impl Rollout {
 
     /// Brings the release as far as it can be brought now: preflight, stage by stage, prune.
     ///
-    /// Nothing is written before everything was checked that can be checked without writing: probes, kinds, namespaces, and
-    /// that no object of the release is somebody else's. Nothing is written at all where everything is as it should be.
+    /// No field of any object is written before everything was checked that can be checked without that: probes, kinds,
+    /// namespaces, that no object of the release is somebody else's, and, by dry runs, that the API server takes them. Nothing is written at all where everything is as it should be.
     pub async fn advance(&self, owner: &Owner, release: &Release) -> Result<Progress, RolloutError> {
         let Survey { desired, probes, mut snapshot, situations } = self.survey(owner, release).await?;
-        refuse_collisions(&desired, &situations)?;
+        preflight::refuse_collisions(&desired, &situations)?;
         let writes = situations.iter().any(|situation| !matches!(situation.action(), Action::Keep | Action::Wait));
         if writes {
-            self.check_namespaces(owner, &desired, &situations).await?;
+            preflight::check_namespaces(&self.cluster, owner, &desired, &situations).await?;
+            preflight::dry_run(&self.cluster, &desired, &situations, &mut snapshot.live).await?;
             let inventory = Inventory::of(&desired, &snapshot.stale);
             parent::widen(&self.cluster, owner, &mut snapshot.parent, &inventory).await?;
         }
@@ -170,7 +172,7 @@ impl Rollout {
                 Ok(Situation::Equal)
             }
             // A refusal shows up again, with its message, when the object is applied; so does a webhook that refuses dry runs.
-            Ok(_) | Err(Problem::Refused(_)) => Ok(Situation::Changed(pointer)),
+            Ok(_) | Err(Problem::Refused(_) | Problem::Invalid(_)) => Ok(Situation::Changed(pointer)),
             Err(problem) => Err(RolloutError::Objects(vec![about(&desired.key, "compare")(problem)])),
         }
     }
@@ -186,49 +188,4 @@ impl Rollout {
         }
         equal.insert(uid.to_owned(), digest);
     }
-
-    /// Refuses a release with objects in namespaces that neither exist nor come with it.
-    async fn check_namespaces(
-        &self,
-        owner: &Owner,
-        desired: &[Desired],
-        situations: &[Situation],
-    ) -> Result<(), RolloutError> {
-        let own: BTreeSet<&str> = desired
-            .iter()
-            .filter(|desired| desired.key.group.is_empty() && desired.key.kind == "Namespace")
-            .map(|desired| desired.key.name.as_str())
-            .collect();
-        let created = desired.iter().zip(situations).filter(|(_, situation)| **situation == Situation::Absent);
-        let needed: BTreeSet<&str> = created
-            .filter_map(|(desired, _)| desired.key.namespace.as_deref())
-            .chain([owner.install_namespace.as_str()])
-            .filter(|namespace| !own.contains(namespace))
-            .collect();
-        let namespaces = ApiResource::erase::<k8s_openapi::api::core::v1::Namespace>(&());
-        let mut missing = Vec::new();
-        for namespace in needed {
-            let found = self
-                .cluster
-                .get(&namespaces, None, namespace)
-                .await
-                .map_err(|problem| RolloutError::Request { action: format!("read namespace {namespace}"), problem })?;
-            if found.is_none() {
-                missing.push(namespace.to_owned());
-            }
-        }
-        if missing.is_empty() { Ok(()) } else { Err(RolloutError::NamespacesNotFound(missing)) }
-    }
-}
-
-fn refuse_collisions(desired: &[Desired], situations: &[Situation]) -> Result<(), RolloutError> {
-    let collisions: Vec<Collision> = desired
-        .iter()
-        .zip(situations)
-        .filter_map(|(desired, situation)| match situation {
-            Situation::Foreign(owner) => Some(Collision { object: desired.key.clone(), owner: owner.clone() }),
-            _ => None,
-        })
-        .collect();
-    if collisions.is_empty() { Ok(()) } else { Err(RolloutError::Collisions(collisions)) }
 }

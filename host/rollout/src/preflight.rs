@@ -1,0 +1,123 @@
+//! What is refused before any field of any object is written.
+
+use std::collections::BTreeSet;
+
+use futures::{StreamExt as _, stream};
+use kube::api::ApiResource;
+use serde_json::Value;
+
+use crate::{
+    apply::take_over,
+    cluster::{Cluster, about},
+    desired::Desired,
+    error::{Collision, ObjectFailure, Problem, RolloutError},
+    live,
+    owner::Owner,
+    plan::{Action, Situation},
+    resolve::is_crd,
+    snapshot::CONCURRENCY,
+};
+
+/// Refuses a release with objects that somebody else has.
+pub(crate) fn refuse_collisions(desired: &[Desired], situations: &[Situation]) -> Result<(), RolloutError> {
+    let collisions: Vec<Collision> = desired
+        .iter()
+        .zip(situations)
+        .filter_map(|(desired, situation)| match situation {
+            Situation::Foreign(owner) => Some(Collision { object: desired.key.clone(), owner: owner.clone() }),
+            _ => None,
+        })
+        .collect();
+    if collisions.is_empty() { Ok(()) } else { Err(RolloutError::Collisions(collisions)) }
+}
+
+/// Refuses a release with objects in namespaces that neither exist nor come with it.
+pub(crate) async fn check_namespaces(
+    cluster: &Cluster,
+    owner: &Owner,
+    desired: &[Desired],
+    situations: &[Situation],
+) -> Result<(), RolloutError> {
+    let own: BTreeSet<&str> = desired
+        .iter()
+        .filter(|desired| desired.key.group.is_empty() && desired.key.kind == "Namespace")
+        .map(|desired| desired.key.name.as_str())
+        .collect();
+    let created = desired.iter().zip(situations).filter(|(_, situation)| **situation == Situation::Absent);
+    let needed: BTreeSet<&str> = created
+        .filter_map(|(desired, _)| desired.key.namespace.as_deref())
+        .chain([owner.install_namespace.as_str()])
+        .filter(|namespace| !own.contains(namespace))
+        .collect();
+    let namespaces = ApiResource::erase::<k8s_openapi::api::core::v1::Namespace>(&());
+    let mut missing = Vec::new();
+    for namespace in needed {
+        let found = cluster
+            .get(&namespaces, None, namespace)
+            .await
+            .map_err(|problem| RolloutError::Request { action: format!("read namespace {namespace}"), problem })?;
+        if found.is_none() {
+            missing.push(namespace.to_owned());
+        }
+    }
+    if missing.is_empty() { Ok(()) } else { Err(RolloutError::NamespacesNotFound(missing)) }
+}
+
+/// Has the API server check every object that is to be created or updated, so that an illegal field or the change of an
+/// immutable one is found while the old release is still whole.
+///
+/// Only what the API server calls invalid counts. Everything else may be the fault of the dry run itself: of a namespace or a
+/// service account that comes with the release, or of a webhook that does not support dry runs.
+pub(crate) async fn dry_run(
+    cluster: &Cluster,
+    desired: &[Desired],
+    situations: &[Situation],
+    live: &mut [Option<Value>],
+) -> Result<(), RolloutError> {
+    let redefined = redefined_kinds(desired, situations);
+    let checks = desired.iter().zip(situations).zip(live).filter_map(|((desired, situation), live)| {
+        let action = situation.action();
+        let checkable = desired.served && !redefined.contains(&(desired.key.group.as_str(), desired.key.kind.as_str()));
+        (checkable && matches!(action, Action::Create | Action::Update)).then(|| check(cluster, desired, action, live))
+    });
+    let failures: Vec<ObjectFailure> =
+        stream::iter(checks).buffered(CONCURRENCY).filter_map(async |failure| failure).collect().await;
+    if failures.is_empty() { Ok(()) } else { Err(RolloutError::Objects(failures)) }
+}
+
+async fn check(
+    cluster: &Cluster,
+    desired: &Desired,
+    action: Action,
+    live: &mut Option<Value>,
+) -> Option<ObjectFailure> {
+    let (name, result) = match live {
+        Some(object) if action == Action::Update => {
+            // Without this a field that the release dropped would stay in the dry run.
+            match take_over(cluster, desired, object).await {
+                Ok(Some(taken_over)) => *object = taken_over,
+                Ok(None) => {}
+                Err(problem) => return Some(about(&desired.key, "update")(problem)),
+            }
+            ("update", cluster.apply(desired, live::uid(object), true).await)
+        }
+        _ => ("create", cluster.create(desired, true).await),
+    };
+    match result {
+        Err(problem @ Problem::Invalid(_)) => Some(about(&desired.key, name)(problem)),
+        _ => None,
+    }
+}
+
+/// The groups and kinds whose schemas this release is about to change: a dry run would check them against the old ones.
+fn redefined_kinds<'a>(desired: &'a [Desired], situations: &[Situation]) -> BTreeSet<(&'a str, &'a str)> {
+    desired
+        .iter()
+        .zip(situations)
+        .filter(|(desired, situation)| is_crd(&desired.key) && situation.action() != Action::Keep)
+        .filter_map(|(desired, _)| {
+            let text = |pointer: &str| desired.value.pointer(pointer).and_then(Value::as_str);
+            Some((text("/spec/group")?, text("/spec/names/kind")?))
+        })
+        .collect()
+}
