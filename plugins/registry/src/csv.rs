@@ -150,7 +150,8 @@ pub(crate) struct Webhook {
     pub(crate) timeout_seconds: Option<Value>,
     pub(crate) admission_review_versions: Option<Value>,
     pub(crate) reinvocation_policy: Option<Value>,
-    pub(crate) webhook_path: Option<String>,
+    #[serde(rename = "webhookPath")]
+    pub(crate) path: Option<String>,
     #[serde(default, rename = "conversionCRDs")]
     pub(crate) conversion_crds: Vec<String>,
 }

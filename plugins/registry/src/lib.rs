@@ -17,7 +17,7 @@
 //! | `generate` | the objects, one file per generator |
 //! | `provision` | the order of these steps |
 //! | `compatibility` | which faults of the reference are kept |
-//! | `names`, `kinds` | names of objects, supported kinds |
+//! | `names`, `kinds`, `json` | names of objects, supported kinds, changing JSON values |
 
 mod bundle;
 mod compatibility;
@@ -25,6 +25,7 @@ mod config;
 mod csv;
 mod detect;
 mod generate;
+mod json;
 mod kinds;
 mod load;
 mod modes;

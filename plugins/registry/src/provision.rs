@@ -37,20 +37,20 @@ pub(crate) fn provision(request: &Request, content: &dyn Content, output: &mut d
         Certificates::By(provider) => Some(provider),
         Certificates::Unset | Certificates::Without => None,
     };
-    let context = Context {
+    let plan = Context {
         bundle,
         namespace,
         targets: &targets,
         certificates,
-        deployment_config: config.deployment_config.as_ref(),
+        deployment_config: config.deployments.as_ref(),
         compatibility: config.compatibility,
     };
-    let objects = unique(generate(&context))?;
+    let objects = unique(generate(&plan))?;
     let nothing = objects.is_empty().then(|| {
         let place = Location::of(&bundle.csv_path, &bundle.csv_node);
         place.warning("NothingToInstall", "the bundle describes nothing to install")
     });
-    for finding in loaded.warnings.into_iter().chain(advice(&context, &config)).chain(nothing) {
+    for finding in loaded.warnings.into_iter().chain(advice(&plan, &config)).chain(nothing) {
         output.report(&finding);
     }
     for object in objects {

@@ -1,5 +1,14 @@
 //! Sixty real and synthetic bundles, compared with what the reference renderer makes of them.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "tests may panic and print, and so may what they share"
+)]
+
 mod support;
 
 use std::{collections::BTreeMap, fs};

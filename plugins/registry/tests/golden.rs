@@ -1,5 +1,14 @@
 //! The reference's own golden objects, and bundles of the predecessor's test data.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "tests may panic and print, and so may what they share"
+)]
+
 mod support;
 
 use std::fs;

@@ -1,5 +1,14 @@
 //! What is generated from a small operator.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "tests may panic and print, and so may what they share"
+)]
+
 mod support;
 
 use serde_json::json;

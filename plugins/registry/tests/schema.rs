@@ -1,5 +1,14 @@
 //! The schema of the configuration, compared with the reference's.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "tests may panic and print, and so may what they share"
+)]
+
 mod support;
 
 use std::{collections::BTreeSet, fs};

@@ -32,7 +32,7 @@ pub(crate) struct Config {
     /// The namespaces to watch; none to take the default.
     pub(crate) targets: Option<Vec<String>>,
     /// Changes to the Deployments, in their typed form.
-    pub(crate) deployment_config: Option<Value>,
+    pub(crate) deployments: Option<Value>,
     /// Who makes certificates.
     pub(crate) certificates: Certificates,
     /// Whether known faults of the reference are kept.
@@ -103,16 +103,16 @@ fn read(
         Err(wrong) => findings.extend(wrong),
     }
     match deployment_config(root) {
-        Ok(changes) => config.deployment_config = changes,
+        Ok(changes) => config.deployments = changes,
         Err(wrong) => findings.extend(wrong),
     }
     match certificates(root) {
         Ok(certificates) => config.certificates = certificates,
-        Err(wrong) => findings.push(wrong),
+        Err(wrong) => findings.push(*wrong),
     }
     match choice(root, "compatibility", &["reference", "extended"]) {
         Ok(compatibility) => config.compatibility = compatibility.unwrap_or_default(),
-        Err(wrong) => findings.push(wrong),
+        Err(wrong) => findings.push(*wrong),
     }
 }
 
@@ -124,7 +124,7 @@ fn value<'a>(root: &'a Node, key: &str) -> Option<&'a Node> {
     root.get(key).filter(|node| !node.is_null())
 }
 
-fn certificates(root: &Node) -> Result<Certificates, Diagnostic> {
+fn certificates(root: &Node) -> Result<Certificates, Box<Diagnostic>> {
     if value(root, "certificateProvider").and_then(Node::as_str) == Some("none") {
         return Ok(Certificates::Without);
     }
@@ -134,16 +134,20 @@ fn certificates(root: &Node) -> Result<Certificates, Diagnostic> {
 }
 
 /// A key with one of a few texts.
-fn choice<T: for<'de> Deserialize<'de>>(root: &Node, key: &str, allowed: &[&str]) -> Result<Option<T>, Diagnostic> {
+fn choice<T: for<'de> Deserialize<'de>>(
+    root: &Node,
+    key: &str,
+    allowed: &[&str],
+) -> Result<Option<T>, Box<Diagnostic>> {
     let Some(node) = value(root, key) else {
         return Ok(None);
     };
     let text = node.as_str().filter(|text| allowed.contains(text)).map(|text| Value::String(text.to_owned()));
-    match text.and_then(|text| serde_json::from_value(text).ok()) {
-        Some(choice) => Ok(Some(choice)),
-        None => Err(finding("InvalidValue", format!("invalid value for field {key:?}"), &format!("/{key}"))
-            .help(format!("use one of {}", allowed.join(", ")))),
-    }
+    let choice = text.and_then(|text| serde_json::from_value(text).ok());
+    choice.map(Some).ok_or_else(|| {
+        let finding = finding("InvalidValue", format!("invalid value for field {key:?}"), &format!("/{key}"));
+        Box::new(finding.help(format!("use one of {}", allowed.join(", "))))
+    })
 }
 
 fn deployment_config(root: &Node) -> Result<Option<Value>, Vec<Diagnostic>> {

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::watch::{LONGEST, NAMESPACE_PATTERN};
 use crate::{
+    json::set,
     modes::InstallModes,
     typed::{Keep, Record, Type, tables::pod::SUBSCRIPTION_CONFIG},
 };
@@ -14,8 +15,8 @@ use crate::{
 /// below them is open: a field that a newer Kubernetes knows passes, and is dropped by the typed round trip.
 pub(crate) fn schema(modes: &InstallModes) -> Value {
     let mut deployment_config = record(&SUBSCRIPTION_CONFIG);
-    deployment_config["description"] = json!("Changes to the Deployments of the operator.");
-    deployment_config["additionalProperties"] = json!(false);
+    set(&mut deployment_config, ["description"], "Changes to the Deployments of the operator.");
+    set(&mut deployment_config, ["additionalProperties"], false);
     let mut properties = json!({
         "certificateProvider": {
             "description": "Who makes the certificates of webhooks; `none` leaves them to you.",
@@ -37,21 +38,25 @@ pub(crate) fn schema(modes: &InstallModes) -> Value {
     let configurable = modes.own() || modes.single();
     if configurable {
         let required = !modes.all() && !modes.multi();
-        properties["watchNamespace"] = watch_namespace(modes, required);
+        set(&mut properties, ["watchNamespace"], watch_namespace(modes, required));
         if required {
-            schema["required"] = json!(["watchNamespace"]);
+            set(&mut schema, ["required"], json!(["watchNamespace"]));
         }
     }
     if modes.multi() {
-        properties["watchNamespaces"] = json!({
-            "description": "The namespaces that the operator watches.",
-            "anyOf": [{"type": "null"}, {"type": "array", "minItems": 1, "items": namespace()}],
-        });
+        set(
+            &mut properties,
+            ["watchNamespaces"],
+            json!({
+                "description": "The namespaces that the operator watches.",
+                "anyOf": [{"type": "null"}, {"type": "array", "minItems": 1, "items": namespace()}],
+            }),
+        );
         if configurable && !modes.all() {
-            schema["anyOf"] = json!([{"required": ["watchNamespace"]}, {"required": ["watchNamespaces"]}]);
+            set(&mut schema, ["anyOf"], json!([{"required": ["watchNamespace"]}, {"required": ["watchNamespaces"]}]));
         }
     }
-    schema["properties"] = properties;
+    set(&mut schema, ["properties"], properties);
     schema
 }
 
@@ -63,13 +68,13 @@ fn watch_namespace(modes: &InstallModes, required: bool) -> Value {
     let mut namespace = namespace();
     // Which namespace that is, only the request knows; the format tells a reader, and `provision` checks.
     match (modes.own(), modes.single()) {
-        (true, false) => namespace["format"] = json!("ownNamespaceInstallMode"),
-        (false, true) => namespace["format"] = json!("singleNamespaceInstallMode"),
+        (true, false) => set(&mut namespace, ["format"], "ownNamespaceInstallMode"),
+        (false, true) => set(&mut namespace, ["format"], "singleNamespaceInstallMode"),
         _ => {}
     }
     let description = "The namespace that the operator watches.";
     if required {
-        namespace["description"] = json!(description);
+        set(&mut namespace, ["description"], json!(description));
         return namespace;
     }
     json!({"description": description, "anyOf": [{"type": "null"}, namespace]})
@@ -86,7 +91,7 @@ fn record(record: &Record) -> Value {
         .collect();
     let mut schema = json!({"type": "object", "properties": properties});
     if !required.is_empty() {
-        schema["required"] = json!(required);
+        set(&mut schema, ["required"], json!(required));
     }
     schema
 }
@@ -101,8 +106,7 @@ fn of(kind: &Type) -> Value {
         Type::IntOrString => json!({"type": ["string", "integer"]}),
         Type::Any => json!({}),
         Type::SchemaOrBool => json!({"type": ["object", "boolean"]}),
-        Type::SchemaOrList => json!({"type": ["object", "array"]}),
-        Type::SchemaOrStrings => json!({"type": ["object", "array"]}),
+        Type::SchemaOrList | Type::SchemaOrStrings => json!({"type": ["object", "array"]}),
         Type::List(item) => json!({"type": "array", "items": of(item)}),
         Type::Map(value) => json!({"type": "object", "additionalProperties": of(value)}),
         Type::Record(inner) => record(inner),

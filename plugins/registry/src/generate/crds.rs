@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{Context, Generated, service_name};
-use crate::{bundle::Crd, csv::Webhook};
+use crate::{bundle::Crd, csv::Webhook, json::set};
 
 pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
     let bundle = context.bundle;
@@ -38,14 +38,14 @@ fn convert(context: &Context<'_>, crd: &Crd, webhook: &Webhook) -> Option<Value>
                 "service": {
                     "namespace": context.namespace,
                     "name": service_name(&webhook.deployment_name),
-                    "path": webhook.webhook_path.as_deref().unwrap_or("/"),
+                    "path": webhook.path.as_deref().unwrap_or("/"),
                     "port": context.compatibility.webhook_port(webhook),
                 },
             },
         },
     });
     if let Some(versions) = &webhook.admission_review_versions {
-        conversion["webhook"]["conversionReviewVersions"] = versions.clone();
+        set(&mut conversion, ["webhook", "conversionReviewVersions"], versions.clone());
     }
     value.get_mut("spec")?.as_object_mut()?.insert("conversion".to_owned(), conversion);
     if let Some(provider) = context.certificates {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::{Context, Generated, certificate_name, certificates, deployment_config};
-use crate::csv::DeploymentSpec;
+use crate::{csv::DeploymentSpec, json::set};
 
 pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
     let deployments = context.bundle.csv.spec.install.spec.deployments.iter().enumerate();
@@ -20,11 +20,11 @@ pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
 fn render(context: &Context<'_>, deployment: &DeploymentSpec) -> Value {
     let mut metadata = json!({"name": deployment.name, "namespace": context.namespace});
     if !deployment.label.is_empty() {
-        metadata["labels"] = json!(deployment.label);
+        set(&mut metadata, ["labels"], json!(deployment.label));
     }
     let mut spec = deployment.spec.clone();
     // One old ReplicaSet is kept, as with the predecessor: a bundle is rolled back by installing the older one.
-    spec["revisionHistoryLimit"] = json!(1);
+    set(&mut spec, ["revisionHistoryLimit"], 1);
     annotate_template(context, &mut spec);
     if context.certificates.is_some() && context.webhook_deployments().contains(deployment.name.as_str()) {
         certificates::mount(&mut spec, &certificate_name(&deployment.name));
@@ -50,6 +50,5 @@ fn annotate_template(context: &Context<'_>, spec: &mut Value) {
     annotations.insert("olm.targetNamespaces", json!(context.targets.join(",")));
     annotations.insert("olm.operatorNamespace", json!(context.namespace));
     let annotations: Map<String, Value> = annotations.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-    // The typed form always has a template with metadata.
-    spec["template"]["metadata"]["annotations"] = Value::Object(annotations);
+    set(spec, ["template", "metadata", "annotations"], Value::Object(annotations));
 }

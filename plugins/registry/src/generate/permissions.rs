@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::{Context, Generated, service_account_or_default};
-use crate::{csv::Permission, names::role_name};
+use crate::{csv::Permission, json::set, names::role_name};
 
 pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
     if context.watches_all() {
@@ -40,7 +40,7 @@ impl Grant<'_> {
         let role_kind = if self.namespace.is_some() { "Role" } else { "ClusterRole" };
         let mut metadata = json!({"name": name});
         if let Some(namespace) = self.namespace {
-            metadata["namespace"] = json!(namespace);
+            set(&mut metadata, ["namespace"], namespace);
         }
         let mut role = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -48,7 +48,7 @@ impl Grant<'_> {
             "metadata": metadata,
         });
         if let Some(rules) = rules {
-            role["rules"] = json!(rules);
+            set(&mut role, ["rules"], json!(rules));
         }
         let binding = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1",

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Context, Generated, service_name};
-use crate::csv::Webhook;
+use crate::{csv::Webhook, json::set};
 
 pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
     let serving = context.webhook_deployments();
@@ -15,7 +15,7 @@ pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
             let webhooks = webhooks.iter().filter(|webhook| webhook.deployment_name == deployment.name);
             let mut spec = json!({"ports": ports(webhooks)});
             if let Some(labels) = deployment.spec.pointer("/selector/matchLabels") {
-                spec["selector"] = labels.clone();
+                set(&mut spec, ["selector"], labels.clone());
             }
             let mut service = json!({
                 "apiVersion": "v1",

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{Context, Generated, service_name};
 use crate::{
     csv::{Webhook, WebhookKind},
+    json::set,
     modes::ALL_NAMESPACES,
 };
 
@@ -31,7 +32,7 @@ fn configuration(context: &Context<'_>, webhook: &Webhook, kind: WebhookKind) ->
     let name = webhook.generate_name.strip_suffix('-').unwrap_or(&webhook.generate_name);
     let mut metadata = json!({"name": name});
     if context.compatibility.namespaces_webhook_configurations() {
-        metadata["namespace"] = json!(context.namespace);
+        set(&mut metadata, ["namespace"], context.namespace);
     }
     let mut configuration = json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -54,8 +55,8 @@ fn entry(context: &Context<'_>, webhook: &Webhook, name: &str, kind: WebhookKind
         "name": service_name(&webhook.deployment_name),
         "port": context.compatibility.webhook_port(webhook),
     });
-    if let Some(path) = &webhook.webhook_path {
-        service["path"] = json!(path);
+    if let Some(path) = &webhook.path {
+        set(&mut service, ["path"], path.as_str());
     }
     let mut entry = Map::new();
     entry.insert("name".to_owned(), json!(name));

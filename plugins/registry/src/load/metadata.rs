@@ -86,15 +86,13 @@ pub(super) fn add_properties(content: &dyn Content, csv: &mut Csv, csv_path: &st
     for (index, item) in root.get("properties").and_then(Node::as_sequence).unwrap_or_default().iter().enumerate() {
         let kind = item.get("type").and_then(Node::as_str);
         let value = item.get("value").and_then(|value| serde_json::value::to_raw_value(&value.to_json()).ok());
-        match (kind, value) {
-            (Some(kind), Some(value)) => properties.push(Property { kind: kind.to_owned(), value }),
-            _ => {
-                let pointer = Some(format!("/properties/{index}"));
-                let place = Location { pointer, ..Location::of(PROPERTIES, item) };
-                let message = format!("failed to unmarshal {PROPERTIES}: a property has no type or no value");
-                return Err(Box::new(place.error("InvalidProperties", message)));
-            }
-        }
+        let (Some(kind), Some(value)) = (kind, value) else {
+            let pointer = Some(format!("/properties/{index}"));
+            let place = Location { pointer, ..Location::of(PROPERTIES, item) };
+            let message = format!("failed to unmarshal {PROPERTIES}: a property has no type or no value");
+            return Err(Box::new(place.error("InvalidProperties", message)));
+        };
+        properties.push(Property { kind: kind.to_owned(), value });
     }
     // No properties at all are a nil slice, which Go writes as null.
     let list = (!properties.is_empty()).then_some(properties);

@@ -144,10 +144,6 @@ impl<'a> Writer<'a> {
                 self.text(text);
                 Ok(Written::unless(text.is_empty()))
             }
-            (Type::Time, Shape::Text(text)) => {
-                self.text(text);
-                Ok(Written::Full)
-            }
             (Type::Bool, Shape::Bool(value)) => {
                 self.raw(if value { "true" } else { "false" });
                 Ok(Written::unless(!value))
@@ -161,7 +157,7 @@ impl<'a> Writer<'a> {
             #[expect(clippy::cast_precision_loss, reason = "a double is what the type holds")]
             (Type::Float64, Shape::Int(value)) => Ok(self.float(value as f64)),
             (Type::Quantity, Shape::Text(_) | Shape::Int(_) | Shape::Float(_)) => self.quantity(node),
-            (Type::IntOrString, Shape::Text(text)) => {
+            (Type::Time | Type::IntOrString, Shape::Text(text)) => {
                 self.text(text);
                 Ok(Written::Full)
             }
@@ -174,10 +170,10 @@ impl<'a> Writer<'a> {
                 self.record(node, &JSON_SCHEMA_PROPS)?;
                 Ok(Written::Full)
             }
-            (Type::SchemaOrList, Shape::List([]))
-            | (Type::SchemaOrStrings, Shape::List([]))
-            | (Type::SchemaOrList | Type::SchemaOrStrings, Shape::Bool(_) | Shape::Int(_) | Shape::Float(_))
-            | (Type::SchemaOrList | Type::SchemaOrStrings, Shape::Text(_)) => {
+            (
+                Type::SchemaOrList | Type::SchemaOrStrings,
+                Shape::List([]) | Shape::Bool(_) | Shape::Int(_) | Shape::Float(_) | Shape::Text(_),
+            ) => {
                 self.raw("null");
                 Ok(Written::Nothing)
             }

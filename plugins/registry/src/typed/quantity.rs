@@ -141,13 +141,11 @@ impl Amount {
 
     /// The value where it is whole.
     fn whole(&self) -> Option<i128> {
-        match u32::try_from(self.exponent) {
-            Ok(places) => self.mantissa.checked_mul(10_i128.checked_pow(places)?),
-            Err(_) => {
-                let divisor = 10_i128.checked_pow(self.exponent.unsigned_abs())?;
-                (self.mantissa % divisor == 0).then(|| self.mantissa / divisor)
-            }
+        let power = 10_i128.checked_pow(self.exponent.unsigned_abs())?;
+        if self.exponent >= 0 {
+            return self.mantissa.checked_mul(power);
         }
+        (self.mantissa % power == 0).then(|| self.mantissa / power)
     }
 
     fn write(mut self, format: Format, negative: bool) -> String {

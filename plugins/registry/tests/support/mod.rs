@@ -67,7 +67,7 @@ fn prune(value: &mut Value, drop_empty_maps: bool) {
         Value::Object(map) => {
             map.values_mut().for_each(|value| prune(value, drop_empty_maps));
             map.retain(|_, value| {
-                !value.is_null() && !(drop_empty_maps && value.as_object().is_some_and(serde_json::Map::is_empty))
+                !(value.is_null() || drop_empty_maps && value.as_object().is_some_and(serde_json::Map::is_empty))
             });
         }
         Value::Array(list) => list.iter_mut().for_each(|value| prune(value, drop_empty_maps)),
