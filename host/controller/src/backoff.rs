@@ -25,6 +25,11 @@ impl Backoff {
         pause
     }
 
+    /// How often an object failed in a row.
+    pub(crate) fn failures(&self, key: &str) -> u32 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).copied().unwrap_or_default()
+    }
+
     /// Forgets the failures of an object.
     pub(crate) fn succeeded(&self, key: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);

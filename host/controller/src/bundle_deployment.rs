@@ -16,7 +16,7 @@ use chandler_api::{
     names::{CLEANUP_UNPACK_CACHE_FINALIZER, DELETE_CACHED_BUNDLE_FINALIZER, TEARDOWN_FINALIZER},
 };
 use chandler_core::Release;
-use chandler_rollout::{Owner, Progress, Teardown};
+use chandler_rollout::{Owner, Progress, RolloutError, Teardown};
 use k8s_openapi::jiff::Timestamp;
 use kube::{
     Api, ResourceExt as _,
@@ -42,12 +42,20 @@ pub(crate) struct Memory {
     releases: render::Releases,
 }
 
-/// One reconcile could not even say what happened.
+/// One reconcile ended with nothing to say in the status.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReconcileError {
+    /// The status or the finalizers could not be written.
     #[error("failed to write {what}: {source}")]
     Write { what: &'static str, source: kube::Error },
+    /// The API server was away or somebody else was faster. The status says so only when it happens again and again, so
+    /// that a hiccup does not look like an outage.
+    #[error("{0}")]
+    Hiccup(String),
 }
+
+/// After how many failures in a row a hiccup is told in the status.
+const HICCUPS: u32 = 3;
 
 /// One reconcile.
 pub(crate) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> Result<Action, ReconcileError> {
@@ -70,6 +78,12 @@ pub(crate) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
             deploy(deployment, &context).await
         }
     };
+    if let Some(problem) = found.problem()
+        && problem.is_hiccup()
+        && context.backoff.failures(&deployment.name_any()) < HICCUPS
+    {
+        return Err(ReconcileError::Hiccup(problem.message.clone()));
+    }
     report(deployment, &found, &context).await?;
     Ok(next(deployment, &found, &context))
 }
@@ -115,40 +129,54 @@ fn release_facts(release: &Release) -> ReleaseFacts {
 
 /// Looks first where the release is in place already; applies where it is not.
 async fn roll_out(deployment: &BundleDeployment, release: &Release, context: &Context) -> Result<Reached, Problem> {
-    let owner = owner(deployment);
+    let owner = owner(deployment)?;
     if decide::route(deployment, release.digest()) == Route::Observe {
         let observed = context.rollout.observe(&owner, release).await.map_err(|error| Problem::from(&error))?;
-        context
-            .watches
-            .ensure(context.rollout.managed_kinds(&owner, release).await.map_err(|error| Problem::from(&error))?);
-        if observed.drifted.is_empty() {
-            return Ok(Reached::Applied(observed.unhealthy.iter().map(ToString::to_string).collect()));
+        context.watches.ensure(context.rollout.managed_kinds(release));
+        if observed.is_as_released() {
+            return Ok(Reached::Applied(observed.unhealthy.iter().map(told).collect()));
         }
-        tracing::info!(deployment = %owner.name, drifted = observed.drifted.len(), "repairing");
+        let drift: Vec<String> = observed.drift.iter().map(ToString::to_string).collect();
+        tracing::info!(deployment = %owner.name, ?drift, "repairing");
     }
     let progress = context.rollout.advance(&owner, release).await;
     // Also after a failure: what was applied before it has to be seen changing.
-    if let Ok(kinds) = context.rollout.managed_kinds(&owner, release).await {
-        context.watches.ensure(kinds);
-    }
+    context.watches.ensure(context.rollout.managed_kinds(release));
     Ok(match progress.map_err(|error| Problem::from(&error))? {
-        Progress::Waiting { stage, stages, waiting, all_applied, .. } => Reached::RollingOut(RollingOut {
-            stage,
-            stages,
-            all_applied,
-            waiting: waiting.iter().map(ToString::to_string).collect(),
-        }),
-        Progress::Complete { .. } => Reached::Applied(Vec::new()),
+        Progress::Waiting { stage, stages, installed, waiting, changes } => {
+            log_changes(&owner, &changes);
+            let waiting = waiting.iter().map(told).collect();
+            Reached::RollingOut(RollingOut { stage, stages, all_applied: installed, waiting })
+        }
+        Progress::Complete { changes, .. } => {
+            log_changes(&owner, &changes);
+            Reached::Applied(Vec::new())
+        }
     })
 }
 
-fn owner(deployment: &BundleDeployment) -> Owner {
-    Owner {
-        name: deployment.name_any(),
-        uid: deployment.uid().unwrap_or_default(),
-        install_namespace: deployment.spec.install_namespace.clone(),
-        ..Owner::bundle_deployment()
+/// Names of objects only: their content may be secret.
+fn log_changes(owner: &Owner, changes: &chandler_rollout::Changes) {
+    if !changes.is_empty() {
+        tracing::info!(
+            deployment = %owner.name,
+            created = changes.created.len(),
+            updated = changes.updated.len(),
+            recovered = changes.recovered.len(),
+            pruned = changes.pruned.len(),
+            "applied"
+        );
     }
+}
+
+/// An object that is not well, in the words of the status.
+fn told(unhealthy: &chandler_rollout::Unhealthy) -> String {
+    format!("{}: {}", unhealthy.object, unhealthy.health)
+}
+
+fn owner(deployment: &BundleDeployment) -> Result<Owner, Problem> {
+    Owner::of(deployment, &deployment.spec.install_namespace)
+        .ok_or_else(|| Problem::passing(Reason::InternalError, "the BundleDeployment was never stored"))
 }
 
 /// Puts our finalizer on before anything is created.
@@ -163,13 +191,16 @@ async fn hold(deployment: &BundleDeployment, context: &Context) -> Result<(), Re
 
 /// Deletes the objects of the release; none once everything is gone and the BundleDeployment may go too.
 async fn tear_down(deployment: &BundleDeployment, context: &Context) -> Result<Option<Assessment>, ReconcileError> {
-    match context.rollout.teardown(&owner(deployment)).await {
-        Ok(Teardown::Waiting { remaining }) => {
-            let remaining = remaining.iter().map(ToString::to_string).collect();
-            return Ok(Some(Assessment::early(Reached::Deleting(remaining))));
+    let waiting = match owner(deployment) {
+        Ok(owner) => context.rollout.teardown(&owner).await.map_err(|error| Problem::from(&error)),
+        Err(problem) => Err(problem),
+    };
+    match waiting {
+        Ok(Teardown::Waiting { waiting, .. }) => {
+            return Ok(Some(Assessment::early(Reached::Deleting(waiting.iter().map(told).collect()))));
         }
-        Ok(Teardown::Done) => {}
-        Err(error) => return Ok(Some(Assessment::early(Reached::NotDeleted(Problem::from(&error))))),
+        Ok(Teardown::Complete { .. }) => {}
+        Err(problem) => return Ok(Some(Assessment::early(Reached::NotDeleted(problem)))),
     }
     let name = deployment.name_any();
     context.memory.resolutions.forget(&name);
@@ -225,10 +256,20 @@ fn next(deployment: &BundleDeployment, found: &Assessment, context: &Context) ->
     }
 }
 
-impl From<&chandler_rollout::RolloutError> for Problem {
-    fn from(error: &chandler_rollout::RolloutError) -> Self {
-        let reason = Reason::from_name(error.reason()).unwrap_or(Reason::InternalError);
-        Self::passing(reason, error.to_string())
+impl From<&RolloutError> for Problem {
+    fn from(error: &RolloutError) -> Self {
+        let reason = match error {
+            RolloutError::UnknownKinds(_) => Reason::RequiredResourceNotFound,
+            RolloutError::NamespacesNotFound(_) => Reason::InstallNamespaceNotFound,
+            RolloutError::Collisions(_) => Reason::ObjectCollision,
+            RolloutError::Duplicate { .. } | RolloutError::Probe { .. } => Reason::InvalidOutput,
+            RolloutError::OwnerGone(_) => Reason::Deleting,
+            _ if error.is_forbidden() => Reason::Forbidden,
+            _ if error.is_transient() => Reason::Retrying,
+            RolloutError::Objects(_) | RolloutError::Request { .. } => Reason::ObjectRefused,
+        };
+        let lasting = reason == Reason::InvalidOutput;
+        Self { reason, message: error.to_string(), terminal: lasting }
     }
 }
 

@@ -5,7 +5,7 @@ use chandler_engine::Engine;
 use chandler_rollout::Rollout;
 use kube::{Client, runtime::events::Recorder};
 
-use crate::{Options, backoff::Backoff, bundle_deployment::Memory, classes::Classes, watches::ManagedWatches};
+use crate::{Options, backoff::Backoff, bundle_deployment::Memory, classes::Classes, surroundings::Lookout, watches::ManagedWatches};
 
 /// Handles and shared state.
 pub(crate) struct Context {
@@ -15,6 +15,7 @@ pub(crate) struct Context {
     pub(crate) engine: Engine,
     pub(crate) classes: Classes,
     pub(crate) rollout: Rollout,
+    pub(crate) surroundings: Lookout,
     pub(crate) watches: ManagedWatches,
     pub(crate) recorder: Recorder,
     pub(crate) backoff: Backoff,

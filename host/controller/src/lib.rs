@@ -13,6 +13,7 @@
 //! | `classes` | which class is served by which component |
 //! | `images` | references, pull secrets and registries |
 //! | `status_patch` | how a changed status is written |
+//! | `surroundings` | what provisioners are told about the cluster |
 //! | `watches` | watches on the kinds that releases hold |
 //! | `backoff` | when to try again |
 //! | `events` | Events on transitions |
@@ -28,6 +29,7 @@ mod problem;
 mod provisioner_class;
 pub mod run;
 mod status_patch;
+mod surroundings;
 mod watches;
 
 pub use options::Options;

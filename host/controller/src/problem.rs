@@ -26,9 +26,9 @@ impl Problem {
         Self { reason, message: message.into(), terminal: true }
     }
 
-    /// The API server did not do what the controller needed for itself.
-    pub(crate) fn api(what: &str, error: &kube::Error) -> Self {
-        Self::passing(Reason::InternalError, format!("{what}: {}", api_message(error)))
+    /// Whether it is likely to be gone at the next try.
+    pub(crate) fn is_hiccup(&self) -> bool {
+        self.reason == Reason::Retrying
     }
 }
 

@@ -31,6 +31,7 @@ use crate::{
     classes::Classes,
     context::Context,
     provisioner_class,
+    surroundings::Lookout,
     watches::ManagedWatches,
 };
 
@@ -120,6 +121,7 @@ fn context(client: Client, options: Options, watches: ManagedWatches) -> Result<
         classes: Classes::new(Provisioners::new(engine.clone()), options.ceiling.clone()),
         engine,
         rollout: Rollout::new(client.clone(), chandler_rollout::Options::default()),
+        surroundings: Lookout::new(client.clone()),
         watches,
         recorder: Recorder::new(client.clone(), reporter),
         backoff: Backoff::default(),

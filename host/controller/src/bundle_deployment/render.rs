@@ -14,7 +14,7 @@ use chandler_core::{Content as _, Digest, Release, Request, Target};
 use kube::ResourceExt as _;
 use serde_json::{Map, Value};
 
-use crate::{classes::Class, context::Context, problem::Problem};
+use crate::{classes::Class, context::Context, problem::Problem, surroundings::Surroundings};
 
 /// The last release of each BundleDeployment, with the digest of what it was made from.
 #[derive(Default)]
@@ -43,7 +43,7 @@ pub(crate) async fn render(
     tree: Tree,
     context: &Context,
 ) -> Result<Arc<Release>, Problem> {
-    let request = request(deployment, class, context).await?;
+    let request = request(deployment, class, context.surroundings.get().await);
     let name = deployment.name_any();
     let key = key(tree.digest(), class.provisioner.digest(), &request);
     if let Some(release) = context.memory.releases.get(&name, &key) {
@@ -55,17 +55,16 @@ pub(crate) async fn render(
     Ok(release)
 }
 
-async fn request(deployment: &BundleDeployment, class: &Class, context: &Context) -> Result<Request, Problem> {
-    let (kubernetes_version, api_kinds) = context.rollout.cluster().await.map_err(|error| Problem::from(&error))?;
-    Ok(Request {
+fn request(deployment: &BundleDeployment, class: &Class, surroundings: Arc<Surroundings>) -> Request {
+    Request {
         config: laid_over(&class.defaults, deployment.spec.config.as_ref()),
         target: Target {
             name: deployment.name_any(),
             namespace: deployment.spec.install_namespace.clone(),
-            kubernetes_version,
-            api_kinds,
+            kubernetes_version: surroundings.kubernetes_version.clone(),
+            api_kinds: surroundings.api_kinds.clone(),
         },
-    })
+    }
 }
 
 /// The configuration of the class with that of the BundleDeployment laid over it, member by member.
