@@ -23,6 +23,8 @@ pub enum ErrorType {
     Duplicate,
     /// The value is of another type.
     TypeInvalid,
+    /// The value names something that is not there.
+    NotFound,
     /// The server failed.
     InternalError,
 }
@@ -39,6 +41,7 @@ impl ErrorType {
             Self::TooMany => "FieldValueTooMany",
             Self::Duplicate => "FieldValueDuplicate",
             Self::TypeInvalid => "FieldValueTypeInvalid",
+            Self::NotFound => "FieldValueNotFound",
             Self::InternalError => "InternalError",
         }
     }
@@ -52,12 +55,13 @@ impl ErrorType {
             Self::TooLong => "Too long",
             Self::TooMany => "Too many",
             Self::Duplicate => "Duplicate value",
+            Self::NotFound => "Not found",
             Self::InternalError => "Internal error",
         }
     }
 
     fn shows_value(self) -> bool {
-        matches!(self, Self::Invalid | Self::TypeInvalid | Self::NotSupported | Self::Duplicate)
+        matches!(self, Self::Invalid | Self::TypeInvalid | Self::NotSupported | Self::Duplicate | Self::NotFound)
     }
 }
 
@@ -118,6 +122,11 @@ impl FieldError {
     /// A value stands twice.
     pub fn duplicate(field: &impl ToString, value: impl Into<Value>) -> Self {
         Self::new(field, ErrorType::Duplicate, value.into(), "")
+    }
+
+    /// A value names something that is not there.
+    pub fn not_found(field: &impl ToString, value: impl Into<Value>) -> Self {
+        Self::new(field, ErrorType::NotFound, value.into(), "")
     }
 
     /// A string has more than `limit` bytes.

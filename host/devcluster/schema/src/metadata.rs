@@ -238,10 +238,10 @@ mod tests {
             errors("", "Namespace", false, json!({"generateName": "A-", "namespace": "x", "finalizers": ["x", "kubernetes"]}), None),
             @r#"
         [
-            "metadata.generateName: Invalid value: \"A-\": a lowercase RFC 1123 label must consist of lower case alphanumeric c",
+            "metadata.generateName: Invalid value: \"A-\": a lowercase RFC 1123 label must consist of lower case alphanumeric",
             "metadata.name: Required value: name or generateName is required",
             "metadata.namespace: Forbidden: not allowed on this type",
-            "metadata.finalizers[0]: Invalid value: \"x\": name is neither a standard finalizer name nor is it fully qualified",
+            "metadata.finalizers[0]: Invalid value: \"x\": name is neither a standard finalizer name nor is it fully qualifie",
         ]
         "#);
     }

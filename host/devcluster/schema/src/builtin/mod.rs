@@ -1,13 +1,115 @@
 //! What kube-apiserver does to built-in kinds beyond their types: defaults and validation.
+//!
+//! Validated beyond types, required fields and quantities:
+//!
+//! | kinds | rules |
+//! |---|---|
+//! | Deployment, StatefulSet, DaemonSet, ReplicaSet | selector present, matches the template, immutable; restart policy; StatefulSet fields that may change |
+//! | Pod and every pod template | containers present and named uniquely, images, ports, mounts that name volumes; which fields of a Pod may change |
+//! | Job, CronJob | restart policy, immutable template, schedule |
+//! | Service | ports, type, `clusterIP` immutable |
+//! | ConfigMap, Secret | keys, size, `immutable`, Secret type immutable |
+//! | PersistentVolumeClaim, StorageClass, PriorityClass | access modes and size, immutable fields |
+//! | Role, ClusterRole and bindings | verbs, subjects, `roleRef` immutable |
+//! | webhook configurations, PodDisruptionBudget, HorizontalPodAutoscaler, Ingress | required and exclusive fields |
+//! | CustomResourceDefinition | [`crate::validate_definition`] |
+//!
+//! Everything else that kube-apiserver checks is not.
+
+mod access;
+mod configuration;
+mod defaults;
+mod immutable;
+mod pod;
+mod required;
+mod service;
+mod storage;
+mod workload;
 
 use serde_json::Value;
 
-use crate::{error::FieldError, resources::GroupVersionKind};
+pub use defaults::default;
 
-/// Fills in the defaults of a built-in kind, as kube-apiserver 1.36 does on every write.
-pub fn default(_kind: &GroupVersionKind, _object: &mut Value) {}
+use crate::{
+    crd::validate_definition,
+    error::{ErrorType, FieldError},
+    path::FieldPath,
+    registry::Builtins,
+    resources::GroupVersionKind,
+    validate::validate as validate_type,
+};
 
 /// Validates an object of a built-in kind: its type and the rules beyond it; `old` is what is stored, on an update.
-pub fn validate(_kind: &GroupVersionKind, _new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
-    Vec::new()
+///
+/// Defaults must be filled in. Wrong types come back alone, as [`ErrorType::TypeInvalid`]: kube-apiserver cannot even decode such an
+/// object and answers 400 instead of 422.
+pub fn validate(kind: &GroupVersionKind, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let Some(resource) = Builtins::get().kind(kind) else { return Vec::new() };
+    let typed = validate_type(&resource.schema, new, None);
+    if typed.iter().any(|error| error.error_type == ErrorType::TypeInvalid) {
+        return typed.into_iter().filter(|error| error.error_type == ErrorType::TypeInvalid).collect();
+    }
+    let mut errors: Vec<FieldError> = typed.into_iter().filter(required::counts).collect();
+    let root = FieldPath::Root;
+    let spec = root.field("spec");
+    let new_spec = new.get("spec").unwrap_or(&Value::Null);
+    let old_spec = old.map(|old| old.get("spec").unwrap_or(&Value::Null));
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("apps", kind) => workload::controller(kind, new_spec, old_spec, &spec, &mut errors),
+        ("batch", "Job") => workload::job(new_spec, old_spec, &spec, &mut errors),
+        ("batch", "CronJob") => workload::cron_job(new_spec, &spec, &mut errors),
+        ("", "Pod") => pod::pod(new_spec, old_spec, &spec, &mut errors),
+        ("", "Service") => service::service(new_spec, old_spec, &spec, &mut errors),
+        ("", "ConfigMap" | "Secret") => storage::data(&kind.kind, new, old, &mut errors),
+        ("", "PersistentVolumeClaim") => storage::claim(new_spec, old_spec, &spec, &mut errors),
+        ("storage.k8s.io", "StorageClass") => {
+            let fields = ["provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"];
+            immutable::fields(&fields, new, old, &root, "updates to {} are forbidden.", &mut errors);
+        }
+        ("scheduling.k8s.io", "PriorityClass") => {
+            immutable::fields(
+                &["value", "preemptionPolicy"],
+                new,
+                old,
+                &root,
+                "may not be changed in an update.",
+                &mut errors,
+            );
+        }
+        ("rbac.authorization.k8s.io", kind) => access::rbac(kind, new, old, &mut errors),
+        ("admissionregistration.k8s.io", _) => configuration::webhooks(new, &mut errors),
+        ("policy", "PodDisruptionBudget") => configuration::disruption_budget(new_spec, &spec, &mut errors),
+        ("autoscaling", "HorizontalPodAutoscaler") => configuration::autoscaler(new_spec, &spec, &mut errors),
+        ("networking.k8s.io", "Ingress") => configuration::ingress(new_spec, &spec, &mut errors),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => errors.extend(validate_definition(new, old)),
+        _ => {}
+    }
+    let mut unique: Vec<FieldError> = Vec::with_capacity(errors.len());
+    for error in errors {
+        let again = unique.iter().any(|seen| {
+            seen.field == error.field && seen.error_type == error.error_type && error.error_type == ErrorType::Required
+        });
+        if !again {
+            unique.push(error);
+        }
+    }
+    unique
 }
+
+/// A text field; empty when absent.
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The items of a list field; none when absent.
+fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// The details of a syntax rule as errors about one value.
+fn invalid_each(path: &FieldPath<'_>, value: &str, details: Vec<String>, errors: &mut Vec<FieldError>) {
+    errors.extend(details.into_iter().map(|detail| FieldError::invalid(path, value, detail)));
+}
+
+#[cfg(test)]
+mod tests;

@@ -309,7 +309,20 @@ mod tests {
         ]);
         object["spec"]["conversion"] = json!({"strategy": "Webhook"});
         object["status"] = json!({"storedVersions": ["v1alpha1"]});
-        insta::assert_debug_snapshot!(errors(&object), @"");
+        insta::assert_debug_snapshot!(errors(&object), @r#"
+        [
+            "spec.scope: Unsupported value: \"Global\": supported values: \"Cluster\", \"Namespaced\"",
+            "metadata.name: Invalid value: \"bars.example.com\": must be spec.names.plural+\".\"+spec.group",
+            "spec.versions[0].subresources.scale.specReplicasPath: Invalid value: \".replicas\": should be a json path under .spec",
+            "spec.versions[0].subresources.scale.statusReplicasPath: Required value",
+            "spec.versions: Invalid value: \"v1\": must contain unique version names",
+            "spec.versions[1].schema.openAPIV3Schema: Required value: schemas are required",
+            "spec.versions: Invalid value: [\"v1\",\"v1\"]: must have exactly one version marked as storage version",
+            "spec.conversion.webhook.clientConfig: Required value: required when strategy is set to Webhook",
+            "spec.conversion.webhook.conversionReviewVersions: Required value",
+            "status.storedVersions[0]: Invalid value: \"v1alpha1\": v1alpha1 is missing from spec.versions; must appear in spec.versions because objects may be stored in it",
+        ]
+        "#);
     }
 
     #[test]

@@ -1,0 +1,181 @@
+//! Defaults and rules of built-in kinds.
+
+use serde_json::json;
+
+use super::*;
+
+fn kind(group: &str, kind: &str) -> GroupVersionKind {
+    GroupVersionKind::new(group, "v1", kind)
+}
+
+fn deployment() -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "n"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "web", "image": "example.com/web", "ports": [{"containerPort": 80}],
+                    "readinessProbe": {"httpGet": {"port": 80}}}],
+                    "volumes": [{"name": "tmp"}, {"name": "config", "configMap": {"name": "c"}}]},
+            },
+        },
+    })
+}
+
+fn errors(group: &str, name: &str, new: &Value, old: Option<&Value>) -> Vec<String> {
+    validate(&kind(group, name), new, old).iter().map(ToString::to_string).collect()
+}
+
+fn defaulted(group: &str, name: &str, mut object: Value) -> Value {
+    default(&kind(group, name), &mut object);
+    let once = object.clone();
+    default(&kind(group, name), &mut object);
+    assert_eq!(once, object, "defaults are stable");
+    object
+}
+
+#[test]
+fn defaults_of_a_deployment() {
+    let defaulted = defaulted("apps", "Deployment", deployment());
+    insta::assert_json_snapshot!(defaulted["spec"], @"");
+    assert_eq!(errors("apps", "Deployment", &defaulted, None), Vec::<String>::new());
+}
+
+#[test]
+fn defaults_of_other_kinds() {
+    let cases = [
+        ("", "Secret", json!({}), "/type", json!("Opaque")),
+        (
+            "",
+            "Service",
+            json!({"spec": {"ports": [{"port": 80}]}}),
+            "/spec/ports/0",
+            json!({"port": 80, "protocol": "TCP", "targetPort": 80}),
+        ),
+        ("", "Service", json!({"spec": {"type": "LoadBalancer"}}), "/spec/externalTrafficPolicy", json!("Cluster")),
+        ("", "Service", json!({"spec": {"type": "ExternalName"}}), "/spec/sessionAffinity", json!("None")),
+        ("", "Namespace", json!({"metadata": {"name": "a"}}), "/spec/finalizers", json!(["kubernetes"])),
+        (
+            "",
+            "Namespace",
+            json!({"metadata": {"name": "a"}}),
+            "/metadata/labels/kubernetes.io~1metadata.name",
+            json!("a"),
+        ),
+        ("batch", "Job", json!({"spec": {}}), "/spec/completions", json!(1)),
+        (
+            "batch",
+            "CronJob",
+            json!({"spec": {"jobTemplate": {"spec": {"template": {"spec": {}}}}}}),
+            "/spec/jobTemplate/spec/template/spec/dnsPolicy",
+            json!("ClusterFirst"),
+        ),
+        (
+            "apps",
+            "StatefulSet",
+            json!({"spec": {}}),
+            "/spec/updateStrategy",
+            json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}),
+        ),
+        (
+            "apps",
+            "DaemonSet",
+            json!({"spec": {}}),
+            "/spec/updateStrategy/rollingUpdate",
+            json!({"maxUnavailable": 1, "maxSurge": 0}),
+        ),
+        (
+            "rbac.authorization.k8s.io",
+            "RoleBinding",
+            json!({"roleRef": {}, "subjects": [{"kind": "User"}]}),
+            "/subjects/0/apiGroup",
+            json!("rbac.authorization.k8s.io"),
+        ),
+        (
+            "admissionregistration.k8s.io",
+            "ValidatingWebhookConfiguration",
+            json!({"webhooks": [{"rules": [{}]}]}),
+            "/webhooks/0",
+            json!({
+            "rules": [{"scope": "*"}], "failurePolicy": "Fail", "matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {},
+            "timeoutSeconds": 10}),
+        ),
+        (
+            "networking.k8s.io",
+            "NetworkPolicy",
+            json!({"spec": {"egress": [{"ports": [{"port": 1}]}]}}),
+            "/spec/policyTypes",
+            json!(["Ingress", "Egress"]),
+        ),
+        (
+            "apiextensions.k8s.io",
+            "CustomResourceDefinition",
+            json!({"spec": {"names": {"kind": "Foo"}}}),
+            "/spec/names",
+            json!({"kind": "Foo", "singular": "foo", "listKind": "FooList"}),
+        ),
+        (
+            "",
+            "Pod",
+            json!({"spec": {"containers": [{"image": "a:1", "resources": {"limits": {"cpu": "1"}}}]}}),
+            "/spec/containers/0/resources/requests",
+            json!({"cpu": "1"}),
+        ),
+        (
+            "",
+            "Pod",
+            json!({"spec": {"containers": [{"image": "reg:5000/a@sha256:x"}]}}),
+            "/spec/containers/0/imagePullPolicy",
+            json!("IfNotPresent"),
+        ),
+    ];
+    for (group, name, object, pointer, expected) in cases {
+        assert_eq!(defaulted(group, name, object).pointer(pointer), Some(&expected), "{name} {pointer}");
+    }
+}
+
+#[test]
+fn a_workload_selects_its_pods_for_good() {
+    let good = defaulted("apps", "Deployment", deployment());
+    let mut bad = good.clone();
+    bad["spec"]["selector"]["matchLabels"]["app"] = json!("other");
+    insta::assert_debug_snapshot!(errors("apps", "Deployment", &bad, Some(&good)), @"");
+    let mut bare = good.clone();
+    bare["spec"].as_object_mut().unwrap().remove("selector");
+    bare["spec"]["template"]["spec"] = json!({"containers": [{"name": "A_b", "ports": [{"containerPort": 0}], "volumeMounts": [{"name": "x", "mountPath": "/x"}]}], "restartPolicy": "Never"});
+    insta::assert_debug_snapshot!(errors("apps", "Deployment", &bare, None), @"");
+    let mut wrong = good.clone();
+    wrong["spec"]["replicas"] = json!("three");
+    let found = validate(&kind("apps", "Deployment"), &wrong, None);
+    assert_eq!(found.iter().map(|error| error.error_type).collect::<Vec<_>>(), [ErrorType::TypeInvalid]);
+}
+
+#[test]
+fn what_else_is_refused() {
+    let rbac = "rbac.authorization.k8s.io";
+    let binding = json!({"roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "a"}, "subjects": [{"kind": "ServiceAccount", "name": "x"}]});
+    let mut rebound = binding.clone();
+    rebound["roleRef"]["name"] = json!("b");
+    let frozen = json!({"immutable": true, "data": {"a": "1"}});
+    let headless = json!({"spec": {"type": "ClusterIP", "clusterIP": "10.0.0.1", "sessionAffinity": "None", "ports": [{"port": 80, "protocol": "TCP"}]}});
+    let mut moved = headless.clone();
+    moved["spec"]["clusterIP"] = json!("10.0.0.2");
+    let cases: Vec<(&str, &str, Value, Option<&Value>)> = vec![
+        (rbac, "RoleBinding", rebound, Some(&binding)),
+        (rbac, "Role", json!({"rules": [{"resources": ["pods"]}]}), None),
+        ("", "ConfigMap", json!({"immutable": true, "data": {"a": "2"}}), Some(&frozen)),
+        ("", "ConfigMap", json!({"data": {"a/b": "2"}}), None),
+        ("", "Service", moved, Some(&headless)),
+        ("", "PersistentVolumeClaim", json!({"spec": {"accessModes": []}}), None),
+        (
+            "networking.k8s.io",
+            "Ingress",
+            json!({"spec": {"rules": [{"http": {"paths": [{"path": "x", "backend": {}}]}}]}}),
+            None,
+        ),
+        ("policy", "PodDisruptionBudget", json!({"spec": {"minAvailable": 1, "maxUnavailable": 1}}), None),
+    ];
+    let found: Vec<String> = cases.iter().flat_map(|(group, name, new, old)| errors(group, name, new, *old)).collect();
+    insta::assert_debug_snapshot!(found, @"");
+}
