@@ -1,30 +1,190 @@
 //! The engine: compiles components and runs them.
 
-use std::process::ExitCode;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
-use crate::{EngineError, EngineOptions, LoadError, Provisioner};
+use chandler_core::Digest;
+use tokio::sync::Mutex;
+use wasmtime::component::{Component, HasSelf, Linker};
+
+use crate::{
+    EngineError, EngineOptions, LoadError, MissingImport, Provisioner,
+    code::{Code, CodeCache, Lookup},
+    compile, config,
+    contract::bindings::{Plugin, PluginPre},
+    facts::{self, Outline},
+    host::State,
+    imports,
+    provisioner::Loaded,
+    text::tame,
+    threads::Threads,
+    ticker,
+};
 
 /// Compiles and runs provisioners. Cheap to clone.
 #[derive(Clone)]
 pub struct Engine {
-    #[expect(dead_code, reason = "being built")]
+    inner: Arc<Inner>,
+}
+
+struct Inner {
     options: EngineOptions,
+    wasm: wasmtime::Engine,
+    linker: Linker<State>,
+    cache: Option<Arc<CodeCache>>,
+    threads: Arc<Threads>,
+    /// What is loaded at the moment. Held while one is compiled: compilers run one after the other, and each component is
+    /// compiled once.
+    loaded: Mutex<HashMap<Digest, Weak<Loaded>>>,
+    compiled: AtomicU64,
+    hits: AtomicU64,
+    rejected: AtomicU64,
+}
+
+/// What an engine has done so far; the numbers only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EngineStatistics {
+    /// Components that were compiled.
+    pub compiled: u64,
+    /// Components whose code was in the cache.
+    pub cache_hits: u64,
+    /// Files of the cache that could not be trusted.
+    pub cache_rejects: u64,
 }
 
 impl Engine {
     /// Sets up an engine: its threads, its clock and its code cache.
     pub fn new(options: EngineOptions) -> Result<Self, EngineError> {
-        Ok(Self { options })
+        let wasmtime = |error: wasmtime::Error| EngineError::Wasmtime(error.to_string());
+        let wasm = config::engine(options.stack_bytes).map_err(wasmtime)?;
+        let linker = linker(&wasm).map_err(wasmtime)?;
+        let cache = match &options.cache_directory {
+            Some(directory) => Some(Arc::new(CodeCache::open(directory, config::fingerprint(&wasm))?)),
+            None => None,
+        };
+        let threads = Arc::new(Threads::start(options.concurrency).map_err(EngineError::Threads)?);
+        ticker::start(&wasm).map_err(EngineError::Threads)?;
+        let inner = Inner {
+            options,
+            wasm,
+            linker,
+            cache,
+            threads,
+            loaded: Mutex::default(),
+            compiled: AtomicU64::new(0),
+            hits: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
+        };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Loads a component: checks what it says and imports, compiles it or takes its code from the cache, and links it.
+    ///
+    /// A component that is already loaded is not loaded again.
     pub async fn load(&self, wasm: &[u8]) -> Result<Provisioner, LoadError> {
-        let _ = wasm;
-        Err(LoadError::Internal("not built yet".into()))
+        self.inner.load(wasm).await
+    }
+
+    /// What this engine has done so far.
+    pub fn statistics(&self) -> EngineStatistics {
+        EngineStatistics {
+            compiled: self.inner.compiled.load(Ordering::Relaxed),
+            cache_hits: self.inner.hits.load(Ordering::Relaxed),
+            cache_rejects: self.inner.rejected.load(Ordering::Relaxed),
+        }
     }
 }
 
-/// The main function of the process that [`Compiler::Child`](crate::Compiler::Child) starts.
-pub fn compile_child_main() -> ExitCode {
-    ExitCode::FAILURE
+impl Inner {
+    async fn load(&self, wasm: &[u8]) -> Result<Provisioner, LoadError> {
+        let limit = self.options.component_bytes;
+        if wasm.len() as u64 > limit {
+            return Err(LoadError::TooLarge { limit });
+        }
+        let digest = Digest::of(wasm);
+        let mut loaded = self.loaded.lock().await;
+        if let Some(loaded) = loaded.get(&digest).and_then(Weak::upgrade) {
+            return Ok(Provisioner::new(loaded));
+        }
+        let Outline { facts, imports } = facts::outline(wasm)?;
+        refuse(imports::missing_interfaces(&imports))?;
+        let component = self.component(&digest, wasm).await?;
+        refuse(imports::missing_functions(&self.wasm, &component))?;
+        let incompatible = |error: wasmtime::Error| LoadError::UnsupportedContract(tame(format!("{error:#}"), 1024));
+        let instance = self.linker.instantiate_pre(&component).map_err(incompatible)?;
+        let plugin = PluginPre::new(instance).map_err(incompatible)?;
+        let new = Arc::new(Loaded::new(digest.clone(), facts, plugin, Arc::clone(&self.threads)));
+        loaded.retain(|_, loaded| loaded.strong_count() > 0);
+        loaded.insert(digest, Arc::downgrade(&new));
+        Ok(Provisioner::new(new))
+    }
+
+    /// The component, from the cache or the compiler.
+    async fn component(&self, digest: &Digest, wasm: &[u8]) -> Result<Component, LoadError> {
+        if let Some(component) = self.cached(digest).await? {
+            self.hits.fetch_add(1, Ordering::Relaxed);
+            return Ok(component);
+        }
+        let span = tracing::debug_span!("compile", digest = %digest.short(), bytes = wasm.len());
+        let options = &self.options;
+        let compile = compile::compile(&options.compiler, &options.compile_limits, &self.threads, &self.wasm, wasm);
+        let code = Code::compiled(tracing::Instrument::instrument(compile, span).await?);
+        self.compiled.fetch_add(1, Ordering::Relaxed);
+        let (engine, cache, key) = (self.wasm.clone(), self.cache.clone(), digest.clone());
+        let load = move || {
+            let component = code.load(&engine)?;
+            if let Some(cache) = cache
+                && let Err(error) = cache.store(&key, &code)
+            {
+                tracing::warn!(digest = %key.short(), %error, "failed to keep compiled code");
+            }
+            Ok(component)
+        };
+        match self.threads.run_blocking(load).await {
+            Ok(Ok(component)) => Ok(component),
+            Ok(Err(error)) => Err(internal(error)),
+            Err(error) => Err(LoadError::Internal(error.to_string())),
+        }
+    }
+
+    async fn cached(&self, digest: &Digest) -> Result<Option<Component>, LoadError> {
+        let Some(cache) = self.cache.clone() else { return Ok(None) };
+        let (engine, key) = (self.wasm.clone(), digest.clone());
+        let look = move || match cache.load(&key) {
+            Lookup::Hit(code) => code.load(&engine).map(Some).map_err(|error| error.to_string()),
+            Lookup::Miss => Ok(None),
+            Lookup::Rejected(why) => Err(why),
+        };
+        match self.threads.run_blocking(look).await {
+            Ok(Ok(found)) => Ok(found),
+            Ok(Err(why)) => {
+                self.rejected.fetch_add(1, Ordering::Relaxed);
+                tracing::warn!(digest = %digest.short(), why, "compiled code in the cache is refused; compiling again");
+                Ok(None)
+            }
+            Err(error) => Err(LoadError::Internal(error.to_string())),
+        }
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is a function for map_err")]
+fn internal(error: wasmtime::Error) -> LoadError {
+    LoadError::Internal(format!("failed to load compiled code: {error:#}"))
+}
+
+fn refuse(missing: Vec<MissingImport>) -> Result<(), LoadError> {
+    if missing.is_empty() { Ok(()) } else { Err(LoadError::MissingImports(missing)) }
+}
+
+/// Everything that any component can import.
+fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<State>> {
+    let mut linker = Linker::new(engine);
+    Plugin::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
+    wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+    Ok(linker)
 }

@@ -1,10 +1,31 @@
-//! The static facts of a component, read from its custom section before anything is compiled.
+//! The static facts of a component, read from its bytes before anything is compiled.
 
 use serde::{Deserialize, Serialize};
+use wasmparser::{Encoding, Parser, Payload};
 
-/// What a component says about itself.
+use crate::{
+    LoadError,
+    contract::{self, PACKAGE},
+    text::truncate,
+};
+
+/// The name of the custom section.
+const SECTION: &str = PACKAGE;
+
+/// The largest custom section that is read.
+const SECTION_BYTES: usize = 64 << 10;
+
+/// The most names that a component may import or export at its top level.
+const NAMES: usize = 1000;
+
+/// How deep modules and components may be nested.
+const DEPTH: usize = 16;
+
+/// What a component says about itself, in the custom section `chandler:provisioner`.
+///
+/// Tools that make a component from a module leave the section in the module, so it is looked for in both. A component
+/// without one gets the version of the contract from its exports, and an empty name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Facts {
     /// The version of the contract that it is built against.
     pub contract: String,
@@ -20,4 +41,158 @@ pub struct Facts {
     /// The capabilities of the host that it wants.
     #[serde(default)]
     pub capabilities: Vec<String>,
+}
+
+/// What the bytes of a component show without compiling them.
+#[derive(Debug, Default)]
+pub(crate) struct Outline {
+    pub(crate) facts: Facts,
+    /// The names of what it imports.
+    pub(crate) imports: Vec<String>,
+}
+
+/// Reads the outline and checks the version of the contract.
+pub(crate) fn outline(wasm: &[u8]) -> Result<Outline, LoadError> {
+    let mut section: Option<Facts> = None;
+    let (mut imports, mut exports) = (Vec::new(), Vec::new());
+    let mut depth = 0_usize;
+    let malformed = |error: wasmparser::BinaryReaderError| LoadError::NotAComponent(truncate(error.to_string(), 512));
+    for payload in Parser::new(0).parse_all(wasm) {
+        match payload.map_err(malformed)? {
+            Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => {
+                let text = "it is a core module; a component is made of it with wit-component";
+                return Err(LoadError::NotAComponent(text.into()));
+            }
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => {
+                depth += 1;
+                if depth > DEPTH {
+                    return Err(LoadError::NotAComponent(format!("more than {DEPTH} components are nested")));
+                }
+            }
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::ComponentImportSection(section) if depth == 0 => {
+                for import in section {
+                    push(&mut imports, import.map_err(malformed)?.name.name)?;
+                }
+            }
+            Payload::ComponentExportSection(section) if depth == 0 => {
+                for export in section {
+                    push(&mut exports, export.map_err(malformed)?.name.name)?;
+                }
+            }
+            Payload::CustomSection(custom) if custom.name() == SECTION => {
+                let facts = parse(custom.data())?;
+                if section.as_ref().is_some_and(|section| *section != facts) {
+                    return Err(LoadError::Facts("it is there twice, with different content".into()));
+                }
+                section = Some(facts);
+            }
+            _ => {}
+        }
+    }
+    let exported = exported_contract(&exports)?;
+    let facts = section.unwrap_or_else(|| Facts { contract: exported.to_owned(), ..Facts::default() });
+    if !contract::speaks(&facts.contract) {
+        return Err(unsupported(&facts.contract));
+    }
+    if !facts.capabilities.is_empty() {
+        return Err(LoadError::MissingCapabilities(facts.capabilities));
+    }
+    Ok(Outline { facts, imports })
+}
+
+fn push(names: &mut Vec<String>, name: &str) -> Result<(), LoadError> {
+    if names.len() >= NAMES {
+        return Err(LoadError::NotAComponent(format!("more than {NAMES} imports or exports")));
+    }
+    names.push(truncate(name.to_owned(), 256));
+    Ok(())
+}
+
+fn parse(data: &[u8]) -> Result<Facts, LoadError> {
+    if data.len() > SECTION_BYTES {
+        return Err(LoadError::Facts(format!("it is larger than {SECTION_BYTES} bytes")));
+    }
+    let facts: Facts =
+        serde_json::from_slice(data).map_err(|error| LoadError::Facts(truncate(error.to_string(), 512)))?;
+    let texts =
+        [&facts.contract, &facts.name, &facts.version].into_iter().chain(&facts.formats).chain(&facts.capabilities);
+    for text in texts {
+        if text.len() > 256 || text.chars().any(char::is_control) {
+            return Err(LoadError::Facts("a text is longer than 256 bytes or holds control characters".into()));
+        }
+    }
+    Ok(facts)
+}
+
+/// The version of the contract whose `provisioner` interface is exported.
+fn exported_contract(exports: &[String]) -> Result<&str, LoadError> {
+    let interface = format!("{PACKAGE}/provisioner@");
+    let mut versions = exports.iter().filter_map(|name| name.strip_prefix(&interface));
+    let Some(version) = versions.clone().find(|version| contract::speaks(version)).or_else(|| versions.next()) else {
+        return Err(LoadError::UnsupportedContract(format!("the component does not export {PACKAGE}/provisioner")));
+    };
+    if contract::speaks(version) { Ok(version) } else { Err(unsupported(version)) }
+}
+
+fn unsupported(version: &str) -> LoadError {
+    LoadError::UnsupportedContract(format!(
+        "the component is built against version {version:?}, and this host speaks {}",
+        contract::TRACKS.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn component(text: &str) -> Result<Outline, String> {
+        outline(&wat::parse_str(text).unwrap()).map_err(|error| error.to_string())
+    }
+
+    const EXPORT: &str = r#"(instance $i) (export "chandler:provisioner/provisioner@0.1.0" (instance $i))"#;
+
+    fn with_section(json: &str) -> Result<Outline, String> {
+        let json = json.replace('"', "\\\"");
+        component(&format!("(component (core module $m (@custom \"chandler:provisioner\" \"{json}\")) {EXPORT})"))
+    }
+
+    #[test]
+    fn facts_are_found_in_a_nested_module() {
+        let outline =
+            with_section(r#"{"contract":"0.1.0","name":"x","version":"1.2.3","formats":["plain+v0"]}"#).unwrap();
+        assert_eq!(outline.facts.name, "x");
+        assert_eq!(outline.facts.formats, ["plain+v0"]);
+        let without = component(&format!("(component {EXPORT})")).unwrap();
+        assert_eq!(without.facts, Facts { contract: "0.1.0".into(), ..Facts::default() });
+    }
+
+    #[test]
+    fn what_cannot_be_loaded_is_refused_before_it_is_compiled() {
+        let refused = [
+            component("(module)"),
+            component("(component)"),
+            component(r#"(component (instance $i) (export "chandler:provisioner/provisioner@0.2.0" (instance $i)))"#),
+            with_section(r#"{"contract":"0.2.0"}"#),
+            with_section(r#"{"contract":"0.1.0","capabilities":["cluster/read"]}"#),
+            with_section("{}"),
+            with_section(r#"{"contract":"0.1.0","name":"\n"}"#),
+        ];
+        let texts: Vec<String> = refused.into_iter().map(|result| result.map(|_| ()).unwrap_err()).collect();
+        insta::assert_snapshot!(texts.join("\n"));
+        assert!(outline(b"").is_err() && outline(b"\0asm").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes: Vec<u8>, cut in 0_usize..400) {
+            let _ = outline(&bytes);
+            let mut wasm = wat::parse_str(format!("(component (core module (func)) {EXPORT})")).unwrap();
+            wasm.truncate(cut);
+            wasm.extend(bytes);
+            let _ = outline(&wasm);
+        }
+    }
 }

@@ -1,6 +1,16 @@
 //! What a component imports, against what this host provides.
+//!
+//! wasmtime names only the first import that it misses, in words that few understand. This names all of them, and for each
+//! what would supply it.
 
 use std::fmt;
+
+use wasmtime::{
+    Engine,
+    component::{Component, types::ComponentItem},
+};
+
+use crate::contract::{self, PACKAGE};
 
 /// Something that a component imports and this host does not provide.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,5 +30,129 @@ impl MissingImport {
 impl fmt::Display for MissingImport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.name, self.remedy)
+    }
+}
+
+/// The functions of the contract that the host provides, by interface.
+const CONTRACT: &[(&str, &[&str])] = &[
+    ("types", &[]),
+    ("content", &["[method]bundle.digest", "[method]bundle.entries", "[method]bundle.read"]),
+    ("output", &["[method]sink.emit", "[method]sink.probe", "[method]sink.report"]),
+    ("log", &["log"]),
+];
+
+/// The interfaces of WASI 0.2 that exist in the empty world.
+const WASI: &[(&str, &[&str])] = &[
+    (
+        "wasi:cli",
+        &[
+            "environment",
+            "exit",
+            "stdin",
+            "stdout",
+            "stderr",
+            "terminal-input",
+            "terminal-output",
+            "terminal-stdin",
+            "terminal-stdout",
+            "terminal-stderr",
+        ],
+    ),
+    ("wasi:clocks", &["monotonic-clock", "wall-clock"]),
+    ("wasi:filesystem", &["types", "preopens"]),
+    ("wasi:io", &["error", "poll", "streams"]),
+    ("wasi:random", &["random", "insecure", "insecure-seed"]),
+    (
+        "wasi:sockets",
+        &["network", "instance-network", "ip-name-lookup", "tcp", "tcp-create-socket", "udp", "udp-create-socket"],
+    ),
+];
+
+const REMEDY_NEWER_HOST: &str = "a newer host, or a component built against an older version of the contract";
+const REMEDY_NETWORK: &str = "provisioners have no network; build the component without it";
+const REMEDY_WASI: &str = "build the component for WASI 0.2";
+const REMEDY_OTHER: &str = "not part of the contract; build the component without it";
+
+/// The interfaces that are missing, by their names alone.
+pub(crate) fn missing_interfaces(imports: &[String]) -> Vec<MissingImport> {
+    let missing = imports.iter().filter_map(|name| Some(MissingImport { name: name.clone(), remedy: remedy(name)? }));
+    missing.collect()
+}
+
+/// What would supply an interface; none where the host provides it.
+fn remedy(name: &str) -> Option<&'static str> {
+    let (path, version) = name.split_once('@').unwrap_or((name, ""));
+    let (package, interface) = path.split_once('/').unwrap_or((path, ""));
+    if package == PACKAGE {
+        let known = CONTRACT.iter().any(|(known, _)| *known == interface) && contract::speaks(version);
+        return (!known).then_some(REMEDY_NEWER_HOST);
+    }
+    if matches!(package, "wasi:http" | "wasi:tls") {
+        return Some(REMEDY_NETWORK);
+    }
+    let known = WASI.iter().any(|(known, interfaces)| *known == package && interfaces.contains(&interface));
+    match known {
+        true if version.starts_with("0.2.") => None,
+        true => Some(REMEDY_WASI),
+        false => Some(REMEDY_OTHER),
+    }
+}
+
+/// The functions of the contract that are missing from the interfaces that the host provides.
+pub(crate) fn missing_functions(engine: &Engine, component: &Component) -> Vec<MissingImport> {
+    let mut missing = Vec::new();
+    for (name, import) in component.component_type().imports(engine) {
+        let interface = name.split('@').next().and_then(|path| path.strip_prefix(PACKAGE)?.strip_prefix('/'));
+        let functions = CONTRACT.iter().find(|(known, _)| Some(*known) == interface).map(|(_, functions)| *functions);
+        let (Some(functions), ComponentItem::ComponentInstance(instance)) = (functions, import.ty) else { continue };
+        for (function, item) in instance.exports(engine) {
+            if matches!(item.ty, ComponentItem::ComponentFunc(_)) && !functions.contains(&function) {
+                missing.push(MissingImport { name: format!("{name}#{function}"), remedy: REMEDY_NEWER_HOST });
+            }
+        }
+    }
+    missing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_missing_interface_is_named() {
+        let imports = [
+            "chandler:provisioner/log@0.1.3",
+            "wasi:io/streams@0.2.6",
+            "wasi:http/types@0.2.6",
+            "wasi:cli/stdout@0.3.0",
+            "chandler:provisioner/cluster@0.1.3",
+            "chandler:provisioner/log@0.2.0",
+            "acme:database/query@1.0.0",
+            "loose-function",
+        ];
+        let missing = missing_interfaces(&imports.map(str::to_owned));
+        let lines: Vec<String> = missing.iter().map(ToString::to_string).collect();
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        wasi:http/types@0.2.6 (provisioners have no network; build the component without it)
+        wasi:cli/stdout@0.3.0 (build the component for WASI 0.2)
+        chandler:provisioner/cluster@0.1.3 (a newer host, or a component built against an older version of the contract)
+        chandler:provisioner/log@0.2.0 (a newer host, or a component built against an older version of the contract)
+        acme:database/query@1.0.0 (not part of the contract; build the component without it)
+        loose-function (not part of the contract; build the component without it)
+        ");
+    }
+
+    #[test]
+    fn the_table_is_the_contract() {
+        let mut resolve = wit_parser::Resolve::default();
+        let text = include_str!("../../../wit/0.1.0/provisioner.wit");
+        let package = resolve.push_str("provisioner.wit", text).unwrap();
+        for (name, functions) in CONTRACT {
+            let interface = &resolve.interfaces[resolve.packages[package].interfaces[*name]];
+            let declared: Vec<&str> = interface.functions.keys().map(String::as_str).collect();
+            assert_eq!(declared, *functions, "{name}");
+        }
+        // `provisioner` is the one interface that is exported.
+        assert_eq!(resolve.packages[package].interfaces.len(), CONTRACT.len() + 1);
     }
 }

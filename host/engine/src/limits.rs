@@ -109,6 +109,8 @@ pub enum LimitKind {
     ObjectBytes,
     /// [`Limits::output_bytes`].
     OutputBytes,
+    /// The JSON values in all objects; fixed at two million.
+    OutputValues,
     /// [`Limits::objects`].
     Objects,
     /// [`Limits::probes`].
@@ -133,6 +135,7 @@ impl LimitKind {
         match self {
             Self::ObjectBytes => "bytes in one object",
             Self::OutputBytes => "bytes in all objects",
+            Self::OutputValues => "values in all objects",
             Self::Objects => "objects",
             Self::Probes => "probes",
             Self::ReadBytes => "bytes read from the bundle",

@@ -3,46 +3,158 @@
 use std::sync::Arc;
 
 use chandler_core::{Content, Digest, Release, Request};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use wasmtime::Store;
 
-use crate::{CallError, Facts, Limits};
+use crate::{
+    CallError, Facts, InvalidOutput, LimitExceeded, LimitKind, Limits,
+    call::{self, Stop},
+    contract::bindings::{
+        Plugin, PluginPre, chandler::provisioner::types::Failure, exports::chandler::provisioner::provisioner as guest,
+    },
+    host::{Identity, State, diagnostics},
+    schema,
+    text::tame,
+    threads::Threads,
+};
+
+/// The longest name of a format.
+const FORMAT_BYTES: usize = 256;
+
+/// The largest configuration schema.
+const SCHEMA_BYTES: u64 = 1 << 20;
+
+/// How much of what a guest says about its own failure is kept.
+const FAILURE_BYTES: usize = 2048;
 
 /// A loaded provisioner. Cheap to clone; calls on it run side by side, each in an instance of its own.
+///
+/// Every call gets a fresh instance, which is dropped with the call: nothing is left behind by one call for the next, and
+/// nothing of an instance that trapped or ran out of time is used again.
 #[derive(Clone)]
 pub struct Provisioner {
-    inner: Arc<(Digest, Facts)>,
+    loaded: Arc<Loaded>,
+}
+
+/// What is kept of a component.
+pub(crate) struct Loaded {
+    pub(crate) identity: Identity,
+    facts: Facts,
+    pub(crate) plugin: PluginPre<State>,
+    pub(crate) threads: Arc<Threads>,
+    pub(crate) share: Arc<Semaphore>,
+}
+
+impl Loaded {
+    pub(crate) fn new(digest: Digest, facts: Facts, plugin: PluginPre<State>, threads: Arc<Threads>) -> Self {
+        let identity = Identity { name: facts.name.clone(), version: facts.version.clone(), digest };
+        let share = threads.share();
+        Self { identity, facts, plugin, threads, share }
+    }
 }
 
 impl Provisioner {
+    pub(crate) fn new(loaded: Arc<Loaded>) -> Self {
+        Self { loaded }
+    }
+
     /// The digest of the component's bytes.
     pub fn digest(&self) -> &Digest {
-        &self.inner.0
+        &self.loaded.identity.digest
     }
 
     /// What the component says about itself.
     pub fn facts(&self) -> &Facts {
-        &self.inner.1
+        &self.loaded.facts
     }
 
     /// The name of the format, if the provisioner recognises the content.
     pub async fn detect(&self, content: Arc<dyn Content>, limits: &Limits) -> Result<Option<String>, CallError> {
-        let _ = (content, limits);
-        Err(CallError::Internal("not built yet".into()))
+        let (format, _) = call::run(&self.loaded, "detect", content, limits, |store, plugin| {
+            Box::pin(async move {
+                let interface = plugin.chandler_provisioner_provisioner();
+                interface.call_detect(store, call::bundle()).await.map_err(Stop::Trap)
+            })
+        })
+        .await?;
+        let odd =
+            |format: &str| format.is_empty() || format.len() > FORMAT_BYTES || format.chars().any(char::is_control);
+        if format.as_deref().is_some_and(odd) {
+            let problem = format!("the name of the format is not 1 to {FORMAT_BYTES} bytes without control characters");
+            return Err(CallError::InvalidOutput(InvalidOutput::Contract(problem)));
+        }
+        Ok(format)
     }
 
     /// The JSON Schema of the configuration for this content, if there is one.
     pub async fn config_schema(&self, content: Arc<dyn Content>, limits: &Limits) -> Result<Option<String>, CallError> {
-        let _ = (content, limits);
-        Err(CallError::Internal("not built yet".into()))
+        let (schema, _) = call::run(&self.loaded, "config-schema", content, limits, |store, plugin| {
+            Box::pin(async move { config_schema(store, &plugin).await })
+        })
+        .await?;
+        Ok(schema)
     }
 
-    /// The objects for the request. The configuration is checked against the schema first.
+    /// The objects for the request. The configuration is checked against the schema for this content first, in the same
+    /// call and within the same limits.
     pub async fn provision(
         &self,
         request: &Request,
         content: Arc<dyn Content>,
         limits: &Limits,
     ) -> Result<Release, CallError> {
-        let _ = (request, content, limits);
-        Err(CallError::Internal("not built yet".into()))
+        let (request, findings) = (request.clone(), limits.diagnostics);
+        let ((), state) = call::run(&self.loaded, "provision", content, limits, move |store, plugin| {
+            Box::pin(async move { provision(store, &plugin, request, findings).await })
+        })
+        .await?;
+        let (objects, probes, findings) = state.output.into_parts();
+        // Sorting and hashing some megabytes is work for a thread of its own, too.
+        let release = self.loaded.threads.run_blocking(move || Release::new(objects, probes, findings)).await;
+        release.map_err(|_| CallError::Internal("the host panicked while it put the release together".into()))
     }
+}
+
+async fn config_schema(store: &mut Store<State>, plugin: &Plugin) -> Result<Option<String>, Stop> {
+    let interface = plugin.chandler_provisioner_provisioner();
+    let schema = interface.call_config_schema(store, call::bundle()).await.map_err(Stop::Trap)?;
+    if schema.as_ref().is_some_and(|schema| schema.len() as u64 > SCHEMA_BYTES) {
+        let exceeded = LimitExceeded { kind: LimitKind::SchemaBytes, limit: SCHEMA_BYTES, object: None };
+        return Err(Stop::Error(CallError::LimitExceeded(exceeded)));
+    }
+    Ok(schema)
+}
+
+async fn provision(
+    store: &mut Store<State>,
+    plugin: &Plugin,
+    request: Request,
+    findings_limit: u32,
+) -> Result<(), Stop> {
+    let config = Value::Object(request.config);
+    let text = config.to_string();
+    if let Some(schema) = config_schema(store, plugin).await? {
+        // A foreign schema may take a while even within its limits, and a panic in its reader ends this call alone.
+        let check = tokio::task::spawn_blocking(move || schema::check(&schema, &config)).await;
+        let panicked = |_| schema::unusable("could not be evaluated".into());
+        check.unwrap_or_else(|error| Err(panicked(error))).map_err(Stop::Error)?;
+    }
+    let target = guest::Target {
+        name: request.target.name,
+        namespace: request.target.namespace,
+        kubernetes_version: request.target.kubernetes_version,
+        api_kinds: request.target.api_kinds,
+    };
+    let request = guest::Request { config: text, target };
+    let interface = plugin.chandler_provisioner_provisioner();
+    let outcome = interface.call_provision(store, &request, call::bundle(), call::sink()).await;
+    let Err(failure) = outcome.map_err(Stop::Trap)? else { return Ok(()) };
+    let diagnostics = |findings| diagnostics(findings, findings_limit);
+    Err(Stop::Error(match failure {
+        Failure::InvalidContent(findings) => CallError::InvalidContent(diagnostics(findings)),
+        Failure::InvalidConfig(findings) => CallError::InvalidConfiguration(diagnostics(findings)),
+        Failure::Unsupported(findings) => CallError::UnsupportedContent(diagnostics(findings)),
+        Failure::Internal(text) => CallError::Failed(tame(text, FAILURE_BYTES)),
+    }))
 }

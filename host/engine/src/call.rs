@@ -1,0 +1,202 @@
+//! One call: a fresh instance with limits, run to its end, and what became of it.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use chandler_core::Content;
+use tokio::time::timeout;
+use tracing::{Instrument as _, Span, field};
+use wasmtime::{Store, Trap, UpdateDeadline, WasmBacktrace, component::Resource};
+use wasmtime_wasi::I32Exit;
+
+use crate::{
+    CallError, CallLog, LimitExceeded, LimitKind, Limits, Trapped,
+    contract::bindings::Plugin,
+    host::{Bundle, Denied, Fault, Sink, State, Violation, record},
+    provisioner::Loaded,
+    text::tame,
+};
+
+/// How many functions of the guest a message about a crash names.
+const FRAMES: usize = 5;
+
+/// How much of the name of a function, and of the text of a trap, is kept.
+const NAME_BYTES: usize = 200;
+const TRAP_BYTES: usize = 1024;
+
+/// What a call does with its instance.
+pub(crate) type Body<'a, T> = Pin<Box<dyn Future<Output = Result<T, Stop>> + Send + 'a>>;
+
+/// Why a call ended without a result.
+pub(crate) enum Stop {
+    /// The guest did not return.
+    Trap(wasmtime::Error),
+    /// It did, but what it returned is a failure.
+    Error(CallError),
+}
+
+/// The bundle, lent to the guest for one function. There is one per call, so its number does not matter.
+pub(crate) fn bundle() -> Resource<Bundle> {
+    Resource::new_borrow(0)
+}
+
+/// The sink, lent to the guest for one function.
+pub(crate) fn sink() -> Resource<Sink> {
+    Resource::new_borrow(0)
+}
+
+/// Runs a call on a thread for guests and returns its result with the state that it left.
+pub(crate) async fn run<T, F>(
+    loaded: &Arc<Loaded>,
+    function: &'static str,
+    content: Arc<dyn Content>,
+    limits: &Limits,
+    body: F,
+) -> Result<(T, State), CallError>
+where
+    T: Send + 'static,
+    F: for<'a> FnOnce(&'a mut Store<State>, Plugin) -> Body<'a, T> + Send + 'static,
+{
+    let span = tracing::info_span!(
+        "provisioner",
+        function,
+        plugin = %loaded.identity.name,
+        version = %loaded.identity.version,
+        digest = %loaded.identity.digest.short(),
+        outcome = field::Empty,
+        duration_ms = field::Empty,
+        peak_memory = field::Empty,
+        bytes_read = field::Empty,
+        objects = field::Empty,
+    );
+    let slot = loaded.threads.slot(&loaded.share).instrument(span.clone()).await;
+    let slot = slot.ok_or_else(|| CallError::Internal("the engine is shutting down".into()))?;
+    let (inner, limits) = (Arc::clone(loaded), limits.clone());
+    let task = async move {
+        let _slot = slot;
+        execute(&inner, content, &limits, body).await
+    };
+    let result = loaded.threads.run(task.instrument(span)).await;
+    // The host's part of a call must not panic either; where it does, only this call fails.
+    result.unwrap_or_else(|_| Err(CallError::Internal("the host panicked during the call".into())))
+}
+
+async fn execute<T, F>(
+    loaded: &Loaded,
+    content: Arc<dyn Content>,
+    limits: &Limits,
+    body: F,
+) -> Result<(T, State), CallError>
+where
+    F: for<'a> FnOnce(&'a mut Store<State>, Plugin) -> Body<'a, T>,
+{
+    let started = Instant::now();
+    let mut store = store(loaded, content, limits, started);
+    let guest = async {
+        let plugin = loaded.plugin.instantiate_async(&mut store).await.map_err(Stop::Trap)?;
+        body(&mut store, plugin).await
+    };
+    // The timer reaches a guest that waits, the epochs one that runs.
+    let result = timeout(limits.time, guest).await.unwrap_or_else(|_| Err(Stop::Trap(Fault::TimedOut.into())));
+    // The instance ends here, whatever became of it.
+    let state = store.into_data();
+    let log = record(&state.log, super::host::Recorder::finish);
+    let result = judge(result, &state, log, limits);
+    let outcome = result.as_ref().map_or_else(CallError::reason, |_| "Succeeded");
+    observe(&state, outcome, started.elapsed());
+    result.map(|value| (value, state))
+}
+
+fn store(loaded: &Loaded, content: Arc<dyn Content>, limits: &Limits, started: Instant) -> Store<State> {
+    let state = State::new(&loaded.identity, content, limits);
+    let mut store = Store::new(loaded.plugin.engine(), state);
+    store.limiter(|state| &mut state.memory);
+    store.set_hostcall_fuel(usize::try_from(limits.transfer_bytes).unwrap_or(usize::MAX));
+    store.set_max_component_handles(limits.handles as usize);
+    store.set_epoch_deadline(1);
+    let time = limits.time;
+    store.epoch_deadline_callback(move |_| {
+        if started.elapsed() < time { Ok(UpdateDeadline::Yield(1)) } else { Err(Fault::TimedOut.into()) }
+    });
+    store
+}
+
+/// What became of a call. What the host refused comes first, since it is why the guest failed then; what the guest says of
+/// itself comes last.
+fn judge<T>(result: Result<T, Stop>, state: &State, log: CallLog, limits: &Limits) -> Result<T, CallError> {
+    let trap = match &result {
+        Err(Stop::Trap(error)) => Some(error),
+        _ => None,
+    };
+    if let Some(Fault::Content(problem)) = trap.and_then(|error| error.downcast_ref::<Fault>()) {
+        return Err(CallError::Internal(format!("failed to read the content of the bundle: {problem}")));
+    }
+    match state.output.violation() {
+        Some(Violation::Limit(exceeded)) => return Err(CallError::LimitExceeded(exceeded.clone())),
+        Some(Violation::Invalid(problem)) => return Err(CallError::InvalidOutput(problem.clone())),
+        None => {}
+    }
+    if let Some((kind, limit)) = state.reader.exceeded() {
+        return Err(CallError::LimitExceeded(LimitExceeded { kind, limit, object: None }));
+    }
+    match result {
+        Ok(value) => Ok(value),
+        Err(Stop::Error(error)) => Err(error),
+        Err(Stop::Trap(error)) => Err(classify(&error, state, log, limits)),
+    }
+}
+
+/// Why a guest did not return.
+fn classify(error: &wasmtime::Error, state: &State, log: CallLog, limits: &Limits) -> CallError {
+    let trap = error.downcast_ref::<Trap>();
+    if error.downcast_ref::<Fault>().is_some() || trap == Some(&Trap::Interrupt) {
+        return CallError::Timeout { limit: limits.time };
+    }
+    match state.memory.denied() {
+        Some(Denied::Memory) => return CallError::OutOfMemory { limit: limits.memory },
+        Some(Denied::Other(kind, limit)) => {
+            return CallError::LimitExceeded(LimitExceeded { kind, limit, object: None });
+        }
+        None => {}
+    }
+    if is_transfer_limit(error) {
+        let kind = LimitKind::TransferBytes;
+        return CallError::LimitExceeded(LimitExceeded { kind, limit: limits.transfer_bytes, object: None });
+    }
+    let text = match (trap, error.downcast_ref::<I32Exit>()) {
+        (Some(trap), _) => trap.to_string(),
+        (_, Some(exit)) => format!("it exited with code {}", exit.0),
+        _ => error.root_cause().to_string(),
+    };
+    CallError::Trapped(Trapped { trap: tame(text, TRAP_BYTES), frames: frames(error), log })
+}
+
+/// Whether a guest passed more in one call than the limit on transfers.
+///
+/// The error's type is private to wasmtime, so that its text is all there is; a test fails when it changes. The host's own
+/// limits are lower for all that is worth a better message.
+fn is_transfer_limit(error: &wasmtime::Error) -> bool {
+    error.root_cause().to_string().contains("fuel allocated for hostcalls has been exhausted")
+}
+
+/// The innermost functions of the guest that have names.
+fn frames(error: &wasmtime::Error) -> Vec<String> {
+    let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() else { return Vec::new() };
+    let names = backtrace.frames().iter().filter_map(|frame| frame.func_name());
+    names.take(FRAMES).map(|name| tame(format!("{:#}", rustc_demangle::demangle(name)), NAME_BYTES)).collect()
+}
+
+fn observe(state: &State, outcome: &'static str, duration: Duration) {
+    let span = Span::current();
+    let milliseconds = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    span.record("outcome", outcome);
+    span.record("duration_ms", milliseconds);
+    span.record("peak_memory", state.memory.peak());
+    span.record("bytes_read", state.reader.bytes_read());
+    span.record("objects", state.output.object_count());
+    tracing::debug!(outcome, "provisioner returned");
+}

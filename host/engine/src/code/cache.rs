@@ -1,0 +1,277 @@
+//! Code on disk, so that a restart need not compile again.
+//!
+//! A file holds an HMAC-SHA256 and the code. The MAC also covers the digest of the component and the fingerprint of the
+//! engine, so that no file can stand for another. Its key lies beside the files, readable by this user alone: whoever can
+//! read it could as well change the process. Whatever is wrong with a file, the component is compiled again and the file
+//! replaced.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use chandler_core::Digest;
+use hmac::{Hmac, Mac as _};
+use sha2::Sha256;
+
+use super::{Code, private};
+use crate::EngineError;
+
+/// The directory below the one that the options name.
+const DIRECTORY: &str = "code";
+
+/// The file with the key.
+const KEY: &str = "key";
+
+/// How the names of code files end.
+const SUFFIX: &str = ".cwasm";
+
+/// Names the format of the files, and the purpose of the MAC.
+const DOMAIN: &[u8] = b"chandler code cache 1\n";
+
+const MAC_BYTES: usize = 32;
+
+/// The largest file.
+const FILE_BYTES: u64 = 1 << 30;
+
+/// The size to which the cache is kept, the files used last staying.
+const TOTAL_BYTES: u64 = 2 << 30;
+
+/// When a temporary file is certainly left over from a crash.
+const LEFT_OVER: Duration = Duration::from_secs(3600);
+
+/// Code on disk.
+pub(crate) struct CodeCache {
+    directory: PathBuf,
+    key: [u8; 32],
+    fingerprint: [u8; 32],
+    total_bytes: u64,
+}
+
+/// What was found in the cache.
+pub(crate) enum Lookup {
+    /// Code that this program wrote for this component and this engine.
+    Hit(Code),
+    /// Nothing.
+    Miss,
+    /// Something that cannot be trusted or read; says why.
+    Rejected(String),
+}
+
+impl CodeCache {
+    /// Opens the cache below a directory, and makes it and its key where they are missing.
+    pub(crate) fn open(directory: &Path, fingerprint: [u8; 32]) -> Result<Self, EngineError> {
+        let directory = directory.join(DIRECTORY);
+        let fail = |path: &Path| {
+            let path = path.to_owned();
+            move |error: io::Error| EngineError::Cache { path, problem: error.to_string() }
+        };
+        private::directory(&directory).map_err(fail(&directory))?;
+        let path = directory.join(KEY);
+        let key = key(&path).map_err(fail(&path))?;
+        Ok(Self { directory, key, fingerprint, total_bytes: TOTAL_BYTES })
+    }
+
+    /// The code of a component.
+    pub(crate) fn load(&self, component: &Digest) -> Lookup {
+        let path = self.path(component);
+        let mut bytes = match private::read(&path, FILE_BYTES) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Lookup::Miss,
+            Err(error) => return Lookup::Rejected(error.to_string()),
+        };
+        let Some((tag, code)) = bytes.split_at_checked(MAC_BYTES) else {
+            return Lookup::Rejected("it is truncated".into());
+        };
+        let verified = self.mac(component, code).is_some_and(|mac| mac.verify_slice(tag).is_ok());
+        if !verified {
+            return Lookup::Rejected("its bytes are not those that were written".into());
+        }
+        bytes.drain(..MAC_BYTES);
+        // The time of the last use decides what is removed first.
+        if let Ok(file) = fs::File::open(&path) {
+            let _ = file.set_modified(SystemTime::now());
+        }
+        Lookup::Hit(Code(bytes))
+    }
+
+    /// Keeps the code of a component.
+    pub(crate) fn store(&self, component: &Digest, code: &Code) -> io::Result<()> {
+        let mac = self.mac(component, code.bytes()).ok_or_else(|| io::Error::other("the key is unusable"))?;
+        private::write(&self.path(component), &[&mac.finalize().into_bytes(), code.bytes()], true)?;
+        self.prune()
+    }
+
+    fn path(&self, component: &Digest) -> PathBuf {
+        let fingerprint = hex::encode(self.fingerprint);
+        let short = fingerprint.get(..16).unwrap_or(&fingerprint);
+        self.directory.join(format!("{}-{short}{SUFFIX}", component.hex()))
+    }
+
+    fn mac(&self, component: &Digest, code: &[u8]) -> Option<Hmac<Sha256>> {
+        let mac = Hmac::<Sha256>::new_from_slice(&self.key).ok()?;
+        // All but the code is of fixed length, so that the parts cannot be shifted against each other.
+        Some(
+            mac.chain_update(DOMAIN).chain_update(component.as_str()).chain_update(self.fingerprint).chain_update(code),
+        )
+    }
+
+    /// Removes the files that were not used for longest until the rest fits, and what a crash left over.
+    fn prune(&self) -> io::Result<()> {
+        let now = SystemTime::now();
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.directory)? {
+            let entry = entry?;
+            let (name, metadata) = (entry.file_name(), entry.metadata()?);
+            let (name, used) = (name.to_string_lossy(), metadata.modified()?);
+            if name.ends_with(SUFFIX) {
+                files.push((used, metadata.len(), entry.path()));
+            } else if name.starts_with(private::TEMPORARY) && now.duration_since(used).is_ok_and(|age| age > LEFT_OVER)
+            {
+                remove(&entry.path())?;
+            }
+        }
+        files.sort();
+        let mut total: u64 = files.iter().map(|(_, size, _)| size).sum();
+        // The newest stays, however large it is: it was just written.
+        files.pop();
+        for (_, size, path) in files {
+            if total <= self.total_bytes {
+                break;
+            }
+            remove(&path)?;
+            total = total.saturating_sub(size);
+        }
+        Ok(())
+    }
+}
+
+/// Removes a file that another process may have removed already.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Reads the key; makes one where there is none, or none that can be trusted, which puts all files out of use.
+fn key(path: &Path) -> io::Result<[u8; 32]> {
+    if let Ok(key) = private::read(path, 64).map(<[u8; 32]>::try_from) {
+        if let Ok(key) = key {
+            return Ok(key);
+        }
+    }
+    let mut key = [0; 32];
+    let filled = rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty())?;
+    if filled != key.len() {
+        return Err(io::Error::other("the system gave too few random bytes"));
+    }
+    let exists = path.symlink_metadata().is_ok();
+    match private::write(path, &[&key], exists) {
+        // Another process was faster: its key is the one.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => private::read(path, 64)?
+            .try_into()
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not a key")),
+        result => result.map(|()| key),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn open(directory: &Path) -> CodeCache {
+        CodeCache::open(directory, [1; 32]).unwrap()
+    }
+
+    fn outcome(lookup: Lookup) -> String {
+        match lookup {
+            Lookup::Hit(code) => format!("hit {:?}", String::from_utf8_lossy(code.bytes())),
+            Lookup::Miss => "miss".into(),
+            Lookup::Rejected(why) => format!("rejected: {why}"),
+        }
+    }
+
+    #[test]
+    fn code_survives_a_restart_and_no_change() {
+        let directory = tempfile::tempdir().unwrap();
+        let (one, two) = (Digest::of(b"one"), Digest::of(b"two"));
+        let cache = open(directory.path());
+        cache.store(&one, &Code::compiled(b"code".to_vec())).unwrap();
+        let again = open(directory.path());
+        assert_eq!(outcome(again.load(&one)), "hit \"code\"");
+        assert_eq!(outcome(again.load(&two)), "miss");
+
+        // A file that stands for another component.
+        fs::copy(again.path(&one), again.path(&two)).unwrap();
+        assert_eq!(outcome(again.load(&two)), "rejected: its bytes are not those that were written");
+        // Another configuration of the engine.
+        let other = CodeCache::open(directory.path(), [2; 32]).unwrap();
+        assert_eq!(outcome(other.load(&one)), "miss");
+        fs::copy(again.path(&one), other.path(&one)).unwrap();
+        assert_eq!(outcome(other.load(&one)), "rejected: its bytes are not those that were written");
+        // Every bit counts, and so does the length.
+        let good = fs::read(again.path(&one)).unwrap();
+        for change in 0..good.len() {
+            let mut bad = good.clone();
+            bad[change] ^= 1;
+            fs::write(again.path(&one), bad).unwrap();
+            assert_eq!(outcome(again.load(&one)), "rejected: its bytes are not those that were written");
+        }
+        for length in 0..good.len() {
+            fs::write(again.path(&one), &good[..length]).unwrap();
+            assert!(outcome(again.load(&one)).starts_with("rejected"), "{length}");
+        }
+        cache.store(&one, &Code::compiled(b"code".to_vec())).unwrap();
+        assert_eq!(outcome(again.load(&one)), "hit \"code\"");
+    }
+
+    #[test]
+    fn only_private_files_are_trusted() {
+        let directory = tempfile::tempdir().unwrap();
+        let one = Digest::of(b"one");
+        let cache = open(directory.path());
+        cache.store(&one, &Code::compiled(b"code".to_vec())).unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&cache.directory), 0o700);
+        assert_eq!(mode(&cache.directory.join(KEY)), 0o600);
+        assert_eq!(mode(&cache.path(&one)), 0o600);
+
+        fs::set_permissions(cache.path(&one), fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(outcome(cache.load(&one)), "rejected: others than this user have rights to it");
+        fs::set_permissions(cache.path(&one), fs::Permissions::from_mode(0o600)).unwrap();
+        let moved = directory.path().join("elsewhere");
+        fs::rename(cache.path(&one), &moved).unwrap();
+        std::os::unix::fs::symlink(&moved, cache.path(&one)).unwrap();
+        assert!(outcome(cache.load(&one)).starts_with("rejected"));
+        fs::remove_file(cache.path(&one)).unwrap();
+        fs::rename(&moved, cache.path(&one)).unwrap();
+        assert_eq!(outcome(cache.load(&one)), "hit \"code\"");
+
+        // A key that others could have read is replaced, and what it vouched for is worth nothing.
+        fs::set_permissions(cache.directory.join(KEY), fs::Permissions::from_mode(0o640)).unwrap();
+        let again = open(directory.path());
+        assert_eq!(mode(&again.directory.join(KEY)), 0o600);
+        assert_eq!(outcome(again.load(&one)), "rejected: its bytes are not those that were written");
+        assert!(CodeCache::open(&cache.directory.join(KEY), [1; 32]).is_err());
+    }
+
+    #[test]
+    fn the_cache_stays_small() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut cache = open(directory.path());
+        cache.total_bytes = 250;
+        let digests: Vec<Digest> = (0..4_u8).map(|index| Digest::of(&[index])).collect();
+        for (age, digest) in digests.iter().enumerate() {
+            cache.store(digest, &Code::compiled(vec![0; 68])).unwrap();
+            let used = SystemTime::now() - Duration::from_secs(100 - age as u64);
+            fs::File::open(cache.path(digest)).unwrap().set_modified(used).unwrap();
+        }
+        cache.prune().unwrap();
+        let kept: Vec<bool> = digests.iter().map(|digest| matches!(cache.load(digest), Lookup::Hit(_))).collect();
+        assert_eq!(kept, [false, false, true, true]);
+    }
+}

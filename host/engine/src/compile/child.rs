@@ -1,0 +1,73 @@
+//! The process that compiles. It limits itself before it reads the first byte, and can then open no file.
+
+use std::{
+    env,
+    io::{self, Read as _, Write as _},
+    process::ExitCode,
+};
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+
+use super::describe;
+use crate::{EngineOptions, config};
+
+/// The exit code for a component that the compiler refuses; standard error says why.
+pub(super) const REFUSED: u8 = 3;
+
+/// The main function of the process that [`Compiler::Child`](crate::Compiler::Child) starts.
+///
+/// The last two arguments of the process are the limits that the engine added: the address space in bytes and the CPU time
+/// in seconds. The component is read from standard input, the code is written to standard output.
+pub fn compile_child_main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Refused(text)) => {
+            complain(&text);
+            ExitCode::from(REFUSED)
+        }
+        Err(Failure::Host(error)) => {
+            complain(&format!("{error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+enum Failure {
+    Refused(String),
+    Host(io::Error),
+}
+
+fn run() -> Result<(), Failure> {
+    let mut arguments = env::args().rev();
+    let mut number = || arguments.next().and_then(|text| text.parse::<u64>().ok());
+    let (Some(cpu_seconds), Some(memory)) = (number(), number()) else {
+        let text = "want two arguments: the address space in bytes and the CPU time in seconds";
+        return Err(Failure::Host(io::Error::new(io::ErrorKind::InvalidInput, text)));
+    };
+    limit(memory, cpu_seconds).map_err(Failure::Host)?;
+    let mut wasm = Vec::new();
+    io::stdin().lock().read_to_end(&mut wasm).map_err(Failure::Host)?;
+    let engine = config::engine(EngineOptions::default().stack_bytes)
+        .map_err(|error| Failure::Host(io::Error::other(describe(&error))))?;
+    let code = engine.precompile_component(&wasm).map_err(|error| Failure::Refused(describe(&error)))?;
+    let mut output = io::stdout().lock();
+    output.write_all(&code).and_then(|()| output.flush()).map_err(Failure::Host)
+}
+
+fn limit(memory: u64, cpu_seconds: u64) -> io::Result<()> {
+    let hard = |value| Rlimit { current: Some(value), maximum: Some(value) };
+    // The soft limit sends SIGXCPU, by which the parent knows the cause; the hard one kills.
+    let cpu = Rlimit { current: Some(cpu_seconds), maximum: Some(cpu_seconds.saturating_add(5)) };
+    setrlimit(Resource::As, hard(memory))?;
+    setrlimit(Resource::Cpu, cpu)?;
+    setrlimit(Resource::Core, hard(0))?;
+    setrlimit(Resource::Fsize, hard(0))?;
+    // The three standard streams are open; a fourth cannot be.
+    setrlimit(Resource::Nofile, hard(3))?;
+    Ok(())
+}
+
+fn complain(text: &str) {
+    // There is nobody else to tell.
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}

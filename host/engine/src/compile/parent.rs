@@ -1,0 +1,87 @@
+//! Runs the compiler's process and tells how it ended.
+
+use std::{ffi::OsString, os::unix::process::ExitStatusExt as _, path::PathBuf, process::ExitStatus, process::Stdio};
+
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
+    process::Command,
+    time::timeout,
+};
+
+use super::child::REFUSED;
+use crate::{CompileError, CompileLimits, text::tame};
+
+/// How much of what the compiler says on standard error is kept.
+const MESSAGE_BYTES: u64 = 4096;
+
+/// How many threads compile.
+const THREADS: &str = "4";
+
+/// Signals that tell a cause.
+const SIGABRT: i32 = 6;
+const SIGXCPU: i32 = 24;
+
+pub(super) async fn run(
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    limits: CompileLimits,
+    wasm: Vec<u8>,
+) -> Result<Vec<u8>, CompileError> {
+    let unavailable = |error: std::io::Error| CompileError::Unavailable(format!("{}: {error}", program.display()));
+    let mut child = Command::new(&program)
+        .args(&arguments)
+        .arg(limits.memory.to_string())
+        .arg(limits.cpu_time.as_secs().max(1).to_string())
+        .env_clear()
+        // Bounds threads and with them the address space, which is limited.
+        .env("RAYON_NUM_THREADS", THREADS)
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(unavailable)?;
+    let (Some(mut stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    else {
+        return Err(CompileError::Unavailable(format!("{}: no pipes", program.display())));
+    };
+    let feed = async move {
+        // A child that ends early breaks the pipe; how it ended says more.
+        let _ = stdin.write_all(&wasm).await;
+        drop(stdin);
+    };
+    let work = async {
+        let code_limit = limits.code_bytes.saturating_add(1);
+        let ((), code, message) = tokio::join!(feed, collect(stdout, code_limit), collect(stderr, MESSAGE_BYTES));
+        let (code, message) = (code.map_err(unavailable)?, message.map_err(unavailable)?);
+        if code.len() as u64 > limits.code_bytes {
+            return Err(CompileError::TooMuchCode(limits.code_bytes));
+        }
+        let status = child.wait().await.map_err(unavailable)?;
+        judge(status, &String::from_utf8_lossy(&message), &limits).map(|()| code)
+    };
+    // The child is killed when it is dropped.
+    timeout(limits.time, work).await.unwrap_or(Err(CompileError::Timeout(limits.time)))
+}
+
+/// Reads at most `limit` bytes, then closes the pipe.
+async fn collect(pipe: impl AsyncRead + Unpin, limit: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    pipe.take(limit).read_to_end(&mut bytes).await?;
+    Ok(bytes)
+}
+
+fn judge(status: ExitStatus, message: &str, limits: &CompileLimits) -> Result<(), CompileError> {
+    let message = message.trim();
+    match (status.code(), status.signal()) {
+        (Some(0), _) => Ok(()),
+        (Some(code), _) if code == i32::from(REFUSED) => Err(CompileError::Refused(tame(message.to_owned(), 2048))),
+        (Some(code), _) => Err(CompileError::Crashed(format!("exit code {code}"))),
+        (_, Some(SIGXCPU)) => Err(CompileError::CpuTime(limits.cpu_time)),
+        // The standard library aborts when it gets no memory, and says so; there is no other sign.
+        (_, Some(SIGABRT)) if message.contains("memory allocation of") => Err(CompileError::OutOfMemory(limits.memory)),
+        (_, Some(signal)) => Err(CompileError::Crashed(format!("signal {signal}"))),
+        (None, None) => Err(CompileError::Crashed("an unknown status".into())),
+    }
+}

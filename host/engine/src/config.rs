@@ -1,0 +1,75 @@
+//! How wasmtime is configured, in the process that compiles and in the one that runs.
+
+use std::hash::{Hash, Hasher};
+
+use sha2::{Digest as _, Sha256};
+use wasmtime::{Config, Engine, InstanceAllocationStrategy, OptLevel, Strategy, WasmBacktraceDetails};
+
+/// Changes whenever code in the cache must be compiled again although wasmtime would still take it.
+const REVISION: &str = "1";
+
+/// What a host call may need of the stack beyond that of the guest.
+const HOST_STACK_BYTES: usize = 1 << 20;
+
+pub(crate) fn engine(stack_bytes: usize) -> wasmtime::Result<Engine> {
+    let mut config = Config::new();
+    config
+        .strategy(Strategy::Cranelift)
+        .cranelift_opt_level(OptLevel::Speed)
+        // Floating-point results are then the same on every CPU.
+        .cranelift_nan_canonicalization(true)
+        .wasm_relaxed_simd(false)
+        .wasm_memory64(false)
+        .wasm_multi_memory(false)
+        .wasm_tail_call(false)
+        .wasm_component_model(true)
+        .concurrency_support(false)
+        .epoch_interruption(true)
+        .consume_fuel(false)
+        .max_wasm_stack(stack_bytes)
+        .async_stack_size(stack_bytes.saturating_add(HOST_STACK_BYTES))
+        // Pooling saves microseconds, reserves a hundred gigabytes of addresses and had a leak between instances.
+        .allocation_strategy(InstanceAllocationStrategy::OnDemand)
+        .memory_init_cow(true)
+        .wasm_backtrace_details(WasmBacktraceDetails::Disable)
+        .generate_address_map(true);
+    Engine::new(&config)
+}
+
+/// What code must have in common to be exchanged: wasmtime, its configuration, the target and ours.
+pub(crate) fn fingerprint(engine: &Engine) -> [u8; 32] {
+    let mut hasher = Sha256Hasher(Sha256::new());
+    engine.precompile_compatibility_hash().hash(&mut hasher);
+    REVISION.hash(&mut hasher);
+    std::env::consts::ARCH.hash(&mut hasher);
+    std::env::consts::OS.hash(&mut hasher);
+    hasher.0.finalize().into()
+}
+
+/// Hashes what `Hash` feeds it, with all of SHA-256 for the result.
+struct Sha256Hasher(Sha256);
+
+impl Hasher for Sha256Hasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        let [a, b, c, d, e, f, g, h, ..] = <[u8; 32]>::from(self.0.clone().finalize());
+        u64::from_le_bytes([a, b, c, d, e, f, g, h])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fingerprint_follows_the_configuration() {
+        let same = || fingerprint(&engine(1 << 20).unwrap());
+        assert_eq!(same(), same());
+        let mut config = Config::new();
+        config.concurrency_support(false).epoch_interruption(false);
+        assert_ne!(same(), fingerprint(&Engine::new(&config).unwrap()));
+    }
+}

@@ -1,0 +1,151 @@
+//! The `content` interface: reading the bundle, within a budget.
+
+use std::sync::Arc;
+
+use chandler_core::{Content, ReadError};
+use wasmtime::component::Resource;
+
+use super::{Bundle, Fault, State};
+use crate::{
+    LimitKind, Limits,
+    contract::bindings::chandler::provisioner::content::{Entry, Host, HostBundle, ReadError as GuestReadError},
+    limits::READ_BYTES,
+};
+
+/// The most entries that one page holds.
+const PAGE_ENTRIES: u32 = 1000;
+
+/// The longest path that is looked up.
+const PATH_BYTES: usize = 4096;
+
+/// Reads the content of one bundle for one call.
+pub(crate) struct Reader {
+    content: Arc<dyn Content>,
+    budget: u64,
+    read: u64,
+    exhausted: bool,
+}
+
+impl Reader {
+    pub(crate) fn new(content: Arc<dyn Content>, limits: &Limits) -> Self {
+        let budget = limits.read_budget(content.total_bytes());
+        Self { content, budget, read: 0, exhausted: false }
+    }
+
+    /// The bytes that the guest got.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.read
+    }
+
+    /// The limit, if the guest ran into it.
+    pub(crate) fn exceeded(&self) -> Option<(LimitKind, u64)> {
+        self.exhausted.then_some((LimitKind::ReadBytes, self.budget))
+    }
+
+    fn read(&mut self, path: &str, offset: u64, len: u32) -> Result<Result<Vec<u8>, GuestReadError>, Fault> {
+        if !is_legal(path) {
+            return Ok(Err(GuestReadError::NotFound));
+        }
+        let left = self.budget.saturating_sub(self.read);
+        let len = u64::from(len.min(READ_BYTES)).min(left);
+        if left == 0 {
+            self.exhausted = true;
+            return Ok(Err(GuestReadError::BudgetExhausted));
+        }
+        match self.content.read(path, offset, usize::try_from(len).unwrap_or(usize::MAX)) {
+            Ok(mut bytes) => {
+                bytes.truncate(READ_BYTES as usize);
+                self.read = self.read.saturating_add(bytes.len() as u64);
+                Ok(Ok(bytes))
+            }
+            Err(ReadError::NotFound(_)) => Ok(Err(GuestReadError::NotFound)),
+            Err(ReadError::NotAFile(_)) => Ok(Err(GuestReadError::NotAFile)),
+            Err(error @ ReadError::Io { .. }) => Err(Fault::Content(error.to_string())),
+        }
+    }
+}
+
+/// Whether a path can be in a bundle: relative, `/` between its parts, none of them empty, `.` or `..`, no NUL. Content
+/// looks paths up in a map, so that another path is merely absent; this keeps it so for whoever implements `Content`.
+fn is_legal(path: &str) -> bool {
+    path.len() <= PATH_BYTES
+        && !path.contains(['\0', '\\'])
+        && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
+}
+
+impl Host for State {}
+
+impl HostBundle for State {
+    fn digest(&mut self, _bundle: Resource<Bundle>) -> wasmtime::Result<String> {
+        Ok(self.reader.content.digest().to_string())
+    }
+
+    fn entries(
+        &mut self,
+        _bundle: Resource<Bundle>,
+        prefix: String,
+        after: Option<String>,
+        limit: u32,
+    ) -> wasmtime::Result<Vec<Entry>> {
+        let entries = self.reader.content.entries(&prefix, after.as_deref(), limit.min(PAGE_ENTRIES) as usize);
+        Ok(entries.into_iter().map(|entry| Entry { path: entry.path, size: entry.size }).collect())
+    }
+
+    fn read(
+        &mut self,
+        _bundle: Resource<Bundle>,
+        path: String,
+        offset: u64,
+        len: u32,
+    ) -> wasmtime::Result<Result<Vec<u8>, GuestReadError>> {
+        self.reader.read(&path, offset, len).map_err(wasmtime::Error::new)
+    }
+
+    fn drop(&mut self, _bundle: Resource<Bundle>) -> wasmtime::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chandler_core::MemoryContent;
+
+    use super::*;
+
+    fn reader(limits: &Limits) -> Reader {
+        let large = vec![7_u8; 3 << 20];
+        let files = [("manifests/large.bin", large.as_slice()), ("manifests/small.yaml", b"abc")];
+        Reader::new(Arc::new(MemoryContent::new(files)), limits)
+    }
+
+    #[test]
+    fn illegal_paths_are_not_found() {
+        let mut reader = reader(&Limits::default());
+        for path in
+            ["", "/", "/etc/passwd", "../x", "a/../b", "./manifests/small.yaml", "manifests//small.yaml", "a\0", "a\\b"]
+        {
+            assert!(matches!(reader.read(path, 0, 1), Ok(Err(GuestReadError::NotFound))), "{path:?}");
+        }
+        assert!(matches!(reader.read("manifests", 0, 1), Ok(Err(GuestReadError::NotAFile))));
+    }
+
+    #[test]
+    fn odd_ranges_read_what_is_there() {
+        let mut reader = reader(&Limits::default());
+        let mut read = |path, offset, len| reader.read(path, offset, len).unwrap().unwrap().len();
+        assert_eq!(read("manifests/small.yaml", u64::MAX, u32::MAX), 0);
+        assert_eq!(read("manifests/small.yaml", 1, u32::MAX), 2);
+        assert_eq!(read("manifests/small.yaml", 0, 0), 0);
+        assert_eq!(read("manifests/large.bin", 0, u32::MAX), 1 << 20);
+    }
+
+    #[test]
+    fn the_budget_ends() {
+        let mut reader = reader(&Limits { read_bytes: 2, read_factor: 0, ..Limits::default() });
+        assert_eq!(reader.read("manifests/small.yaml", 0, 3).unwrap().unwrap(), b"ab");
+        assert_eq!(reader.exceeded(), None);
+        assert!(matches!(reader.read("manifests/small.yaml", 2, 1), Ok(Err(GuestReadError::BudgetExhausted))));
+        assert_eq!(reader.exceeded(), Some((LimitKind::ReadBytes, 2)));
+        assert_eq!(reader.bytes_read(), 2);
+    }
+}

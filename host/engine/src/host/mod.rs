@@ -1,0 +1,93 @@
+//! What a guest can reach during one call: the bundle, the sink and the log of the contract, and an empty WASI world.
+
+mod content;
+mod findings;
+mod log;
+mod memory;
+mod output;
+mod wasi;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use chandler_core::{Content, Digest};
+use wasmtime::component::ResourceTable;
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+pub(crate) use self::{
+    content::Reader,
+    findings::diagnostics,
+    log::Recorder,
+    memory::{Denied, Memory},
+    output::{Output, Violation},
+};
+use crate::Limits;
+
+/// The representation of the `bundle` resource. There is one per call, and only the host makes it.
+#[expect(unreachable_pub, reason = "the generated bindings name it")]
+pub struct Bundle;
+
+/// The representation of the `sink` resource. There is one per call, and only the host makes it.
+#[expect(unreachable_pub, reason = "the generated bindings name it")]
+pub struct Sink;
+
+/// A failure of the host in the middle of a call. It travels through the guest as the cause of a trap.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum Fault {
+    /// The time limit was found to be passed while the guest ran.
+    #[error("the time limit has passed")]
+    TimedOut,
+    /// The bundle's content could not be read.
+    #[error("failed to read the content of the bundle: {0}")]
+    Content(String),
+}
+
+/// Who is called, for logs and randomness.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) digest: Digest,
+}
+
+/// The state of one call.
+pub(crate) struct State {
+    pub(crate) reader: Reader,
+    pub(crate) output: Output,
+    pub(crate) memory: Memory,
+    pub(crate) log: SharedRecorder,
+    table: ResourceTable,
+    wasi: WasiCtx,
+}
+
+/// The recorder is shared with the standard streams.
+pub(crate) type SharedRecorder = Arc<Mutex<Recorder>>;
+
+/// Runs something on the recorder.
+pub(crate) fn record<T>(recorder: &SharedRecorder, f: impl FnOnce(&mut Recorder) -> T) -> T {
+    f(&mut recorder.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+impl State {
+    pub(crate) fn new(identity: &Identity, content: Arc<dyn Content>, limits: &Limits) -> Self {
+        let log = Arc::new(Mutex::new(Recorder::new(identity.clone(), limits)));
+        let wasi = wasi::empty_world(&identity.digest, content.digest(), &log);
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(limits.handles as usize);
+        Self {
+            reader: Reader::new(content, limits),
+            output: Output::new(limits),
+            memory: Memory::new(limits),
+            log,
+            table,
+            wasi,
+        }
+    }
+}
+
+impl crate::contract::bindings::chandler::provisioner::types::Host for State {}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}

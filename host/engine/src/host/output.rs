@@ -1,0 +1,301 @@
+//! The `output` interface: what a guest emits, checked as it comes.
+
+use std::collections::{HashMap, hash_map};
+
+use chandler_core::{Diagnostic, Object, ObjectKey, Probe};
+use wasmtime::component::Resource;
+
+use super::{
+    Sink, State,
+    findings::{Kept, location},
+};
+use crate::{
+    Emitted, InvalidOutput, LimitExceeded, LimitKind, Limits,
+    contract::bindings::chandler::provisioner::{
+        output::{EmitError, Host, HostSink, Probe as GuestProbe},
+        types::{Diagnostic as GuestDiagnostic, Location as GuestLocation},
+    },
+};
+
+/// The most values (numbers, texts, lists, objects) in all objects together. One of them takes the host some seventy bytes
+/// of memory while it takes two of JSON, so that the limit on bytes alone would not bound the host's memory.
+const VALUES: u64 = 2_000_000;
+
+/// The bytes of one probe.
+const PROBE_BYTES: usize = 16 << 10;
+
+/// What a guest emitted during one call.
+pub(crate) struct Output {
+    limits: Limits,
+    objects: Vec<Object>,
+    indices: HashMap<(String, String, Option<String>, String), usize>,
+    bytes: u64,
+    values: u64,
+    probes: Vec<Probe>,
+    findings: Kept,
+    refusal: Option<(Violation, EmitError)>,
+}
+
+/// Why something was refused. The first refusal fails the call.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Violation {
+    Limit(LimitExceeded),
+    Invalid(InvalidOutput),
+}
+
+impl Output {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            limits: limits.clone(),
+            objects: Vec::new(),
+            indices: HashMap::new(),
+            bytes: 0,
+            values: 0,
+            probes: Vec::new(),
+            findings: Kept::new(limits.diagnostics),
+            refusal: None,
+        }
+    }
+
+    /// Why something was refused, if anything was.
+    pub(crate) fn violation(&self) -> Option<&Violation> {
+        self.refusal.as_ref().map(|(violation, _)| violation)
+    }
+
+    /// How many objects were accepted.
+    pub(crate) fn object_count(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Objects, probes and findings.
+    pub(crate) fn into_parts(self) -> (Vec<Object>, Vec<Probe>, Vec<Diagnostic>) {
+        (self.objects, self.probes, self.findings.finish())
+    }
+
+    fn emit(&mut self, json: &[u8], stage: Option<u32>, origin: Option<GuestLocation>) -> Result<(), EmitError> {
+        if let Some((_, error)) = &self.refusal {
+            return Err(*error);
+        }
+        let mut emitted = Emitted { index: self.objects.len(), key: None, origin: origin.map(location) };
+        let (size, values) = (json.len() as u64, count_values(json));
+        for (kind, value, limit, error) in [
+            (LimitKind::Objects, self.objects.len() as u64 + 1, u64::from(self.limits.objects), EmitError::TooMany),
+            (LimitKind::ObjectBytes, size, self.limits.object_bytes, EmitError::TooLarge),
+            (LimitKind::OutputBytes, self.bytes.saturating_add(size), self.limits.output_bytes, EmitError::TooMany),
+            (LimitKind::OutputValues, self.values.saturating_add(values), VALUES, EmitError::TooMany),
+        ] {
+            if value > limit {
+                return self.refuse(error, Violation::Limit(LimitExceeded { kind, limit, object: Some(emitted) }));
+            }
+        }
+        let object = match Object::parse(json, stage.unwrap_or(0), emitted.origin.clone()) {
+            Ok(object) => object,
+            Err(problem) => {
+                let problem = InvalidOutput::Object { object: emitted, problem };
+                return self.refuse(EmitError::Malformed, Violation::Invalid(problem));
+            }
+        };
+        match self.indices.entry(identity(&object.key)) {
+            hash_map::Entry::Occupied(first) => {
+                emitted.key = Some(object.key);
+                let problem = InvalidOutput::Duplicate { object: emitted, first: *first.get() };
+                return self.refuse(EmitError::Duplicate, Violation::Invalid(problem));
+            }
+            hash_map::Entry::Vacant(entry) => {
+                entry.insert(emitted.index);
+            }
+        }
+        self.bytes = self.bytes.saturating_add(size);
+        self.values = self.values.saturating_add(values);
+        self.objects.push(object);
+        Ok(())
+    }
+
+    fn probe(&mut self, probe: GuestProbe) -> Result<(), EmitError> {
+        if let Some((_, error)) = &self.refusal {
+            return Err(*error);
+        }
+        let index = self.probes.len();
+        let optional = |text: &Option<String>| text.as_deref().map_or(0, str::len);
+        let size = probe.api_version.len()
+            + probe.kind.len()
+            + optional(&probe.namespace)
+            + optional(&probe.name)
+            + probe.rule.len()
+            + probe.message.len();
+        for (kind, value, limit, error) in [
+            (LimitKind::Probes, index as u64 + 1, u64::from(self.limits.probes), EmitError::TooMany),
+            (LimitKind::ProbeBytes, size as u64, PROBE_BYTES as u64, EmitError::TooLarge),
+        ] {
+            if value > limit {
+                return self.refuse(error, Violation::Limit(LimitExceeded { kind, limit, object: None }));
+            }
+        }
+        for (field, text) in [("apiVersion", &probe.api_version), ("kind", &probe.kind), ("rule", &probe.rule)] {
+            if text.is_empty() {
+                let problem = InvalidOutput::Probe { index, problem: format!("has no {field}") };
+                return self.refuse(EmitError::Malformed, Violation::Invalid(problem));
+            }
+        }
+        self.probes.push(Probe {
+            api_version: probe.api_version,
+            kind: probe.kind,
+            namespace: probe.namespace,
+            name: probe.name,
+            rule: probe.rule,
+            message: probe.message,
+        });
+        Ok(())
+    }
+
+    fn refuse(&mut self, error: EmitError, violation: Violation) -> Result<(), EmitError> {
+        self.refusal = Some((violation, error));
+        Err(error)
+    }
+}
+
+fn identity(key: &ObjectKey) -> (String, String, Option<String>, String) {
+    (key.group.clone(), key.kind.clone(), key.namespace.clone(), key.name.clone())
+}
+
+/// An upper bound of the number of values in a JSON text: one, and one more for each bracket, comma and colon that is not in
+/// a string.
+fn count_values(json: &[u8]) -> u64 {
+    let (mut count, mut in_string, mut escaped) = (1_u64, false, false);
+    for byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' | b',' | b':' if !in_string => count += 1,
+            _ => {}
+        }
+    }
+    count
+}
+
+impl Host for State {}
+
+impl HostSink for State {
+    fn emit(
+        &mut self,
+        _sink: Resource<Sink>,
+        object: Vec<u8>,
+        stage: Option<u32>,
+        origin: Option<GuestLocation>,
+    ) -> wasmtime::Result<Result<(), EmitError>> {
+        Ok(self.output.emit(&object, stage, origin))
+    }
+
+    fn probe(&mut self, _sink: Resource<Sink>, probe: GuestProbe) -> wasmtime::Result<Result<(), EmitError>> {
+        Ok(self.output.probe(probe))
+    }
+
+    fn report(&mut self, _sink: Resource<Sink>, finding: GuestDiagnostic) -> wasmtime::Result<()> {
+        self.output.findings.push(finding);
+        Ok(())
+    }
+
+    fn drop(&mut self, _sink: Resource<Sink>) -> wasmtime::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str) -> Vec<u8> {
+        format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"}}}}"#).into_bytes()
+    }
+
+    fn refusal(limits: &Limits, emit: impl FnOnce(&mut Output) -> Result<(), EmitError>) -> (EmitError, String) {
+        let mut output = Output::new(limits);
+        output.emit(&named("first"), None, None).unwrap();
+        let error = emit(&mut output).unwrap_err();
+        // Nothing is accepted after a refusal, and the first one stays.
+        let violation = output.violation().unwrap().clone();
+        assert_eq!(output.emit(&named("last"), None, None), Err(error));
+        assert_eq!(output.violation(), Some(&violation));
+        let text = match violation {
+            Violation::Limit(limit) => limit.to_string(),
+            Violation::Invalid(problem) => problem.to_string(),
+        };
+        (error, text)
+    }
+
+    #[test]
+    fn objects_that_are_none_are_refused() {
+        let origin = GuestLocation { path: "manifests/a.yaml".into(), line: Some(3), column: None, pointer: None };
+        let limits = Limits::default();
+        let (error, text) = refusal(&limits, |output| output.emit(b"nonsense", None, Some(origin)));
+        assert_eq!(error, EmitError::Malformed);
+        insta::assert_snapshot!(text, @"object 1 (from manifests/a.yaml:3) is not JSON: expected ident at line 1 column 2");
+        let (error, text) = refusal(&limits, |output| output.emit(&named("first"), Some(3), None));
+        assert_eq!(error, EmitError::Duplicate);
+        insta::assert_snapshot!(text, @"object 1 (ConfigMap first) is the same object as object 0");
+        let deep = [b"[".repeat(1000), b"]".repeat(1000)].concat();
+        let (error, text) = refusal(&limits, |output| output.emit(&deep, None, None));
+        assert_eq!(error, EmitError::Malformed);
+        insta::assert_snapshot!(text, @"object 1 is not JSON: recursion limit exceeded at line 1 column 128");
+    }
+
+    #[test]
+    fn limits_are_named() {
+        let second = |output: &mut Output| output.emit(&named("second"), None, None);
+        let (error, text) = refusal(&Limits { objects: 1, ..Limits::default() }, second);
+        assert_eq!(error, EmitError::TooMany);
+        insta::assert_snapshot!(text, @"the provisioner exceeded the limit of 1 objects with object 1");
+        let (error, text) = refusal(&Limits { object_bytes: 70, ..Limits::default() }, |output| {
+            output.emit(&named(&"x".repeat(100)), None, None)
+        });
+        assert_eq!(error, EmitError::TooLarge);
+        insta::assert_snapshot!(text, @"the provisioner exceeded the limit of 70 bytes in one object with object 1");
+        let (error, text) = refusal(&Limits { output_bytes: 70, ..Limits::default() }, second);
+        assert_eq!(error, EmitError::TooMany);
+        insta::assert_snapshot!(text, @"the provisioner exceeded the limit of 70 bytes in all objects with object 1");
+    }
+
+    #[test]
+    fn the_number_of_values_is_bounded() {
+        assert_eq!(count_values(br#"{"a,[":"\",,","b":[1,2]}"#), 7);
+        let limits = Limits { object_bytes: u64::MAX, ..Limits::default() };
+        let many = format!("[{}0]", "0,".repeat(2_000_000));
+        let (error, text) = refusal(&limits, |output| output.emit(many.as_bytes(), None, None));
+        assert_eq!(error, EmitError::TooMany);
+        insta::assert_snapshot!(text, @"the provisioner exceeded the limit of 2000000 values in all objects with object 1");
+    }
+
+    #[test]
+    fn probes_are_checked() {
+        let probe = GuestProbe {
+            api_version: "v1".into(),
+            kind: "Pod".into(),
+            namespace: None,
+            name: None,
+            rule: String::new(),
+            message: String::new(),
+        };
+        let large = GuestProbe { rule: "x".repeat(20_000), ..probe.clone() };
+        let limits = Limits { probes: 1, ..Limits::default() };
+        let (error, text) = refusal(&limits, |output| output.probe(probe));
+        assert_eq!((error, text.as_str()), (EmitError::Malformed, "probe 0 has no rule"));
+        let (error, text) = refusal(&limits, |output| output.probe(large));
+        assert_eq!(error, EmitError::TooLarge);
+        insta::assert_snapshot!(text, @"the provisioner exceeded the limit of 16384 bytes in one probe");
+        let good = GuestProbe {
+            api_version: "v1".into(),
+            kind: "Pod".into(),
+            namespace: None,
+            name: None,
+            rule: "true".into(),
+            message: String::new(),
+        };
+        let (error, text) = refusal(&limits, |output| {
+            output.probe(good.clone()).unwrap();
+            output.probe(good)
+        });
+        assert_eq!(error, EmitError::TooMany);
+        insta::assert_snapshot!(text, @"the provisioner exceeded the limit of 1 probes");
+    }
+}

@@ -1,0 +1,102 @@
+//! What a finding about the configuration says. The words are those of operator-controller's
+//! `internal/operator-controller/config`, so that people who know them find them again.
+
+use std::fmt::Write as _;
+
+use chandler_core::Diagnostic;
+use jsonschema::{
+    ValidationError,
+    error::{TypeKind, ValidationErrorKind as Kind},
+};
+use serde_json::Value;
+
+use super::finding;
+
+/// The findings of one error of the validator.
+pub(super) fn findings(error: &ValidationError<'_>) -> Vec<Diagnostic> {
+    let pointer = error.instance_path().as_str();
+    let field = field(pointer);
+    let at = |message: String| vec![finding(pointer.to_owned(), message)];
+    let about = |rest: String| at(format!("field {field:?} {rest}"));
+    match error.kind() {
+        Kind::Required { property } => {
+            let name = join(&field, property.as_str().unwrap_or_default());
+            at(format!("required field {name:?} is missing"))
+        }
+        Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+            let unknown = |name: &String| {
+                let message = format!("unknown field {:?}", join(&field, name));
+                finding(format!("{pointer}/{}", escape(name)), message)
+            };
+            unexpected.iter().map(unknown).collect()
+        }
+        // An explicit null for a field of another type is a field that is not there.
+        Kind::Type { .. } if error.instance().is_null() && !field.is_empty() => {
+            let parent = pointer.rsplit_once('/').map_or("", |(parent, _)| parent);
+            vec![finding(parent.to_owned(), format!("required field {field:?} is missing"))]
+        }
+        Kind::Type { kind } => {
+            let got = type_name(error.instance());
+            at(format!("invalid type for field {field:?}: got {got}, want {}", wanted(kind)))
+        }
+        Kind::Pattern { pattern } => about(format!("must match pattern {}", quote(pattern))),
+        Kind::MaxLength { limit } => about(format!("must have maximum length of {limit} (len={})", length(error))),
+        Kind::MinLength { limit } => about(format!("must have minimum length of {limit} (len={})", length(error))),
+        Kind::Enum { options } => about(format!("must be one of {options}")),
+        Kind::Constant { expected_value } => about(format!("must be {expected_value}")),
+        Kind::Maximum { limit } => about(format!("must be at most {limit}")),
+        Kind::Minimum { limit } => about(format!("must be at least {limit}")),
+        Kind::Format { format } => at(format!("invalid format for field {field:?}: want {format}")),
+        _ if field.is_empty() => at(error.to_string()),
+        _ => at(format!("invalid value for field {field:?}: {error}")),
+    }
+}
+
+/// A JSON pointer as people write a field: `a.b[0]`.
+fn field(pointer: &str) -> String {
+    let mut name = String::new();
+    for part in pointer.split('/').skip(1) {
+        if !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) {
+            // Writing to a string does not fail.
+            let _ = write!(name, "[{part}]");
+        } else {
+            name = join(&name, &part.replace("~1", "/").replace("~0", "~"));
+        }
+    }
+    name
+}
+
+fn join(parent: &str, name: &str) -> String {
+    if parent.is_empty() { name.to_owned() } else { format!("{parent}.{name}") }
+}
+
+fn escape(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+/// In quotes, but not escaped: a pattern is easier to read as it was written.
+fn quote(text: &str) -> String {
+    format!("\"{text}\"")
+}
+
+fn length(error: &ValidationError<'_>) -> usize {
+    error.instance().as_str().map_or(0, |text| text.chars().count())
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn wanted(kind: &TypeKind) -> String {
+    match kind {
+        TypeKind::Single(one) => one.to_string(),
+        TypeKind::Multiple(several) => several.iter().map(|one| one.to_string()).collect::<Vec<_>>().join(" or "),
+    }
+}

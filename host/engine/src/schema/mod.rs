@@ -1,0 +1,147 @@
+//! The configuration against the schema that a provisioner gives.
+//!
+//! The schema comes from the guest, so it is bounded before it is used: it refers to nothing outside itself, it is not
+//! recursive, it is not larger than [`cost`] allows when its references are expanded, and its patterns are matched in
+//! linear time.
+
+mod cost;
+mod message;
+
+use chandler_core::{Diagnostic, Location, Severity};
+use jsonschema::PatternOptions;
+use serde_json::Value;
+
+use crate::{CallError, InvalidOutput, text::tame};
+
+/// The most findings that are reported.
+const FINDINGS: usize = 50;
+
+/// The memory that one compiled pattern may take.
+const PATTERN_BYTES: usize = 1 << 20;
+
+/// Checks a configuration.
+pub(crate) fn check(schema: &str, config: &Value) -> Result<(), CallError> {
+    let schema: Value = serde_json::from_str(schema).map_err(|error| unusable(format!("is not JSON: {error}")))?;
+    cost::check(&schema).map_err(unusable)?;
+    let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES);
+    let validator = jsonschema::draft202012::options()
+        .offline()
+        .with_pattern_options(patterns)
+        .build(&schema)
+        .map_err(|error| unusable(format!("is not a JSON schema: {error}")))?;
+    let mut findings: Vec<Diagnostic> =
+        validator.iter_errors(config).flat_map(|error| message::findings(&error)).take(FINDINGS).collect();
+    if findings.is_empty() {
+        return Ok(());
+    }
+    findings.sort();
+    findings.dedup();
+    Err(CallError::InvalidConfiguration(findings))
+}
+
+/// The error for a schema that cannot be used.
+pub(crate) fn unusable(problem: String) -> CallError {
+    CallError::InvalidOutput(InvalidOutput::Schema(tame(problem, 1024)))
+}
+
+/// A finding about the configuration.
+fn finding(pointer: String, message: String) -> Diagnostic {
+    Diagnostic {
+        severity: Severity::Error,
+        code: "InvalidConfiguration".into(),
+        message: tame(message, 2048),
+        location: Some(Location { path: "config".into(), pointer: Some(tame(pointer, 1024)), ..Location::default() }),
+        help: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn texts(schema: &Value, config: &Value) -> String {
+        match check(&schema.to_string(), config) {
+            Ok(()) => "valid".into(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    fn watch_namespace() -> Value {
+        json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["watchNamespace"],
+            "properties": {
+                "watchNamespace": {
+                    "type": "string", "minLength": 1, "maxLength": 63, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+                },
+                "replicas": {"type": "integer", "minimum": 1, "maximum": 5},
+                "mode": {"enum": ["Own", "Single"]},
+                "deployment": {"type": "object", "properties": {"tolerations": {"type": "array", "items": {"type": "object"}}}},
+            }
+        })
+    }
+
+    #[test]
+    fn messages_name_fields() {
+        let schema = watch_namespace();
+        assert_eq!(texts(&schema, &json!({"watchNamespace": "a"})), "valid");
+        insta::assert_snapshot!(texts(&schema, &json!({})), @r#"invalid configuration: config: required field "watchNamespace" is missing"#);
+        insta::assert_snapshot!(texts(&schema, &json!({"watchNamespace": null})), @r#"invalid configuration: config: required field "watchNamespace" is missing"#);
+        insta::assert_snapshot!(texts(&schema, &json!({"watchNamespace": 7})), @r#"invalid configuration: config (/watchNamespace): invalid type for field "watchNamespace": got number, want string"#);
+        insta::assert_snapshot!(texts(&schema, &json!({"watchNamespace": "A b"})), @r#"invalid configuration: config (/watchNamespace): field "watchNamespace" must match pattern "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$""#);
+        insta::assert_snapshot!(texts(&schema, &json!({"watchNamespace": "a".repeat(70)})), @r#"invalid configuration: config (/watchNamespace): field "watchNamespace" must have maximum length of 63 (len=70)"#);
+        let several = json!({
+            "watchNamespace": "a", "x": 1, "y/z": 2, "replicas": 9, "mode": "All", "deployment": {"tolerations": [1]}
+        });
+        insta::assert_snapshot!(texts(&schema, &several));
+    }
+
+    #[test]
+    fn the_root_is_checked_too() {
+        let schema = json!({"type": "object", "minProperties": 1, "properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}});
+        insta::assert_snapshot!(texts(&schema, &json!({})), @"invalid configuration: config: {} has less than 1 property");
+        insta::assert_snapshot!(texts(&schema, &json!({"a": 1})), @r#"invalid configuration: config (/a): invalid value for field "a": 1 is not valid under any of the schemas listed in the 'anyOf' keyword"#);
+    }
+
+    #[test]
+    fn schemas_that_cannot_be_bounded_are_refused() {
+        let mut doubling = serde_json::Map::new();
+        for level in 0..40 {
+            let next = json!({"$ref": format!("#/$defs/d{}", level + 1)});
+            doubling.insert(format!("d{level}"), json!({"allOf": [next, next]}));
+        }
+        doubling.insert("d40".into(), json!(true));
+        let mut deep = json!(true);
+        for _ in 0..100 {
+            deep = json!({"not": deep});
+        }
+        let schemas = [
+            json!({"$ref": "https://example.com/schema.json"}),
+            json!({"$ref": "file:///etc/passwd"}),
+            json!({"$ref": "#"}),
+            json!({"$ref": "#/$defs/none"}),
+            json!({"$dynamicRef": "#a"}),
+            json!({"$defs": doubling, "$ref": "#/$defs/d0"}),
+            json!({"type": "nonsense"}),
+            json!({"properties": {"a": {"pattern": "(a{1000}){1000}"}}}),
+            json!({"$schema": "https://example.com/meta"}),
+            json!(7),
+        ];
+        let config = json!({"a": "b"});
+        let mut lines: Vec<String> = schemas.iter().map(|schema| texts(schema, &config)).collect();
+        lines.push(texts(&deep, &config));
+        lines.push(check("{", &config).unwrap_err().to_string());
+        insta::assert_snapshot!(lines.join("\n"));
+    }
+
+    #[test]
+    fn patterns_take_linear_time() {
+        let schema = json!({"properties": {"a": {"pattern": "^(a+)+$"}}});
+        let config = json!({"a": format!("{}b", "a".repeat(20_000))});
+        assert!(texts(&schema, &config).contains("must match pattern"));
+    }
+}
