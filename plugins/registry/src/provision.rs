@@ -156,7 +156,7 @@ fn unique(objects: Vec<Generated<'_>>) -> Result<Vec<Generated<'_>>, Failure> {
 /// What an administrator should know about a release that is made.
 fn advice(context: &Context<'_>, config: &Config) -> Vec<Diagnostic> {
     let bundle = context.bundle;
-    let mut findings = Vec::new();
+    let mut findings = config.warnings.clone();
     if config.certificates == Certificates::Without {
         for (index, webhook) in bundle.csv.spec.webhookdefinitions.iter().enumerate() {
             let message = format!("nobody makes a certificate for webhook {:?}", webhook.generate_name);

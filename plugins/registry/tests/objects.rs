@@ -341,3 +341,14 @@ fn properties_of_the_bundle_reach_the_pods_as_go_writes_them() {
         r#"[{"type":"x","value":{"b":1.0,"a":2}},{"type":"olm.gvk","value":{"kind":"\u003cK\u0026\u003e","version":"v1"}}]"#
     );
 }
+
+#[test]
+fn a_misspelt_field_below_deployment_config_is_reported() {
+    let config = json!({"deploymentConfig": {"env": [{"name": "A", "Value": "x"}]}});
+    let release = Small::new(&["AllNamespaces"]).render(&config).unwrap();
+    assert_eq!(
+        release.findings[0].to_string(),
+        "config (/deploymentConfig/env/0/Value): unknown field \"Value\" is dropped (help: field names are \
+         case-sensitive; did you mean \"value\"?)"
+    );
+}

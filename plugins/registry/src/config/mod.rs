@@ -23,7 +23,7 @@ use crate::{
     compatibility::Compatibility,
     generate::CertificateProvider,
     modes::InstallModes,
-    typed::{self, tables::pod::SUBSCRIPTION_CONFIG},
+    typed::{self, Conversion, convert::Dropped, tables::pod::SUBSCRIPTION_CONFIG},
 };
 
 /// What a configuration asks for.
@@ -37,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) certificates: Certificates,
     /// Whether known faults of the reference are kept.
     pub(crate) compatibility: Compatibility,
+    /// Findings that stop nothing.
+    pub(crate) warnings: Vec<Diagnostic>,
 }
 
 /// `certificateProvider`.
@@ -49,6 +51,18 @@ pub(crate) enum Certificates {
     Without,
     /// Somebody makes them.
     By(CertificateProvider),
+}
+
+/// A field below `deploymentConfig` that the types do not know: a newer Kubernetes might, so it stops nothing.
+fn dropped(field: &Dropped) -> Diagnostic {
+    let name = field.pointer.rsplit('/').next().unwrap_or_default();
+    let pointer = format!("/deploymentConfig{}", field.pointer);
+    let finding = Diagnostic::warning("UnknownField", format!("unknown field {name:?} is dropped"));
+    let finding = finding.at(Location::CONFIG).pointer(pointer);
+    match field.meant {
+        Some(meant) => finding.help(format!("field names are case-sensitive; did you mean {meant:?}?")),
+        None => finding,
+    }
 }
 
 /// The keys at the top.
@@ -103,7 +117,10 @@ fn read(
         Err(wrong) => findings.extend(wrong),
     }
     match deployment_config(root) {
-        Ok(changes) => config.deployments = changes,
+        Ok(changes) => {
+            config.deployments = changes.as_ref().map(Conversion::value);
+            config.warnings = changes.iter().flat_map(|changes| &changes.dropped).map(dropped).collect();
+        }
         Err(wrong) => findings.extend(wrong),
     }
     match certificates(root) {
@@ -150,7 +167,7 @@ fn choice<T: for<'de> Deserialize<'de>>(
     })
 }
 
-fn deployment_config(root: &Node) -> Result<Option<Value>, Vec<Diagnostic>> {
+fn deployment_config(root: &Node) -> Result<Option<Conversion>, Vec<Diagnostic>> {
     let Some(node) = value(root, "deploymentConfig") else {
         return Ok(None);
     };
@@ -162,8 +179,8 @@ fn deployment_config(root: &Node) -> Result<Option<Value>, Vec<Diagnostic>> {
         .filter(|key| SUBSCRIPTION_CONFIG.field(key).is_none())
         .map(|key| unknown_field(key, &format!("/deploymentConfig/{}", typed::convert::escape(key))))
         .collect();
-    match typed::convert_value(node, &SUBSCRIPTION_CONFIG) {
-        Ok(value) if findings.is_empty() => return Ok(Some(value)),
+    match typed::convert(node, &SUBSCRIPTION_CONFIG) {
+        Ok(conversion) if findings.is_empty() => return Ok(Some(conversion)),
         Ok(_) => {}
         Err(error) => {
             let pointer = format!("/deploymentConfig{}", error.pointer);

@@ -62,11 +62,11 @@ pub(crate) fn convert(node: &Node, record: &'static Record) -> Result<Conversion
     Ok(Conversion { json: writer.out, dropped: writer.dropped })
 }
 
-/// The same, as a value.
-pub(crate) fn convert_value(node: &Node, record: &'static Record) -> Result<Value, Mismatch> {
-    let conversion = convert(node, record)?;
-    // What the writer writes is JSON.
-    Ok(serde_json::from_slice(&conversion.json).unwrap_or_default())
+impl Conversion {
+    /// The document as a value. What the writer writes is JSON.
+    pub(crate) fn value(&self) -> Value {
+        serde_json::from_slice(&self.json).unwrap_or_default()
+    }
 }
 
 /// A part of a JSON pointer.
@@ -402,3 +402,6 @@ fn go_kind(node: &Node) -> &'static str {
         Shape::Map => "map",
     }
 }
+
+#[cfg(test)]
+mod tests;
