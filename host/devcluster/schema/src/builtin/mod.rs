@@ -84,16 +84,25 @@ pub fn validate(kind: &GroupVersionKind, new: &Value, old: Option<&Value>) -> Ve
         ("apiextensions.k8s.io", "CustomResourceDefinition") => errors.extend(validate_definition(new, old)),
         _ => {}
     }
-    let mut unique: Vec<FieldError> = Vec::with_capacity(errors.len());
+    without_repeated_required(errors)
+}
+
+/// Keeps of several complaints about one missing field the one that says most.
+fn without_repeated_required(errors: Vec<FieldError>) -> Vec<FieldError> {
+    let mut kept: Vec<FieldError> = Vec::with_capacity(errors.len());
     for error in errors {
-        let again = unique.iter().any(|seen| {
-            seen.field == error.field && seen.error_type == error.error_type && error.error_type == ErrorType::Required
-        });
-        if !again {
-            unique.push(error);
+        let same = |seen: &&mut FieldError| {
+            seen.field == error.field
+                && seen.error_type == ErrorType::Required
+                && error.error_type == ErrorType::Required
+        };
+        match kept.iter_mut().find(same) {
+            Some(seen) if seen.detail.is_empty() => *seen = error,
+            Some(_) => {}
+            None => kept.push(error),
         }
     }
-    unique
+    kept
 }
 
 /// A text field; empty when absent.

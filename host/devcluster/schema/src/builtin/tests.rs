@@ -38,7 +38,79 @@ fn defaulted(group: &str, name: &str, mut object: Value) -> Value {
 #[test]
 fn defaults_of_a_deployment() {
     let defaulted = defaulted("apps", "Deployment", deployment());
-    insta::assert_json_snapshot!(defaulted["spec"], @"");
+    insta::assert_json_snapshot!(defaulted["spec"], @r#"
+        {
+          "progressDeadlineSeconds": 600,
+          "replicas": 1,
+          "revisionHistoryLimit": 10,
+          "selector": {
+            "matchLabels": {
+              "app": "web"
+            }
+          },
+          "strategy": {
+            "rollingUpdate": {
+              "maxSurge": "25%",
+              "maxUnavailable": "25%"
+            },
+            "type": "RollingUpdate"
+          },
+          "template": {
+            "metadata": {
+              "labels": {
+                "app": "web"
+              }
+            },
+            "spec": {
+              "containers": [
+                {
+                  "image": "example.com/web",
+                  "imagePullPolicy": "Always",
+                  "name": "web",
+                  "ports": [
+                    {
+                      "containerPort": 80,
+                      "protocol": "TCP"
+                    }
+                  ],
+                  "readinessProbe": {
+                    "failureThreshold": 3,
+                    "httpGet": {
+                      "path": "/",
+                      "port": 80,
+                      "scheme": "HTTP"
+                    },
+                    "periodSeconds": 10,
+                    "successThreshold": 1,
+                    "timeoutSeconds": 1
+                  },
+                  "resources": {},
+                  "terminationMessagePath": "/dev/termination-log",
+                  "terminationMessagePolicy": "File"
+                }
+              ],
+              "dnsPolicy": "ClusterFirst",
+              "restartPolicy": "Always",
+              "schedulerName": "default-scheduler",
+              "securityContext": {},
+              "terminationGracePeriodSeconds": 30,
+              "volumes": [
+                {
+                  "emptyDir": {},
+                  "name": "tmp"
+                },
+                {
+                  "configMap": {
+                    "defaultMode": 420,
+                    "name": "c"
+                  },
+                  "name": "config"
+                }
+              ]
+            }
+          }
+        }
+        "#);
     assert_eq!(errors("apps", "Deployment", &defaulted, None), Vec::<String>::new());
 }
 
@@ -140,11 +212,25 @@ fn a_workload_selects_its_pods_for_good() {
     let good = defaulted("apps", "Deployment", deployment());
     let mut bad = good.clone();
     bad["spec"]["selector"]["matchLabels"]["app"] = json!("other");
-    insta::assert_debug_snapshot!(errors("apps", "Deployment", &bad, Some(&good)), @"");
+    insta::assert_debug_snapshot!(errors("apps", "Deployment", &bad, Some(&good)), @r#"
+        [
+            "spec.template.metadata.labels: Invalid value: {\"app\":\"web\"}: `selector` does not match template `labels`",
+            "spec.selector: Invalid value: {\"matchLabels\":{\"app\":\"other\"}}: field is immutable",
+        ]
+        "#);
     let mut bare = good.clone();
     bare["spec"].as_object_mut().unwrap().remove("selector");
     bare["spec"]["template"]["spec"] = json!({"containers": [{"name": "A_b", "ports": [{"containerPort": 0}], "volumeMounts": [{"name": "x", "mountPath": "/x"}]}], "restartPolicy": "Never"});
-    insta::assert_debug_snapshot!(errors("apps", "Deployment", &bare, None), @"");
+    insta::assert_debug_snapshot!(errors("apps", "Deployment", &bare, None), @r#"
+        [
+            "spec.selector: Required value",
+            "spec.template.spec.restartPolicy: Unsupported value: \"Never\": supported values: \"Always\"",
+            "spec.template.spec.containers[0].name: Invalid value: \"A_b\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+            "spec.template.spec.containers[0].image: Required value",
+            "spec.template.spec.containers[0].ports[0].containerPort: Invalid value: 0: must be between 1 and 65535, inclusive",
+            "spec.template.spec.containers[0].volumeMounts[0].name: Not found: \"x\"",
+        ]
+        "#);
     let mut wrong = good.clone();
     wrong["spec"]["replicas"] = json!("three");
     let found = validate(&kind("apps", "Deployment"), &wrong, None);
@@ -177,5 +263,20 @@ fn what_else_is_refused() {
         ("policy", "PodDisruptionBudget", json!({"spec": {"minAvailable": 1, "maxUnavailable": 1}}), None),
     ];
     let found: Vec<String> = cases.iter().flat_map(|(group, name, new, old)| errors(group, name, new, *old)).collect();
-    insta::assert_debug_snapshot!(found, @"");
+    insta::assert_debug_snapshot!(found, @r#"
+        [
+            "roleRef: Invalid value: {\"apiGroup\":\"rbac.authorization.k8s.io\",\"kind\":\"ClusterRole\",\"name\":\"b\"}: cannot change roleRef",
+            "subjects[0].namespace: Required value",
+            "rules[0].verbs: Required value: verbs must contain at least one value",
+            "rules[0].apiGroups: Required value: resource rules must supply at least one api group",
+            "data: Forbidden: field is immutable when `immutable` is set",
+            "data[a/b]: Invalid value: \"a/b\": a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')",
+            "spec.clusterIPs[0]: Invalid value: [\"10.0.0.2\"]: may not change once set",
+            "spec.accessModes: Required value: at least 1 access mode is required",
+            "spec.resources.storage: Required value",
+            "spec.rules[0].http.paths[0].pathType: Required value: pathType must be specified",
+            "spec.rules[0].http.paths[0].path: Invalid value: \"x\": must be an absolute path",
+            "spec: Invalid value: {\"maxUnavailable\":1,\"minAvailable\":1}: minAvailable and maxUnavailable cannot be both set",
+        ]
+        "#);
 }
