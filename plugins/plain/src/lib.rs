@@ -1,37 +1,69 @@
-//! The plain+v0 provisioner: a directory of manifests, installed as it is.
+//! The plain+v0 provisioner: a directory of Kubernetes manifests, installed as they are.
 //!
-//! Rules (the archived RukPak project's `docs/bundles/plain.md` and `pkg/provisioner/plain/plain.go`):
-//! - the manifests lie in `manifests/`, without subdirectories, under any file name;
-//! - there is at least one object, of any kind; objects without a namespace go to the install namespace;
-//! - nothing is a template: what looks like one is text.
+//! The rules are those of the predecessor (`rukpak/pkg/provisioner/plain`) and its `docs/bundles/plain.md`: all objects
+//! stand in files directly in `manifests/`, whatever their names; at least one object; no templating. Objects without a
+//! namespace stay so, since only the host knows which kinds have one.
 //!
-//! On top of that, run levels as the cluster-version operator knows them: see [`run_level`].
+//! Decided otherwise, or more:
+//! - All findings are reported at once, with positions; the predecessor stops at the first.
+//! - Files whose names begin with a dot are left out, with a warning.
+//! - Two equal objects with one name count once, with a warning; two different ones are refused, since one would silently
+//!   win.
+//! - An OpenShift `image-references` file is not installed: it is for the tools that build release images.
+//! - Run levels in file names become stages: [`stage`].
+//!
+//! | module | holds |
+//! |---|---|
+//! | `detect` | whether content is such a bundle |
+//! | `load` | from files to objects |
+//! | `check` | what each object must have, and that no two have one name |
+//! | [`stage`] | run levels |
 
-mod manifests;
-pub mod run_level;
+mod check;
+mod detect;
+mod load;
+pub mod stage;
 
-use chandler_sdk::{Content, Facts, Failure, Output, Provisioner, Request};
+use chandler_sdk::{Content, Diagnostic, Facts, Failure, Output, Provisioner, Request};
 
-/// The format that this provisioner reads.
+/// What this provisioner calls its format.
 pub const FORMAT: &str = "plain+v0";
 
+/// The directory of the manifests.
+const MANIFESTS: &str = "manifests/";
+
 /// The provisioner.
+#[derive(Debug)]
 pub struct Plain;
 
 impl Provisioner for Plain {
     const FACTS: Facts = Facts::new("plain", env!("CARGO_PKG_VERSION")).formats(&[FORMAT]);
 
-    /// A bundle with `manifests/` and nothing that says that it is something else.
     fn detect(content: &dyn Content) -> Option<String> {
-        let plain = content.exists("manifests") && !content.exists("metadata/annotations.yaml");
-        plain.then(|| FORMAT.to_owned())
+        detect::is_plain(content).then(|| FORMAT.to_owned())
     }
 
-    fn provision(_: &Request, content: &dyn Content, output: &mut dyn Output) -> Result<(), Failure> {
-        let manifests = manifests::load(content).map_err(Failure::InvalidContent)?;
-        let staged = run_level::Stages::of(manifests.iter().map(|manifest| manifest.file_name.as_str()));
-        for manifest in &manifests {
-            output.emit_node(&manifest.object, staged.stage(&manifest.file_name), &manifest.path)?;
+    fn provision(request: &Request, content: &dyn Content, output: &mut dyn Output) -> Result<(), Failure> {
+        let load::Loaded { objects, mut errors, mut warnings } = load::load(content);
+        let objects = check::check(objects, &mut errors, &mut warnings);
+        if objects.is_empty() && errors.is_empty() {
+            let message =
+                "invalid bundle: found zero objects: plain+v0 bundles are required to contain at least one object";
+            let finding = Diagnostic::error("NoObjects", message).at(MANIFESTS);
+            errors.push(finding.help("put at least one file with a Kubernetes object directly into manifests/"));
+        }
+        if !errors.is_empty() {
+            return Err(Failure::InvalidContent(errors));
+        }
+        if !request.config.is_empty() {
+            let message = "plain+v0 bundles take no configuration, and this one is ignored";
+            warnings.push(Diagnostic::warning("ConfigurationIgnored", message).at("config"));
+        }
+        for warning in &warnings {
+            output.report(warning);
+        }
+        for object in &objects {
+            output.emit_node(&object.node, object.stage, &object.path)?;
         }
         Ok(())
     }

@@ -4,26 +4,51 @@ use chandler_yaml::{Limits, Node, ParseError, flatten_lists};
 
 use crate::{Content, Diagnostic};
 
+/// What a file of the bundle holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Documents {
+    /// Its documents, `List` kinds flattened.
+    pub nodes: Vec<Node>,
+    /// What is legal but hardly meant, such as a key that occurs twice; each with the code `SuspiciousYaml`.
+    pub warnings: Vec<Diagnostic>,
+}
+
 /// The documents of a file of the bundle, `List` kinds flattened.
 ///
 /// # Errors
 /// A finding with file, line and column: `UnreadableFile` or `InvalidYaml`.
 pub fn read_documents(content: &dyn Content, path: &str) -> Result<Vec<Node>, Diagnostic> {
-    let bytes = content
-        .read(path)
-        .map_err(|error| Diagnostic::error("UnreadableFile", format!("cannot be read: {error}")).at(path))?;
-    parse_documents(&bytes, path)
+    read_documents_with_warnings(content, path).map(|documents| documents.nodes)
 }
 
-/// The same for bytes that were read already.
+/// The same, together with what is odd about them.
+///
+/// # Errors
+/// A finding with file, line and column: `UnreadableFile` or `InvalidYaml`.
+pub fn read_documents_with_warnings(content: &dyn Content, path: &str) -> Result<Documents, Diagnostic> {
+    let unreadable = |error| Diagnostic::error("UnreadableFile", format!("cannot be read: {error}")).at(path);
+    let bytes = content.read(path).map_err(unreadable)?;
+    parse(&bytes, path)
+}
+
+/// The documents in bytes that were read already.
 ///
 /// # Errors
 /// A finding with file, line and column: `InvalidYaml`.
 pub fn parse_documents(bytes: &[u8], path: &str) -> Result<Vec<Node>, Diagnostic> {
-    let documents = chandler_yaml::parse(bytes, &Limits::default()).map_err(|error| invalid(&error, path))?;
-    Ok(flatten_lists(documents))
+    parse(bytes, path).map(|documents| documents.nodes)
 }
 
-fn invalid(error: &ParseError, path: &str) -> Diagnostic {
-    Diagnostic::error("InvalidYaml", error.message.clone()).at(path).position(error.line, error.column)
+fn parse(bytes: &[u8], path: &str) -> Result<Documents, Diagnostic> {
+    let mut documents = chandler_yaml::parse(bytes, &Limits::default()).map_err(|error| invalid(error, path))?;
+    let warnings = documents.iter_mut().flat_map(|document| std::mem::take(&mut document.warnings));
+    let warnings = warnings.map(|warning| {
+        Diagnostic::warning("SuspiciousYaml", warning.message).at(path).position(warning.line, warning.column)
+    });
+    let warnings = warnings.collect();
+    Ok(Documents { nodes: flatten_lists(documents), warnings })
+}
+
+fn invalid(error: ParseError, path: &str) -> Diagnostic {
+    Diagnostic::error("InvalidYaml", error.message).at(path).position(error.line, error.column)
 }

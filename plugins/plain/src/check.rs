@@ -1,0 +1,122 @@
+//! What each object must have, and that no two have one name.
+
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    fmt,
+};
+
+use chandler_sdk::{Diagnostic, Location, yaml::Node};
+
+use crate::load::{Manifest, kind};
+
+/// What makes an object the same object; the version does not count.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Identity {
+    group: String,
+    kind: String,
+    namespace: String,
+    name: String,
+}
+
+impl fmt::Display for Identity {
+    /// `Deployment.apps namespace/name`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.kind)?;
+        if !self.group.is_empty() {
+            write!(f, ".{}", self.group)?;
+        }
+        f.write_str(" ")?;
+        if !self.namespace.is_empty() {
+            write!(f, "{}/", self.namespace)?;
+        }
+        f.write_str(&self.name)
+    }
+}
+
+/// The objects among the values, each once.
+pub(crate) fn check(
+    manifests: Vec<Manifest>,
+    errors: &mut Vec<Diagnostic>,
+    warnings: &mut Vec<Diagnostic>,
+) -> Vec<Manifest> {
+    let mut objects: Vec<Manifest> = Vec::with_capacity(manifests.len());
+    let mut places: BTreeMap<Identity, usize> = BTreeMap::new();
+    for manifest in manifests {
+        let identity = match identity(&manifest) {
+            Ok(identity) => identity,
+            Err(found) => {
+                errors.extend(found);
+                continue;
+            }
+        };
+        match places.entry(identity) {
+            Entry::Vacant(entry) => {
+                entry.insert(objects.len());
+                objects.push(manifest);
+            }
+            Entry::Occupied(entry) => {
+                if let Some(first) = objects.get(*entry.get()) {
+                    let equal = first.node.to_json() == manifest.node.to_json();
+                    let findings = if equal { &mut *warnings } else { &mut *errors };
+                    findings.push(duplicate(entry.key(), first, &manifest, equal));
+                }
+            }
+        }
+    }
+    objects
+}
+
+fn duplicate(identity: &Identity, first: &Manifest, second: &Manifest, equal: bool) -> Diagnostic {
+    let other = Location::of(&first.path, &first.node);
+    let finding = if equal {
+        Diagnostic::warning("DuplicateObject", format!("{identity} stands here again, equal to the one at {other}"))
+    } else {
+        Diagnostic::error("DuplicateObject", format!("{identity} stands here again, different from the one at {other}"))
+    };
+    finding.at(&second.path).node(&second.node).help("remove one of them")
+}
+
+/// The identity of an object, or why the value is none that an API server takes.
+fn identity(manifest: &Manifest) -> Result<Identity, Vec<Diagnostic>> {
+    let Manifest { node, path, .. } = manifest;
+    if node.as_mapping().is_none() {
+        let message = format!("got {}, want a Kubernetes object", article(node));
+        return Err(vec![Diagnostic::error("NotAnObject", message).at(path).node(node)]);
+    }
+    let text = |pointer: &str| node.at(pointer).and_then(Node::as_str).filter(|text| !text.is_empty());
+    let (api_version, kind, name) = (text("/apiVersion"), kind(node), text("/metadata/name"));
+    let (Some(api_version), Some(kind), Some(name)) = (api_version, kind, name) else {
+        let missing = [
+            ("ApiVersionMissing", "/apiVersion", "Object 'apiVersion' is missing", api_version),
+            ("KindMissing", "/kind", "Object 'Kind' is missing", kind),
+            ("NameMissing", "/metadata/name", "Object 'metadata.name' is missing", name),
+        ];
+        let findings = missing.into_iter().filter(|(.., value)| value.is_none()).map(|(code, pointer, message, _)| {
+            let message = match node.at(pointer) {
+                Some(wrong) if wrong.as_str().is_none() => format!("{message}: got {}, want text", article(wrong)),
+                _ => message.to_owned(),
+            };
+            let finding = Diagnostic::error(code, message).at(path).within(node, pointer);
+            match node.at("/metadata/generateName") {
+                Some(_) if code == "NameMissing" => {
+                    finding.help("generateName gives another object each time; give it a name")
+                }
+                _ => finding,
+            }
+        });
+        return Err(findings.collect());
+    };
+    Ok(Identity {
+        group: api_version.split_once('/').map_or("", |(group, _)| group).to_owned(),
+        kind: kind.to_owned(),
+        namespace: text("/metadata/namespace").unwrap_or_default().to_owned(),
+        name: name.to_owned(),
+    })
+}
+
+/// `a string`, `an array`.
+fn article(node: &Node) -> String {
+    let name = node.type_name();
+    let article = if name.starts_with(['a', 'i', 'o']) { "an" } else { "a" };
+    format!("{article} {name}")
+}

@@ -1,0 +1,93 @@
+//! From the files of a bundle to objects.
+
+use chandler_sdk::{Content, Diagnostic, documents, yaml::Node};
+
+use crate::{MANIFESTS, stage::stages};
+
+/// A value of a manifest. Whether it is an object is not known yet.
+#[derive(Debug)]
+pub(crate) struct Manifest {
+    /// The value.
+    pub(crate) node: Node,
+    /// The file that it comes from.
+    pub(crate) path: String,
+    /// Its run level.
+    pub(crate) stage: Option<u32>,
+}
+
+/// What the files hold.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    /// Values, in the order of files and documents.
+    pub(crate) objects: Vec<Manifest>,
+    /// Why the bundle is refused.
+    pub(crate) errors: Vec<Diagnostic>,
+    /// What does not stop the release.
+    pub(crate) warnings: Vec<Diagnostic>,
+}
+
+/// Reads every file, whatever is wrong with the one before.
+pub(crate) fn load(content: &dyn Content) -> Loaded {
+    let mut loaded = Loaded::default();
+    let files = content.files(MANIFESTS);
+    if files.is_empty() {
+        let message = "get objects from bundle manifests: open manifests: file does not exist";
+        let finding = Diagnostic::error("ManifestsMissing", message).at(MANIFESTS);
+        loaded.errors.push(finding.help("put the Kubernetes objects of the bundle into files in manifests/"));
+        return loaded;
+    }
+    let names: Vec<&str> = files.iter().filter_map(|file| file.path.strip_prefix(MANIFESTS)).collect();
+    loaded.errors.extend(subdirectories(&names));
+    let (hidden, names): (Vec<&str>, Vec<&str>) =
+        names.into_iter().filter(|name| !name.contains('/')).partition(|name| name.starts_with('.'));
+    loaded.warnings.extend(hidden.into_iter().map(ignored));
+    for (name, stage) in names.iter().zip(stages(&names)) {
+        loaded.file(content, name, stage);
+    }
+    loaded
+}
+
+/// One finding for each directory in `manifests/`.
+fn subdirectories(names: &[&str]) -> Vec<Diagnostic> {
+    let mut directories: Vec<&str> =
+        names.iter().filter_map(|name| name.split_once('/')).map(|(directory, _)| directory).collect();
+    directories.sort_unstable();
+    directories.dedup();
+    let finding = |directory: &str| {
+        let path = format!("{MANIFESTS}{directory}");
+        let message = format!(
+            "get objects from bundle manifests: subdirectories are not allowed within the \"manifests\" directory of the \
+             bundle image filesystem: found {path:?}"
+        );
+        Diagnostic::error("SubdirectoryInManifests", message).at(path).help("move its files into manifests/ itself")
+    };
+    directories.into_iter().map(finding).collect()
+}
+
+fn ignored(name: &str) -> Diagnostic {
+    let message = "a file whose name begins with a dot is not read as a manifest";
+    Diagnostic::warning("HiddenFileIgnored", message).at(format!("{MANIFESTS}{name}"))
+}
+
+impl Loaded {
+    fn file(&mut self, content: &dyn Content, name: &str, stage: Option<u32>) {
+        let path = format!("{MANIFESTS}{name}");
+        let read = match documents::read_documents_with_warnings(content, &path) {
+            Ok(read) => read,
+            Err(mut finding) => {
+                finding.message = format!("get objects from bundle manifests: {}", finding.message);
+                let help = "every file in manifests/ is read as YAML or JSON, whatever its name; move others elsewhere";
+                return self.errors.push(finding.help(help));
+            }
+        };
+        self.warnings.extend(read.warnings);
+        let is_references = |node: &Node| name == "image-references" && kind(node) == Some("ImageStream");
+        let objects = read.nodes.into_iter().filter(|node| !is_references(node));
+        self.objects.extend(objects.map(|node| Manifest { node, path: path.clone(), stage }));
+    }
+}
+
+/// The kind that a value says it is.
+pub(crate) fn kind(node: &Node) -> Option<&str> {
+    node.get("kind").and_then(Node::as_str).filter(|kind| !kind.is_empty())
+}

@@ -1,0 +1,87 @@
+//! Run levels: files named `0000_<level>_<component>_<rest>` are rolled out level by level.
+//!
+//! That is the convention of OpenShift's cluster-version operator, which applies manifests in the order of their names. A
+//! stage is a level here, so that each level becomes healthy before the next begins. Components of one level are rolled out
+//! together, as there.
+
+/// The stage of files without a level that sort after all files with one: after the highest level, 99.
+const AFTER_ALL: u32 = 100;
+
+/// The run level that a file name gives.
+///
+/// ```
+/// use chandler_plain::stage::run_level;
+///
+/// assert_eq!(run_level("0000_50_olm_00-namespace.yaml"), Some(50));
+/// assert_eq!(run_level("50_olm.yaml"), None);
+/// ```
+pub fn run_level(file_name: &str) -> Option<u32> {
+    let rest = file_name.strip_prefix("0000_")?;
+    let (level, rest) = rest.split_once('_')?;
+    let (component, rest) = rest.split_once('_')?;
+    let is_component = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let legal = level.len() == 2
+        && level.bytes().all(|byte| byte.is_ascii_digit())
+        && !component.is_empty()
+        && component.bytes().all(is_component)
+        && !rest.is_empty();
+    level.parse().ok().filter(|_| legal)
+}
+
+/// The stage of each of some file names, which are in byte order.
+///
+/// Where no name has a level there are no stages. Else a file without one keeps its place in the order: it belongs to the
+/// level before it, and behind all of them to a stage of its own.
+pub fn stages(file_names: &[&str]) -> Vec<Option<u32>> {
+    let levels: Vec<Option<u32>> = file_names.iter().map(|name| run_level(name)).collect();
+    let Some(last) = levels.iter().rposition(Option::is_some) else {
+        return levels;
+    };
+    let mut current = 0;
+    let stage = |(index, level): (usize, &Option<u32>)| {
+        current = level.unwrap_or(current);
+        Some(if index > last { AFTER_ALL } else { current })
+    };
+    levels.iter().enumerate().map(stage).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_read_from_names() {
+        for (name, level) in [
+            ("0000_03_cluster-version-operator_00-namespace.yaml", Some(3)),
+            ("0000_50_olm_06-psm-operator.deployment.yaml", Some(50)),
+            ("0000_00_a_b", Some(0)),
+            ("0000_5_olm_a.yaml", None),
+            ("0000_500_olm_a.yaml", None),
+            ("0000_50_olm.yaml", None),
+            ("0000_50_OLM_a.yaml", None),
+            ("0000_50__a.yaml", None),
+            ("0000_50_olm_", None),
+            ("0000_+5_olm_a.yaml", None),
+            ("50_olm_a.yaml", None),
+            ("", None),
+        ] {
+            assert_eq!(run_level(name), level, "{name}");
+        }
+    }
+
+    #[test]
+    fn files_without_a_level_keep_their_place() {
+        let staged = stages(&[
+            "!first.yaml",
+            "0000_10_a_x.yaml",
+            "0000_10_b_x.yaml",
+            "0000_10x.yaml",
+            "0000_30_a_x.yaml",
+            "01_roles.yaml",
+            "deployment.yaml",
+        ]);
+        assert_eq!(staged, [0, 10, 10, 10, 30, 100, 100].map(Some));
+        assert_eq!(stages(&["01_roles.yaml", "02_deployment.yaml"]), [None, None]);
+        assert_eq!(stages(&[]), [None; 0]);
+    }
+}
