@@ -169,6 +169,7 @@ fn typed(mut object: Value, resource: &ApiResource) -> Value {
     object
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn built(error: kube::core::request::Error) -> Problem {
     Problem::Refused(error.to_string())
 }

@@ -16,7 +16,7 @@ use kube::{Client, api::ApiResource};
 use crate::{desired::Served, error::Problem};
 
 /// How long a document is trusted.
-const TRUSTED: Duration = Duration::from_secs(600);
+const TRUSTED: Duration = Duration::from_mins(10);
 /// How long a kind that is not in a document is not asked for again.
 const MISSING: Duration = Duration::from_secs(1);
 

@@ -51,6 +51,7 @@ pub(crate) async fn delete_in_order(
             match result {
                 Ok((key, asked, deleted)) => {
                     if asked {
+                        tracing::debug!(object = %key, "deleted");
                         pruned.deleted.push(key.clone());
                     }
                     if let Deleted::Accepted(object) = deleted {

@@ -26,16 +26,12 @@ pub(crate) async fn resolve(
     for object in release.objects() {
         let key = &object.key;
         let id = (key.group.as_str(), key.version.as_str(), key.kind.as_str());
-        let served = match kinds.get(&id) {
-            Some(served) => served.clone(),
-            None => {
-                let served = discovery.kind(id.0, id.1, id.2).await.map_err(|problem| RolloutError::Request {
-                    action: format!("find out how {} is served", key.kind),
-                    problem,
-                })?;
-                kinds.insert(id, served.clone());
-                served
-            }
+        let served = if let Some(served) = kinds.get(&id) {
+            served.clone()
+        } else {
+            let served = discovery.kind(id.0, id.1, id.2).await.map_err(cannot_discover)?;
+            kinds.insert(id, served.clone());
+            served
         };
         // A kind that a later stage brings cannot be waited for: that stage waits for this one.
         let promised = || defined.get(&id_of(key)).filter(|defined| defined.stage <= object.stage);

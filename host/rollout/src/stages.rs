@@ -146,6 +146,9 @@ impl<'a> Stages<'a> {
         for (index, result) in results {
             match result {
                 Ok(object) => {
+                    if let Some((desired, action)) = desired.get(index).zip(self.actions.get(index)) {
+                        tracing::debug!(object = %desired.key, ?action, "written");
+                    }
                     if let Some(crd) = desired.get(index).filter(|desired| is_crd(&desired.key)) {
                         let group = crd.value.pointer("/spec/group").and_then(Value::as_str);
                         discovery.forget(group.unwrap_or_default());

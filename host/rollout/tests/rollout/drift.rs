@@ -1,0 +1,113 @@
+//! What somebody changed, and what somebody else has.
+
+use crate::support::{Stage, config_map, config_map_key, deployment, key, make_owner, release};
+use chandler_rollout::{Options, Rollout, RolloutError};
+use serde_json::json;
+
+#[tokio::test]
+async fn what_somebody_changed_is_put_right() {
+    let stage = Stage::set().await;
+    let release = release(&[
+        (0, config_map("settings", json!({"a": "1"}))),
+        (0, config_map("gone", json!({"a": "1"}))),
+        (0, deployment("web", "example.com/web:v1")),
+    ]);
+    stage.complete(&release).await;
+    let (settings, gone, web) =
+        (config_map_key("settings"), config_map_key("gone"), key("apps/v1", "Deployment", Some("install"), "web"));
+    stage.meddle(&settings, json!({"data": {"a": "2"}, "metadata": {"labels": null}})).await;
+    stage.meddle(&web, json!({"spec": {"template": {"spec": {"containers": []}}, "replicas": 3}})).await;
+    stage.remove(&gone).await;
+
+    let observed = stage.rollout.observe(&stage.owner, &release).await.unwrap();
+    let drift: Vec<String> = observed.drift.iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(drift.join("\n"), @"");
+    let changes = stage.complete(&release).await;
+    insta::assert_snapshot!(changes, @"");
+    assert_eq!(stage.live(&settings).await.unwrap()["data"], json!({"a": "1"}));
+    let live = stage.live(&web).await.unwrap();
+    assert_eq!(live["spec"]["template"]["spec"]["containers"][0]["image"], "example.com/web:v1");
+    // The release does not say how many, so that an autoscaler may.
+    assert_eq!(live["spec"]["replicas"], 3);
+}
+
+#[tokio::test]
+async fn nothing_is_taken_from_others() {
+    let stage = Stage::set().await;
+    stage.make(&config_map_key("theirs"), config_map("theirs", json!({"a": "theirs"}))).await;
+    let other = make_owner(&stage.client, "other").await;
+    let shared = release(&[(0, config_map("shared", json!({"a": "1"})))]);
+    stage.rollout.advance(&other, &shared).await.unwrap();
+    stage.writes();
+
+    let release = release(&[
+        (0, config_map("first", json!({}))),
+        (0, config_map("shared", json!({"a": "2"}))),
+        (0, config_map("theirs", json!({"a": "ours"}))),
+    ]);
+    let refused = stage.advance(&release).await.unwrap_err();
+    insta::assert_snapshot!(refused, @"");
+    assert!(matches!(refused, RolloutError::Collisions(_)));
+    assert_eq!(stage.writes(), [""; 0]);
+    assert_eq!(stage.live(&config_map_key("theirs")).await.unwrap()["data"], json!({"a": "theirs"}));
+
+    // An owner that comes back under its name does not inherit what its predecessor had.
+    let mut imposter = other.clone();
+    imposter.uid = "another".into();
+    let rollout = Rollout::new(stage.client.clone(), Options::default());
+    assert!(matches!(rollout.advance(&imposter, &shared).await, Err(RolloutError::OwnerGone(_))));
+}
+
+#[tokio::test]
+async fn everything_of_the_owner_is_deleted_and_nothing_else() {
+    let stage = Stage::set().await;
+    let other = make_owner(&stage.client, "other").await;
+    stage.rollout.advance(&other, &release(&[(0, config_map("other", json!({})))])).await.unwrap();
+    let objects = [
+        (0, config_map("settings", json!({}))),
+        (0, deployment("web", "example.com/web:v1")),
+        (0, crate::support::oxen(json!({}))),
+        (0, crate::support::ox("one", json!({}))),
+    ];
+    stage.complete(&release(&objects)).await;
+    let one = key("example.com/v1", "Ox", Some("install"), "one");
+    stage.meddle(&one, json!({"metadata": {"finalizers": ["example.com/hold"]}})).await;
+
+    // The ox is held, so what comes after it stays; it is named with what holds it.
+    for asked in [1, 0] {
+        let chandler_rollout::Teardown::Waiting { waiting, deleted } =
+            stage.rollout.teardown(&stage.owner).await.unwrap()
+        else {
+            panic!("the ox is held");
+        };
+        assert_eq!(deleted.len(), asked);
+        assert_eq!(
+            waiting.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["(example.com/v1, Kind=Ox)(install/one): object Terminating: Resource scheduled for deletion, held by \
+              finalizers example.com/hold"]
+        );
+    }
+    assert!(stage.live(&config_map_key("settings")).await.is_some());
+    stage.meddle(&one, json!({"metadata": {"finalizers": null}})).await;
+
+    let deleted: Vec<String> = stage.tear_down().await.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        deleted,
+        [
+            "Deployment.apps install/web",
+            "CustomResourceDefinition.apiextensions.k8s.io oxen.example.com",
+            "ConfigMap install/settings"
+        ]
+    );
+    assert!(stage.live(&config_map_key("other")).await.is_some());
+    assert_eq!(stage.tear_down().await, []);
+}
+
+#[tokio::test]
+async fn a_set_whose_list_of_kinds_was_lost_is_still_found() {
+    let stage = Stage::set().await;
+    stage.complete(&release(&[(0, config_map("settings", json!({})))])).await;
+    let parent = key("core.rukpak.io/v1alpha2", "BundleDeployment", None, "demo");
+    stage.meddle(&parent, json!({"metadata": {"annotations": null}})).await;
+    assert_eq!(stage.tear_down().await, [config_map_key("settings")]);
+}

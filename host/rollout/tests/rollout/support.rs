@@ -1,0 +1,270 @@
+//! An API server with a BundleDeployment, and releases to bring onto it.
+
+#![expect(clippy::unwrap_used, clippy::panic, clippy::expect_used, reason = "helpers of tests fail by panicking")]
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use chandler_api::{BundleDeployment, BundleDeploymentSpec, BundleSource, ImageSource};
+use chandler_core::{Object, ObjectKey, Probe, Release};
+use chandler_devcluster::{DevCluster, Options as DevOptions};
+use chandler_rollout::{Changes, Options, Owner, Progress, Rollout, RolloutError, Teardown, Unhealthy, health};
+use k8s_openapi::{
+    api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, Client, Config,
+    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+    client::ClientBuilder,
+    config::{KubeConfigOptions, Kubeconfig},
+    core::GroupVersionKind,
+    runtime::{conditions, wait::await_condition},
+};
+use serde_json::{Value, json};
+
+/// How long anything may take that a test waits for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A cluster with the namespace `install` and the BundleDeployment `demo`.
+pub(crate) struct Stage {
+    pub(crate) cluster: DevCluster,
+    /// The administrator.
+    pub(crate) client: Client,
+    pub(crate) rollout: Rollout,
+    pub(crate) owner: Owner,
+    /// The requests of the rollout that would change something, as `METHOD path`.
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Stage {
+    pub(crate) async fn set() -> Self {
+        let cluster = DevCluster::start(DevOptions::default()).await.unwrap();
+        let client = cluster.client();
+        let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+        for crd in chandler_api::crds() {
+            definitions.create(&PostParams::default(), &crd).await.unwrap();
+            let name = crd.metadata.name.as_deref().unwrap();
+            within(await_condition(definitions.clone(), name, conditions::is_crd_established())).await.unwrap();
+        }
+        make_namespace(&client, "install").await;
+        let owner = make_owner(&client, "demo").await;
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let recording = recording_client(&cluster, Arc::clone(&requests)).await;
+        Self { rollout: Rollout::new(recording, Options::default()), cluster, client, owner, requests }
+    }
+
+    /// What the rollout of another process would be: one that remembers nothing.
+    pub(crate) async fn restart(&mut self) {
+        let recording = recording_client(&self.cluster, Arc::clone(&self.requests)).await;
+        self.rollout = Rollout::new(recording, Options::default());
+    }
+
+    /// The requests since the last call that would have changed something.
+    pub(crate) fn writes(&self) -> Vec<String> {
+        std::mem::take(&mut *self.requests.lock().unwrap())
+    }
+
+    pub(crate) async fn advance(&self, release: &Release) -> Result<Progress, RolloutError> {
+        self.rollout.advance(&self.owner, release).await
+    }
+
+    /// Advances until the release is complete, each time when what it waited for has come; everything that was changed.
+    pub(crate) async fn complete(&self, release: &Release) -> Changes {
+        let mut all = Changes::default();
+        loop {
+            match self.advance(release).await.unwrap() {
+                Progress::Complete { changes, .. } => {
+                    merge(&mut all, changes);
+                    return all;
+                }
+                Progress::Waiting { waiting, changes, .. } => {
+                    merge(&mut all, changes);
+                    self.settle(&waiting).await;
+                }
+            }
+        }
+    }
+
+    /// Tears down until everything is gone; what was deleted, in order.
+    pub(crate) async fn tear_down(&self) -> Vec<ObjectKey> {
+        let mut all = Vec::new();
+        loop {
+            match self.rollout.teardown(&self.owner).await.unwrap() {
+                Teardown::Complete { deleted } => {
+                    all.extend(deleted);
+                    return all;
+                }
+                Teardown::Waiting { waiting, deleted } => {
+                    all.extend(deleted);
+                    self.settle(&waiting).await;
+                }
+            }
+        }
+    }
+
+    /// Waits until these objects are healthy, or gone when they are being deleted.
+    async fn settle(&self, waiting: &[Unhealthy]) {
+        for unhealthy in waiting {
+            let (api, name) = (self.api(&unhealthy.object), &unhealthy.object.name);
+            let settled = |object: Option<&DynamicObject>| {
+                object.is_none_or(|object| health(&serde_json::to_value(object).unwrap()).is_current())
+            };
+            within(await_condition(api, name, settled)).await.unwrap();
+        }
+    }
+
+    /// Objects of this kind in the namespace of the key.
+    pub(crate) fn api(&self, key: &ObjectKey) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk(&key.group, &key.version, &key.kind);
+        let resource = match key.kind.as_str() {
+            "Ox" => ApiResource::from_gvk_with_plural(&kind, "oxen"),
+            _ => ApiResource::from_gvk(&kind),
+        };
+        match &key.namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
+            None => Api::all_with(self.client.clone(), &resource),
+        }
+    }
+
+    /// An object as the API server has it.
+    pub(crate) async fn live(&self, key: &ObjectKey) -> Option<Value> {
+        let found = self.api(key).get_opt(&key.name).await.unwrap()?;
+        Some(serde_json::to_value(found).unwrap())
+    }
+
+    /// Changes an object as somebody else.
+    pub(crate) async fn meddle(&self, key: &ObjectKey, patch: Value) {
+        let somebody = PatchParams { field_manager: Some("somebody".into()), ..PatchParams::default() };
+        self.api(key).patch(&key.name, &somebody, &Patch::Merge(patch)).await.unwrap();
+    }
+
+    /// Writes the status of an object as its controller.
+    pub(crate) async fn bind(&self, key: &ObjectKey, patch: Value) {
+        self.api(key).patch_status(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    }
+
+    /// Creates an object as somebody else.
+    pub(crate) async fn make(&self, key: &ObjectKey, object: Value) {
+        let somebody = PostParams { field_manager: Some("somebody".into()), ..PostParams::default() };
+        let object: DynamicObject = serde_json::from_value(object).unwrap();
+        self.api(key).create(&somebody, &object).await.unwrap();
+    }
+
+    /// Deletes an object and waits until it is gone.
+    pub(crate) async fn remove(&self, key: &ObjectKey) {
+        self.api(key).delete(&key.name, &DeleteParams::default()).await.unwrap();
+        let gone = |object: Option<&DynamicObject>| object.is_none();
+        within(await_condition(self.api(key), &key.name, gone)).await.unwrap();
+    }
+
+    /// The BundleDeployment.
+    pub(crate) async fn parent(&self) -> BundleDeployment {
+        Api::all(self.client.clone()).get(&self.owner.name).await.unwrap()
+    }
+}
+
+/// The future's result, unless it takes too long.
+pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.expect("in time")
+}
+
+fn merge(all: &mut Changes, changes: Changes) {
+    all.created.extend(changes.created);
+    all.updated.extend(changes.updated);
+    all.recovered.extend(changes.recovered);
+    all.pruned.extend(changes.pruned);
+    all.unchanged = changes.unchanged;
+}
+
+pub(crate) async fn make_namespace(client: &Client, name: &str) {
+    let mut namespace = Namespace::default();
+    namespace.metadata.name = Some(name.to_owned());
+    Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
+}
+
+pub(crate) async fn make_owner(client: &Client, name: &str) -> Owner {
+    let spec = BundleDeploymentSpec {
+        install_namespace: "install".into(),
+        provisioner_class_name: "core-rukpak-io-plain".into(),
+        source: BundleSource::image(ImageSource { reference: "example.com/demo:v1".into(), ..ImageSource::default() }),
+        ..BundleDeploymentSpec::default()
+    };
+    let deployment = BundleDeployment::new(name, spec);
+    let made: BundleDeployment = Api::all(client.clone()).create(&PostParams::default(), &deployment).await.unwrap();
+    Owner::of(&made, "install").unwrap()
+}
+
+async fn recording_client(cluster: &DevCluster, requests: Arc<Mutex<Vec<String>>>) -> Client {
+    let kubeconfig = Kubeconfig::from_yaml(&cluster.kubeconfig()).unwrap();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    let record = tower::util::MapRequestLayer::new(move |request: http::Request<kube::client::Body>| {
+        let dry = request.uri().query().is_some_and(|query| query.contains("dryRun"));
+        if request.method() != http::Method::GET && !dry {
+            requests.lock().unwrap().push(format!("{} {}", request.method(), request.uri().path()));
+        }
+        request
+    });
+    ClientBuilder::try_from(config).unwrap().with_layer(&record).build()
+}
+
+/// A release of these objects, each with its stage.
+pub(crate) fn release<'a>(objects: impl IntoIterator<Item = &'a (u32, Value)>) -> Release {
+    release_with_probes(objects, vec![])
+}
+
+pub(crate) fn release_with_probes<'a>(
+    objects: impl IntoIterator<Item = &'a (u32, Value)>,
+    probes: Vec<Probe>,
+) -> Release {
+    let objects = objects
+        .into_iter()
+        .map(|(stage, value)| Object::parse(value.to_string().as_bytes(), *stage, None).unwrap())
+        .collect();
+    Release::new(objects, probes, vec![])
+}
+
+pub(crate) fn key(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> ObjectKey {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    ObjectKey {
+        group: group.into(),
+        kind: kind.into(),
+        namespace: namespace.map(str::to_owned),
+        name: name.into(),
+        version: version.into(),
+    }
+}
+
+pub(crate) fn config_map_key(name: &str) -> ObjectKey {
+    key("v1", "ConfigMap", Some("install"), name)
+}
+
+pub(crate) fn config_map(name: &str, data: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data})
+}
+
+pub(crate) fn deployment(name: &str, image: &str) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "creationTimestamp": null},
+        "spec": {"selector": {"matchLabels": {"app": name}}, "template": {
+            "metadata": {"labels": {"app": name}, "creationTimestamp": null},
+            "spec": {"containers": [{"name": "main", "image": image,
+                "resources": {"limits": {"cpu": "1000m", "memory": "1024Mi"}},
+                "ports": [{"containerPort": 80}]}]}}}})
+}
+
+/// The CRD of the kind Ox, with these fields of its spec.
+pub(crate) fn oxen(fields: Value) -> Value {
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "oxen.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced",
+            "names": {"kind": "Ox", "listKind": "OxList", "plural": "oxen", "singular": "ox"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                    "spec": {"type": "object", "properties": fields},
+                    "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}}]}})
+}
+
+pub(crate) fn ox(name: &str, spec: Value) -> Value {
+    json!({"apiVersion": "example.com/v1", "kind": "Ox", "metadata": {"name": name}, "spec": spec})
+}

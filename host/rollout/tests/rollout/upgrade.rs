@@ -1,0 +1,120 @@
+//! Bringing a cluster from one release to the next.
+
+use crate::support::{Stage, config_map, config_map_key, deployment, key, ox, oxen, release};
+use chandler_rollout::{Progress, RolloutError};
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn fields_that_a_release_drops_are_removed_and_those_of_others_stay() {
+    let stage = Stage::set().await;
+    let settings = config_map_key("settings");
+    stage.complete(&release(&[(0, config_map("settings", json!({"kept": "1", "dropped": "1"})))])).await;
+    stage.meddle(&settings, json!({"data": {"added": "by somebody"}, "metadata": {"labels": {"team": "a"}}})).await;
+
+    let mut expected = json!({"kept": "2", "added": "by somebody"});
+    let changes = stage.complete(&release(&[(0, config_map("settings", json!({"kept": "2"})))])).await;
+    assert_eq!(changes.to_string(), "updated ConfigMap install/settings\nunchanged: 0");
+    let live = stage.live(&settings).await.unwrap();
+    assert_eq!(live["data"], expected);
+    assert_eq!(live["metadata"]["labels"]["team"], "a");
+    // What was recorded as an update when the object was created is now one record of an apply.
+    let records: Vec<(&Value, &Value)> = live["metadata"]["managedFields"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|record| record["manager"] == "chandler")
+        .map(|record| (&record["operation"], &record["subresource"]))
+        .collect();
+    assert_eq!(records, [(&json!("Apply"), &Value::Null)]);
+
+    // And the next release has nothing to take over.
+    stage.writes();
+    stage.complete(&release(&[(0, config_map("settings", json!({"other": "3"})))])).await;
+    expected = json!({"other": "3", "added": "by somebody"});
+    assert_eq!(stage.live(&settings).await.unwrap()["data"], expected);
+    assert_eq!(stage.writes(), ["PATCH /api/v1/namespaces/install/configmaps/settings"]);
+}
+
+#[tokio::test]
+async fn what_is_not_in_the_release_any_more_is_pruned_at_the_end() {
+    let stage = Stage::set().await;
+    let old = [
+        (0, config_map("old", json!({}))),
+        (0, config_map("kept", json!({}))),
+        (0, oxen(json!({}))),
+        (0, ox("one", json!({}))),
+    ];
+    stage.complete(&release(&old)).await;
+    // Somebody else's object with the same labels but the set's is none of ours.
+    let mut foreign = config_map("foreign", json!({}));
+    foreign["metadata"]["labels"] =
+        json!({"core.rukpak.io/owner-kind": "BundleDeployment", "core.rukpak.io/owner-name": "demo"});
+    stage.make(&config_map_key("foreign"), foreign).await;
+
+    let gate = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "gate"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "none", "resources": {"requests": {"storage": "1Gi"}}}});
+    let new = release(&[(0, config_map("kept", json!({}))), (0, gate)]);
+    let Progress::Waiting { installed, changes, .. } = stage.advance(&new).await.unwrap() else {
+        panic!("it waits for the claim");
+    };
+    assert!(installed);
+    assert_eq!(changes.pruned, [], "the old release stays until the new one is healthy");
+    assert!(stage.live(&config_map_key("old")).await.is_some());
+    let kinds = |parent: chandler_api::BundleDeployment| {
+        parent.metadata.annotations.unwrap()["applyset.kubernetes.io/contains-group-kinds"].clone()
+    };
+    assert_eq!(
+        kinds(stage.parent().await),
+        "ConfigMap,CustomResourceDefinition.apiextensions.k8s.io,Ox.example.com,PersistentVolumeClaim"
+    );
+
+    stage
+        .bind(&key("v1", "PersistentVolumeClaim", Some("install"), "gate"), json!({"status": {"phase": "Bound"}}))
+        .await;
+    let changes = stage.complete(&new).await;
+    assert_eq!(
+        changes.pruned,
+        [
+            key("example.com/v1", "Ox", Some("install"), "one"),
+            key("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, "oxen.example.com"),
+            config_map_key("old"),
+        ]
+    );
+    assert_eq!(stage.live(&config_map_key("old")).await, None);
+    assert!(stage.live(&config_map_key("foreign")).await.is_some());
+    assert_eq!(kinds(stage.parent().await), "ConfigMap,PersistentVolumeClaim");
+}
+
+#[tokio::test]
+async fn a_release_with_an_illegal_change_leaves_the_old_one_whole() {
+    let stage = Stage::set().await;
+    let web = |selector: &str, image: &str| {
+        let mut web = deployment("web", image);
+        web["spec"]["selector"]["matchLabels"]["app"] = json!(selector);
+        web["spec"]["template"]["metadata"]["labels"]["app"] = json!(selector);
+        web
+    };
+    let settings = |value: &str| config_map("settings", json!({"a": value}));
+    stage.complete(&release(&[(0, settings("1")), (0, web("web", "example.com/web:v1"))])).await;
+    // The selector of a Deployment is immutable.
+    let broken = release(&[(0, settings("2")), (0, web("other", "example.com/web:v2"))]);
+    let refused = stage.advance(&broken).await.unwrap_err();
+    assert!(matches!(&refused, RolloutError::Objects(failures) if failures.len() == 1), "{refused}");
+    assert!(refused.to_string().starts_with("cannot update Deployment.apps install/web: "), "{refused}");
+    assert_eq!(refused.reason(), "ObjectRefused");
+    assert_eq!(stage.live(&config_map_key("settings")).await.unwrap()["data"], json!({"a": "1"}));
+    // It can be superseded at any time.
+    let mended = release(&[(0, settings("3")), (0, web("web", "example.com/web:v3"))]);
+    assert_eq!(stage.complete(&mended).await.updated.len(), 2);
+}
+
+#[tokio::test]
+async fn a_new_schema_is_in_force_before_its_objects_change() {
+    let stage = Stage::set().await;
+    stage.complete(&release(&[(0, oxen(json!({}))), (0, ox("one", json!({})))])).await;
+    let legs = json!({"legs": {"type": "integer"}});
+    let changes = stage.complete(&release(&[(0, oxen(legs)), (0, ox("one", json!({"legs": 4})))])).await;
+    assert_eq!(changes.updated.len(), 2);
+    let one = stage.live(&key("example.com/v1", "Ox", Some("install"), "one")).await.unwrap();
+    assert_eq!(one["spec"], json!({"legs": 4}));
+}
