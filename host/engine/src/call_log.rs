@@ -46,10 +46,18 @@ impl CallLog {
         self.dropped
     }
 
-    /// The line that most likely says why the guest crashed: the last error, or else the last warning.
-    pub fn last_words(&self) -> Option<&str> {
+    /// What most likely says why the guest crashed: the last panic message, else the last error, else the last warning.
+    pub fn last_words(&self) -> Option<String> {
+        // The standard library of Rust writes two lines: the place, and on the next one the message.
+        let panic = self.lines.iter().rposition(|line| line.message.contains("panicked at "));
+        if let Some(lines) = panic.and_then(|index| self.lines.get(index..)) {
+            let ends_here = |line: &LogLine| !line.message.ends_with(':');
+            let count = if lines.first().is_some_and(ends_here) { 1 } else { 2 };
+            let words: Vec<&str> = lines.iter().take(count).map(|line| line.message.as_str()).collect();
+            return Some(words.join(" "));
+        }
         let last = |level| self.lines.iter().rev().find(|line| line.level == level);
-        last(Level::Error).or_else(|| last(Level::Warn)).map(|line| line.message.as_str())
+        last(Level::Error).or_else(|| last(Level::Warn)).map(|line| line.message.clone())
     }
 }
 
@@ -61,5 +69,25 @@ impl fmt::Display for Level {
             Self::Warn => "warn",
             Self::Error => "error",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_words_are_those_of_the_panic() {
+        let words = |lines: &[(Level, &str)]| {
+            let lines = lines.iter().map(|(level, text)| LogLine { level: *level, message: (*text).into() }).collect();
+            CallLog::new(lines, 0).last_words()
+        };
+        assert_eq!(words(&[(Level::Info, "hello")]), None);
+        assert_eq!(words(&[(Level::Error, "first"), (Level::Error, "second"), (Level::Warn, "x")]).unwrap(), "second");
+        let panic = "panicked at src/lib.rs:1:1:\\nboom";
+        assert_eq!(words(&[(Level::Error, panic), (Level::Error, "later")]).unwrap(), panic);
+        let standard_error =
+            [(Level::Warn, "thread 'x' panicked at a.rs:1:"), (Level::Warn, "boom"), (Level::Warn, "note: run with")];
+        assert_eq!(words(&standard_error).unwrap(), "thread 'x' panicked at a.rs:1: boom");
     }
 }

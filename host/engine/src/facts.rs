@@ -181,7 +181,15 @@ mod tests {
             with_section(r#"{"contract":"0.1.0","name":"\n"}"#),
         ];
         let texts: Vec<String> = refused.into_iter().map(|result| result.map(|_| ()).unwrap_err()).collect();
-        insta::assert_snapshot!(texts.join("\n"));
+        insta::assert_snapshot!(texts.join("\n"), @r#"
+        is not a WebAssembly component: it is a core module; a component is made of it with wit-component
+        the contract is not supported: the component does not export chandler:provisioner/provisioner
+        the contract is not supported: the component is built against version "0.2.0", and this host speaks 0.1
+        the contract is not supported: the component is built against version "0.2.0", and this host speaks 0.1
+        capabilities are declared that nothing grants: cluster/read
+        the custom section `chandler:provisioner` is malformed: missing field `contract` at line 1 column 2
+        the custom section `chandler:provisioner` is malformed: control character (\u0000-\u001F) found while parsing a string at line 2 column 0
+        "#);
         assert!(outline(b"").is_err() && outline(b"\0asm").is_err());
     }
 

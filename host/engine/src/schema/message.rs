@@ -47,9 +47,39 @@ pub(super) fn findings(error: &ValidationError<'_>) -> Vec<Diagnostic> {
         Kind::Maximum { limit } => about(format!("must be at most {limit}")),
         Kind::Minimum { limit } => about(format!("must be at least {limit}")),
         Kind::Format { format } => at(format!("invalid format for field {field:?}: want {format}")),
-        _ if field.is_empty() => at(error.to_string()),
-        _ => at(format!("invalid value for field {field:?}: {error}")),
+        Kind::AnyOf { context } | Kind::OneOfNotValid { context } => alternatives(error, context),
+        _ => generic(error),
     }
+}
+
+/// What is wrong where no alternative fits: where the value has the type of one of them alone, what that one says.
+fn alternatives(error: &ValidationError<'_>, context: &[Vec<ValidationError<'static>>]) -> Vec<Diagnostic> {
+    let mismatch = |inner: &ValidationError<'static>| match inner.kind() {
+        Kind::Type { kind } if inner.instance_path() == error.instance_path() => Some(wanted(kind)),
+        _ => None,
+    };
+    let types: Vec<String> = context.iter().flatten().filter_map(mismatch).collect();
+    let mut fitting = context.iter().filter(|errors| !errors.iter().any(|inner| mismatch(inner).is_some()));
+    match (fitting.next(), fitting.next()) {
+        (Some(errors), None) => errors.iter().flat_map(findings).collect(),
+        (None, _) if !types.is_empty() => {
+            let (pointer, got) = (error.instance_path().as_str(), type_name(error.instance()));
+            let message =
+                format!("invalid type for field {:?}: got {got}, want {}", field(pointer), types.join(" or "));
+            vec![finding(pointer.to_owned(), message)]
+        }
+        _ => generic(error),
+    }
+}
+
+/// The validator's own words.
+fn generic(error: &ValidationError<'_>) -> Vec<Diagnostic> {
+    let pointer = error.instance_path().as_str();
+    let message = match field(pointer).as_str() {
+        "" => error.to_string(),
+        field => format!("invalid value for field {field:?}: {error}"),
+    };
+    vec![finding(pointer.to_owned(), message)]
 }
 
 /// A JSON pointer as people write a field: `a.b[0]`.

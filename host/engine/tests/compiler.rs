@@ -1,0 +1,130 @@
+//! Compiling in a child process, its limits, and the cache of what it made.
+
+mod support;
+
+use std::{fs, path::Path, time::Duration};
+
+use chandler_engine::{CompileLimits, Compiler, Engine, EngineOptions, EngineStatistics, Limits, LoadError};
+use support::{IDLE, component, content, module};
+
+fn child() -> Compiler {
+    Compiler::Child { program: env!("CARGO_BIN_EXE_chandler-compile").into(), arguments: Vec::new() }
+}
+
+fn engine(cache: &Path, compiler: Compiler, compile_limits: CompileLimits) -> Engine {
+    let cache_directory = Some(cache.to_owned());
+    Engine::new(EngineOptions { cache_directory, compiler, compile_limits, ..EngineOptions::default() }).unwrap()
+}
+
+fn small() -> Vec<u8> {
+    component(&module("", IDLE, ""), "", &[])
+}
+
+/// A component whose code takes seconds to compile.
+fn bomb() -> Vec<u8> {
+    let step = "(local.set 0 (i64.xor (i64.mul (local.get 0) (local.get 1)) (i64.load (i32.wrap_i64 (local.get 0)))))";
+    let function = format!("(func (param i64 i64) (result i64) {} (local.get 0))", step.repeat(500));
+    component(&module("", IDLE, &function.repeat(400)), "", &[])
+}
+
+async fn compile_error(compiler: Compiler, limits: CompileLimits, wasm: &[u8]) -> String {
+    let cache = tempfile::tempdir().unwrap();
+    match engine(cache.path(), compiler, limits).load(wasm).await {
+        Err(error @ LoadError::Compile(_)) => {
+            assert_eq!(error.reason(), "CompileFailed");
+            error.to_string()
+        }
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("it was compiled"),
+    }
+}
+
+async fn use_it(engine: &Engine, wasm: &[u8]) {
+    let provisioner = engine.load(wasm).await.unwrap();
+    assert_eq!(provisioner.detect(content([]), &Limits::default()).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn code_of_the_child_is_kept_over_restarts() {
+    let cache = tempfile::tempdir().unwrap();
+    let wasm = small();
+    let first = engine(cache.path(), child(), CompileLimits::default());
+    use_it(&first, &wasm).await;
+    use_it(&first, &wasm).await;
+    assert_eq!(first.statistics(), EngineStatistics { compiled: 1, ..EngineStatistics::default() });
+    // A restart finds it, whoever compiles; nothing needs a compiler then.
+    let nobody = Compiler::Child { program: "/nonexistent/compiler".into(), arguments: Vec::new() };
+    let second = engine(cache.path(), nobody, CompileLimits::default());
+    use_it(&second, &wasm).await;
+    assert_eq!(second.statistics(), EngineStatistics { cache_hits: 1, ..EngineStatistics::default() });
+}
+
+#[tokio::test]
+async fn a_cache_that_was_tampered_with_is_not_used() {
+    let cache = tempfile::tempdir().unwrap();
+    let wasm = small();
+    use_it(&engine(cache.path(), child(), CompileLimits::default()), &wasm).await;
+    let files = || fs::read_dir(cache.path().join("code")).unwrap().map(|entry| entry.unwrap().path());
+    let file = files().find(|path| path.extension().is_some_and(|extension| extension == "cwasm")).unwrap();
+    let good = fs::read(&file).unwrap();
+    let mut flipped = good.clone();
+    *flipped.last_mut().unwrap() ^= 1;
+    let foreign = wasm.clone();
+    for bad in [flipped, good[..good.len() / 2].to_vec(), good[32..].to_vec(), foreign, Vec::new()] {
+        fs::write(&file, &bad).unwrap();
+        let engine = engine(cache.path(), child(), CompileLimits::default());
+        use_it(&engine, &wasm).await;
+        assert_eq!(engine.statistics(), EngineStatistics { compiled: 1, cache_hits: 0, cache_rejects: 1 });
+        assert_eq!(fs::read(&file).unwrap(), good, "the file is replaced");
+    }
+}
+
+#[tokio::test]
+async fn the_child_ends_at_its_limits() {
+    let bomb = bomb();
+    let small_memory = CompileLimits { memory: 96 << 20, ..CompileLimits::default() };
+    let short = CompileLimits { cpu_time: Duration::from_secs(1), ..CompileLimits::default() };
+    let little_code = CompileLimits { code_bytes: 1000, ..CompileLimits::default() };
+    assert_eq!(compile_error(child(), small_memory, &bomb).await, "failed to compile: more than 96 MiB of memory");
+    assert_eq!(compile_error(child(), short, &bomb).await, "failed to compile: more than 1 s of CPU time");
+    assert_eq!(compile_error(child(), little_code, &small()).await, "failed to compile: more than 1000 bytes of code");
+}
+
+#[tokio::test]
+async fn a_compiler_that_hangs_is_killed_and_one_that_is_absent_is_named() {
+    let run =
+        |program: &str, argument: &str| Compiler::Child { program: program.into(), arguments: vec![argument.into()] };
+    let limits = CompileLimits { time: Duration::from_millis(50), ..CompileLimits::default() };
+    let wasm = small();
+    assert_eq!(compile_error(run("/bin/sleep", "600"), limits, &wasm).await, "failed to compile: not done after 50 ms");
+    let absent = compile_error(run("/nonexistent/compiler", ""), CompileLimits::default(), &wasm).await;
+    assert_eq!(
+        absent,
+        "failed to compile: failed to run the compiler /nonexistent/compiler: No such file or directory (os error 2)"
+    );
+    let failing = compile_error(run("/bin/false", ""), CompileLimits::default(), &wasm).await;
+    assert_eq!(failing, "failed to compile: the compiler ended with exit code 1");
+}
+
+#[tokio::test]
+async fn what_does_not_validate_is_refused_by_the_compiler() {
+    // Its sections can be read, but its one function has the wrong type.
+    let wasm = wat::parse_str(
+        r#"(component
+            (core module (func (result i32) (i64.const 0)))
+            (instance $i) (export "chandler:provisioner/provisioner@0.1.0" (instance $i)))"#,
+    )
+    .unwrap();
+    for compiler in [child(), Compiler::InProcess] {
+        let error = compile_error(compiler, CompileLimits::default(), &wasm).await;
+        assert!(error.contains("type mismatch"), "{error}");
+    }
+}
+
+/// The child inherits nothing of the environment; it fails where it is not given its limits.
+#[tokio::test]
+async fn the_child_wants_limits() {
+    let status = std::process::Command::new(env!("CARGO_BIN_EXE_chandler-compile")).output().unwrap();
+    assert!(!status.status.success());
+    assert!(String::from_utf8_lossy(&status.stderr).contains("want two arguments"));
+}

@@ -1,0 +1,218 @@
+//! Components that no toolchain of ours makes: other imports, other exports, several memories.
+
+mod support;
+
+use std::time::Duration;
+
+use chandler_engine::{CallError, Engine, Limits, LoadError};
+use serde_json::json;
+use support::{IDLE, component, content, engine, module, request};
+
+const HTTP: &str = "package wasi:http@0.2.6; interface types { fetch: func(); } interface extra { f: func(); }";
+const DATABASE: &str = "package acme:database@1.0.0; interface query { run: func(); }";
+const CLI: &str = "package wasi:io@0.2.6; interface error { resource error; } \
+    interface poll { resource pollable; } \
+    interface streams { use error.{error}; resource input-stream; \
+      variant stream-error { last-operation-failed(error), closed } \
+      resource output-stream { \
+        blocking-write-and-flush: func(contents: list<u8>) -> result<_, stream-error>; } }";
+const STREAMS: &str = "package wasi:cli@0.2.6; \
+    interface stdout { use wasi:io/streams@0.2.6.{output-stream}; get-stdout: func() -> output-stream; } \
+    interface stderr { use wasi:io/streams@0.2.6.{output-stream}; get-stderr: func() -> output-stream; } \
+    interface environment { get-environment: func() -> list<tuple<string, string>>; \
+      get-arguments: func() -> list<string>; } \
+    interface exit { exit: func(status: result); }";
+const CLOCKS: &str = "package wasi:clocks@0.2.6; interface monotonic-clock { now: func() -> u64; } \
+    interface wall-clock { record datetime { seconds: u64, nanoseconds: u32 } now: func() -> datetime; }";
+const RANDOM: &str = "package wasi:random@0.2.6; interface random { get-random-u64: func() -> u64; }";
+const FILES: &str = "package wasi:filesystem@0.2.6; interface types { resource descriptor; } \
+    interface preopens { use types.{descriptor}; \
+      get-directories: func() -> list<tuple<descriptor, string>>; }";
+
+async fn refused(engine: &Engine, wasm: &[u8]) -> LoadError {
+    match engine.load(wasm).await {
+        Ok(_) => panic!("the component was loaded"),
+        Err(error) => error,
+    }
+}
+
+async fn detect(wasm: &[u8], limits: &Limits) -> Result<Option<String>, CallError> {
+    engine().load(wasm).await.unwrap().detect(content([]), limits).await
+}
+
+#[tokio::test]
+async fn all_missing_imports_are_named() {
+    let header = r#"(import "wasi:http/types@0.2.6" "fetch" (func)) (import "acme:database/query@1.0.0" "run" (func))"#;
+    let imports = "import wasi:http/types@0.2.6; import acme:database/query@1.0.0;";
+    let wasm = component(&module(header, IDLE, ""), imports, &[HTTP, DATABASE]);
+    let error = refused(&engine(), &wasm).await;
+    assert_eq!(error.reason(), "MissingImports");
+    insta::assert_snapshot!(error, @"imports that this host does not provide: wasi:http/types@0.2.6 (provisioners have no network; build the component without it); acme:database/query@1.0.0 (not part of the contract; build the component without it)");
+}
+
+#[tokio::test]
+async fn a_function_of_a_newer_patch_version_is_named() {
+    let newer = |used: &str| {
+        format!(
+            r#"(component
+                (type $t (instance
+                    (type $level (enum "debug" "info" "warn" "error"))
+                    (export "level" (type $exported (eq $level)))
+                    (type $fields (list (tuple string string)))
+                    (type $log (func (param "level" $exported) (param "message" string) (param "fields" $fields)))
+                    (export "log" (func (type $log)))
+                    {used}))
+                (import "chandler:provisioner/log@0.1.9" (instance (type $t)))
+                (instance $i) (export "chandler:provisioner/provisioner@0.1.9" (instance $i)))"#
+        )
+    };
+    let engine = engine();
+    let wasm = wat::parse_str(newer(r#"(type $f (func)) (export "flush" (func (type $f)))"#)).unwrap();
+    let error = refused(&engine, &wasm).await;
+    insta::assert_snapshot!(error, @"imports that this host does not provide: chandler:provisioner/log@0.1.9#flush (a newer host, or a component built against an older version of the contract)");
+    // Without the new function the import is fine, and what is wrong is the empty export.
+    let error = refused(&engine, &wat::parse_str(newer("")).unwrap()).await;
+    assert_eq!(error.reason(), "UnsupportedContract", "{error}");
+}
+
+#[tokio::test]
+async fn what_is_not_a_provisioner_is_not_loaded() {
+    let engine = engine();
+    let mut lines = Vec::new();
+    for text in [
+        "(module)",
+        "(component)",
+        r#"(component (instance $i) (export "chandler:provisioner/provisioner@0.1.0" (instance $i)))"#,
+        r#"(component (instance $i) (export "chandler:provisioner/provisioner@0.3.0" (instance $i)))"#,
+    ] {
+        let error = refused(&engine, &wat::parse_str(text).unwrap()).await;
+        lines.push(format!("{}: {error}", error.reason()));
+    }
+    let error = refused(&engine, b"#!/bin/sh\n").await;
+    lines.push(format!("{}: {error}", error.reason()));
+    insta::assert_snapshot!(lines.join("\n"), @"");
+}
+
+#[tokio::test]
+async fn two_memories_count_together() {
+    // Two core modules with a memory each, both of which grow to 20 MiB: fine alone, too much together.
+    let growing = "(memory 1) (func $start (if (i32.eq (memory.grow (i32.const 320)) (i32.const -1)) (then unreachable))) (start $start)";
+    let inner = wasmprinter::print_bytes(component(&module("", IDLE, ""), "", &[])).unwrap();
+    let with = |count: usize| {
+        let instances = "(core instance (instantiate $growing))".repeat(count);
+        let inner = inner.trim_end().strip_suffix(')').unwrap();
+        wat::parse_str(format!("{inner} (core module $growing {growing}) {instances})")).unwrap()
+    };
+    let limits = Limits { memory: 32 << 20, ..Limits::default() };
+    assert_eq!(detect(&with(1), &limits).await.unwrap(), None);
+    let error = detect(&with(2), &limits).await.unwrap_err();
+    assert_eq!(error.to_string(), "the provisioner needs more than 32 MiB of memory");
+}
+
+#[tokio::test]
+async fn a_borrowed_handle_must_be_given_back() {
+    let error = detect(&component(&module("", "", ""), "", &[]), &Limits::default()).await.unwrap_err();
+    assert_eq!(error.reason(), "PluginTrapped");
+    assert!(error.to_string().contains("borrow handles still remain"), "{error}");
+}
+
+#[tokio::test]
+async fn handles_are_bounded() {
+    let header = r#"(import "wasi:cli/stdout@0.2.6" "get-stdout" (func $stdout (result i32)))"#;
+    let body = format!("(loop $again (drop (call $stdout)) (br $again)) {IDLE}");
+    let wasm = component(&module(header, &body, ""), "import wasi:cli/stdout@0.2.6;", &[CLI, STREAMS]);
+    let limits = Limits { time: Duration::from_secs(60), ..Limits::default() };
+    let error = detect(&wasm, &limits).await.unwrap_err();
+    assert_eq!(error.reason(), "PluginTrapped");
+}
+
+#[tokio::test]
+async fn the_world_of_wasi_is_empty() {
+    let header = r#"
+        (import "wasi:cli/environment@0.2.6" "get-environment" (func $environment (param i32)))
+        (import "wasi:cli/environment@0.2.6" "get-arguments" (func $arguments (param i32)))
+        (import "wasi:filesystem/preopens@0.2.6" "get-directories" (func $directories (param i32)))
+        (import "wasi:clocks/monotonic-clock@0.2.6" "now" (func $monotonic (result i64)))
+        (import "wasi:clocks/wall-clock@0.2.6" "now" (func $wall (param i32)))
+        (import "wasi:random/random@0.2.6" "get-random-u64" (func $random (result i64)))"#;
+    let empty =
+        |function: &str| format!("(call ${function} (i32.const 64)) (call $want (i32.eqz (i32.load (i32.const 68))))");
+    let body = format!(
+        "{} {} {}
+         (call $want (i64.eqz (call $monotonic)))
+         (call $wall (i32.const 64)) (call $want (i64.eq (i64.load (i32.const 64)) (i64.const 946684800)))
+         (i64.store (i32.const 128) (call $random))
+         ;; The first random number is the result: an optional text of 16 letters.
+         (call $letters (i64.load (i32.const 128)))
+         (i32.store (i32.const 8) (i32.const 1)) (i32.store (i32.const 12) (i32.const 256))
+         (i32.store (i32.const 16) (i32.const 16))
+         {IDLE}",
+        empty("environment"),
+        empty("arguments"),
+        empty("directories")
+    );
+    let footer = "
+        (func $want (param i32) (if (i32.eqz (local.get 0)) (then unreachable)))
+        (func $letters (param i64) (local i32)
+            (loop $again
+                (i32.store8 (i32.add (i32.const 256) (local.get 1))
+                    (i32.add (i32.const 97) (i32.wrap_i64 (i64.and (local.get 0) (i64.const 15)))))
+                (local.set 0 (i64.shr_u (local.get 0) (i64.const 4)))
+                (local.set 1 (i32.add (local.get 1) (i32.const 1)))
+                (br_if $again (i32.lt_u (local.get 1) (i32.const 16)))))";
+    let imports = "import wasi:cli/environment@0.2.6; import wasi:filesystem/preopens@0.2.6; \
+        import wasi:clocks/monotonic-clock@0.2.6; import wasi:clocks/wall-clock@0.2.6; import wasi:random/random@0.2.6;";
+    let packages = [CLI, STREAMS, CLOCKS, RANDOM, FILES];
+    let wasm = component(&module(header, &body, footer), imports, &packages);
+    let provisioner = engine().load(&wasm).await.unwrap();
+    let limits = Limits::default();
+    let number = async |name| provisioner.detect(content([(name, "")]), &limits).await.unwrap().unwrap();
+    let first = number("a").await;
+    assert_eq!(first, number("a").await, "the same content gives the same random numbers");
+    assert_ne!(first, number("b").await);
+}
+
+#[tokio::test]
+async fn what_a_guest_writes_to_standard_error_explains_its_trap() {
+    let header = r#"
+        (import "wasi:cli/stderr@0.2.6" "get-stderr" (func $stderr (result i32)))
+        (import "wasi:io/streams@0.2.6" "[method]output-stream.blocking-write-and-flush"
+            (func $write (param i32 i32 i32 i32)))"#;
+    let body = "(call $write (call $stderr) (i32.const 512) (i32.const 29) (i32.const 64)) unreachable";
+    let footer = r#"(data (i32.const 512) "panicked at x.rs:1:\nit is over")"#;
+    let imports = "import wasi:cli/stderr@0.2.6;";
+    let wasm = component(&module(header, body, footer), imports, &[CLI, STREAMS]);
+    let CallError::Trapped(trapped) = detect(&wasm, &Limits::default()).await.unwrap_err() else {
+        panic!("not a trap")
+    };
+    let lines: Vec<&str> = trapped.log.lines().iter().map(|line| line.message.as_str()).collect();
+    assert_eq!(lines, ["panicked at x.rs:1:", "it is ove"]);
+    assert!(trapped.to_string().ends_with(": panicked at x.rs:1: it is ove"), "{trapped}");
+}
+
+#[tokio::test]
+async fn to_exit_is_to_crash() {
+    let header = r#"(import "wasi:cli/exit@0.2.6" "exit" (func $exit (param i32)))"#;
+    let wasm =
+        component(&module(header, "(call $exit (i32.const 1))", ""), "import wasi:cli/exit@0.2.6;", &[CLI, STREAMS]);
+    let error = detect(&wasm, &Limits::default()).await.unwrap_err();
+    assert_eq!(error.reason(), "PluginTrapped");
+    assert!(error.to_string().contains("it exited with code 1"), "{error}");
+}
+
+#[tokio::test]
+async fn a_table_cannot_grow_without_end() {
+    let body = format!("(drop (table.grow $t (ref.null func) (i32.const 100000))) unreachable {IDLE}");
+    let text = module("", &body, "(table $t 1 funcref)");
+    let error = detect(&component(&text, "", &[]), &Limits::default()).await.unwrap_err();
+    assert_eq!(error.to_string(), "the provisioner exceeded the limit of 20000 table elements");
+}
+
+#[tokio::test]
+async fn a_provisioner_in_text_form_works() {
+    let wasm = component(&module("", IDLE, ""), "", &[]);
+    let provisioner = engine().load(&wasm).await.unwrap();
+    assert_eq!(provisioner.facts().contract, "0.1.0");
+    let release = provisioner.provision(&request(json!({})), content([]), &Limits::default()).await.unwrap();
+    assert_eq!(release.objects().len(), 0);
+}

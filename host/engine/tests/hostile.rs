@@ -1,0 +1,263 @@
+//! A guest that misbehaves fails in the way that its misbehaviour has, and harms nothing else.
+
+mod support;
+
+use std::{sync::Arc, time::Duration};
+
+use chandler_core::{Content, MemoryContent};
+use chandler_engine::{CallError, Engine, EngineOptions, Limits, Provisioner, Retry};
+use serde_json::json;
+use support::{content, engine, failure, hostile, request};
+
+/// Limits that end a spinning guest soon.
+fn short() -> Limits {
+    Limits { time: Duration::from_millis(200), ..Limits::default() }
+}
+
+#[tokio::test]
+async fn a_guest_that_behaves_is_believed() {
+    let provisioner = hostile(&engine()).await;
+    assert_eq!(provisioner.facts().name, "hostile");
+    assert_eq!(provisioner.facts().version, "1.2.3");
+    assert_eq!(provisioner.facts().formats, ["hostile+v0"]);
+    let limits = Limits::default();
+    let files = content([("detect", "hostile+v0"), ("config-schema", "{}")]);
+    assert_eq!(provisioner.detect(Arc::clone(&files), &limits).await.unwrap().as_deref(), Some("hostile+v0"));
+    assert_eq!(provisioner.config_schema(Arc::clone(&files), &limits).await.unwrap().as_deref(), Some("{}"));
+    let release = provisioner.provision(&request(json!({"a": [1, "x"]})), files, &limits).await.unwrap();
+    assert_eq!(release.objects().len(), 1);
+    assert_eq!(release.objects()[0].value["data"], json!({"config": r#"{"a":[1,"x"]}"#}));
+    assert_eq!(provisioner.detect(content([]), &limits).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_guest_that_spins_runs_out_of_time_in_every_function() {
+    let provisioner = hostile(&engine()).await;
+    let limits = short();
+    let detect = provisioner.detect(content([("detect", "spin")]), &limits).await.unwrap_err();
+    let schema = provisioner.config_schema(content([("config-schema", "spin")]), &limits).await.unwrap_err();
+    let before =
+        provisioner.provision(&request(json!({})), content([("config-schema", "spin")]), &limits).await.unwrap_err();
+    let provision = failure(&provisioner, "spin", &limits).await;
+    for error in [detect, schema, before, provision] {
+        assert_eq!((error.reason(), error.retry()), ("PluginTimeout", Retry::BackOff));
+        assert_eq!(error.to_string(), "the provisioner did not finish within 200 ms");
+    }
+}
+
+#[tokio::test]
+async fn out_of_memory_is_not_a_panic_and_a_panic_is_not_an_abort() {
+    let provisioner = hostile(&engine()).await;
+    let limits = Limits { memory: 32 << 20, ..Limits::default() };
+    let error = failure(&provisioner, "allocate", &limits).await;
+    assert_eq!((error.reason(), error.retry()), ("PluginOutOfMemory", Retry::BackOff));
+    assert_eq!(error.to_string(), "the provisioner needs more than 32 MiB of memory");
+
+    let error = failure(&provisioner, "panic", &limits).await;
+    assert_eq!((error.reason(), error.retry()), ("PluginTrapped", Retry::BackOff));
+    let text = error.to_string();
+    assert!(text.contains("unreachable"), "{text}");
+    assert!(text.contains("the hold is on fire"), "{text}");
+    assert_eq!(text, failure(&provisioner, "panic", &limits).await.to_string(), "the text is stable");
+
+    let error = failure(&provisioner, "abort", &limits).await;
+    assert_eq!(error.reason(), "PluginTrapped");
+    assert!(!error.to_string().contains("on fire"), "nothing is left of an earlier call: {error}");
+}
+
+#[tokio::test]
+async fn a_stack_overflow_is_a_trap_of_its_own() {
+    let provisioner = hostile(&engine()).await;
+    let error = failure(&provisioner, "recurse", &Limits::default()).await;
+    assert_eq!(error.reason(), "PluginTrapped");
+    assert!(
+        error.to_string().contains("call stack exhausted") || error.to_string().contains("out of bounds"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn an_instance_is_never_used_again() {
+    let provisioner = hostile(&engine()).await;
+    let limits = Limits::default();
+    let files = content([("detect", "count-calls")]);
+    for _ in 0..3 {
+        let format = provisioner.detect(Arc::clone(&files), &limits).await.unwrap();
+        assert_eq!(format.as_deref(), Some("count-calls"));
+        failure(&provisioner, "panic", &limits).await;
+    }
+}
+
+#[tokio::test]
+async fn limits_on_output_fail_the_call_and_say_which() {
+    let provisioner = hostile(&engine()).await;
+    let limits = Limits { time: Duration::from_secs(60), objects: 1000, ..Limits::default() };
+    let mut lines = Vec::new();
+    for behaviour in ["emit-million", "emit-huge", "probe-million", "transfer-huge", "read-forever"] {
+        let error = failure(&provisioner, behaviour, &limits).await;
+        assert_eq!((error.reason(), error.retry()), ("PluginLimitExceeded", Retry::OnChange), "{behaviour}: {error}");
+        lines.push(format!("{behaviour}: {error}"));
+    }
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    emit-million: the provisioner exceeded the limit of 1000 objects with object 1000
+    emit-huge: the provisioner exceeded the limit of 1048576 bytes in one object with object 1 (from manifests/a.yaml:7)
+    probe-million: the provisioner exceeded the limit of 200 probes
+    transfer-huge: the provisioner exceeded the limit of 8388608 bytes in one transfer to the host
+    read-forever: the provisioner exceeded the limit of 67108864 bytes read from the bundle
+    ");
+}
+
+#[tokio::test]
+async fn what_is_no_object_is_refused_to_the_guest_and_fails_the_call() {
+    let provisioner = hostile(&engine()).await;
+    let mut lines = Vec::new();
+    for behaviour in ["emit-garbage", "emit-nameless", "emit-deep", "emit-twice", "emit-bad-and-panic"] {
+        let error = failure(&provisioner, behaviour, &Limits::default()).await;
+        assert_eq!((error.reason(), error.retry()), ("InvalidOutput", Retry::OnChange), "{behaviour}: {error}");
+        lines.push(format!("{behaviour}: {error}"));
+    }
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    emit-garbage: the output of the provisioner is invalid: object 1 (from manifests/a.yaml:7) is not JSON: expected value at line 1 column 1
+    emit-nameless: the output of the provisioner is invalid: object 1 (from manifests/a.yaml:7) has no metadata.name
+    emit-deep: the output of the provisioner is invalid: object 1 (from manifests/a.yaml:7) is not JSON: recursion limit exceeded at line 1 column 128
+    emit-twice: the output of the provisioner is invalid: object 1 (ConfigMap first, from manifests/a.yaml:7) is the same object as object 0
+    emit-bad-and-panic: the output of the provisioner is invalid: object 1 (from manifests/a.yaml:7) is not JSON: expected value at line 1 column 1
+    ");
+}
+
+#[tokio::test]
+async fn logs_and_findings_are_cut_and_do_not_fail_the_call() {
+    let provisioner = hostile(&engine()).await;
+    let limits = Limits { time: Duration::from_secs(60), ..Limits::default() };
+    for behaviour in ["log-forever", "log-huge", "report-million", "read-oddly"] {
+        let files = content([("provision", behaviour), ("large", &"x".repeat(2 << 20))]);
+        let release = provisioner.provision(&request(json!({})), files, &limits).await.unwrap();
+        if behaviour == "report-million" {
+            assert_eq!(release.findings().len(), 201);
+            assert!(release.findings().iter().all(|finding| finding.message.len() <= 2048));
+            assert_eq!(release.findings()[200].code, "FindingsDropped");
+        }
+    }
+}
+
+#[tokio::test]
+async fn failures_of_the_guest_keep_their_case_and_are_bounded() {
+    let provisioner = hostile(&engine()).await;
+    let limits = Limits::default();
+    let mut lines = Vec::new();
+    for behaviour in ["invalid-content", "invalid-config", "unsupported", "internal"] {
+        let error = failure(&provisioner, behaviour, &limits).await;
+        lines.push(format!("{} {:?} {error}", error.reason(), error.retry()));
+    }
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    InvalidContent OnChange invalid content: manifests/a.yaml: it is so
+    InvalidConfiguration OnChange invalid configuration: manifests/a.yaml: it is so
+    UnsupportedContent OnChange unsupported content: manifests/a.yaml: it is so
+    ProvisionFailed BackOff the provisioner failed: it is so
+    ");
+    let error = failure(&provisioner, "huge-diagnostic", &limits).await;
+    assert_eq!(error.reason(), "InvalidContent");
+    assert!(error.to_string().len() < 8192, "{}", error.to_string().len());
+    let error = failure(&provisioner, "many-diagnostics", &limits).await;
+    assert_eq!(error.diagnostics().len(), 201);
+    assert!(error.to_string().ends_with("  - and 191 more"), "{error}");
+}
+
+#[tokio::test]
+async fn answers_are_bounded_too() {
+    let provisioner = hostile(&engine()).await;
+    let limits = Limits::default();
+    let error = provisioner.detect(content([("detect", "long-name")]), &limits).await.unwrap_err();
+    assert_eq!(error.reason(), "InvalidOutput");
+    let error = provisioner.config_schema(content([("config-schema", "huge")]), &limits).await.unwrap_err();
+    assert_eq!(error.to_string(), "the provisioner exceeded the limit of 1048576 bytes in the configuration schema");
+}
+
+#[tokio::test]
+async fn the_configuration_is_checked_before_the_guest_sees_it() {
+    let provisioner = hostile(&engine()).await;
+    let limits = Limits::default();
+    let schema = r#"{"type": "object", "required": ["size"], "properties": {"size": {"type": "integer"}}}"#;
+    // A guest that was called would panic.
+    let files = content([("config-schema", schema), ("provision", "panic")]);
+    let error = provisioner.provision(&request(json!({})), Arc::clone(&files), &limits).await.unwrap_err();
+    assert_eq!(error.to_string(), r#"invalid configuration: config: required field "size" is missing"#);
+    assert_eq!(error.diagnostics()[0].location.as_ref().unwrap().path, "config");
+    let error = provisioner.provision(&request(json!({"size": 3})), files, &limits).await.unwrap_err();
+    assert_eq!(error.reason(), "PluginTrapped");
+    let files = content([("config-schema", "no schema")]);
+    let error = provisioner.provision(&request(json!({})), files, &limits).await.unwrap_err();
+    assert_eq!(error.reason(), "InvalidOutput");
+}
+
+/// Content that cannot be read.
+struct Broken(MemoryContent);
+
+impl Content for Broken {
+    fn digest(&self) -> &chandler_core::Digest {
+        self.0.digest()
+    }
+
+    fn total_bytes(&self) -> u64 {
+        self.0.total_bytes()
+    }
+
+    fn entries(&self, prefix: &str, after: Option<&str>, limit: usize) -> Vec<chandler_core::Entry> {
+        self.0.entries(prefix, after, limit)
+    }
+
+    fn read(&self, path: &str, _: u64, _: usize) -> Result<Vec<u8>, chandler_core::ReadError> {
+        assert_ne!(path, "config-schema", "the host panics here");
+        let source = std::io::Error::other("the disk is gone");
+        Err(chandler_core::ReadError::Io { path: path.to_owned(), source })
+    }
+}
+
+#[tokio::test]
+async fn a_fault_of_the_host_is_its_own() {
+    let provisioner = hostile(&engine()).await;
+    let broken: Arc<dyn Content> = Arc::new(Broken(MemoryContent::new([("detect", "x")])));
+    let limits = Limits::default();
+    let error = provisioner.detect(Arc::clone(&broken), &limits).await.unwrap_err();
+    assert_eq!((error.reason(), error.retry()), ("InternalError", Retry::BackOff));
+    assert_eq!(error.to_string(), "internal error: failed to read the content of the bundle: detect: the disk is gone");
+    let error = provisioner.config_schema(broken, &limits).await.unwrap_err();
+    assert_eq!(error.to_string(), "internal error: the host panicked during the call");
+    assert_eq!(provisioner.detect(content([]), &limits).await.unwrap(), None, "other calls go on");
+}
+
+/// While guests spin on every thread that they have, the threads of the host are free, and a call that is dropped gives its
+/// slot back.
+#[tokio::test]
+async fn spinning_guests_starve_nobody() {
+    let engine = Engine::new(EngineOptions { concurrency: 2, ..EngineOptions::default() }).unwrap();
+    let provisioner = hostile(&engine).await;
+    let limits = Limits { time: Duration::from_secs(600), ..Limits::default() };
+    let spin = |provisioner: &Provisioner| {
+        let (provisioner, limits) = (provisioner.clone(), limits.clone());
+        tokio::spawn(async move { provisioner.detect(content([("detect", "spin")]), &limits).await })
+    };
+    let spinning: Vec<_> = (0..4).map(|_| spin(&provisioner)).collect();
+    // The kind of work that renews a lease: timers of the host's runtime.
+    for _ in 0..20 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(spinning.iter().all(|task| !task.is_finished()), "the guests still spin");
+    // Another provisioner is not kept waiting by this one, which has its share only.
+    let other = engine.load(&support::plugin("plain.wasm")).await.unwrap();
+    assert_eq!(other.detect(content([]), &limits).await.unwrap(), None);
+    for task in &spinning {
+        task.abort();
+    }
+    assert_eq!(provisioner.detect(content([]), &limits).await.unwrap(), None, "the slots are free again");
+}
+
+#[tokio::test]
+async fn a_trap_shows_what_the_guest_said_and_where_it_was() {
+    let provisioner = hostile(&engine()).await;
+    let CallError::Trapped(trapped) = failure(&provisioner, "panic", &Limits::default()).await else {
+        panic!("not a trap")
+    };
+    assert!(trapped.frames.iter().any(|frame| frame.contains("panic")), "{:?}", trapped.frames);
+    assert!(trapped.log.last_words().unwrap().contains("panicked at"), "{:?}", trapped.log);
+}

@@ -1,0 +1,172 @@
+//! A provisioner that misbehaves on demand, for the tests of the engine.
+//!
+//! What it does stands in files of the bundle, named after the function that is to misbehave: `detect`, `config-schema` and
+//! `provision`; `argument` holds what some behaviours want. Without such a file it behaves.
+
+use std::{cell::Cell, hint::black_box};
+
+use chandler_sdk::{
+    Content, Diagnostic, EmitError, Facts, Failure, Location, Output, Probe, Provisioner, Request, log,
+};
+
+/// The provisioner.
+pub struct Hostile;
+
+impl Provisioner for Hostile {
+    const FACTS: Facts = Facts::new("hostile", "1.2.3").formats(&["hostile+v0"]);
+
+    fn detect(content: &dyn Content) -> Option<String> {
+        let behaviour = text(content, "detect")?;
+        misbehave(&behaviour, content);
+        Some(if behaviour == "long-name" { "x".repeat(10_000) } else { behaviour })
+    }
+
+    fn config_schema(content: &dyn Content) -> Option<String> {
+        let behaviour = text(content, "config-schema")?;
+        misbehave(&behaviour, content);
+        Some(if behaviour == "huge" { format!("{{\"description\":\"{}\"}}", "x".repeat(2 << 20)) } else { behaviour })
+    }
+
+    fn provision(request: &Request, content: &dyn Content, output: &mut dyn Output) -> Result<(), Failure> {
+        let behaviour = text(content, "provision").unwrap_or_default();
+        output.emit(&object("first", &request.config), None, None)?;
+        misbehave(&behaviour, content);
+        emit(&behaviour, output)?;
+        fail(&behaviour, content)
+    }
+}
+
+chandler_sdk::export!(Hostile);
+
+fn text(content: &dyn Content, path: &str) -> Option<String> {
+    Some(String::from_utf8(content.read(path).ok()?).ok()?.trim().to_owned())
+}
+
+fn object(name: &str, data: &serde_json::Map<String, serde_json::Value>) -> Vec<u8> {
+    let value = serde_json::json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
+        "data": {"config": serde_json::Value::Object(data.clone()).to_string()},
+    });
+    value.to_string().into_bytes()
+}
+
+thread_local! {
+    /// Survives a call only where an instance does.
+    static CALLS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// What any function may do.
+fn misbehave(behaviour: &str, content: &dyn Content) {
+    match behaviour {
+        "spin" => spin(),
+        "allocate" => allocate(),
+        "recurse" => drop(black_box(recurse(0))),
+        "panic" => explode(),
+        "abort" => std::process::abort(),
+        "divide" => drop(black_box(1 / black_box(0_i32).wrapping_mul(black_box(2)))),
+        "log-forever" => (0..1_000_000_u32).for_each(|line| log::info(&format!("line {line}"))),
+        "log-huge" => log::warn(&"x".repeat(2 << 20)),
+        "transfer-huge" => log::warn(&"x".repeat(20 << 20)),
+        "read-forever" => while content.read_at("large", 0, u32::MAX).is_ok_and(|bytes| !bytes.is_empty()) {},
+        "read-oddly" => read_oddly(content),
+        "count-calls" => {
+            CALLS.set(CALLS.get() + 1);
+            assert_eq!(CALLS.get(), 1, "an instance was used twice");
+        }
+        _ => {}
+    }
+}
+
+fn spin() {
+    let mut number = 0_u64;
+    while black_box(number) < u64::MAX {
+        number = number.wrapping_add(2) & (u64::MAX >> 1);
+    }
+}
+
+fn allocate() {
+    let mut blocks: Vec<Vec<u8>> = Vec::new();
+    loop {
+        blocks.push(black_box(vec![1; 1 << 20]));
+    }
+}
+
+#[expect(unconditional_recursion, reason = "that is the point")]
+fn recurse(depth: u64) -> u64 {
+    let block = black_box([depth; 64]);
+    recurse(depth + 1).wrapping_add(block.iter().sum())
+}
+
+#[expect(clippy::panic, reason = "that is the point")]
+fn explode() {
+    panic!("the hold is on fire");
+}
+
+/// Asks for what is not there; panics where it gets anything.
+fn read_oddly(content: &dyn Content) {
+    let paths = ["../detect", "/etc/passwd", "", ".", "a/../detect", "detect\0", "./detect", "\u{202e}detect"];
+    for path in paths {
+        assert!(content.read_at(path, 0, 10).is_err(), "{path:?} can be read");
+    }
+    assert_eq!(content.read_at("large", u64::MAX, u32::MAX), Ok(Vec::new()), "past the end");
+    assert!(content.read_at("large", 0, u32::MAX).is_ok_and(|bytes| bytes.len() == 1 << 20), "one mebibyte at most");
+    assert!(content.page("", None, u32::MAX).len() <= 1000, "pages are bounded");
+    assert_eq!(content.page("", Some("\u{10ffff}"), 10), Vec::new(), "after the end");
+}
+
+fn emit(behaviour: &str, output: &mut dyn Output) -> Result<(), Failure> {
+    let none = serde_json::Map::new();
+    let location = Location { path: "manifests/a.yaml".into(), line: Some(7), column: None, pointer: None };
+    let mut refused = |object: &[u8], want: EmitError| {
+        let got = output.emit(object, None, Some(location.clone()));
+        assert_eq!(got, Err(want), "the host took what it must not");
+    };
+    match behaviour {
+        "emit-garbage" => refused(b"\xff\xfe garbage", EmitError::Malformed),
+        "emit-nameless" => refused(br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{}}"#, EmitError::Malformed),
+        "emit-deep" => refused(&b"[".repeat(100_000), EmitError::Malformed),
+        "emit-twice" => refused(&object("first", &none), EmitError::Duplicate),
+        "emit-huge" => refused(&vec![b' '; 2 << 20], EmitError::TooLarge),
+        // Goes on after the refusal, as a hostile guest would.
+        "emit-million" => (0..1_000_000_u32).for_each(|index| {
+            let _ = output.emit(&object(&format!("object-{index}"), &none), None, None);
+        }),
+        "emit-bad-and-panic" => {
+            refused(b"garbage", EmitError::Malformed);
+            explode();
+        }
+        "probe-million" => {
+            let probe = Probe {
+                api_version: "v1".into(),
+                kind: "Pod".into(),
+                namespace: None,
+                name: None,
+                rule: "true".into(),
+                message: String::new(),
+            };
+            while output.probe(&probe).is_ok() {}
+        }
+        "report-million" => {
+            let finding = Diagnostic::warning("Noise", "noise".repeat(1000)).at("manifests/a.yaml");
+            (0..10_000).for_each(|_| output.report(&finding));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn fail(behaviour: &str, content: &dyn Content) -> Result<(), Failure> {
+    let finding = || Diagnostic::error("Hostile", text(content, "argument").unwrap_or_default()).at("manifests/a.yaml");
+    match behaviour {
+        "invalid-content" => Err(Failure::InvalidContent(vec![finding()])),
+        "invalid-config" => Err(Failure::InvalidConfig(vec![finding()])),
+        "unsupported" => Err(Failure::Unsupported(vec![finding()])),
+        "internal" => Err(Failure::Internal(text(content, "argument").unwrap_or_default())),
+        "huge-diagnostic" => {
+            let finding = Diagnostic::error("H".repeat(1 << 20), "ä".repeat(1 << 20)).at("p".repeat(1 << 20));
+            Err(Failure::InvalidContent(vec![finding]))
+        }
+        "many-diagnostics" => Err(Failure::InvalidContent(vec![finding(); 1000])),
+        _ => Ok(()),
+    }
+}
