@@ -99,7 +99,7 @@ pub fn apply(request: ApplyRequest<'_>) -> Result<ApplyOutcome, ApplyError> {
         last_applied::refresh(&live, &applied, &mut object);
     }
     managers.strip();
-    Ok(outcome(&request, live, before, object, managers))
+    Ok(outcome(&request, &live, &before, object, managers))
 }
 
 fn check_request(request: &ApplyRequest<'_>) -> Result<(), ApplyError> {
@@ -151,16 +151,16 @@ fn merge_and_prune(
 ) -> Result<(Value, Managers), ApplyError> {
     let schema = request.schema;
     let merged = typed::merge(schema, Some(live), Some(applied)).map_err(ApplyError::Invalid)?.unwrap_or_default();
-    let applier = Owner::applier(request.manager, request.subresource);
-    let owned = Owned {
+    let own = Owner::own(request.manager, request.subresource);
+    let declaration = Owned {
         api_version: request.api_version.to_owned(),
         time: Some(request.now.to_owned()),
         fields: declared.clone(),
     };
-    let last = managers.owners.insert(applier.clone(), owned).map(|last| last.fields).unwrap_or_default();
+    let last = managers.owners.insert(own.clone(), declaration).map(|last| last.fields).unwrap_or_default();
     let object = prune(schema, &merged, &managers, &last);
     let comparison = typed::compare(schema, live, &object);
-    let conflicts = conflicts(&managers, &applier, &comparison);
+    let conflicts = conflicts(&managers, &own, &comparison);
     if !force && !conflicts.is_empty() {
         return Err(ApplyError::Conflicts(
             conflicts.into_iter().flat_map(|(owner, fields)| describe(&managers, &owner, &fields)).collect(),
@@ -172,7 +172,7 @@ fn merge_and_prune(
         }
     }
     for (owner, owned) in &mut managers.owners {
-        if *owner != applier {
+        if *owner != own {
             owned.fields = owned.fields.difference(&comparison.removed);
         }
     }
@@ -206,11 +206,11 @@ fn conflicts(managers: &Managers, applier: &Owner, comparison: &Comparison) -> B
 }
 
 fn describe(managers: &Managers, owner: &Owner, fields: &FieldSet) -> Vec<Conflict> {
-    let owned = managers.owners.get(owner).cloned().unwrap_or_default();
+    let entry = managers.owners.get(owner).cloned().unwrap_or_default();
     let conflict = |path: Vec<crate::element::PathElement>| Conflict {
         manager: owner.manager.clone(),
         operation: owner.operation,
-        api_version: owned.api_version.clone(),
+        api_version: entry.api_version.clone(),
         subresource: owner.subresource.clone(),
         field: display_path(&path),
     };
@@ -220,19 +220,21 @@ fn describe(managers: &Managers, owner: &Owner, fields: &FieldSet) -> Vec<Confli
 /// Where nothing but the time of the entry would change, the stored object is the outcome.
 fn outcome(
     request: &ApplyRequest<'_>,
-    live: Value,
-    before: Managers,
+    live: &Value,
+    before: &Managers,
     object: Value,
     mut managers: Managers,
 ) -> ApplyOutcome {
     let applier = Owner::applier(request.manager, request.subresource);
-    let same_object = request.live.is_some() && live == object;
-    if let (Some(old), Some(new)) = (before.owners.get(&applier), managers.owners.get_mut(&applier)) {
-        if same_object && old.fields == new.fields && old.api_version == new.api_version {
-            new.time.clone_from(&old.time);
-        }
+    let same_object = request.live.is_some() && *live == object;
+    if let (Some(old), Some(new)) = (before.owners.get(&applier), managers.owners.get_mut(&applier))
+        && same_object
+        && old.fields == new.fields
+        && old.api_version == new.api_version
+    {
+        new.time.clone_from(&old.time);
     }
-    let changed = !(same_object && managers == before);
+    let changed = !(same_object && managers == *before);
     let object = match request.live {
         Some(live) if !changed => live.clone(),
         _ => with_managed_fields(object, &managers),

@@ -22,14 +22,15 @@ pub struct Conflict {
 impl Conflict {
     /// The owner as it stands in messages, e.g. `"kubectl" with subresource "status" using v1`.
     pub fn owner(&self) -> String {
-        let mut owner = format!("{:?}", self.manager);
-        if !self.subresource.is_empty() {
-            owner.push_str(&format!(" with subresource {:?}", self.subresource));
-        }
-        if self.operation == Operation::Update {
-            owner.push_str(&format!(" using {}", self.api_version));
-        }
-        owner
+        let subresource = match self.subresource.as_str() {
+            "" => String::new(),
+            subresource => format!(" with subresource {subresource:?}"),
+        };
+        let version = match self.operation {
+            Operation::Apply => String::new(),
+            Operation::Update => format!(" using {}", self.api_version),
+        };
+        format!("{:?}{subresource}{version}", self.manager)
     }
 
     /// The message of this conflict's cause in `details.causes[]` (its reason is `FieldManagerConflict`, its field

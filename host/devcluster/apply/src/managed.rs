@@ -43,14 +43,14 @@ pub fn track_update(request: UpdateRequest<'_>) -> Value {
     if !written.is_empty() {
         let owner = Owner::updater(request.manager, request.api_version, request.subresource);
         let before = starting_managers(&request).owners.get(&owner).cloned();
-        let owned = managers.owners.entry(owner).or_insert_with(|| Owned {
+        let entry = managers.owners.entry(owner).or_insert_with(|| Owned {
             api_version: request.api_version.to_owned(),
             time: Some(request.now.to_owned()),
             ..Owned::default()
         });
-        owned.fields = owned.fields.union(&written);
-        if before.is_none_or(|before| before.fields != owned.fields) {
-            owned.time = Some(request.now.to_owned());
+        entry.fields = entry.fields.union(&written);
+        if before.is_none_or(|before| before.fields != entry.fields) {
+            entry.time = Some(request.now.to_owned());
         }
     }
     managers.strip();

@@ -179,11 +179,11 @@ fn decode(entry: &Value) -> Option<(Owner, Owned)> {
     Some((owner, Owned { api_version, time, fields }))
 }
 
-fn encode(owner: &Owner, owned: &Owned) -> Value {
+fn encode(owner: &Owner, held: &Owned) -> Value {
     let mut entry = Map::new();
-    entry.insert("apiVersion".to_owned(), owned.api_version.as_str().into());
+    entry.insert("apiVersion".to_owned(), held.api_version.as_str().into());
     entry.insert("fieldsType".to_owned(), "FieldsV1".into());
-    entry.insert("fieldsV1".to_owned(), owned.fields.encode());
+    entry.insert("fieldsV1".to_owned(), held.fields.encode());
     if !owner.manager.is_empty() {
         entry.insert("manager".to_owned(), owner.manager.as_str().into());
     }
@@ -191,7 +191,7 @@ fn encode(owner: &Owner, owned: &Owned) -> Value {
     if !owner.subresource.is_empty() {
         entry.insert("subresource".to_owned(), owner.subresource.as_str().into());
     }
-    if let Some(time) = &owned.time {
+    if let Some(time) = &held.time {
         entry.insert("time".to_owned(), time.as_str().into());
     }
     Value::Object(entry)

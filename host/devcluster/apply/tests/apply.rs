@@ -1,4 +1,5 @@
 //! Server-side apply and ownership, case by case from Kubernetes' documentation.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use chandler_devcluster_apply::{ApplyError, ApplyOutcome, ApplyRequest, apply, managed, managed::UpdateRequest};
 use chandler_devcluster_schema::{Builtins, CustomResourceDefinition, GroupVersionKind, Schema};

@@ -1,4 +1,5 @@
 //! Properties of server-side apply over random configurations.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use chandler_devcluster_apply::{ApplyRequest, apply, managed, managed::UpdateRequest};
 use chandler_devcluster_schema::{Builtins, GroupVersionKind, Schema};

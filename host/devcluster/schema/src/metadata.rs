@@ -36,9 +36,9 @@ pub fn name_errors(kind: &GroupVersionKind, name: &str) -> Vec<String> {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Namespace") => names::dns1123_label(name),
         ("", "Service") => names::dns1035_label(name),
-        ("rbac.authorization.k8s.io", _) => names::path_segment(name),
-        ("apiregistration.k8s.io", "APIService") | ("certificates.k8s.io", _) => names::path_segment(name),
-        ("networking.k8s.io", "IPAddress") => names::path_segment(name),
+        ("rbac.authorization.k8s.io" | "certificates.k8s.io", _)
+        | ("apiregistration.k8s.io", "APIService")
+        | ("networking.k8s.io", "IPAddress") => names::path_segment(name),
         _ => names::dns1123_subdomain(name),
     }
 }
@@ -212,6 +212,7 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "literals at every call")]
     fn errors(group: &str, kind: &str, namespaced: bool, metadata: Value, old: Option<Value>) -> Vec<String> {
         let kind = GroupVersionKind::new(group, "v1", kind);
         let old = old.map(|metadata| json!({"metadata": metadata}));

@@ -151,8 +151,8 @@ mod tests {
 
     #[test]
     fn names() {
-        let long = "a".repeat(64);
         type Rule = fn(&str) -> Vec<String>;
+        let long = "a".repeat(64);
         let cases: &[(Rule, &str, usize)] = &[
             (dns1123_label, "a-1", 0),
             (dns1123_label, "1a", 0),

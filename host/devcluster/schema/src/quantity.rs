@@ -116,7 +116,7 @@ fn scale(whole: &str, fraction: &str, power: i32, binary: u32) -> u128 {
     let mut value: u128 = kept.parse().unwrap_or(u128::MAX);
     let mut remainder = sticky;
     // Divide last so that a binary suffix does not lose digits that it could make whole.
-    value = value.saturating_mul(1_u128.checked_shl(binary.min(60)).unwrap_or(1).min(u128::MAX));
+    value = value.saturating_mul(1_u128.checked_shl(binary.min(60)).unwrap_or(1));
     while exponent > 0 && value != u128::MAX {
         value = value.saturating_mul(10);
         exponent -= 1;

@@ -232,11 +232,11 @@ fn set_element_order(
     let Some(list) = object.get_mut(name).and_then(Value::as_array_mut) else { return Ok(()) };
     let position = |item: &Value| order.iter().position(|ordered| *ordered == identity(item));
     let mut ordered: Vec<(usize, Value)> = Vec::with_capacity(list.len());
-    let mut last = 0;
+    let mut after = 0;
     for item in list.drain(..) {
         // An unnamed item goes with the named one before it; the stable sort keeps it behind.
-        last = position(&item).map_or(last, |position| position + 1);
-        ordered.push((last, item));
+        after = position(&item).map_or(after, |position| position + 1);
+        ordered.push((after, item));
     }
     ordered.sort_by_key(|(position, _)| *position);
     list.extend(ordered.into_iter().map(|(_, item)| item));

@@ -83,7 +83,7 @@ fn binding(kind: &str, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldE
                 }
             }
             other => {
-                errors.push(FieldError::not_supported(&path.field("kind"), other, ["Group", "ServiceAccount", "User"]))
+                errors.push(FieldError::not_supported(&path.field("kind"), other, ["Group", "ServiceAccount", "User"]));
             }
         }
     }

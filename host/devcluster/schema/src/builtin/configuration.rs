@@ -22,11 +22,11 @@ pub(super) fn webhooks(object: &Value, errors: &mut Vec<FieldError>) {
         }
         match text(webhook, "sideEffects") {
             "" => {
-                errors.push(FieldError::required(&path.field("sideEffects"), "must specify one of None, NoneOnDryRun"))
+                errors.push(FieldError::required(&path.field("sideEffects"), "must specify one of None, NoneOnDryRun"));
             }
             "None" | "NoneOnDryRun" => {}
             other => {
-                errors.push(FieldError::not_supported(&path.field("sideEffects"), other, ["None", "NoneOnDryRun"]))
+                errors.push(FieldError::not_supported(&path.field("sideEffects"), other, ["None", "NoneOnDryRun"]));
             }
         }
         if let Some(seconds) =

@@ -168,7 +168,7 @@ fn lists(object: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut Vec<Fie
     match text(object, "x-kubernetes-map-type") {
         "" | "atomic" | "granular" => {}
         other => {
-            errors.push(FieldError::not_supported(&path.field("x-kubernetes-map-type"), other, ["atomic", "granular"]))
+            errors.push(FieldError::not_supported(&path.field("x-kubernetes-map-type"), other, ["atomic", "granular"]));
         }
     }
 }

@@ -153,7 +153,7 @@ pub(super) fn check(
         let optional_value = || old_value.clone().map_or_else(OptionalValue::none, OptionalValue::of);
         match &old_value {
             _ if optional => {
-                scope.add_variable_from_value("oldSelf", CelValue::Opaque(std::sync::Arc::new(optional_value())))
+                scope.add_variable_from_value("oldSelf", CelValue::Opaque(std::sync::Arc::new(optional_value())));
             }
             Some(old) => scope.add_variable_from_value("oldSelf", old.clone()),
             None => {}

@@ -67,21 +67,21 @@ pub(super) fn check(scalar: &Scalar, value: &Value, path: &FieldPath<'_>, errors
             check_range(range, value, path, errors);
             return true;
         }
-        (Scalar::Boolean, Value::Bool(_)) | (Scalar::IntOrString, Value::String(_)) => return true,
         (Scalar::IntOrString, Value::Number(number)) if is_whole(number) => return true,
-        (Scalar::Quantity, Value::Number(_)) => return true,
+        (Scalar::Boolean, Value::Bool(_))
+        | (Scalar::IntOrString, Value::String(_))
+        | (Scalar::Quantity, Value::Number(_)) => return true,
         (Scalar::Quantity, Value::String(text)) => {
             if let Err(error) = quantity::parse(text) {
                 errors.push(FieldError::invalid(path, text.as_str(), error.to_string()));
             }
             return true;
         }
-        (Scalar::String { .. }, _) => "string",
         (Scalar::Integer { .. }, _) => "integer",
         (Scalar::Number { .. }, _) => "number",
         (Scalar::Boolean, _) => "boolean",
         (Scalar::IntOrString, _) => "integer,string",
-        (Scalar::Quantity, _) => "string",
+        (Scalar::String { .. } | Scalar::Quantity, _) => "string",
     };
     errors.push(wrong_type(expected, value, path));
     false

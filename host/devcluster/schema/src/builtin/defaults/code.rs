@@ -114,7 +114,7 @@ pub(super) fn namespace(object: &mut Value) {
         rows::fill(object, &[("spec", Object)]);
         set(object, "/spec", "finalizers", json!(["kubernetes"]));
     }
-    if let Some(name) = object.pointer("/metadata/name").cloned().filter(|name| name.is_string()) {
+    if let Some(name) = object.pointer("/metadata/name").cloned().filter(Value::is_string) {
         rows::fill(object, &[("metadata.labels", Object)]);
         set(object, "/metadata/labels", "kubernetes.io/metadata.name", name);
     }
