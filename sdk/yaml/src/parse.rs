@@ -325,6 +325,8 @@ impl Building {
 
 fn resolve(text: &str, style: ScalarStyle, tag: Option<Cow<'_, Tag>>) -> Result<Scalar, String> {
     match tag {
+        // `!!merge` is what the tag of `<<` is when it is written out.
+        Some(tag) if text == "<<" && tag.suffix.ends_with("merge") => Ok(Scalar::Merge),
         Some(tag) => scalar::tagged(text, &tag.handle, &tag.suffix).map(Scalar::Kind),
         None if style == ScalarStyle::Plain => scalar::plain(text),
         None => Ok(Scalar::Kind(Kind::String(text.into()))),

@@ -105,6 +105,7 @@ fn aliases_are_expanded_and_merge_keys_merged() {
     let value = one(text);
     assert_eq!(value["one"], json!({"a": 1, "b": 9}));
     assert_eq!(value["two"], json!({"a": 1, "b": 3, "c": 4, "d": 0}));
+    assert_eq!(one("b: &b {a: 1}\nm:\n  !!merge <<: *b\n")["m"], json!({"a": 1}));
     insta::assert_snapshot!(refusal("a: &a [*a]\n"), @"line 1, column 8: the alias stands inside its own anchor");
     insta::assert_snapshot!(refusal("<<: 1\n"), @"line 1, column 5: << wants a mapping or a sequence of mappings");
 }
