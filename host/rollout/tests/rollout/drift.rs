@@ -16,14 +16,24 @@ async fn what_somebody_changed_is_put_right() {
     let (settings, gone, web) =
         (config_map_key("settings"), config_map_key("gone"), key("apps/v1", "Deployment", Some("install"), "web"));
     stage.meddle(&settings, json!({"data": {"a": "2"}, "metadata": {"labels": null}})).await;
-    stage.meddle(&web, json!({"spec": {"template": {"spec": {"containers": []}}, "replicas": 3}})).await;
+    stage.meddle(&web, json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "example.com/web:v2"}]}}, "replicas": 3}})).await;
     stage.remove(&gone).await;
 
     let observed = stage.rollout.observe(&stage.owner, &release).await.unwrap();
     let drift: Vec<String> = observed.drift.iter().map(ToString::to_string).collect();
-    insta::assert_snapshot!(drift.join("\n"), @"");
+    insta::assert_snapshot!(drift.join("
+"), @r"
+    ConfigMap install/gone does not exist
+    ConfigMap install/settings was changed at /data/a
+    Deployment.apps install/web was changed at /spec/template/spec/containers/0/image
+    ");
     let changes = stage.complete(&release).await;
-    insta::assert_snapshot!(changes, @"");
+    insta::assert_snapshot!(changes, @r"
+    created ConfigMap install/gone
+    recovered ConfigMap install/settings
+    recovered Deployment.apps install/web
+    unchanged: 3
+    ");
     assert_eq!(stage.live(&settings).await.unwrap()["data"], json!({"a": "1"}));
     let live = stage.live(&web).await.unwrap();
     assert_eq!(live["spec"]["template"]["spec"]["containers"][0]["image"], "example.com/web:v1");
@@ -46,7 +56,10 @@ async fn nothing_is_taken_from_others() {
         (0, config_map("theirs", json!({"a": "ours"}))),
     ]);
     let refused = stage.advance(&release).await.unwrap_err();
-    insta::assert_snapshot!(refused, @"");
+    insta::assert_snapshot!(refused, @r"
+    ConfigMap install/shared already exists and is controlled by BundleDeployment other
+    ConfigMap install/theirs already exists and was made by somebody
+    ");
     assert!(matches!(refused, RolloutError::Collisions(_)));
     assert_eq!(stage.writes(), [""; 0]);
     assert_eq!(stage.live(&config_map_key("theirs")).await.unwrap()["data"], json!({"a": "theirs"}));

@@ -1,6 +1,8 @@
 //! Installing a release, and doing nothing once it is installed.
 
-use crate::support::{Stage, config_map, config_map_key, deployment, key, ox, oxen, release};
+use crate::support::{
+    Stage, config_map, config_map_key, deployment, gate_probe, key, ox, oxen, release, release_with_probes,
+};
 use chandler_rollout::{Progress, RolloutError};
 use serde_json::{Value, json};
 
@@ -33,7 +35,16 @@ async fn a_release_is_installed_and_then_left_alone() {
     let mut stage = Stage::set().await;
     let release = release(&objects());
     let changes = stage.complete(&release).await;
-    insta::assert_snapshot!(changes, @"");
+    insta::assert_snapshot!(changes, @r"
+    created ConfigMap install/settings
+    created Secret install/token
+    created CustomResourceDefinition.apiextensions.k8s.io oxen.example.com
+    created ClusterRole.rbac.authorization.k8s.io web
+    created Service install/web
+    created Deployment.apps install/web
+    created Ox.example.com install/one
+    unchanged: 7
+    ");
 
     let parent = stage.parent().await;
     let annotations = parent.metadata.annotations.unwrap();
@@ -110,26 +121,21 @@ async fn what_cannot_be_installed_is_refused_before_anything_is_written() {
 #[tokio::test]
 async fn a_stage_begins_when_the_one_before_is_healthy() {
     let stage = Stage::set().await;
-    let gate = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "gate"},
-        "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "none", "resources": {"requests": {"storage": "1Gi"}}}});
-    let release = release(&[(0, gate), (7, config_map("later", json!({})))]);
-    let claim = key("v1", "PersistentVolumeClaim", Some("install"), "gate");
-    let status = |phase: &str| json!({"status": {"phase": phase}});
-    for _ in 0..2 {
-        let Progress::Waiting { stage: number, stages, installed, waiting, .. } =
+    let objects = [(0, config_map("gate", json!({}))), (7, config_map("later", json!({})))];
+    let release = release_with_probes(&objects, vec![gate_probe()]);
+    for created in [1, 0] {
+        let Progress::Waiting { stage: number, stages, installed, waiting, changes } =
             stage.advance(&release).await.unwrap()
         else {
-            panic!("it waits for the claim");
+            panic!("the gate is closed");
         };
-        assert_eq!((number, stages, installed, waiting.len()), (1, 2, false, 1));
-        assert!(
-            waiting[0].to_string().starts_with("(/v1, Kind=PersistentVolumeClaim)(install/gate): object InProgress: ")
-        );
+        assert_eq!((number, stages, installed, changes.created.len()), (1, 2, false, created));
+        let waiting: Vec<String> = waiting.iter().map(ToString::to_string).collect();
+        assert_eq!(waiting, ["(/v1, Kind=ConfigMap)(install/gate): the gate is closed"]);
         assert_eq!(stage.live(&config_map_key("later")).await, None);
-        stage.bind(&claim, status("Pending")).await;
     }
-    stage.bind(&claim, status("Bound")).await;
+    stage.open_gate().await;
     let done = stage.advance(&release).await.unwrap();
     assert!(done.is_complete(), "{done:?}");
-    insta::assert_snapshot!(done.changes(), @"");
+    assert_eq!(done.changes().to_string(), "created ConfigMap install/later\nunchanged: 1");
 }

@@ -87,6 +87,17 @@ impl Stage {
         }
     }
 
+    /// Advances until something fails.
+    pub(crate) async fn fail(&self, release: &Release) -> RolloutError {
+        loop {
+            match self.advance(release).await {
+                Err(error) => return error,
+                Ok(Progress::Waiting { waiting, .. }) => self.settle(&waiting).await,
+                Ok(Progress::Complete { changes, .. }) => panic!("nothing failed: {changes}"),
+            }
+        }
+    }
+
     /// Tears down until everything is gone; what was deleted, in order.
     pub(crate) async fn tear_down(&self) -> Vec<ObjectKey> {
         let mut all = Vec::new();
@@ -140,9 +151,9 @@ impl Stage {
         self.api(key).patch(&key.name, &somebody, &Patch::Merge(patch)).await.unwrap();
     }
 
-    /// Writes the status of an object as its controller.
-    pub(crate) async fn bind(&self, key: &ObjectKey, patch: Value) {
-        self.api(key).patch_status(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    /// Makes the ConfigMap `gate` meet [`gate_probe`].
+    pub(crate) async fn open_gate(&self) {
+        self.meddle(&config_map_key("gate"), json!({"metadata": {"annotations": {"open": "yes"}}})).await;
     }
 
     /// Creates an object as somebody else.
@@ -267,4 +278,16 @@ pub(crate) fn oxen(fields: Value) -> Value {
 
 pub(crate) fn ox(name: &str, spec: Value) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Ox", "metadata": {"name": name}, "spec": spec})
+}
+
+/// Is met when [`Stage::open_gate`] was called.
+pub(crate) fn gate_probe() -> Probe {
+    Probe {
+        api_version: "v1".into(),
+        kind: "ConfigMap".into(),
+        namespace: None,
+        name: Some("gate".into()),
+        rule: "'open' in self.metadata.annotations".into(),
+        message: "the gate is closed".into(),
+    }
 }

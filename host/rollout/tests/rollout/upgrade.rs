@@ -1,6 +1,8 @@
 //! Bringing a cluster from one release to the next.
 
-use crate::support::{Stage, config_map, config_map_key, deployment, key, ox, oxen, release};
+use crate::support::{
+    Stage, config_map, config_map_key, deployment, gate_probe, key, ox, oxen, release, release_with_probes,
+};
 use chandler_rollout::{Progress, RolloutError};
 use serde_json::{Value, json};
 
@@ -51,11 +53,10 @@ async fn what_is_not_in_the_release_any_more_is_pruned_at_the_end() {
         json!({"core.rukpak.io/owner-kind": "BundleDeployment", "core.rukpak.io/owner-name": "demo"});
     stage.make(&config_map_key("foreign"), foreign).await;
 
-    let gate = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "gate"},
-        "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "none", "resources": {"requests": {"storage": "1Gi"}}}});
-    let new = release(&[(0, config_map("kept", json!({}))), (0, gate)]);
+    let objects = [(0, config_map("kept", json!({}))), (0, config_map("gate", json!({})))];
+    let new = release_with_probes(&objects, vec![gate_probe()]);
     let Progress::Waiting { installed, changes, .. } = stage.advance(&new).await.unwrap() else {
-        panic!("it waits for the claim");
+        panic!("the gate is closed");
     };
     assert!(installed);
     assert_eq!(changes.pruned, [], "the old release stays until the new one is healthy");
@@ -63,14 +64,9 @@ async fn what_is_not_in_the_release_any_more_is_pruned_at_the_end() {
     let kinds = |parent: chandler_api::BundleDeployment| {
         parent.metadata.annotations.unwrap()["applyset.kubernetes.io/contains-group-kinds"].clone()
     };
-    assert_eq!(
-        kinds(stage.parent().await),
-        "ConfigMap,CustomResourceDefinition.apiextensions.k8s.io,Ox.example.com,PersistentVolumeClaim"
-    );
+    assert_eq!(kinds(stage.parent().await), "ConfigMap,CustomResourceDefinition.apiextensions.k8s.io,Ox.example.com");
 
-    stage
-        .bind(&key("v1", "PersistentVolumeClaim", Some("install"), "gate"), json!({"status": {"phase": "Bound"}}))
-        .await;
+    stage.open_gate().await;
     let changes = stage.complete(&new).await;
     assert_eq!(
         changes.pruned,
@@ -82,7 +78,7 @@ async fn what_is_not_in_the_release_any_more_is_pruned_at_the_end() {
     );
     assert_eq!(stage.live(&config_map_key("old")).await, None);
     assert!(stage.live(&config_map_key("foreign")).await.is_some());
-    assert_eq!(kinds(stage.parent().await), "ConfigMap,PersistentVolumeClaim");
+    assert_eq!(kinds(stage.parent().await), "ConfigMap");
 }
 
 #[tokio::test]
