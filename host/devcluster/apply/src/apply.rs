@@ -151,7 +151,7 @@ fn merge_and_prune(
 ) -> Result<(Value, Managers), ApplyError> {
     let schema = request.schema;
     let merged = typed::merge(schema, Some(live), Some(applied)).map_err(ApplyError::Invalid)?.unwrap_or_default();
-    let own = Owner::own(request.manager, request.subresource);
+    let own = Owner::applier(request.manager, request.subresource);
     let declaration = Owned {
         api_version: request.api_version.to_owned(),
         time: Some(request.now.to_owned()),
