@@ -1,5 +1,13 @@
 //! Finalizers, owners, namespaces, CRDs: what outlives what.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test that cannot go on fails"
+)]
+
 mod common;
 
 use std::time::Duration;

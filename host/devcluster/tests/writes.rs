@@ -1,5 +1,13 @@
 //! Create, update, patch, apply, delete: what they change, what they refuse, and what they leave alone.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test that cannot go on fails"
+)]
+
 mod common;
 
 use chandler_devcluster::{Effect, Fault};
@@ -262,7 +270,7 @@ async fn a_deployment_is_scaled_through_its_subresource() {
 #[tokio::test]
 async fn faults_strike_as_they_are_told() {
     let cluster = quiet().await;
-    let client = cluster.client();
+    let client = common::without_retries(&cluster).await;
     let fault =
         |effect: Effect| Fault { method: Some("POST".into()), path_contains: "configmaps".into(), times: 1, effect };
     let cases = [
@@ -270,6 +278,7 @@ async fn faults_strike_as_they_are_told() {
         (Effect::InternalError, 500, false),
         (Effect::InternalErrorAfterWrite, 500, true),
         (Effect::Gone, 410, false),
+        (Effect::TooManyRequests(1), 429, false),
     ];
     for (index, (effect, expected, written)) in cases.into_iter().enumerate() {
         cluster.inject(fault(effect));
@@ -282,12 +291,7 @@ async fn faults_strike_as_they_are_told() {
 #[tokio::test]
 async fn who_has_no_token_gets_nowhere() {
     let cluster = quiet().await;
-    let mut config = kube::Config::from_custom_kubeconfig(
-        kube::config::Kubeconfig::from_yaml(&cluster.kubeconfig()).unwrap(),
-        &kube::config::KubeConfigOptions::default(),
-    )
-    .await
-    .unwrap();
+    let mut config = common::config(&cluster).await;
     config.auth_info.token = None;
     let stranger = kube::Client::try_from(config).unwrap();
     assert_eq!(get(&stranger, CONFIG_MAPS).await.0, 401);

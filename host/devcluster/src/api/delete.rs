@@ -129,7 +129,7 @@ impl Api {
     pub fn delete_collection(&self, target: &Target, input: &Input) -> Result<Bytes, Status> {
         let options = DeleteOptions::parse(target, input)?;
         let selector = selector(target)?;
-        let (listing, _) = self.store.list_and_watch(target.scope());
+        let listing = self.store.list_now(&target.scope());
         let mut items = Vec::new();
         for (key, object) in listing.objects {
             let served = view::served(&target.resource, &object);

@@ -137,7 +137,7 @@ impl Api {
     fn list_at(&self, target: &Target) -> Result<Listing, Status> {
         let query = &target.query;
         let version = query.get("resourceVersion");
-        let requested = version.map(|version| version.parse::<u64>()).transpose().map_err(|_| {
+        let requested = version.map(str::parse::<u64>).transpose().map_err(|_| {
             Status::bad_request(format!(
                 "invalid resource version {:?}: not a whole number",
                 version.unwrap_or_default()

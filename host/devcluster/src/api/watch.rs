@@ -19,9 +19,9 @@ use crate::{
 };
 
 /// How often a quiet watch that wants bookmarks gets one. kube-apiserver sends one about every minute.
-const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
 /// How long a watch lasts that states no timeout: kube-apiserver picks between 30 and 60 minutes.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(45 * 60);
+const DEFAULT_TIMEOUT: Duration = Duration::from_mins(45);
 /// The annotation on the bookmark that ends the initial events (KEP-3157).
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
@@ -149,6 +149,11 @@ impl Running {
             if self.ended {
                 return None;
             }
+            // Here too, since a busy resource never lets the timer below have its turn.
+            if Instant::now() >= self.deadline {
+                self.end();
+                continue;
+            }
             tokio::select! {
                 biased;
                 batch = self.watch.next() => match batch {
@@ -168,14 +173,16 @@ impl Running {
                     self.next_bookmark = Instant::now() + BOOKMARK_INTERVAL;
                     self.catch_up();
                 }
-                () = sleep_until(self.deadline) => {
-                    self.ended = true;
-                    // A client that resumes from this bookmark need not list again.
-                    if self.bookmarks {
-                        self.catch_up();
-                    }
-                }
+                () = sleep_until(self.deadline) => self.end(),
             }
+        }
+    }
+
+    /// Ends the watch; a client that resumes from the bookmark need not list again.
+    fn end(&mut self) {
+        self.ended = true;
+        if self.bookmarks {
+            self.catch_up();
         }
     }
 

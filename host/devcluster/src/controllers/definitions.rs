@@ -168,7 +168,7 @@ impl Definitions {
             set_condition(value, "Terminating", true, "InstanceDeletionInProgress", message);
         });
         let scope = Scope { resource: Some(Arc::clone(&table)), namespace: None };
-        let (listing, _) = self.api.store.list_and_watch(scope.clone());
+        let listing = self.api.store.list_now(&scope);
         if let Some(resource) = self.api.registry.snapshot().table(&table) {
             for (key, object) in &listing.objects {
                 if !metadata::is_deleting(object.value()) {
@@ -177,7 +177,7 @@ impl Definitions {
                 }
             }
         }
-        let (left, _) = self.api.store.list_and_watch(scope);
+        let left = self.api.store.list_now(&scope);
         if left.objects.is_empty() {
             self.due.remove(&key.name);
             self.change(key, |value| {

@@ -88,7 +88,7 @@ impl Namespaces {
     /// Looks at every namespace that is being deleted; whether any is left.
     fn sweep(&self) -> bool {
         let scope = Scope { resource: Some("namespaces".into()), namespace: None };
-        let (listing, _) = self.api.store.list_and_watch(scope);
+        let listing = self.api.store.list_now(&scope);
         let ending = listing.objects.iter().filter(|(_, object)| metadata::is_deleting(object.value()));
         ending.fold(false, |left, (key, _)| self.reconcile(key) || left)
     }
@@ -123,7 +123,7 @@ impl Namespaces {
         let Some(namespaces) = core(&self.api, "namespaces") else { return false };
         let scope = Scope { resource: None, namespace: Some(key.name.clone()) };
         let snapshot = self.api.registry.snapshot();
-        let (listing, _) = self.api.store.list_and_watch(scope.clone());
+        let listing = self.api.store.list_now(&scope);
         for (key, object) in &listing.objects {
             if let Some(resource) = snapshot.table(&key.resource)
                 && !metadata::is_deleting(object.value())
@@ -132,7 +132,7 @@ impl Namespaces {
                 let _ = self.api.remove(resource, key, &DeleteOptions::default());
             }
         }
-        let (left, _) = self.api.store.list_and_watch(scope);
+        let left = self.api.store.list_now(&scope);
         if left.objects.is_empty() {
             change(&self.api, &namespaces, key, |namespace| {
                 metadata::child(metadata::as_map(namespace), "spec").remove("finalizers");

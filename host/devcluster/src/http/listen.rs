@@ -34,7 +34,7 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long a client may take to send a request's headers.
 const HEADERS: Duration = Duration::from_secs(30);
 /// How long a client may take to send a body.
-const BODY: Duration = Duration::from_secs(60);
+const BODY: Duration = Duration::from_mins(1);
 
 /// Everything that a connection needs.
 #[derive(Clone, Debug)]

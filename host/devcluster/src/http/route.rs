@@ -45,8 +45,9 @@ pub struct ObjectPath {
 impl Route {
     /// Reads a path, still percent-encoded.
     pub fn parse(path: &str) -> Self {
-        let decoded =
-            |segment: &str| percent_encoding::percent_decode_str(segment).decode_utf8().map(|text| text.into_owned());
+        let decoded = |segment: &str| {
+            percent_encoding::percent_decode_str(segment).decode_utf8().map(std::borrow::Cow::into_owned)
+        };
         let Ok(segments) =
             path.split('/').filter(|segment| !segment.is_empty()).map(decoded).collect::<Result<Vec<_>, _>>()
         else {

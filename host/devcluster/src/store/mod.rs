@@ -166,6 +166,11 @@ impl Store {
         self.read().list(scope, revision)
     }
 
+    /// The objects of a scope now.
+    pub fn list_now(&self, scope: &Scope) -> Listing {
+        self.read().list_now(scope)
+    }
+
     /// Writes an object; its `metadata.resourceVersion` becomes the new revision.
     ///
     /// # Errors

@@ -27,6 +27,19 @@ pub async fn start(options: Options) -> DevCluster {
     DevCluster::start(options).await.unwrap()
 }
 
+/// A client that shows 429, 503 and 504 instead of trying again.
+pub async fn without_retries(cluster: &DevCluster) -> Client {
+    let mut config = config(cluster).await;
+    config.default_retry = false;
+    Client::try_from(config).unwrap()
+}
+
+/// The configuration of a client from the kubeconfig.
+pub async fn config(cluster: &DevCluster) -> kube::Config {
+    let kubeconfig = kube::config::Kubeconfig::from_yaml(&cluster.kubeconfig()).unwrap();
+    kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default()).await.unwrap()
+}
+
 /// Sends a request and returns status and body; an empty content type means JSON.
 pub async fn send(client: &Client, method: &str, path: &str, content_type: &str, body: Value) -> (u16, Value) {
     let content_type = if content_type.is_empty() { "application/json" } else { content_type };
