@@ -1,0 +1,65 @@
+//! What the CEL rules accept and refuse.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail by panicking")]
+
+use chandler_api::crds;
+use kube_cel::Validator;
+use serde_json::{Value, json};
+
+/// What the rules have against a source.
+fn refusals(source: &Value) -> Vec<String> {
+    let crd = serde_json::to_value(&crds()[0]).unwrap();
+    let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let object = json!({
+        "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": "x"},
+        "spec": {"installNamespace": "n", "provisionerClassName": "p", "source": source}
+    });
+    match Validator::new().validate(schema, &object, None) {
+        Ok(()) => Vec::new(),
+        Err(errors) => {
+            errors.into_vec().into_iter().map(|error| format!("{}: {}", error.field_path, error.message)).collect()
+        }
+    }
+}
+
+#[test]
+fn sources_are_of_their_type_and_stay_inside_the_bundle() {
+    let image = json!({"ref": "a:b"});
+    let git = |reference: Value| json!({"type": "git", "git": {"repository": "u", "ref": reference}});
+    let directory =
+        |path: &str| json!({"type": "git", "git": {"repository": "u", "ref": {"tag": "t"}, "directory": path}});
+    let config_map =
+        |path: &str| json!({"type": "configMaps", "configMaps": [{"configMap": {"name": "c"}, "path": path}]});
+    for accepted in [
+        json!({"type": "image", "image": image}),
+        json!({"type": "http", "http": {"url": "u"}}),
+        json!({"type": "configMaps", "configMaps": [{"configMap": {"name": "c"}}]}),
+        git(json!({"branch": "b"})),
+        directory("a/b"),
+        directory("./a"),
+        directory("..a/b..c"),
+        config_map("manifests"),
+    ] {
+        assert_eq!(refusals(&accepted), [""; 0], "{accepted}");
+    }
+    const REF: &str = "spec.source.git.ref: exactly one of branch, tag, commit must be set";
+    const DIRECTORY: &str = "spec.source.git.directory: directory must define a path within the repository";
+    const PATH: &str = "spec.source.configMaps[0].path: path is outside the bundle root";
+    const ONE: &str = "spec.source: exactly one of image, git, configMaps, http must be set";
+    for (refused, messages) in [
+        (git(json!({})), vec![REF]),
+        (git(json!({"branch": "b", "commit": "c"})), vec![REF]),
+        (directory("../a"), vec![DIRECTORY]),
+        (directory(".."), vec![DIRECTORY]),
+        (directory("a/../../b"), vec![DIRECTORY]),
+        (directory("/a"), vec![DIRECTORY]),
+        (config_map("a/.."), vec![PATH]),
+        (config_map("/etc"), vec![PATH]),
+        (json!({"type": "image"}), vec![ONE, "spec.source: image must be set for source type \"image\""]),
+        (json!({"type": "image", "image": image, "http": {"url": "u"}}), vec![ONE]),
+        (json!({"type": "http", "image": image}), vec!["spec.source: http must be set for source type \"http\""]),
+        (json!({"type": "ftp", "image": image}), vec!["spec.source: type must be one of image, git, configMaps, http"]),
+    ] {
+        assert_eq!(refusals(&refused), messages, "{refused}");
+    }
+}
