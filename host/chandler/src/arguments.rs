@@ -61,9 +61,6 @@ pub enum Command {
     /// Print the reference of the command line as Markdown
     #[command(hide = true)]
     Reference,
-    /// Compile a component that comes on standard input; the engine runs it in a limited process of its own
-    #[command(hide = true)]
-    CompileComponent,
 }
 
 /// A duration as `90s`, `5m`, `1h30m` or a number of seconds.

@@ -15,9 +15,9 @@ pub fn directory(chosen: Option<&Path>) -> Result<PathBuf, CommandError> {
     })
 }
 
-/// The part of the cache directory for compiled components.
-pub fn components(directory: &Path) -> PathBuf {
-    directory.join("components")
+/// The part of the cache directory for compiled components. The controller names it likewise, so they share it.
+pub fn code(directory: &Path) -> PathBuf {
+    directory.join("code")
 }
 
 /// The part of the cache directory for the content of bundles.

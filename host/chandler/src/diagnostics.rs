@@ -6,13 +6,14 @@ use chandler_core::{Content, Diagnostic, Severity};
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
 
 use crate::{
+    configuration::Configuration,
     excerpt::Excerpt,
     terminal::{Look, Terminal},
     text::{one_line, printable},
 };
 
 /// The path that a location has when it is in the configuration.
-const CONFIG: &str = "config";
+pub(crate) const CONFIG: &str = "config";
 
 /// Where the text behind locations comes from.
 #[derive(Clone, Copy, Default)]
@@ -21,14 +22,14 @@ pub struct Sources<'a> {
     pub content: Option<&'a dyn Content>,
     /// Where the bundle's files are on the disk, if they are: its paths can then be opened as they are printed.
     pub directory: Option<&'a PathBuf>,
-    /// The configuration: what the user calls it, and its text.
-    pub config: Option<(&'a str, &'a str)>,
+    /// The configuration.
+    pub configuration: Option<&'a Configuration>,
 }
 
 impl Sources<'_> {
     fn name(&self, path: &str) -> String {
-        match (path, self.config, self.directory) {
-            (CONFIG, Some((name, _)), _) => name.to_owned(),
+        match (path, self.configuration, self.directory) {
+            (CONFIG, Some(configuration), _) => configuration.name.clone(),
             (CONFIG, None, _) | (_, _, None) => path.to_owned(),
             (_, _, Some(directory)) => directory.join(path).display().to_string(),
         }
@@ -36,7 +37,7 @@ impl Sources<'_> {
 
     fn text(&self, path: &str) -> Option<Vec<u8>> {
         if path == CONFIG {
-            return self.config.map(|(_, text)| text.as_bytes().to_vec());
+            return self.configuration.map(|configuration| configuration.text.as_bytes().to_vec());
         }
         self.content?.read_all(path).ok()
     }
@@ -102,10 +103,19 @@ pub fn render<'a>(findings: impl IntoIterator<Item = &'a Finding>, terminal: &Te
     text
 }
 
-/// The line and column of a JSON pointer in YAML or JSON text, where the text has one document.
+/// The line and column of a JSON pointer in YAML or JSON text that has one document: of the key that it names, or as near
+/// as there is anything.
 fn position(text: &[u8], pointer: &str) -> Option<(u32, Option<u32>)> {
-    let _ = (text, pointer);
-    None
+    let documents = chandler_yaml::parse(text, &chandler_yaml::Limits::default()).ok()?;
+    let [document] = documents.as_slice() else {
+        return None;
+    };
+    let (parent, name) = pointer.rsplit_once('/').unwrap_or((pointer, ""));
+    let name = name.replace("~1", "/").replace("~0", "~");
+    let key = document.root.at(parent).and_then(|parent| parent.as_mapping()?.iter().find(|entry| *entry.key == *name));
+    let nearest = document.root.nearest(pointer);
+    let (line, column) = key.map_or((nearest.line, nearest.column), |entry| (entry.line, entry.column));
+    Some((line, Some(column)))
 }
 
 impl fmt::Display for Finding {
@@ -189,9 +199,9 @@ mod tests {
         }
     }
 
-    fn plain(diagnostics: &[Diagnostic], directory: Option<&PathBuf>, config: Option<(&str, &str)>) -> String {
+    fn plain(diagnostics: &[Diagnostic], directory: Option<&PathBuf>, config: Option<&Configuration>) -> String {
         let content = MemoryContent::new([("manifests/csv.yaml", CSV)]);
-        let sources = Sources { content: Some(&content), directory, config };
+        let sources = Sources { content: Some(&content), directory, configuration: config };
         render(&findings(diagnostics, &sources), &Terminal::new(Look::Plain, 100))
     }
 
@@ -249,14 +259,20 @@ mod tests {
 
     #[test]
     fn a_pointer_into_the_configuration_finds_its_line_in_the_users_file() {
-        let config = "# for production\ninstallMode: own\nwatchNamespace: [a]\n";
+        let text = b"# for production\ninstallMode: own\nwatchNamespace: [a]\n";
+        let config = Configuration::parse("values.yaml".into(), text).unwrap();
         let place = location("config", None, Some("/watchNamespace"));
-        let text = plain(&[diagnostic(Severity::Error, Some(place))], None, Some(("values.yaml", config)));
+        let text = plain(&[diagnostic(Severity::Error, Some(place))], None, Some(&config));
         insta::assert_snapshot!(text, @r#"
         error[UnknownStrategy]
 
           x install strategy "helm" is not supported
-          | at values.yaml (/watchNamespace)
+           ,-[values.yaml:3:1]
+         2 | installMode: own
+         3 | watchNamespace: [a]
+           : ^^^^^^^|^^^^^^
+           :        `-- /watchNamespace
+           `----
           help: write `strategy: deployment`
         "#);
     }

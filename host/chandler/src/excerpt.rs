@@ -38,13 +38,19 @@ impl Excerpt {
         for (number, line) in lines.skip(first_line).take(target - first_line + 1 + CONTEXT) {
             let line = String::from_utf8_lossy(line);
             let line = printable(line.strip_suffix('\r').unwrap_or(&line)).into_owned();
+            if number > first_line {
+                excerpt.text.push('\n');
+            }
             if number == target {
                 found = true;
                 excerpt.push_target(&line, column);
             } else {
                 excerpt.text.push_str(&cut(&line, 0));
             }
-            excerpt.text.push('\n');
+        }
+        if found && excerpt.start + excerpt.length < excerpt.text.len() && excerpt.text.ends_with('\n') {
+            // What is behind the last line feed of a file is no line.
+            excerpt.text.pop();
         }
         found.then_some(excerpt)
     }

@@ -5,8 +5,13 @@
 //! | [`arguments`] | what can be said on the command line |
 //! | [`command`] | the commands, one per file |
 //! | [`source`] | what the user calls a bundle: a directory, an archive or an image |
+//! | [`configuration`] | the configuration that a user gives to a provisioner |
+//! | [`provision`] | the engine and the provisioners on this machine |
 //! | [`naming`] | the names that a bundle gets where nobody names it |
 //! | [`cache`], [`file`](mod@file) | the cache directory; reading files up to a limit |
+//! | [`control_plane`], [`signals`] | a control plane in this process; being told to stop |
+//! | [`installation`] | installing a bundle and following it |
+//! | [`live`] | the objects of a BundleDeployment as they are in the cluster |
 //! | [`narration`] | a BundleDeployment on its way, step by step |
 //! | [`explanation`], [`advice`] | a BundleDeployment explained, and what would help |
 //! | [`tree`] | objects and their health as a tree |
@@ -20,16 +25,22 @@ pub mod advice;
 pub mod arguments;
 pub mod cache;
 pub mod command;
+pub mod configuration;
+pub mod control_plane;
 pub mod diagnostics;
 pub mod error;
 pub mod excerpt;
 pub mod explanation;
 pub mod file;
+pub mod installation;
+pub mod live;
 pub mod naming;
 pub mod narration;
 pub mod output;
 pub mod progress;
+pub mod provision;
 pub mod reference;
+pub mod signals;
 pub mod source;
 pub mod terminal;
 pub mod text;

@@ -3,6 +3,7 @@
 use std::io::{self, Write as _};
 
 use clap::ValueEnum;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::CommandError;
@@ -45,7 +46,7 @@ pub fn yaml(documents: &[Value]) -> Result<String, CommandError> {
 }
 
 /// JSON, indented.
-pub fn json(value: &Value) -> Result<String, CommandError> {
+pub fn json(value: &impl Serialize) -> Result<String, CommandError> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| CommandError::failed("failed to write JSON").because(&error))?;
     Ok(text + "\n")
@@ -209,5 +210,32 @@ mod tests {
                     .prop_map(|map| Value::Object(map.into_iter().collect())),
             ]
         })
+    }
+
+    /// What the reader makes of a value: floats without a fraction are integers, as in Go.
+    fn canonical(value: Value) -> Value {
+        match value {
+            Value::Array(items) => items.into_iter().map(canonical).collect(),
+            Value::Object(map) => Value::Object(map.into_iter().map(|(key, value)| (key, canonical(value))).collect()),
+            Value::Number(number) if number.is_f64() => {
+                chandler_yaml::parse(number.to_string().as_bytes(), &chandler_yaml::Limits::default())
+                    .map_or(Value::Null, |documents| chandler_yaml::from_node(&documents[0].root).unwrap())
+            }
+            other => other,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back_equal(objects in prop::collection::vec(value(), 1..4)) {
+            let text = yaml(&objects).unwrap();
+            let documents = chandler_yaml::parse(text.as_bytes(), &chandler_yaml::Limits::default());
+            let documents = documents.map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;
+            let read: Vec<Value> =
+                documents.iter().map(|document| chandler_yaml::from_node(&document.root).unwrap()).collect();
+            // A document that is null is none.
+            let written: Vec<Value> = objects.into_iter().map(canonical).filter(|object| !object.is_null()).collect();
+            prop_assert_eq!(read, written, "{}", text);
+        }
     }
 }

@@ -7,11 +7,15 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     Arguments, CommandError, arguments::Command, command::controller::LogFormat, diagnostics, error::Kind, output,
-    reference, terminal::Terminal,
+    provision, reference, terminal::Terminal,
 };
 
 /// Reads the command line, runs the command, reports how it ended.
 pub fn main() -> ExitCode {
+    // Before anything else, since that process limits itself before it reads anything.
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == provision::COMPILE) {
+        return chandler_engine::compile_child_main();
+    }
     let arguments = Arguments::parse();
     let terminal = Terminal::detect();
     match run(&arguments, &terminal) {
@@ -28,11 +32,10 @@ fn run(arguments: &Arguments, terminal: &Terminal) -> Result<ExitCode, CommandEr
         match &arguments.command {
             Command::Dev(dev) => dev.run(terminal).await?,
             Command::Render(render) => render.run(terminal).await?,
-            Command::Status(status) => status.run().await?,
+            Command::Status(status) => return status.run().await,
             Command::Controller(controller) => controller.run().await?,
             Command::Crds(crds) => crds.run()?,
             Command::Reference => output::print(&reference::markdown())?,
-            Command::CompileComponent => {}
         }
         Ok(ExitCode::SUCCESS)
     })

@@ -1,8 +1,10 @@
 //! `chandler controller`.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
-use crate::CommandError;
+use chandler_controller::Options;
+
+use crate::{CommandError, live, provision, signals::StopSignals};
 
 /// Run the controller
 ///
@@ -26,9 +28,15 @@ pub struct Controller {
           value_parser = crate::arguments::dns_label)]
     pub system_namespace: String,
 
-    /// Where unpacked bundles and compiled components are kept
-    #[arg(long, value_name = "DIR", env = "CHANDLER_CACHE_DIRECTORY", hide_env_values = true)]
-    pub cache_directory: Option<PathBuf>,
+    /// Where unpacked bundles and compiled components are kept; nobody else may write there
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "/var/cache/chandler",
+        env = "CHANDLER_CACHE_DIRECTORY",
+        hide_env_values = true
+    )]
+    pub cache_directory: PathBuf,
 
     /// The kubeconfig to use [default: the service account of the pod, else $KUBECONFIG, else ~/.kube/config]
     #[arg(long, value_name = "FILE")]
@@ -39,8 +47,16 @@ pub struct Controller {
     pub plain_http_registries: Vec<String>,
 
     /// How many BundleDeployments are reconciled at the same time
-    #[arg(long, value_name = "NUMBER", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub concurrency: u16,
+
+    /// How often the tag of an image is resolved again
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = crate::arguments::duration)]
+    pub image_poll_interval: Duration,
+
+    /// Use the components of ProvisionerClasses although nobody verified a signature
+    #[arg(long)]
+    pub allow_unsigned: bool,
 
     /// How log lines are written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
@@ -59,6 +75,25 @@ pub enum LogFormat {
 impl Controller {
     /// Runs until a signal comes.
     pub async fn run(&self) -> Result<(), CommandError> {
-        Ok(())
+        let mut signals = StopSignals::listen()
+            .map_err(|error| CommandError::failed("failed to listen for signals").because(&error))?;
+        let client = live::client(self.kubeconfig.as_deref()).await?;
+        let options = Options {
+            system_namespace: self.system_namespace.clone(),
+            cache_directory: self.cache_directory.clone(),
+            compiler: provision::compiler()?,
+            plain_http_registries: self.plain_http_registries.clone(),
+            concurrency: self.concurrency,
+            image_poll_interval: self.image_poll_interval,
+            allow_unsigned: self.allow_unsigned,
+            ..Options::default()
+        };
+        let shutdown = async move {
+            signals.received().await;
+            tracing::info!("stopping");
+        };
+        chandler_controller::run(client, options, shutdown)
+            .await
+            .map_err(|error| CommandError::failed("the controller failed").because(&error))
     }
 }

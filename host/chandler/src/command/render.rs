@@ -1,8 +1,22 @@
 //! `chandler render`.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
-use crate::{CommandError, arguments, output::Format, terminal::Terminal};
+use chandler_core::{Release, Request, Target};
+use chandler_engine::Limits;
+use serde_json::Value;
+
+use crate::{
+    CommandError, arguments, cache,
+    configuration::Configuration,
+    diagnostics::{self, Sources},
+    naming,
+    output::{self, Format},
+    provision::{self, Chosen},
+    source::{self, Origin, RegistryOptions},
+    terminal::Terminal,
+    text::count,
+};
 
 /// Print the objects that a bundle becomes
 ///
@@ -55,9 +69,9 @@ pub struct Render {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Yaml)]
     pub output: Format,
 
-    /// Speak HTTP with the registry of the image
-    #[arg(long)]
-    pub plain_http: bool,
+    /// How the registry of an image is spoken to.
+    #[command(flatten, next_help_heading = "Images")]
+    pub registry: RegistryOptions,
 
     /// Where unpacked bundles and compiled components are kept
     /// [default: $XDG_CACHE_HOME/chandler, else ~/.cache/chandler]
@@ -67,7 +81,63 @@ pub struct Render {
 
 impl Render {
     /// Renders it.
-    pub async fn run(&self, _terminal: &Terminal) -> Result<(), CommandError> {
+    pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
+        let origin = Origin::parse(&self.bundle)?;
+        let configuration = self.config.as_deref().map(Configuration::read).transpose()?;
+        let cache = cache::directory(self.cache_directory.as_deref())?;
+        let provisioners = provision::provisioners(&cache)?;
+        let bundle = source::open(&origin, &cache, &self.registry).await?;
+        let chosen = match &self.provisioner {
+            Some(name) => provision::named(&provisioners, name).await?,
+            None => provision::detected(&provisioners, &bundle.content).await?,
+        };
+        let sources = Sources {
+            content: Some(bundle.content.as_ref()),
+            directory: bundle.directory.as_ref(),
+            configuration: configuration.as_ref(),
+        };
+        let request = self.request(configuration.as_ref());
+        let release = chosen
+            .provisioner
+            .provision(&request, Arc::clone(&bundle.content), &Limits::default())
+            .await
+            .map_err(|error| provision::call_failed(&chosen.name, &error, &sources))?;
+        let objects: Vec<Value> = release.objects().iter().map(|object| Value::Object(object.value.clone())).collect();
+        output::print(&output::write(&objects, self.output)?)?;
+        let odd = configuration.iter().flat_map(|configuration| &configuration.warnings);
+        let findings: Vec<_> = odd.chain(release.findings()).cloned().collect();
+        terminal.write(diagnostics::render(&diagnostics::findings(&findings, &sources), terminal));
+        terminal.line(summary(&chosen, &release, &request.target));
         Ok(())
     }
+
+    fn request(&self, configuration: Option<&Configuration>) -> Request {
+        let name = self.name.clone().unwrap_or_else(|| naming::deployment(&self.bundle));
+        let namespace = self.namespace.clone().unwrap_or_else(|| naming::namespace(&name));
+        Request {
+            config: configuration.map(|configuration| configuration.value.clone()).unwrap_or_default(),
+            target: Target {
+                name,
+                namespace,
+                kubernetes_version: self.kubernetes_version.clone().unwrap_or_default(),
+                api_kinds: Vec::new(),
+            },
+        }
+    }
+}
+
+/// What was rendered, in a line.
+fn summary(chosen: &Chosen, release: &Release, target: &Target) -> String {
+    let objects = release.objects();
+    let stages = objects.iter().map(|object| object.stage).collect::<std::collections::BTreeSet<_>>().len();
+    let format = chosen.format.as_deref().map(|format| format!(" ({format})")).unwrap_or_default();
+    format!(
+        "{} in {} for {} in namespace {}, by {}{format}, release {}",
+        count(objects.len(), "object"),
+        count(stages, "stage"),
+        target.name,
+        target.namespace,
+        chosen.name,
+        release.digest(),
+    )
 }

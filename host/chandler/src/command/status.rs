@@ -1,8 +1,11 @@
 //! `chandler status`.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, process::ExitCode};
 
-use crate::CommandError;
+use chandler_api::BundleDeployment;
+use kube::Api;
+
+use crate::{CommandError, explanation::Explanation, live, output};
 
 /// Explain how a BundleDeployment is and what to do about it
 ///
@@ -46,7 +49,26 @@ pub enum StatusFormat {
 
 impl Status {
     /// Explains it.
-    pub async fn run(&self) -> Result<(), CommandError> {
-        Ok(())
+    pub async fn run(&self) -> Result<ExitCode, CommandError> {
+        let client = live::client(self.kubeconfig.as_deref()).await?;
+        let deployments: Api<BundleDeployment> = Api::all(client.clone());
+        let deployment = deployments.get(&self.name).await.map_err(|error| self.not_read(&error))?;
+        let members = live::members(&client, &deployment).await;
+        let explanation = Explanation::new(&deployment, members.objects, members.unreadable);
+        match self.output {
+            StatusFormat::Text => output::print(&explanation.text())?,
+            StatusFormat::Json => output::print(&output::json(&explanation)?)?,
+        }
+        Ok(if explanation.healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    fn not_read(&self, error: &kube::Error) -> CommandError {
+        let failed = CommandError::failed(format!("failed to read BundleDeployment {}", self.name)).because(error);
+        match error {
+            kube::Error::Api(status) if status.is_not_found() => {
+                failed.hint("`kubectl get bundledeployments` lists those that are there")
+            }
+            _ => failed,
+        }
     }
 }

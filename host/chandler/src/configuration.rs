@@ -1,0 +1,160 @@
+//! The configuration that a user gives to a provisioner.
+
+use std::{io, path::Path};
+
+use chandler_core::{Diagnostic, Location, Severity};
+use chandler_yaml::{Limits, from_node, parse};
+use serde_json::{Map, Value};
+
+use crate::{
+    CommandError,
+    diagnostics::{self, Finding, Sources},
+    file,
+};
+
+/// The longest configuration, in bytes: what an API server takes of an object by default is not much more.
+const LONGEST: u64 = 1 << 20;
+
+/// A configuration, and the text that it was read from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Configuration {
+    /// What the user calls it.
+    pub name: String,
+    /// The text.
+    pub text: String,
+    /// What it says.
+    pub value: Map<String, Value>,
+    /// What is odd about it.
+    pub warnings: Vec<Diagnostic>,
+}
+
+impl Configuration {
+    /// Reads YAML or JSON from a file or, where the path is `-`, from standard input.
+    pub fn read(path: &Path) -> Result<Self, CommandError> {
+        let (name, bytes) = if path == Path::new("-") {
+            ("standard input".to_owned(), file::read_from(io::stdin().lock(), LONGEST))
+        } else {
+            (path.display().to_string(), file::read(path, LONGEST))
+        };
+        let bytes = bytes.map_err(|error| {
+            CommandError::usage(format!("failed to read the configuration from {name}")).because(&error)
+        })?;
+        Self::parse(name, &bytes)
+    }
+}
+
+impl Configuration {
+    /// Reads the text of a file with this name.
+    pub fn parse(name: String, bytes: &[u8]) -> Result<Self, CommandError> {
+        let mut configuration = Self { name, text: String::from_utf8_lossy(bytes).into_owned(), ..Self::default() };
+        match read(bytes) {
+            Ok((value, warnings)) => {
+                configuration.value = value;
+                configuration.warnings = warnings;
+                Ok(configuration)
+            }
+            Err(diagnostic) => {
+                let sources = Sources { configuration: Some(&configuration), ..Sources::default() };
+                Err(CommandError::usage(format!("the configuration in {} cannot be used", configuration.name))
+                    .with_findings([Finding::new(diagnostic, &sources)]))
+            }
+        }
+    }
+}
+
+fn read(bytes: &[u8]) -> Result<(Map<String, Value>, Vec<Diagnostic>), Diagnostic> {
+    let limits = Limits { bytes: bytes.len(), nodes: 100_000, ..Limits::default() };
+    let documents = parse(bytes, &limits)
+        .map_err(|error| finding(Severity::Error, "InvalidYaml", error.message, error.line, error.column))?;
+    let [document] = documents.as_slice() else {
+        return match documents.get(1) {
+            None => Ok((Map::new(), Vec::new())),
+            Some(second) => {
+                let (line, column) = (second.root.line, second.root.column);
+                Err(finding(Severity::Error, "InvalidYaml", "a second document begins here", line, column))
+            }
+        };
+    };
+    let root = &document.root;
+    let value = from_node(root).map_err(|error| finding(Severity::Error, "InvalidYaml", error.to_string(), 1, 1))?;
+    let Value::Object(value) = value else {
+        let message = format!("is of type {}, but a configuration is an object", root.type_name());
+        return Err(finding(Severity::Error, "InvalidConfiguration", message, root.line, root.column));
+    };
+    let warnings = document.warnings.iter().map(|warning| {
+        finding(Severity::Warning, "SuspiciousYaml", warning.message.as_str(), warning.line, warning.column)
+    });
+    Ok((value, warnings.collect()))
+}
+
+fn finding(severity: Severity, code: &str, message: impl Into<String>, line: u32, column: u32) -> Diagnostic {
+    let location =
+        Location { path: diagnostics::CONFIG.to_owned(), line: Some(line), column: Some(column), pointer: None };
+    Diagnostic { severity, code: code.to_owned(), message: message.into(), location: Some(location), help: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::terminal::{Look, Terminal};
+
+    fn value(text: &str) -> Value {
+        Value::Object(Configuration::parse("values.yaml".into(), text.as_bytes()).unwrap().value)
+    }
+
+    #[test]
+    fn yaml_and_json_are_read_as_kubectl_reads_them() {
+        assert_eq!(value(""), json!({}));
+        assert_eq!(value("# nothing\n"), json!({}));
+        assert_eq!(value("{\"a\": 1}"), json!({"a": 1}));
+        assert_eq!(value("a: yes\nb: 0644\nc: 2021-01-01\n"), json!({"a": true, "b": 420, "c": "2021-01-01"}));
+    }
+
+    #[test]
+    fn what_is_odd_is_a_warning_and_what_is_wrong_is_shown_in_place() {
+        let configuration = Configuration::parse("values.yaml".into(), b"a: 1\na: 2\n").unwrap();
+        assert_eq!(configuration.warnings.len(), 1);
+        let terminal = Terminal::new(Look::Plain, 100);
+        let refused = |text: &str| {
+            let error = Configuration::parse("values.yaml".into(), text.as_bytes()).unwrap_err();
+            format!("{}{error}", diagnostics::render(error.findings(), &terminal))
+        };
+        insta::assert_snapshot!(refused("a: 1\nb: [1, 2\n"), @r"
+        error[InvalidYaml]
+
+          x while parsing a flow sequence, expected ',' or ']'
+           ,-[values.yaml:3:1]
+         2 | b: [1, 2
+           `----
+
+        error: the configuration in values.yaml cannot be used
+        ");
+        insta::assert_snapshot!(refused("- a\n"), @r"
+        error[InvalidConfiguration]
+
+          x is of type array, but a configuration is an object
+           ,-[values.yaml:1:1]
+         1 | - a
+           : |
+           : `-- here
+           `----
+
+        error: the configuration in values.yaml cannot be used
+        ");
+        insta::assert_snapshot!(refused("a: 1\n---\nb: 2\n"), @r"
+        error[InvalidYaml]
+
+          x a second document begins here
+           ,-[values.yaml:3:1]
+         2 | ---
+         3 | b: 2
+           : |
+           : `-- here
+           `----
+
+        error: the configuration in values.yaml cannot be used
+        ");
+    }
+}

@@ -1,0 +1,132 @@
+//! A control plane in this process: API server, registry and controller.
+
+use std::{path::Path, time::Duration};
+
+use chandler_controller::{ControllerError, Options};
+use chandler_devcluster::DevCluster;
+use chandler_devregistry::Registry;
+use k8s_openapi::{
+    api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{Patch, PatchParams},
+    runtime::wait::{await_condition, conditions},
+};
+use tokio::{sync::oneshot, task::JoinHandle};
+
+use crate::{CommandError, provision};
+
+/// Who writes what the command itself puts into the cluster.
+pub const FIELD_MANAGER: &str = "chandler-dev";
+/// How long the definitions may take to be served.
+const ESTABLISHED: Duration = Duration::from_secs(30);
+
+/// A running API server and registry. They are gone when it is dropped.
+pub struct ControlPlane {
+    cluster: DevCluster,
+    registry: Registry,
+    client: Client,
+}
+
+/// The controller of a control plane.
+pub struct RunningController {
+    task: JoinHandle<Result<(), ControllerError>>,
+    stop: oneshot::Sender<()>,
+}
+
+impl ControlPlane {
+    /// Starts everything and waits until the definitions are served.
+    pub async fn start(cache: &Path) -> Result<(Self, RunningController), CommandError> {
+        let cluster = DevCluster::start(chandler_devcluster::Options::default())
+            .await
+            .map_err(|error| CommandError::failed("failed to start the API server").because(&error))?;
+        let registry = Registry::start(chandler_devregistry::Options::default())
+            .await
+            .map_err(|error| CommandError::failed("failed to start the registry").because(&error))?;
+        let client = cluster.client();
+        let options = Options {
+            cache_directory: cache.to_owned(),
+            compiler: provision::compiler()?,
+            plain_http_registries: vec![registry.host()],
+            ..Options::default()
+        };
+        install_definitions(&client)
+            .await
+            .map_err(|error| CommandError::failed("failed to install the definitions").because(error.as_ref()))?;
+        ensure_namespace(&client, &options.system_namespace).await?;
+        let (stop, stopped) = oneshot::channel();
+        let shutdown = async {
+            // That the sender is dropped means the same.
+            let _ = stopped.await;
+        };
+        let task = tokio::spawn(chandler_controller::run(client.clone(), options, shutdown));
+        Ok((Self { cluster, registry, client }, RunningController { task, stop }))
+    }
+
+    /// A client with all rights.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The registry.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Stops the API server and the registry.
+    pub async fn stop(self) {
+        drop(self.registry);
+        self.cluster.stop().await;
+    }
+
+    /// The API server.
+    pub fn cluster(&self) -> &DevCluster {
+        &self.cluster
+    }
+}
+
+impl RunningController {
+    /// Waits until it ends, which it does by itself only when it fails.
+    pub async fn ended(&mut self) -> CommandError {
+        match (&mut self.task).await {
+            Ok(Ok(())) => CommandError::failed("the controller stopped"),
+            Ok(Err(error)) => CommandError::failed("the controller failed").because(&error),
+            Err(error) => CommandError::failed("the controller crashed").because(&error),
+        }
+    }
+
+    /// Lets it finish what it has begun, and ends it.
+    pub async fn stop(self) {
+        drop(self.stop);
+        if !self.task.is_finished() {
+            // It was told to end; how it does is no longer of interest.
+            let _ = self.task.await;
+        }
+    }
+}
+
+/// Creates a namespace where it does not exist.
+pub async fn ensure_namespace(client: &Client, name: &str) -> Result<(), CommandError> {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let namespace = Namespace {
+        metadata: kube::api::ObjectMeta { name: Some(name.to_owned()), ..kube::api::ObjectMeta::default() },
+        ..Namespace::default()
+    };
+    match namespaces.create(&kube::api::PostParams::default(), &namespace).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+        Err(error) => Err(CommandError::failed(format!("failed to create namespace {name}")).because(&error)),
+    }
+}
+
+async fn install_definitions(client: &Client) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    for definition in chandler_api::crds() {
+        let name = definition.name_any();
+        definitions.patch(&name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(&definition)).await?;
+        let established = await_condition(definitions.clone(), &name, conditions::is_crd_established());
+        tokio::time::timeout(ESTABLISHED, established).await??;
+    }
+    Ok(())
+}

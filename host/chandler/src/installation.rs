@@ -1,0 +1,118 @@
+//! Installing a bundle and following it.
+
+use std::time::Duration;
+
+use chandler_api::{BundleDeployment, BundleDeploymentSpec, BundleSource, ImageSource, Reason};
+use futures::StreamExt as _;
+use kube::{Api, Client, api::PostParams, runtime::watcher};
+use serde_json::{Map, Value};
+
+use crate::{
+    CommandError,
+    advice::advice,
+    narration::{Narrator, Standing},
+    progress::Progress,
+};
+
+/// What is installed.
+#[derive(Clone, Debug)]
+pub struct Installation {
+    /// The name of the BundleDeployment.
+    pub name: String,
+    /// The namespace to install into.
+    pub namespace: String,
+    /// The provisioner class.
+    pub class: String,
+    /// The image, by digest.
+    pub image: String,
+    /// The configuration.
+    pub config: Option<Map<String, Value>>,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// All is well.
+    Healthy,
+    /// It will not go on by itself.
+    Failed {
+        /// Why, as the conditions name it.
+        reason: Option<Reason>,
+        /// Why, in words.
+        error: CommandError,
+    },
+    /// Time ran out.
+    TimedOut(CommandError),
+}
+
+impl Installation {
+    /// Creates the BundleDeployment.
+    pub async fn create(&self, client: &Client) -> Result<(), CommandError> {
+        let image = ImageSource { reference: self.image.clone(), ..ImageSource::default() };
+        let spec = BundleDeploymentSpec {
+            install_namespace: self.namespace.clone(),
+            provisioner_class_name: self.class.clone(),
+            source: BundleSource::image(image),
+            config: self.config.clone(),
+            ..BundleDeploymentSpec::default()
+        };
+        let deployment = BundleDeployment::new(&self.name, spec);
+        let deployments: Api<BundleDeployment> = Api::all(client.clone());
+        deployments.create(&PostParams::default(), &deployment).await.map(drop).map_err(|error| {
+            CommandError::failed(format!("failed to create BundleDeployment {}", self.name)).because(&error)
+        })
+    }
+
+    /// Reports what becomes of it until it is healthy, has failed, or time has run out.
+    pub async fn follow(&self, client: &Client, progress: &mut Progress, timeout: Duration) -> Ended {
+        let mut waiting = "the controller".to_owned();
+        let end = tokio::time::timeout(timeout, self.observe(client, progress, &mut waiting)).await;
+        progress.wait("");
+        match end {
+            Ok(Standing::Failed { reason, message }) => {
+                let reason = Reason::from_name(&reason).ok_or(reason);
+                let name = reason.as_ref().map_or_else(String::as_str, |reason| reason.as_str());
+                let error = CommandError::failed(format!("{} was not installed: {name}: {message}", self.name));
+                let hint = reason.as_ref().ok().and_then(|reason| advice(*reason, &self.name));
+                let error = hint.into_iter().fold(error, CommandError::hint);
+                Ended::Failed { reason: reason.ok(), error }
+            }
+            Ok(Standing::Healthy | Standing::Waiting(_)) => Ended::Healthy,
+            Err(_) => Ended::TimedOut(
+                CommandError::timeout(format!(
+                    "{} is not healthy after {}; the last thing it waited for: {waiting}",
+                    self.name,
+                    crate::progress::seconds(timeout)
+                ))
+                .hint("--timeout gives it more time, --keep leaves the control plane up to look around"),
+            ),
+        }
+    }
+
+    async fn observe(&self, client: &Client, progress: &mut Progress, waiting: &mut String) -> Standing {
+        let deployments: Api<BundleDeployment> = Api::all(client.clone());
+        let mut states = watcher::watch_object(deployments, &self.name).boxed();
+        let mut narrator = Narrator::default();
+        loop {
+            match states.next().await {
+                Some(Ok(Some(deployment))) => {
+                    let (steps, standing) = narrator.observe(&deployment);
+                    for step in steps {
+                        progress.step(step.label, &step.text);
+                    }
+                    match standing {
+                        Standing::Waiting(what) => {
+                            progress.wait(&what);
+                            *waiting = what;
+                        }
+                        end => return end,
+                    }
+                }
+                // Deleted, or not there yet.
+                Some(Ok(None)) => {}
+                Some(Err(error)) => tracing::debug!(%error, "the watch was interrupted"),
+                None => futures::future::pending().await,
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The objects of a BundleDeployment as they are in the cluster.
+//!
+//! Found as any tool finds the members of an ApplySet (KEP-3659): the parent's label is the identity, its annotation lists
+//! the kinds, and members carry the identity in a label.
+
+use std::collections::BTreeMap;
+
+use chandler_api::BundleDeployment;
+use chandler_core::ObjectKey;
+use chandler_rollout::{Health, health};
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{ApiResource, DynamicObject, ListParams, TypeMeta},
+    discovery,
+};
+
+use crate::{
+    CommandError,
+    tree::{Leaf, Mark},
+};
+
+/// The identity of an ApplySet, on its parent.
+const ID: &str = "applyset.kubernetes.io/id";
+/// The kinds of its members, on its parent: `Kind.group`, separated by commas.
+const GROUP_KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
+/// The identity of the ApplySet, on its members.
+const PART_OF: &str = "applyset.kubernetes.io/part-of";
+/// How many objects one request asks for.
+const PAGE: u32 = 250;
+
+/// The objects that were found, and what could not be read.
+#[derive(Debug, Default)]
+pub struct Members {
+    /// The objects, in no particular order.
+    pub objects: Vec<Leaf>,
+    /// Kinds that could not be listed, and why.
+    pub unreadable: Vec<String>,
+}
+
+/// A client for the cluster that the user means.
+pub async fn client(kubeconfig: Option<&std::path::Path>) -> Result<Client, CommandError> {
+    let failed = |error: &dyn std::error::Error| {
+        CommandError::failed("failed to read the kubeconfig")
+            .because(error)
+            .hint("name one with --kubeconfig or $KUBECONFIG; `chandler dev --keep` makes one")
+    };
+    let config = match kubeconfig {
+        Some(path) => {
+            let kubeconfig = kube::config::Kubeconfig::read_from(path).map_err(|error| failed(&error))?;
+            kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default())
+                .await
+                .map_err(|error| failed(&error))?
+        }
+        None => kube::Config::infer().await.map_err(|error| failed(&error))?,
+    };
+    Client::try_from(config).map_err(|error| CommandError::failed("failed to make a client").because(&error))
+}
+
+/// Reads the objects that belong to a BundleDeployment.
+pub async fn members(client: &Client, deployment: &BundleDeployment) -> Members {
+    let mut members = Members::default();
+    let Some(id) = deployment.labels().get(ID) else {
+        return members;
+    };
+    for (group, kinds) in group_kinds(deployment.annotations().get(GROUP_KINDS).map_or("", String::as_str)) {
+        let served = match discovery::oneshot::group(client, group).await {
+            Ok(served) => served,
+            Err(error) => {
+                members.unreadable.extend(kinds.iter().map(|kind| format!("{kind}.{group}: {error}")));
+                continue;
+            }
+        };
+        for kind in kinds {
+            let Some((resource, _)) = served.recommended_kind(kind) else {
+                members.unreadable.push(format!("{kind}.{group}: the cluster does not serve it"));
+                continue;
+            };
+            let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
+            if let Err(error) = list(&api, &resource, id, &mut members.objects).await {
+                members.unreadable.push(format!("{kind}.{group}: {error}"));
+            }
+        }
+    }
+    members
+}
+
+async fn list(
+    api: &Api<DynamicObject>,
+    resource: &ApiResource,
+    id: &str,
+    objects: &mut Vec<Leaf>,
+) -> Result<(), kube::Error> {
+    let mut parameters = ListParams::default().labels(&format!("{PART_OF}={id}")).limit(PAGE);
+    loop {
+        let page = api.list(&parameters).await?;
+        objects.extend(page.items.into_iter().map(|object| leaf(object, resource)));
+        match page.metadata.continue_ {
+            Some(token) if !token.is_empty() => parameters.continue_token = Some(token),
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// An object with its health.
+fn leaf(mut object: DynamicObject, resource: &ApiResource) -> Leaf {
+    // The items of a list do not say what they are.
+    object.types = Some(TypeMeta { api_version: resource.api_version.clone(), kind: resource.kind.clone() });
+    let key = ObjectKey {
+        group: resource.group.clone(),
+        kind: resource.kind.clone(),
+        namespace: object.namespace(),
+        name: object.name_any(),
+        version: resource.version.clone(),
+    };
+    match serde_json::to_value(&object) {
+        Ok(value) => {
+            let (health, message) = mark(health(&value));
+            Leaf { key, health, message }
+        }
+        Err(error) => Leaf { key, health: Mark::Unknown, message: Some(error.to_string()) },
+    }
+}
+
+fn mark(health: Health) -> (Mark, Option<String>) {
+    match health {
+        Health::Current => (Mark::Healthy, None),
+        Health::InProgress(message) | Health::Terminating(message) => (Mark::Progressing, Some(message)),
+        Health::Failed(message) | Health::Unavailable(message) => (Mark::Unhealthy, Some(message)),
+        Health::NotFound => (Mark::Unknown, Some("not found".to_owned())),
+    }
+}
+
+/// `Kind.group,Kind` by group.
+fn group_kinds(text: &str) -> BTreeMap<&str, Vec<&str>> {
+    let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for group_kind in text.split(',').map(str::trim).filter(|text| !text.is_empty()) {
+        let (kind, group) = group_kind.split_once('.').unwrap_or((group_kind, ""));
+        groups.entry(group).or_default().push(kind);
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn kinds_are_read_by_group() {
+        let groups = group_kinds("ConfigMap,Deployment.apps, ClusterRole.rbac.authorization.k8s.io,Service,");
+        assert_eq!(groups[""], ["ConfigMap", "Service"]);
+        assert_eq!(groups["rbac.authorization.k8s.io"], ["ClusterRole"]);
+        assert_eq!(groups.len(), 3);
+        assert!(group_kinds("").is_empty());
+    }
+
+    #[test]
+    fn an_object_of_a_list_gets_its_health_by_its_kind() {
+        let object =
+            json!({"metadata": {"name": "pilot", "namespace": "harbour", "generation": 1}, "spec": {"replicas": 1}});
+        let resource = ApiResource::from_gvk(&kube::api::GroupVersionKind::gvk("apps", "v1", "Deployment"));
+        let leaf = leaf(serde_json::from_value(object).unwrap(), &resource);
+        assert_eq!((leaf.key.to_string().as_str(), leaf.health), ("Deployment.apps harbour/pilot", Mark::Progressing));
+    }
+}

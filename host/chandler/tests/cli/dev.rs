@@ -1,0 +1,167 @@
+//! `chandler dev` and what works against it, end to end.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Read as _},
+    process::{Child, ChildStdout, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+use crate::support::{self, chandler};
+
+const HARBOUR: &str = "tests/fixtures/registry/harbour-operator.v0.1.0";
+
+#[test]
+fn a_bundle_is_installed_and_becomes_healthy() {
+    let outcome = chandler(["dev", "--bundle", HARBOUR], "");
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(0), ""), "{}", outcome.stderr);
+    let last = outcome.stderr.lines().last().unwrap();
+    assert!(last.starts_with("healthy in "), "{}", outcome.stderr);
+    let lines: Vec<&str> = outcome.stderr.lines().collect();
+    for label in ["bundle", "source", "provisioner", "release", "installed", "objects"] {
+        assert!(lines.iter().any(|line| line.starts_with(label)), "no line about {label}: {}", outcome.stderr);
+    }
+    for line in
+        ["namespace harbour-operator-system", "└─ Deployment.apps", "   └─ ✓ harbour-operator"]
+    {
+        assert!(lines.contains(&line), "no line {line:?}: {}", outcome.stderr);
+    }
+}
+
+#[test]
+fn a_bundle_that_is_refused_is_shown_with_its_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let manifests = directory.path().join("lighthouse/manifests");
+    fs::create_dir_all(&manifests).unwrap();
+    fs::write(manifests.join("a.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\nkind: Nothing\n")
+        .unwrap();
+    let bundle = manifests.parent().unwrap().to_str().unwrap();
+    let arguments = ["dev", "--bundle", bundle, "--provisioner", "core-rukpak-io-plain"];
+    let outcome = chandler(arguments, "");
+    assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("a.yaml:5:1]"), "{}", outcome.stderr);
+}
+
+#[test]
+fn nothing_to_do_is_wrong_usage() {
+    assert_eq!(chandler(["dev"], "").code, Some(2));
+    assert_eq!(chandler(["dev", "--bundle", "not-there"], "").code, Some(2));
+}
+
+/// A control plane that stays up.
+struct Kept {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    kubeconfig: String,
+}
+
+impl Kept {
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_chandler"))
+            .args(["dev", "--keep"])
+            .args(arguments)
+            .current_dir(support::root())
+            .env("CHANDLER_CACHE_DIRECTORY", support::cache())
+            .env_remove("RUST_LOG")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        let kubeconfig = line.trim_end().strip_prefix("export KUBECONFIG=").unwrap().to_owned();
+        Self { child, stdout, kubeconfig }
+    }
+
+    /// Stops it as a service manager does, and gives its exit code and the rest of its output.
+    fn stop(mut self) -> (Option<i32>, String) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        let mut rest = String::new();
+        self.stdout.read_to_string(&mut rest).unwrap();
+        (self.child.wait().unwrap().code(), rest)
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // It has ended unless the test failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn what_is_kept_can_be_explained_until_it_is_told_to_stop() {
+    let kept = Kept::start(&["--bundle", HARBOUR]);
+    let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&kept.kubeconfig).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600, "it holds a token");
+    let status = |arguments: &[&str]| {
+        let fixed = ["status", "--kubeconfig", kept.kubeconfig.as_str()];
+        chandler(fixed.iter().chain(arguments), "")
+    };
+    let started = Instant::now();
+    let mut explained = status(&["harbour-operator"]);
+    while explained.code != Some(0) {
+        assert!(started.elapsed() < Duration::from_secs(60), "{}{}", explained.stdout, explained.stderr);
+        explained = status(&["harbour-operator"]);
+    }
+    assert!(explained.stdout.ends_with("\nhealthy\n"), "{}", explained.stdout);
+    let json: Value = serde_json::from_str(&status(&["harbour-operator", "-o", "json"]).data()).unwrap();
+    let objects = json["objects"].as_array().unwrap();
+    assert_eq!(
+        (json["healthy"].as_bool(), objects.len()),
+        (Some(true), json["release"]["objects"].as_u64().unwrap() as usize)
+    );
+    assert!(objects.iter().all(|object| object["health"] == "healthy"));
+    let unknown = status(&["nobody"]);
+    assert_eq!(unknown.code, Some(1));
+    assert!(unknown.stderr.contains("hint: `kubectl get bundledeployments`"), "{}", unknown.stderr);
+
+    let kubeconfig = kept.kubeconfig.clone();
+    assert_eq!(kept.stop(), (Some(0), String::new()));
+    assert!(!fs::exists(kubeconfig).unwrap(), "the kubeconfig goes with the cluster");
+}
+
+#[test]
+fn the_controller_stops_when_it_is_told_to() {
+    let kept = Kept::start(&[]);
+    let mut controller = Command::new(env!("CARGO_BIN_EXE_chandler"))
+        .args(["controller", "--log-format", "json", "--kubeconfig", &kept.kubeconfig])
+        .env("CHANDLER_CACHE_DIRECTORY", support::cache())
+        .env_remove("RUST_LOG")
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut log = BufReader::new(controller.stderr.take().unwrap()).lines();
+    let runs = log.find(|line| line.as_ref().unwrap().contains("the controller runs")).unwrap().unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&runs).unwrap()["level"], "INFO");
+    assert!(Command::new("kill").args(["-TERM", &controller.id().to_string()]).status().unwrap().success());
+    assert!(log.any(|line| line.unwrap().contains("the controller stopped")));
+    assert_eq!(controller.wait().unwrap().code(), Some(0));
+    assert_eq!(kept.stop(), (Some(0), String::new()));
+}
+
+#[test]
+fn without_a_cluster_the_message_says_what_to_do() {
+    for arguments in [
+        ["status", "x", "--kubeconfig", "/not/there"],
+        ["controller", "--cache-directory", "/tmp", "--kubeconfig=/not/there"],
+    ] {
+        let outcome = chandler(arguments, "");
+        assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("hint: name one with --kubeconfig"), "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn the_definitions_are_those_of_the_api() {
+    let definitions: Vec<Value> =
+        chandler_api::crds().iter().map(|definition| serde_json::to_value(definition).unwrap()).collect();
+    assert_eq!(support::documents(&chandler(["crds"], "").data()), definitions);
+}

@@ -1,0 +1,85 @@
+//! `chandler render`, end to end.
+
+use crate::support::{self, chandler};
+
+const HARBOUR: &str = "tests/fixtures/registry/harbour-operator.v0.1.0";
+const LIGHTHOUSE: &str = "tests/fixtures/plain/lighthouse";
+
+#[test]
+fn a_registry_bundle() {
+    let outcome = chandler(["render", HARBOUR], "");
+    insta::assert_snapshot!(outcome.stderr, @"10 objects in 1 stage for harbour-operator in namespace harbour-operator-system, by core-rukpak-io-registry (registry+v1), release sha256:3624a7ba38a06549f2487a6ff4614d5a3d6375ef26d7931a240cd3246099ade4");
+    insta::assert_snapshot!("harbour-operator.v0.1.0", outcome.data());
+}
+
+#[test]
+fn its_next_version() {
+    let bundle = "tests/fixtures/registry/harbour-operator.v0.2.0";
+    insta::assert_snapshot!("harbour-operator.v0.2.0", chandler(["render", bundle], "").data());
+}
+
+#[test]
+fn a_plain_bundle() {
+    let outcome = chandler(["render", LIGHTHOUSE], "");
+    insta::assert_snapshot!(outcome.stderr, @"6 objects in 3 stages for lighthouse in namespace lighthouse-system, by core-rukpak-io-plain (plain+v0), release sha256:f913abce0851d2bcd4d495e84f97a74831854ca419e941ff7ace4fbe1b2f691a");
+    insta::assert_snapshot!("lighthouse", outcome.data());
+}
+
+#[test]
+fn the_same_bundle_gives_the_same_bytes_whatever_it_comes_from() {
+    let directory = tempfile::tempdir().unwrap();
+    let archive = directory.path().join("lighthouse.tar.gz");
+    let packed = std::process::Command::new("tar")
+        .args(["--create", "--gzip", "--file"])
+        .arg(&archive)
+        .args(["--directory", LIGHTHOUSE, "."])
+        .current_dir(support::root())
+        .status();
+    assert!(packed.unwrap().success());
+    let from_archive = chandler([std::ffi::OsStr::new("render"), archive.as_os_str()], "");
+    assert_eq!(from_archive.data(), chandler(["render", LIGHTHOUSE], "").data());
+}
+
+#[test]
+fn json_is_a_list_of_the_same_objects_in_the_same_order() {
+    let json = chandler(["render", HARBOUR, "-o", "json"], "").data();
+    let list: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&list["apiVersion"], &list["kind"]), (&"v1".into(), &"List".into()));
+    let yaml = chandler(["render", HARBOUR], "").data();
+    assert_eq!(list["items"].as_array().unwrap(), &support::documents(&yaml));
+}
+
+#[test]
+fn a_wrong_configuration_is_shown_in_the_users_file() {
+    let outcome = chandler(["render", HARBOUR, "--config", "-"], "# mine\nwatchNamespaces: x\n");
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(1), ""));
+    insta::assert_snapshot!(outcome.stderr, @r#"
+    error[InvalidConfiguration]
+
+      x unknown field "watchNamespaces"
+       ,-[standard input:2:1]
+     1 | # mine
+     2 | watchNamespaces: x
+       : ^^^^^^^|^^^^^^^
+       :        `-- /watchNamespaces
+       `----
+
+    error: the configuration is invalid
+    "#);
+}
+
+#[test]
+fn what_is_no_bundle_is_told() {
+    for (arguments, code) in [
+        (vec!["render", "./not-there"], 2),
+        (vec!["render", "not-there"], 2),
+        (vec!["render", "docs"], 1),
+        (vec!["render", HARBOUR, "--provisioner", "nobody"], 2),
+        (vec!["render", HARBOUR, "--config", "not-there.yaml"], 2),
+        (vec!["render", "README.md"], 1),
+    ] {
+        let outcome = chandler(&arguments, "");
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(code), ""), "{arguments:?}: {}", outcome.stderr);
+        assert!(outcome.stderr.starts_with("error: "), "{arguments:?}: {}", outcome.stderr);
+    }
+}

@@ -1,0 +1,67 @@
+//! Running the command as a user does.
+
+use std::{
+    ffi::OsStr,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+/// What a run of the command left behind.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// The exit code.
+    pub(crate) code: Option<i32>,
+    /// Data.
+    pub(crate) stdout: String,
+    /// Everything else.
+    pub(crate) stderr: String,
+}
+
+impl Outcome {
+    /// Standard output of a run that succeeded.
+    #[track_caller]
+    pub(crate) fn data(self) -> String {
+        assert_eq!(self.code, Some(0), "{}", self.stderr);
+        self.stdout
+    }
+}
+
+/// The root of the workspace.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// A cache that all tests share, so that components are compiled once.
+pub(crate) fn cache() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("chandler-cache")
+}
+
+/// Runs `chandler` at the root of the workspace, with nothing of the caller's environment that it would heed.
+pub(crate) fn chandler<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>, input: &str) -> Outcome {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_chandler"))
+        .args(arguments)
+        .current_dir(root())
+        .env("CHANDLER_CACHE_DIRECTORY", cache())
+        .env_remove("RUST_LOG")
+        .env_remove("KUBECONFIG")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A command that does not read its input closes the pipe.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    Outcome {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// The documents of YAML text.
+pub(crate) fn documents(text: &str) -> Vec<serde_json::Value> {
+    let documents = chandler_yaml::parse(text.as_bytes(), &chandler_yaml::Limits::default()).unwrap();
+    documents.iter().map(|document| chandler_yaml::from_node(&document.root).unwrap()).collect()
+}
