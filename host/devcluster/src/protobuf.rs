@@ -242,7 +242,7 @@ fn entry(wire: &Wire<'_>, value_type: &Type) -> Result<(String, Value), String> 
     let (mut key, mut value) = (String::new(), empty);
     while !bytes.is_empty() {
         match next(&mut bytes)? {
-            (1, wire) => key = text(&wire)?.to_owned(),
+            (1, wire) => text(&wire)?.clone_into(&mut key),
             (2, wire) => value = single(&wire, value_type)?,
             (number, _) => return Err(format!("field {number} of a map entry is not known")),
         }

@@ -167,8 +167,8 @@ async fn lists_of_containers_merge_by_name() {
         containers.iter().map(|container| container["name"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(names(&merged).len(), 2);
-    let patch = json!({"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "nginx:2"}]}}}});
-    let patched = ok(&client, "PATCH", &path, "application/strategic-merge-patch+json", patch).await;
+    let newer = json!({"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "nginx:2"}]}}}});
+    let patched = ok(&client, "PATCH", &path, "application/strategic-merge-patch+json", newer).await;
     assert_eq!(names(&patched).len(), 2);
 }
 

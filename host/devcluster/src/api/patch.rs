@@ -32,16 +32,16 @@ impl Api {
             APPLY | "application/apply-patch+json" => self.apply(target, input),
             "application/json-patch+json" => {
                 let patch = decode::json(&input.body)?;
-                self.patch_with(target, patch.duplicates, |old| json_patch(old, &patch.value))
+                self.patch_with(target, &patch.duplicates, |old| json_patch(old, &patch.value))
             }
             "application/merge-patch+json" => {
                 let patch = decode::json(&input.body)?;
-                self.patch_with(target, patch.duplicates, |old| Ok(merge_patch(old, &patch.value)))
+                self.patch_with(target, &patch.duplicates, |old| Ok(merge_patch(old, &patch.value)))
             }
             "application/strategic-merge-patch+json" if !custom => {
                 let patch = decode::json(&input.body)?;
                 let schema = target.resource.schema();
-                self.patch_with(target, patch.duplicates, |old| strategic_merge_patch(schema, old, &patch.value))
+                self.patch_with(target, &patch.duplicates, |old| strategic_merge_patch(schema, old, &patch.value))
             }
             other => Err(Status::unsupported_media_type(format!(
                 "the body of the request was in an unknown format {other:?} - accepted media types include: \
@@ -54,14 +54,14 @@ impl Api {
     fn patch_with(
         &self,
         target: &Target,
-        duplicates: Vec<String>,
+        duplicates: &[String],
         patch: impl Fn(&Value) -> Result<Value, PatchError>,
     ) -> Result<Written, Status> {
         let mut write = Write::new(target)?;
         let object = self.modify(&mut write, |old| {
             let patched = patch(old).map_err(|error| patch_failed(target, &error))?;
             let object = typed(&target.resource, patched)?;
-            Ok(Draft { object, duplicates: duplicates.clone(), tracked: false })
+            Ok(Draft { object, duplicates: duplicates.to_vec(), tracked: false })
         })?;
         Ok(write.written(&object, false))
     }

@@ -1,6 +1,6 @@
 //! Create and update: the path that every write takes.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use chandler_devcluster_apply::managed::{UpdateRequest, same_but_for_times, track_update};
@@ -245,7 +245,7 @@ impl Api {
         &self,
         write: &Write<'_>,
         draft: Draft,
-        old: &Cow<'_, Value>,
+        old: &Value,
         warnings: &mut Vec<String>,
     ) -> Result<Value, Status> {
         let Draft { mut object, duplicates, tracked } = draft;

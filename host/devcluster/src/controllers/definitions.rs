@@ -74,12 +74,11 @@ impl Definitions {
     }
 
     fn reconcile(&mut self, key: &Key) {
-        match self.api.store.get(key) {
-            Some(object) => self.observe(key, &object),
-            None => {
-                self.due.remove(&key.name);
-                self.api.registry.withdraw(&key.name);
-            }
+        if let Some(object) = self.api.store.get(key) {
+            self.observe(key, &object);
+        } else {
+            self.due.remove(&key.name);
+            self.api.registry.withdraw(&key.name);
         }
     }
 
@@ -110,7 +109,7 @@ impl Definitions {
         let now = Instant::now();
         let due = *self.due.entry(key.name.clone()).or_insert(now + self.established_delay);
         if !established && due > now {
-            self.change(key, |value| accept_names(value));
+            self.change(key, accept_names);
             return;
         }
         self.due.remove(&key.name);

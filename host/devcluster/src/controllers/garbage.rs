@@ -183,7 +183,7 @@ impl GarbageCollector {
             return;
         }
         let propagation = match waits(object.value()) {
-            Some(stated) => stated,
+            Some(wanted) => wanted,
             None if any(OwnerState::Waiting) && !self.graph.dependants(uid).is_empty() => Propagation::Foreground,
             None => Propagation::Background,
         };

@@ -25,6 +25,7 @@ impl Status {
         if count == 0 { self } else { self.set(field, count) }
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "the last step of functions that may have nothing to say")]
     fn build(self) -> Option<Value> {
         Some(Value::Object(self.0))
     }

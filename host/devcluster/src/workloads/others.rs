@@ -32,6 +32,7 @@ pub(super) fn service(object: &Value, _now: &str) -> Option<Value> {
 }
 
 /// An APIService is available, whether its Service exists or not.
+#[expect(clippy::unnecessary_wraps, reason = "a row of the table of simulations")]
 pub(super) fn api_service(object: &Value, now: &str) -> Option<Value> {
     let conditions = Conditions::new(object, now, None);
     let conditions = match Behaviour::of(object) {
