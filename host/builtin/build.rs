@@ -6,7 +6,7 @@ use std::{env, path::PathBuf, process::exit};
 fn main() {
     println!("cargo::rerun-if-env-changed=CHANDLER_PLUGINS");
     println!("cargo::rerun-if-env-changed=CARGO_TARGET_DIR");
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../..");
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |directory| root.join(directory));
     let plugins =
         env::var_os("CHANDLER_PLUGINS").map_or_else(|| target.join("plugins"), |directory| root.join(directory));

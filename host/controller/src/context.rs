@@ -5,7 +5,10 @@ use chandler_engine::Engine;
 use chandler_rollout::Rollout;
 use kube::{Client, runtime::events::Recorder};
 
-use crate::{Options, backoff::Backoff, bundle_deployment::Memory, classes::Classes, surroundings::Lookout, watches::ManagedWatches};
+use crate::{
+    Options, backoff::Backoff, bundle_deployment::Memory, classes::Classes, surroundings::Lookout,
+    watches::ManagedWatches,
+};
 
 /// Handles and shared state.
 pub(crate) struct Context {

@@ -12,11 +12,11 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
     Api, Client, Resource, ResourceExt as _,
     api::ListParams,
+    core::PartialObjectMeta,
     runtime::{
-        Controller, WatchStreamExt as _,
+        Controller,
         controller::Config,
         events::{Recorder, Reporter},
-        metadata_watcher,
         reflector::{ObjectRef, Store as Reflected},
         watcher,
     },
@@ -88,11 +88,15 @@ pub async fn run(
             let store = store.clone();
             move |class| users(&store, |deployment| deployment.spec.provisioner_class_name == class.name_any())
         })
-        .watches_stream(metadata::<ConfigMap>(&client, &system), {
-            let store = store.clone();
-            move |map| users(&store, |deployment| reads_config_map(deployment, &map.name_any()))
-        })
-        .watches_stream(metadata::<Secret>(&client, &system), {
+        .watches(
+            Api::<PartialObjectMeta<ConfigMap>>::namespaced(client.clone(), &system),
+            watcher::Config::default(),
+            {
+                let store = store.clone();
+                move |map| users(&store, |deployment| reads_config_map(deployment, &map.name_any()))
+            },
+        )
+        .watches(Api::<PartialObjectMeta<Secret>>::namespaced(client.clone(), &system), watcher::Config::default(), {
             let store = store.clone();
             move |secret| users(&store, |deployment| reads_secret(deployment, &secret.name_any()))
         })
@@ -150,23 +154,6 @@ where
     let api: Api<K> = Api::all(client.clone());
     let list = api.list_metadata(&ListParams::default().limit(1)).await;
     list.map(drop).map_err(|source| ControllerError::List { what, source })
-}
-
-fn metadata<K>(
-    client: &Client,
-    namespace: &str,
-) -> impl futures::Stream<Item = Result<kube::core::PartialObjectMeta<K>, watcher::Error>> + Send + 'static
-where
-    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
-        + Clone
-        + DeserializeOwned
-        + std::fmt::Debug
-        + Send
-        + Sync
-        + 'static,
-{
-    let api: Api<K> = Api::namespaced(client.clone(), namespace);
-    metadata_watcher(api, watcher::Config::default()).default_backoff().touched_objects()
 }
 
 /// The BundleDeployments that something concerns.

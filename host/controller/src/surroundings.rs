@@ -59,9 +59,7 @@ impl Lookout {
 fn kinds(discovery: &Discovery) -> Vec<String> {
     let mut kinds: Vec<String> = discovery
         .groups()
-        .flat_map(|group| {
-            group.versions().flat_map(|version| group.versioned_resources(version)).collect::<Vec<_>>()
-        })
+        .flat_map(|group| group.versions().flat_map(|version| group.versioned_resources(version)).collect::<Vec<_>>())
         .filter(|(_, capabilities)| capabilities.supports_operation(verbs::GET))
         .map(|(resource, _)| format!("{}/{}", resource.api_version, resource.kind))
         .collect();

@@ -62,7 +62,7 @@ impl Drop for ManagedWatches {
 async fn watch(client: Client, kind: ApiResource, triggers: mpsc::UnboundedSender<ObjectRef<BundleDeployment>>) {
     let api: Api<PartialObjectMeta<kube::core::DynamicObject>> = Api::all_with(client, &kind);
     let config = watcher::Config::default().labels(OWNED);
-    let mut events = watcher::metadata_watcher(api, config).default_backoff().boxed();
+    let mut events = watcher::watcher(api, config).default_backoff().boxed();
     while let Some(event) = events.next().await {
         match event {
             Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object) | watcher::Event::Delete(object)) => {

@@ -14,6 +14,7 @@
 //! | `live` | an object as the API server returns it, and whose it is | no |
 //! | `resolve` | the release, object by object, with everything that can be refused before any write | no |
 //! | `cluster` | the requests | yes |
+//! | `concurrent` | several requests at a time | no |
 //! | `snapshot` | what is in the cluster | yes |
 //! | `difference` | whether an object is as it should be | no |
 //! | `managed_fields` | how a field manager of updates becomes one of applies | no |
@@ -26,6 +27,7 @@
 
 mod apply;
 mod cluster;
+mod concurrent;
 mod desired;
 mod difference;
 mod discovery;

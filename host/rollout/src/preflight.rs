@@ -2,20 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use futures::{StreamExt as _, stream};
+use futures::FutureExt as _;
 use kube::api::ApiResource;
 use serde_json::Value;
 
 use crate::{
     apply::take_over,
     cluster::{Cluster, about},
+    concurrent::all,
     desired::Desired,
     error::{Collision, ObjectFailure, Problem, RolloutError},
     live,
     owner::Owner,
     plan::{Action, Situation},
     resolve::is_crd,
-    snapshot::CONCURRENCY,
 };
 
 /// Refuses a release with objects that somebody else has.
@@ -78,10 +78,11 @@ pub(crate) async fn dry_run(
     let checks = desired.iter().zip(situations).zip(live).filter_map(|((desired, situation), live)| {
         let action = situation.action();
         let checkable = desired.served && !redefined.contains(&(desired.key.group.as_str(), desired.key.kind.as_str()));
-        (checkable && matches!(action, Action::Create | Action::Update)).then(|| check(cluster, desired, action, live))
+        (checkable && matches!(action, Action::Create | Action::Update))
+            .then(|| check(cluster, desired, action, live).boxed())
     });
-    let failures: Vec<ObjectFailure> =
-        stream::iter(checks).buffered(CONCURRENCY).filter_map(async |failure| failure).collect().await;
+    let checks = checks.collect();
+    let failures: Vec<ObjectFailure> = all(checks).await.into_iter().flatten().collect();
     if failures.is_empty() { Ok(()) } else { Err(RolloutError::Objects(failures)) }
 }
 

@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 
 use chandler_core::ObjectKey;
-use futures::{StreamExt as _, stream};
+use futures::FutureExt as _;
 use serde_json::Value;
 
 use crate::{
     cluster::{Cluster, Deleted, about},
+    concurrent::all,
     error::{ObjectFailure, Problem, RolloutError},
     health::{Health, Reader, terminating},
     live,
     owner::Owner,
     plan::deletion_rank,
     report::Unhealthy,
-    snapshot::{CONCURRENCY, Member},
+    snapshot::Member,
 };
 
 /// What became of the objects.
@@ -38,14 +39,17 @@ pub(crate) async fn delete_in_order(
     }
     let mut pruned = Pruned::default();
     for members in ranks.into_values() {
-        let deletions = members.into_iter().map(|member| async move {
-            if live::is_terminating(&member.object) {
-                return Ok((member.key, false, Deleted::Accepted(member.object)));
+        let deletions = members.into_iter().map(|member| {
+            async move {
+                if live::is_terminating(&member.object) {
+                    return Ok((member.key, false, Deleted::Accepted(member.object)));
+                }
+                let deleted = delete(cluster, owner, &member).await?;
+                Ok::<_, ObjectFailure>((member.key, true, deleted))
             }
-            let deleted = delete(cluster, owner, &member).await?;
-            Ok::<_, ObjectFailure>((member.key, true, deleted))
+            .boxed()
         });
-        let results: Vec<_> = stream::iter(deletions).buffered(CONCURRENCY).collect().await;
+        let results = all(deletions.collect()).await;
         let mut failures = Vec::new();
         for result in results {
             match result {

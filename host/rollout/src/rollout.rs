@@ -6,12 +6,13 @@ use std::{
 };
 
 use chandler_core::{Digest, Release};
-use futures::{StreamExt as _, TryStreamExt as _, stream};
+use futures::FutureExt as _;
 use kube::{Client, api::ApiResource};
 use serde_json::Value;
 
 use crate::{
     cluster::{Cluster, about},
+    concurrent::all,
     desired::Desired,
     difference::essence,
     discovery::Discovery,
@@ -25,7 +26,7 @@ use crate::{
     prune::{Pruned, delete_in_order},
     report::{Drift, DriftKind, Observation, Progress, Teardown, Unhealthy},
     resolve,
-    snapshot::{CONCURRENCY, Snapshot},
+    snapshot::Snapshot,
     stages::{Reached, Scene, Stages, verdict},
     teardown,
 };
@@ -148,14 +149,17 @@ impl Rollout {
         let probes = Probes::compile(release.probes())?;
         let desired = resolve::resolve(&self.discovery, owner, release).await?;
         let snapshot = Snapshot::take(&self.cluster, &self.discovery, owner, &desired).await?;
-        let situations = stream::iter(desired.iter().zip(&snapshot.live).map(|(desired, live)| async move {
-            let situation = Situation::of(desired, live.as_ref(), owner);
-            match (situation, live) {
-                (Situation::SeemsChanged(pointer), Some(live)) => self.compare(desired, live, pointer).await,
-                (situation, _) => Ok(situation),
+        let situations = desired.iter().zip(&snapshot.live).map(|(desired, live)| {
+            async move {
+                let situation = Situation::of(desired, live.as_ref(), owner);
+                match (situation, live) {
+                    (Situation::SeemsChanged(pointer), Some(live)) => self.compare(desired, live, pointer).await,
+                    (situation, _) => Ok(situation),
+                }
             }
-        }));
-        let situations: Vec<Situation> = situations.buffered(CONCURRENCY).try_collect().await?;
+            .boxed()
+        });
+        let situations = all(situations.collect()).await.into_iter().collect::<Result<_, _>>()?;
         Ok(Survey { desired, probes, snapshot, situations })
     }
 

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chandler_core::ObjectKey;
-use futures::{StreamExt as _, TryStreamExt as _, stream};
+use futures::FutureExt as _;
 use kube::api::ApiResource;
 use serde_json::Value;
 
 use crate::{
     cluster::{Cluster, about},
+    concurrent::all,
     desired::Desired,
     discovery::Discovery,
     error::RolloutError,
@@ -17,9 +18,6 @@ use crate::{
     parent, plan,
     resolve::cannot_discover,
 };
-
-/// How many requests are under way at the same time, for one owner.
-pub(crate) const CONCURRENCY: usize = 8;
 
 /// An object that carries the label of the set.
 #[derive(Clone, Debug)]
@@ -86,7 +84,7 @@ pub(crate) async fn members(
         None => {}
     }
     let selector = format!("{PART_OF}={}", owner.set_id());
-    let lists = stream::iter(resources.into_values().map(|resource| {
+    let lists = resources.into_values().map(|resource| {
         let selector = &selector;
         async move {
             let objects = cluster.list(&resource, selector).await.map_err(|problem| RolloutError::Request {
@@ -95,8 +93,9 @@ pub(crate) async fn members(
             })?;
             Ok::<_, RolloutError>((resource, objects))
         }
-    }));
-    let lists: Vec<(ApiResource, Vec<Value>)> = lists.buffered(CONCURRENCY).try_collect().await?;
+        .boxed()
+    });
+    let lists = all(lists.collect()).await.into_iter().collect::<Result<Vec<_>, _>>()?;
     let mut members = Vec::new();
     for (resource, objects) in lists {
         members.extend(
@@ -130,17 +129,20 @@ impl Snapshot {
         let mut held: BTreeMap<ObjectKey, Value> = held.into_iter().map(|member| (member.key, member.object)).collect();
         let found: Vec<Option<Value>> = desired.iter().map(|desired| held.remove(&desired.key)).collect();
 
-        let live = stream::iter(desired.iter().zip(found).map(|(desired, found)| async move {
-            if found.is_some() || !desired.served {
-                return Ok(found);
+        let live = desired.iter().zip(found).map(|(desired, found)| {
+            async move {
+                if found.is_some() || !desired.served {
+                    return Ok(found);
+                }
+                cluster
+                    .get(&desired.resource, desired.key.namespace.as_deref(), &desired.key.name)
+                    .await
+                    .map_err(about(&desired.key, "read"))
+                    .map_err(|failure| RolloutError::Objects(vec![failure]))
             }
-            cluster
-                .get(&desired.resource, desired.key.namespace.as_deref(), &desired.key.name)
-                .await
-                .map_err(about(&desired.key, "read"))
-                .map_err(|failure| RolloutError::Objects(vec![failure]))
-        }));
-        let live = live.buffered(CONCURRENCY).try_collect().await?;
+            .boxed()
+        });
+        let live = all(live.collect()).await.into_iter().collect::<Result<_, _>>()?;
         Ok(Self { parent, live, stale })
     }
 }

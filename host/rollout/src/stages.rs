@@ -3,12 +3,13 @@
 use std::ops::Range;
 
 use chandler_core::{ObjectKey, order::Phase};
-use futures::{StreamExt as _, stream};
+use futures::FutureExt as _;
 use serde_json::Value;
 
 use crate::{
     apply::{self, Failure},
     cluster::Cluster,
+    concurrent::all,
     desired::Desired,
     discovery::Discovery,
     error::RolloutError,
@@ -18,7 +19,6 @@ use crate::{
     probe::Probes,
     report::{Changes, Unhealthy},
     resolve::{cannot_discover, is_crd},
-    snapshot::CONCURRENCY,
 };
 
 /// What the stages need to know and to reach.
@@ -133,15 +133,18 @@ impl<'a> Stages<'a> {
         let requests = indices.into_iter().filter_map(|index| {
             let desired = desired.get(index)?;
             let live = self.live.get(index)?.as_ref();
-            Some(async move {
-                let result = match live {
-                    None => apply::create(cluster, owner, desired).await,
-                    Some(live) => apply::update(cluster, desired, live).await,
-                };
-                (index, result)
-            })
+            Some(
+                async move {
+                    let result = match live {
+                        None => apply::create(cluster, owner, desired).await,
+                        Some(live) => apply::update(cluster, desired, live).await,
+                    };
+                    (index, result)
+                }
+                .boxed(),
+            )
         });
-        let results: Vec<_> = stream::iter(requests).buffered(CONCURRENCY).collect().await;
+        let results = all(requests.collect()).await;
         let (mut failures, mut collisions) = (Vec::new(), Vec::new());
         for (index, result) in results {
             match result {
