@@ -252,13 +252,14 @@ impl NewCondition {
 /// `lastTransitionTime` moves only when the status does. The message is bounded; control characters but the line feed are
 /// replaced, since messages quote what bundles and plugins say.
 pub fn set_condition(conditions: &mut Vec<Condition>, new: NewCondition, generation: Option<i64>, now: Time) -> bool {
+    let NewCondition { kind, status, reason, message } = new;
     let mut condition = Condition {
         last_transition_time: now,
-        message: bounded_message(&new.message),
+        message: bounded_message(&message),
         observed_generation: generation,
-        reason: new.reason.as_str().to_owned(),
-        status: new.status.as_str().to_owned(),
-        type_: new.kind.as_str().to_owned(),
+        reason: reason.as_str().to_owned(),
+        status: status.as_str().to_owned(),
+        type_: kind.as_str().to_owned(),
     };
     let Some(old) = conditions.iter_mut().find(|old| old.type_ == condition.type_) else {
         conditions.push(condition);

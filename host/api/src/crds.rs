@@ -20,7 +20,7 @@ const PATH_LENGTH: i64 = 1024;
 /// A rule, where it stands, and what it says when it is broken.
 struct Rule {
     path: &'static [&'static str],
-    rule: &'static str,
+    expression: &'static str,
     message: &'static str,
 }
 
@@ -31,41 +31,41 @@ const CONFIG_MAP_PATH: &[&str] = &["spec", "source", "configMaps", "[]", "path"]
 const RULES: &[Rule] = &[
     Rule {
         path: SOURCE,
-        rule: "self.type in ['image', 'git', 'configMaps', 'http']",
+        expression: "self.type in ['image', 'git', 'configMaps', 'http']",
         message: "type must be one of image, git, configMaps, http",
     },
     Rule {
         path: SOURCE,
-        rule: "[has(self.image), has(self.git), has(self.configMaps), has(self.http)].exists_one(present, present)",
+        expression: "[has(self.image), has(self.git), has(self.configMaps), has(self.http)].exists_one(present, present)",
         message: "exactly one of image, git, configMaps, http must be set",
     },
     Rule {
         path: SOURCE,
-        rule: "self.type != 'image' || has(self.image)",
+        expression: "self.type != 'image' || has(self.image)",
         message: "image must be set for source type \"image\"",
     },
     Rule {
         path: SOURCE,
-        rule: "self.type != 'git' || has(self.git)",
+        expression: "self.type != 'git' || has(self.git)",
         message: "git must be set for source type \"git\"",
     },
     Rule {
         path: SOURCE,
-        rule: "self.type != 'configMaps' || has(self.configMaps)",
+        expression: "self.type != 'configMaps' || has(self.configMaps)",
         message: "configMaps must be set for source type \"configMaps\"",
     },
     Rule {
         path: SOURCE,
-        rule: "self.type != 'http' || has(self.http)",
+        expression: "self.type != 'http' || has(self.http)",
         message: "http must be set for source type \"http\"",
     },
     Rule {
         path: &["spec", "source", "git", "ref"],
-        rule: "[has(self.branch), has(self.tag), has(self.commit)].exists_one(present, present)",
+        expression: "[has(self.branch), has(self.tag), has(self.commit)].exists_one(present, present)",
         message: "exactly one of branch, tag, commit must be set",
     },
-    Rule { path: GIT_DIRECTORY, rule: INSIDE, message: "directory must define a path within the repository" },
-    Rule { path: CONFIG_MAP_PATH, rule: INSIDE, message: "path is outside the bundle root" },
+    Rule { path: GIT_DIRECTORY, expression: INSIDE, message: "directory must define a path within the repository" },
+    Rule { path: CONFIG_MAP_PATH, expression: INSIDE, message: "path is outside the bundle root" },
 ];
 
 /// A relative path without a part that leads upwards.
@@ -121,7 +121,7 @@ fn bundle_deployments() -> CustomResourceDefinition {
         for rule in RULES {
             if let Some(schema) = at(root, rule.path) {
                 schema.x_kubernetes_validations.get_or_insert_default().push(ValidationRule {
-                    rule: rule.rule.to_owned(),
+                    rule: rule.expression.to_owned(),
                     message: Some(rule.message.to_owned()),
                     ..ValidationRule::default()
                 });

@@ -6,6 +6,11 @@ use chandler_api::crds;
 use kube_cel::Validator;
 use serde_json::{Value, json};
 
+const REF: &str = "spec.source.git.ref: exactly one of branch, tag, commit must be set";
+const DIRECTORY: &str = "spec.source.git.directory: directory must define a path within the repository";
+const PATH: &str = "spec.source.configMaps[0].path: path is outside the bundle root";
+const ONE: &str = "spec.source: exactly one of image, git, configMaps, http must be set";
+
 /// What the rules have against a source.
 fn refusals(source: &Value) -> Vec<String> {
     let crd = serde_json::to_value(&crds()[0]).unwrap();
@@ -42,10 +47,6 @@ fn sources_are_of_their_type_and_stay_inside_the_bundle() {
     ] {
         assert_eq!(refusals(&accepted), [""; 0], "{accepted}");
     }
-    const REF: &str = "spec.source.git.ref: exactly one of branch, tag, commit must be set";
-    const DIRECTORY: &str = "spec.source.git.directory: directory must define a path within the repository";
-    const PATH: &str = "spec.source.configMaps[0].path: path is outside the bundle root";
-    const ONE: &str = "spec.source: exactly one of image, git, configMaps, http must be set";
     for (refused, messages) in [
         (git(json!({})), vec![REF]),
         (git(json!({"branch": "b", "commit": "c"})), vec![REF]),

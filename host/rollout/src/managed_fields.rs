@@ -58,6 +58,7 @@ fn unite(fields: &mut Value, more: &Value) {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "values are made where they are handed over")]
 mod tests {
     use super::*;
 

@@ -193,3 +193,19 @@ impl Rollout {
         equal.insert(uid.to_owned(), digest);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Controllers run reconciles on any thread: this has to compile.
+    #[test]
+    fn calls_can_move_between_threads() {
+        fn assert_send<T: Send>(_: Option<T>) {}
+        fn no_call<'a, F: Future + Send + 'a>(_: impl Fn(&'a Rollout, &'a Owner, &'a Release) -> F) {}
+        no_call(Rollout::advance);
+        no_call(Rollout::observe);
+        no_call(|rollout, owner, _| rollout.teardown(owner));
+        assert_send(None::<Rollout>);
+    }
+}

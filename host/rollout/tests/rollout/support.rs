@@ -1,6 +1,7 @@
 //! An API server with a BundleDeployment, and releases to bring onto it.
 
 #![expect(clippy::unwrap_used, clippy::panic, clippy::expect_used, reason = "helpers of tests fail by panicking")]
+#![expect(clippy::needless_pass_by_value, reason = "values are made where they are handed over")]
 
 use std::{
     sync::{Arc, Mutex},
@@ -25,7 +26,7 @@ use kube::{
 use serde_json::{Value, json};
 
 /// How long anything may take that a test waits for.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A cluster with the namespace `install` and the BundleDeployment `demo`.
 pub(crate) struct Stage {
