@@ -1,7 +1,8 @@
 //! A controller that dies at any request, and an API server that fails at any request.
 
-use crate::support::{Stage, config_map, config_map_key, key, ox, oxen, release};
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail by panicking")]
+
+use crate::support::{Stage, config_map, config_map_key, key, ox, oxen, release};
 
 use chandler_devcluster::{Effect, Fault};
 use serde_json::{Value, json};
