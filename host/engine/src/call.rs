@@ -136,12 +136,12 @@ fn judge<T>(result: Result<T, Stop>, state: &State, log: CallLog, limits: &Limit
         return Err(CallError::Internal(format!("failed to read the content of the bundle: {problem}")));
     }
     match state.output.violation() {
-        Some(Violation::Limit(exceeded)) => return Err(CallError::LimitExceeded(exceeded.clone())),
-        Some(Violation::Invalid(problem)) => return Err(CallError::InvalidOutput(problem.clone())),
+        Some(Violation::Limit(exceeded)) => return Err(CallError::LimitExceeded(Box::new(exceeded.clone()))),
+        Some(Violation::Invalid(problem)) => return Err(CallError::InvalidOutput(Box::new(problem.clone()))),
         None => {}
     }
     if let Some((kind, limit)) = state.reader.exceeded() {
-        return Err(CallError::LimitExceeded(LimitExceeded { kind, limit, object: None }));
+        return Err(CallError::LimitExceeded(Box::new(LimitExceeded { kind, limit, object: None })));
     }
     match result {
         Ok(value) => Ok(value),
@@ -159,13 +159,13 @@ fn classify(error: &wasmtime::Error, state: &State, log: CallLog, limits: &Limit
     match state.memory.denied() {
         Some(Denied::Memory) => return CallError::OutOfMemory { limit: limits.memory },
         Some(Denied::Other(kind, limit)) => {
-            return CallError::LimitExceeded(LimitExceeded { kind, limit, object: None });
+            return CallError::LimitExceeded(Box::new(LimitExceeded { kind, limit, object: None }));
         }
         None => {}
     }
     if is_transfer_limit(error) {
         let kind = LimitKind::TransferBytes;
-        return CallError::LimitExceeded(LimitExceeded { kind, limit: limits.transfer_bytes, object: None });
+        return CallError::LimitExceeded(Box::new(LimitExceeded { kind, limit: limits.transfer_bytes, object: None }));
     }
     let text = match (trap, error.downcast_ref::<I32Exit>()) {
         (Some(trap), _) => trap.to_string(),

@@ -55,8 +55,8 @@ impl Hasher for Sha256Hasher {
     }
 
     fn finish(&self) -> u64 {
-        let [a, b, c, d, e, f, g, h, ..] = <[u8; 32]>::from(self.0.clone().finalize());
-        u64::from_le_bytes([a, b, c, d, e, f, g, h])
+        let hash = self.0.clone().finalize();
+        hash.iter().take(8).fold(0, |word, byte| word << 8 | u64::from(*byte))
     }
 }
 

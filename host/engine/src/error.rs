@@ -151,10 +151,10 @@ pub enum CallError {
     Trapped(Trapped),
     /// It exceeded another limit.
     #[error("{0}")]
-    LimitExceeded(LimitExceeded),
+    LimitExceeded(Box<LimitExceeded>),
     /// It returned what is no Kubernetes object, no text, or a schema that is none.
     #[error("the output of the provisioner is invalid: {0}")]
-    InvalidOutput(InvalidOutput),
+    InvalidOutput(Box<InvalidOutput>),
     /// The content is wrong.
     #[error("invalid content: {}", Findings(.0))]
     InvalidContent(Vec<Diagnostic>),

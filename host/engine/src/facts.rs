@@ -12,6 +12,9 @@ use crate::{
 /// The name of the custom section.
 const SECTION: &str = PACKAGE;
 
+/// How every module and component begins.
+const MAGIC: &[u8] = b"\0asm";
+
 /// The largest custom section that is read.
 const SECTION_BYTES: usize = 64 << 10;
 
@@ -57,6 +60,9 @@ pub(crate) fn outline(wasm: &[u8]) -> Result<Outline, LoadError> {
     let (mut imports, mut exports) = (Vec::new(), Vec::new());
     let mut depth = 0_usize;
     let malformed = |error: wasmparser::BinaryReaderError| LoadError::NotAComponent(truncate(error.to_string(), 512));
+    if !wasm.starts_with(MAGIC) {
+        return Err(LoadError::NotAComponent("it does not begin as WebAssembly does".into()));
+    }
     for payload in Parser::new(0).parse_all(wasm) {
         match payload.map_err(malformed)? {
             Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => {

@@ -66,11 +66,6 @@ pub struct CompileLimits {
 
 impl Default for CompileLimits {
     fn default() -> Self {
-        Self {
-            time: Duration::from_secs(120),
-            cpu_time: Duration::from_secs(240),
-            memory: 2 << 30,
-            code_bytes: 512 << 20,
-        }
+        Self { time: Duration::from_mins(2), cpu_time: Duration::from_mins(4), memory: 2 << 30, code_bytes: 512 << 20 }
     }
 }

@@ -82,7 +82,7 @@ impl Provisioner {
             |format: &str| format.is_empty() || format.len() > FORMAT_BYTES || format.chars().any(char::is_control);
         if format.as_deref().is_some_and(odd) {
             let problem = format!("the name of the format is not 1 to {FORMAT_BYTES} bytes without control characters");
-            return Err(CallError::InvalidOutput(InvalidOutput::Contract(problem)));
+            return Err(CallError::InvalidOutput(Box::new(InvalidOutput::Contract(problem))));
         }
         Ok(format)
     }
@@ -121,7 +121,7 @@ async fn config_schema(store: &mut Store<State>, plugin: &Plugin) -> Result<Opti
     let schema = interface.call_config_schema(store, call::bundle()).await.map_err(Stop::Trap)?;
     if schema.as_ref().is_some_and(|schema| schema.len() as u64 > SCHEMA_BYTES) {
         let exceeded = LimitExceeded { kind: LimitKind::SchemaBytes, limit: SCHEMA_BYTES, object: None };
-        return Err(Stop::Error(CallError::LimitExceeded(exceeded)));
+        return Err(Stop::Error(CallError::LimitExceeded(Box::new(exceeded))));
     }
     Ok(schema)
 }

@@ -1,5 +1,7 @@
 //! Components that no toolchain of ours makes: other imports, other exports, several memories.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as well")]
+
 mod support;
 
 use std::time::Duration;
@@ -90,7 +92,13 @@ async fn what_is_not_a_provisioner_is_not_loaded() {
     }
     let error = refused(&engine, b"#!/bin/sh\n").await;
     lines.push(format!("{}: {error}", error.reason()));
-    insta::assert_snapshot!(lines.join("\n"), @"");
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    InvalidComponent: is not a WebAssembly component: it is a core module; a component is made of it with wit-component
+    UnsupportedContract: the contract is not supported: the component does not export chandler:provisioner/provisioner
+    UnsupportedContract: the contract is not supported: instance export `chandler:provisioner/provisioner@0.1.0` does not have export `detect`
+    UnsupportedContract: the contract is not supported: the component is built against version "0.3.0", and this host speaks 0.1
+    InvalidComponent: is not a WebAssembly component: it does not begin as WebAssembly does
+    "#);
 }
 
 #[tokio::test]
@@ -121,7 +129,7 @@ async fn handles_are_bounded() {
     let header = r#"(import "wasi:cli/stdout@0.2.6" "get-stdout" (func $stdout (result i32)))"#;
     let body = format!("(loop $again (drop (call $stdout)) (br $again)) {IDLE}");
     let wasm = component(&module(header, &body, ""), "import wasi:cli/stdout@0.2.6;", &[CLI, STREAMS]);
-    let limits = Limits { time: Duration::from_secs(60), ..Limits::default() };
+    let limits = Limits { time: Duration::from_mins(1), ..Limits::default() };
     let error = detect(&wasm, &limits).await.unwrap_err();
     assert_eq!(error.reason(), "PluginTrapped");
 }

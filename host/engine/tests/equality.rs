@@ -1,5 +1,7 @@
 //! The sandbox changes nothing: what a provisioner returns in it is what the same code returns natively.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as well")]
+
 mod support;
 
 use std::{path::PathBuf, sync::Arc};

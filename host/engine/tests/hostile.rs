@@ -1,5 +1,7 @@
 //! A guest that misbehaves fails in the way that its misbehaviour has, and harms nothing else.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as well")]
+
 mod support;
 
 use std::{sync::Arc, time::Duration};
@@ -91,7 +93,7 @@ async fn an_instance_is_never_used_again() {
 #[tokio::test]
 async fn limits_on_output_fail_the_call_and_say_which() {
     let provisioner = hostile(&engine()).await;
-    let limits = Limits { time: Duration::from_secs(60), objects: 1000, ..Limits::default() };
+    let limits = Limits { time: Duration::from_mins(1), objects: 1000, ..Limits::default() };
     let mut lines = Vec::new();
     for behaviour in ["emit-million", "emit-huge", "probe-million", "transfer-huge", "read-forever"] {
         let error = failure(&provisioner, behaviour, &limits).await;
@@ -128,7 +130,7 @@ async fn what_is_no_object_is_refused_to_the_guest_and_fails_the_call() {
 #[tokio::test]
 async fn logs_and_findings_are_cut_and_do_not_fail_the_call() {
     let provisioner = hostile(&engine()).await;
-    let limits = Limits { time: Duration::from_secs(60), ..Limits::default() };
+    let limits = Limits { time: Duration::from_mins(1), ..Limits::default() };
     for behaviour in ["log-forever", "log-huge", "report-million", "read-oddly"] {
         let files = content([("provision", behaviour), ("large", &"x".repeat(2 << 20))]);
         let release = provisioner.provision(&request(json!({})), files, &limits).await.unwrap();
@@ -232,7 +234,7 @@ async fn a_fault_of_the_host_is_its_own() {
 async fn spinning_guests_starve_nobody() {
     let engine = Engine::new(EngineOptions { concurrency: 2, ..EngineOptions::default() }).unwrap();
     let provisioner = hostile(&engine).await;
-    let limits = Limits { time: Duration::from_secs(600), ..Limits::default() };
+    let limits = Limits { time: Duration::from_mins(10), ..Limits::default() };
     let spin = |provisioner: &Provisioner| {
         let (provisioner, limits) = (provisioner.clone(), limits.clone());
         tokio::spawn(async move { provisioner.detect(content([("detect", "spin")]), &limits).await })

@@ -39,7 +39,7 @@ const FILE_BYTES: u64 = 1 << 30;
 const TOTAL_BYTES: u64 = 2 << 30;
 
 /// When a temporary file is certainly left over from a crash.
-const LEFT_OVER: Duration = Duration::from_secs(3600);
+const LEFT_OVER: Duration = Duration::from_hours(1);
 
 /// Code on disk.
 pub(crate) struct CodeCache {
@@ -157,10 +157,8 @@ fn remove(path: &Path) -> io::Result<()> {
 
 /// Reads the key; makes one where there is none, or none that can be trusted, which puts all files out of use.
 fn key(path: &Path) -> io::Result<[u8; 32]> {
-    if let Ok(key) = private::read(path, 64).map(<[u8; 32]>::try_from) {
-        if let Ok(key) = key {
-            return Ok(key);
-        }
+    if let Ok(Ok(key)) = private::read(path, 64).map(<[u8; 32]>::try_from) {
+        return Ok(key);
     }
     let mut key = [0; 32];
     let filled = rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty())?;

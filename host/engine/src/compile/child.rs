@@ -61,8 +61,7 @@ fn limit(memory: u64, cpu_seconds: u64) -> io::Result<()> {
     setrlimit(Resource::As, hard(memory))?;
     setrlimit(Resource::Cpu, cpu)?;
     setrlimit(Resource::Core, hard(0))?;
-    setrlimit(Resource::Fsize, hard(0))?;
-    // The three standard streams are open; a fourth cannot be.
+    // The three standard streams, pipes of the parent, are open; a fourth file cannot be.
     setrlimit(Resource::Nofile, hard(3))?;
     Ok(())
 }

@@ -22,9 +22,9 @@ pub(crate) async fn compile(
         }
         Compiler::InProcess => {
             let (engine, wasm) = (engine.clone(), wasm.to_vec());
-            let compiled = threads.run_blocking(move || engine.precompile_component(&wasm)).await;
-            match compiled {
-                Ok(result) => result.map_err(|error| CompileError::Refused(describe(&error))),
+            let result = threads.run_blocking(move || engine.precompile_component(&wasm)).await;
+            match result {
+                Ok(code) => code.map_err(|error| CompileError::Refused(describe(&error))),
                 Err(_) => Err(CompileError::Crashed("a panic".into())),
             }
         }

@@ -41,7 +41,7 @@ pub(crate) fn check(schema: &str, config: &Value) -> Result<(), CallError> {
 
 /// The error for a schema that cannot be used.
 pub(crate) fn unusable(problem: String) -> CallError {
-    CallError::InvalidOutput(InvalidOutput::Schema(tame(problem, 1024)))
+    CallError::InvalidOutput(Box::new(InvalidOutput::Schema(tame(problem, 1024))))
 }
 
 /// A finding about the configuration.
