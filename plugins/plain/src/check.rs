@@ -106,10 +106,19 @@ fn identity(manifest: &Manifest) -> Result<Identity, Vec<Diagnostic>> {
         });
         return Err(findings.collect());
     };
+    let namespace = match node.at("/metadata/namespace").filter(|namespace| !namespace.is_null()) {
+        Some(namespace) => namespace.as_str().ok_or_else(|| {
+            // Plain `n`, `on` and `1` are no text in YAML.
+            let message = format!("Object 'metadata.namespace' is not text: got {}", article(namespace));
+            let finding = Diagnostic::error("NamespaceInvalid", message).at(path);
+            vec![finding.within(node, "/metadata/namespace").help("put it into quotes")]
+        })?,
+        None => "",
+    };
     Ok(Identity {
         group: api_version.split_once('/').map_or("", |(group, _)| group).to_owned(),
         kind: kind.to_owned(),
-        namespace: text("/metadata/namespace").unwrap_or_default().to_owned(),
+        namespace: namespace.to_owned(),
         name: name.to_owned(),
     })
 }

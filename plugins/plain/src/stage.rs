@@ -1,4 +1,4 @@
-//! Run levels: files named `0000_<level>_<component>_<rest>` are rolled out level by level.
+//! Run levels: files named `0000_<level>_<component>...` are rolled out level by level.
 //!
 //! That is the convention of OpenShift's cluster-version operator, which applies manifests in the order of their names. A
 //! stage is a level here, so that each level becomes healthy before the next begins. Components of one level are rolled out
@@ -7,7 +7,8 @@
 /// The stage of files without a level that sort after all files with one: after the highest level, 99.
 const AFTER_ALL: u32 = 100;
 
-/// The run level that a file name gives.
+/// The run level that a file name gives. What follows the level must name a component; the convention is written down both
+/// with `_` and with `-` behind the component, so anything may follow that.
 ///
 /// ```
 /// use chandler_plain::stage::run_level;
@@ -16,16 +17,10 @@ const AFTER_ALL: u32 = 100;
 /// assert_eq!(run_level("50_olm.yaml"), None);
 /// ```
 pub fn run_level(file_name: &str) -> Option<u32> {
-    let rest = file_name.strip_prefix("0000_")?;
-    let (level, rest) = rest.split_once('_')?;
-    let (component, rest) = rest.split_once('_')?;
-    let is_component = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let legal = level.len() == 2
-        && level.bytes().all(|byte| byte.is_ascii_digit())
-        && !component.is_empty()
-        && component.bytes().all(is_component)
-        && !rest.is_empty();
-    level.parse().ok().filter(|_| legal)
+    let (level, component) = file_name.strip_prefix("0000_")?.split_once('_')?;
+    let two_digits = level.len() == 2 && level.bytes().all(|byte| byte.is_ascii_digit());
+    let named = component.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit());
+    level.parse().ok().filter(|_| two_digits && named)
 }
 
 /// The stage of each of some file names, which are in byte order.
@@ -57,10 +52,12 @@ mod tests {
             ("0000_00_a_b", Some(0)),
             ("0000_5_olm_a.yaml", None),
             ("0000_500_olm_a.yaml", None),
-            ("0000_50_olm.yaml", None),
+            ("0000_13_cluster-kube-scheduler-operator-crd.yaml", Some(13)),
+            ("0000_50.yaml", None),
+            ("0000_50_", None),
             ("0000_50_OLM_a.yaml", None),
             ("0000_50__a.yaml", None),
-            ("0000_50_olm_", None),
+            ("00_50_a.yaml", None),
             ("0000_+5_olm_a.yaml", None),
             ("50_olm_a.yaml", None),
             ("", None),

@@ -76,12 +76,8 @@ pub trait Content {
     fn read(&self, path: &str) -> Result<Vec<u8>, ReadError> {
         let mut bytes = self.read_at(path, 0, CHUNK)?;
         let mut last = bytes.len();
+        // A short chunk may be the host's choice; only an empty one is the end.
         while last > 0 {
-            // A short chunk may be the host's choice; only an empty one is the end. One call is saved where the first chunk
-            // is smaller than any limit that a host has.
-            if bytes.len() < CHUNK as usize / 16 {
-                break;
-            }
             let chunk = self.read_at(path, bytes.len() as u64, CHUNK)?;
             last = chunk.len();
             bytes.extend_from_slice(&chunk);

@@ -1,5 +1,7 @@
 //! Kubernetes-faithful YAML and JSON.
 
+#![expect(clippy::result_large_err, reason = "a finding is made once for a bad file; boxes would burden every author")]
+
 use chandler_yaml::{Limits, Node, ParseError, flatten_lists};
 
 use crate::{Content, Diagnostic};

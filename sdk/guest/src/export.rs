@@ -3,13 +3,11 @@
 /// Makes a type that implements [`Provisioner`](crate::Provisioner) the export of the component. Once in a crate, whose
 /// `crate-type` must hold `cdylib`; natively it does nothing.
 #[macro_export]
+#[rustfmt::skip]
 macro_rules! export {
     ($provisioner:ty) => {
         #[cfg(target_arch = "wasm32")]
-        #[allow(
-            unsafe_code,
-            reason = "the symbols of a component's exports are unmangled, and its facts need a section"
-)]
+        #[allow(unsafe_code, reason = "a component's exports have fixed symbols, and its facts need a section")]
         const _: () = {
             type Component = $crate::guest::Component<$provisioner>;
             $crate::guest::bindings::export!(Component with_types_in $crate::guest::bindings);

@@ -68,3 +68,8 @@ pub use diagnostic::{Diagnostic, Failure, Location, Severity};
 pub use documents::read_documents;
 pub use output::{EmitError, Output, Probe};
 pub use provisioner::{Facts, Provisioner, Request, Target};
+
+/// The guide for authors, whose example is tested with this crate.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

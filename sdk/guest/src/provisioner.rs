@@ -1,8 +1,10 @@
 //! The trait, the facts about a provisioner, and what it is asked.
 
+use chandler_yaml::{Limits, from_node};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::{Content, Failure, Output};
+use crate::{Content, Diagnostic, Failure, Location, Output};
 
 /// A provisioner: a pure function from content, configuration and target to objects.
 ///
@@ -134,6 +136,27 @@ pub struct Request {
     pub target: Target,
 }
 
+impl Request {
+    /// The configuration as a type.
+    ///
+    /// # Errors
+    /// [`Failure::InvalidConfig`] with the JSON pointer of the first value that is not of its type; the code is
+    /// `InvalidConfiguration`.
+    pub fn config_as<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        let invalid = |message: String, pointer: String| {
+            let finding = Diagnostic::error("InvalidConfiguration", message).at(Location::CONFIG).pointer(pointer);
+            Failure::InvalidConfig(vec![finding])
+        };
+        let text = Value::Object(self.config.clone()).to_string();
+        let documents = chandler_yaml::parse(text.as_bytes(), &Limits::default())
+            .map_err(|error| invalid(error.message, String::new()))?;
+        let Some(document) = documents.first() else {
+            return Err(invalid("the configuration is empty".to_owned(), String::new()));
+        };
+        from_node(&document.root).map_err(|error| invalid(error.message, error.pointer))
+    }
+}
+
 /// What the objects are for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
@@ -164,6 +187,27 @@ mod tests {
                 "capabilities": []
             })
         );
+    }
+
+    #[test]
+    fn a_configuration_is_read_as_a_type() {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Config {
+            #[serde(default)]
+            ports: Vec<u16>,
+        }
+        let read = |config: Value| {
+            let Value::Object(config) = config else { panic!("{config}") };
+            Request { config, ..Request::default() }.config_as::<Config>()
+        };
+        assert_eq!(read(serde_json::json!({"ports": [1, 2]})).unwrap().ports, [1, 2]);
+        assert_eq!(read(serde_json::json!({})).unwrap().ports, [0; 0]);
+        insta::assert_snapshot!(read(serde_json::json!({"ports": [1, 70000]})).unwrap_err(), @r"
+        invalid configuration
+        config (/ports/1): invalid value: integer `70000`, expected u16
+        ");
+        assert!(read(serde_json::json!({"port": 1})).unwrap_err().to_string().contains("unknown field `port`"));
     }
 
     #[test]

@@ -27,6 +27,10 @@ fn main() -> ExitCode {
     }
     let seconds = begin.elapsed().as_secs_f64();
     let megabytes = files.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() as f64 / 1e6;
-    println!("{} files, {refused} refused, {megabytes:.1} MB in {seconds:.2} s: {:.1} MB/s", files.len(), megabytes / seconds);
+    println!(
+        "{} files, {refused} refused, {megabytes:.1} MB in {seconds:.2} s: {:.1} MB/s",
+        files.len(),
+        megabytes / seconds
+    );
     ExitCode::SUCCESS
 }

@@ -1,14 +1,18 @@
 //! JSON, for texts that begin like it. YAML cannot read all of JSON: pairs of surrogates, for one.
 
 use crate::{
-    Document, Entry, Kind, Limits, Mapping, Node,
-    number::{self, Number},
-    parse::count,
+    Document, Kind, Limits, Mapping, Node, Warning,
+    mapping::{Building, Key},
+    number,
+    text::count,
 };
 
+/// More warnings than this are not kept for one document.
+const MOST_WARNINGS: usize = 100;
+
 /// The values of a stream of JSON; none where it is not JSON (it may be YAML in flow style) or exceeds a limit.
-pub(crate) fn parse(text: &str, limits: &Limits) -> Option<Vec<Document>> {
-    let mut reader = Reader { text, at: 0, line: 1, line_start: 0, nodes: 0, limits };
+pub(crate) fn load(text: &str, limits: &Limits) -> Option<Vec<Document>> {
+    let mut reader = Reader { text, at: 0, line: 1, column: 1, counted: 0, nodes: 0, warnings: Vec::new(), limits };
     let mut documents = Vec::new();
     loop {
         reader.skip_space();
@@ -16,7 +20,11 @@ pub(crate) fn parse(text: &str, limits: &Limits) -> Option<Vec<Document>> {
             return Some(documents);
         }
         let root = reader.value(0)?;
-        documents.push(Document { root, warnings: Vec::new() });
+        let mut warnings = std::mem::take(&mut reader.warnings);
+        warnings.sort_by_key(|warning| (warning.line, warning.column));
+        if !root.is_null() {
+            documents.push(Document { root, warnings });
+        }
     }
 }
 
@@ -24,8 +32,11 @@ struct Reader<'a> {
     text: &'a str,
     at: usize,
     line: usize,
-    line_start: usize,
+    /// The column of the byte at `counted`; counted on from there, so that a long line is gone through once.
+    column: usize,
+    counted: usize,
     nodes: usize,
+    warnings: Vec<Warning>,
     limits: &'a Limits,
 }
 
@@ -43,7 +54,7 @@ impl<'a> Reader<'a> {
             self.at += 1;
             if byte == b'\n' {
                 self.line += 1;
-                self.line_start = self.at;
+                (self.column, self.counted) = (1, self.at);
             }
         }
     }
@@ -52,19 +63,22 @@ impl<'a> Reader<'a> {
         self.rest().starts_with(text).then(|| self.at += text.len())
     }
 
-    fn position(&self) -> (u32, u32) {
-        let before = self.text.get(self.line_start..self.at).unwrap_or_default();
-        (count(self.line), count(before.chars().count() + 1))
+    fn position(&mut self) -> (u32, u32) {
+        let passed = self.text.get(self.counted..self.at).unwrap_or_default();
+        self.column += passed.chars().count();
+        self.counted = self.at;
+        (count(self.line), count(self.column))
     }
 
     fn value(&mut self, depth: usize) -> Option<Node> {
         self.skip_space();
         self.nodes += 1;
-        if depth > self.limits.depth || self.nodes > self.limits.nodes {
+        if self.nodes > self.limits.nodes {
             return None;
         }
         let (line, column) = self.position();
         let kind = match self.peek()? {
+            b'{' | b'[' if depth >= self.limits.depth => return None,
             b'{' => self.object(depth)?,
             b'[' => self.array(depth)?,
             b'"' => Kind::String(self.string()?),
@@ -78,22 +92,23 @@ impl<'a> Reader<'a> {
 
     fn object(&mut self, depth: usize) -> Option<Kind> {
         self.eat("{")?;
-        let mut mapping = Mapping::default();
+        let mut building = Building::default();
         self.skip_space();
         if self.eat("}").is_some() {
-            return Some(Kind::Mapping(mapping));
+            return Some(Kind::Mapping(Mapping::default()));
         }
         loop {
             self.skip_space();
             let (line, column) = self.position();
-            let key = self.string()?;
+            let key = Key::Text { key: self.string()?, line, column };
+            self.nodes += 1;
             self.skip_space();
             self.eat(":")?;
-            let value = self.value(depth + 1)?;
-            mapping.entries.push(Entry { key, line, column, value });
+            building.value(key, self.value(depth + 1)?).ok()?;
             self.skip_space();
             if self.eat("}").is_some() {
-                last_wins(&mut mapping);
+                let mapping = building.finish(&mut self.warnings);
+                self.warnings.truncate(MOST_WARNINGS);
                 return Some(Kind::Mapping(mapping));
             }
             self.eat(",")?;
@@ -117,52 +132,38 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The raw text up to the closing quote; serde_json knows the escapes.
+    /// Text between quotes; serde_json knows the escapes.
     fn string(&mut self) -> Option<Box<str>> {
-        let raw = self.rest();
-        let mut bytes = raw.bytes().enumerate().skip(1);
+        let inner = self.rest().strip_prefix('"')?;
+        let mut bytes = inner.bytes().enumerate();
+        let mut escaped = false;
         let end = loop {
             match bytes.next()? {
-                (at, b'"') => break at + 1,
+                (at, b'"') => break at,
                 (_, b'\\') => {
+                    escaped = true;
                     bytes.next()?;
                 }
+                (_, 0..0x20) => return None,
                 _ => {}
             }
         };
-        if !raw.starts_with('"') {
-            return None;
+        let quoted = self.rest().get(..end + 2)?;
+        self.at += quoted.len();
+        if escaped {
+            return serde_json::from_str::<String>(quoted).ok().map(Into::into);
         }
-        self.at += end;
-        serde_json::from_str::<String>(raw.get(..end)?).ok().map(Into::into)
+        inner.get(..end).map(Into::into)
     }
 
     fn number(&mut self) -> Option<Kind> {
         let rest = self.rest();
         let end = rest.find(|c: char| !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E')).unwrap_or(rest.len());
         let text = rest.get(..end)?;
-        // The grammar is JSON's; what it means is what YAML makes of it, which is the same.
+        // The grammar is JSON's; what it means is what YAML makes of it, which is the same but for numbers that are too
+        // large: those are text in YAML.
         serde_json::from_str::<&serde_json::value::RawValue>(text).ok()?;
         self.at += end;
-        match number::resolve(text)? {
-            Number::Kind(kind) => Some(kind),
-            Number::NotFinite => None,
-        }
+        number::resolve(text).map(number::value)
     }
-}
-
-/// Keeps the last of equal keys, at the place of the first.
-fn last_wins(mapping: &mut Mapping) {
-    let mut places = std::collections::HashMap::new();
-    let mut kept: Vec<Entry> = Vec::with_capacity(mapping.entries.len());
-    for entry in mapping.entries.drain(..) {
-        match places.get(&entry.key).copied().and_then(|at: usize| kept.get_mut(at)) {
-            Some(other) => *other = entry,
-            None => {
-                places.insert(entry.key.clone(), kept.len());
-                kept.push(entry);
-            }
-        }
-    }
-    mapping.entries = kept;
 }

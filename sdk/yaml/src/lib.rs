@@ -7,11 +7,21 @@
 //! | module | holds |
 //! |---|---|
 //! | [`node`] | a value with its position |
-//! | [`build`](mod@crate::parse) | documents from a stream |
-//! | `scalar` | what a plain scalar means |
+//! | `parse` | documents from a stream, and the limits |
+//! | `text` | encodings, and forbidden characters |
+//! | `load` | YAML: anchors, keys, and what they may cost |
+//! | `mapping` | duplicate keys and merge keys |
+//! | `scalar`, `number` | what a plain scalar means |
 //! | `json` | JSON, for texts that begin like it |
 //! | [`de`] | typed reading; errors say where |
 //! | [`list`] | `List` kinds flattened |
+//!
+//! Where Go's behaviour is an accident, this crate says more or refuses, but never silently differs:
+//! - A key of the mapping itself wins over a merged one, as the rule for merge keys has it. go-yaml v2 lets a `<<` win over the
+//!   keys before it. Where that makes a difference, there is a warning.
+//! - Where the last of two equal keys has another value, there is a warning.
+//! - A stream is split into documents by the grammar; Go first cuts the text at lines that begin with `---`, and loses what
+//!   else stands in them.
 //!
 //! ```
 //! let documents = chandler_yaml::parse(b"mode: 0644\non: yes\n", &chandler_yaml::Limits::default()).unwrap();
@@ -21,10 +31,13 @@
 pub mod de;
 mod json;
 pub mod list;
+mod load;
+mod mapping;
 pub mod node;
 mod number;
 mod parse;
 mod scalar;
+mod text;
 
 pub use de::{TypeError, from_node};
 pub use list::flatten_lists;

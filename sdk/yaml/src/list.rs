@@ -5,7 +5,10 @@ use crate::{Document, Entry, Kind, Node};
 /// The objects of all documents, those of `List` kinds one by one, as `k8s.io/cli-runtime` reads them.
 ///
 /// A list is an object whose kind ends in `List` and whose `items` is a sequence. Items of a typed list, such as
-/// `ConfigMapList`, that do not say what they are take kind and version of the list.
+/// `ConfigMapList`, that say neither kind nor apiVersion take those of the list. Null items are left out.
+///
+/// cli-runtime takes any object with a sequence `items` for a list, whatever its kind, and so loses custom resources that
+/// have such a field; here the kind must say so, too.
 pub fn flatten_lists(documents: Vec<Document>) -> Vec<Node> {
     let mut flat = Vec::with_capacity(documents.len());
     let mut stack: Vec<Node> = documents.into_iter().rev().map(|document| document.root).collect();
@@ -28,24 +31,28 @@ fn into_items(mut node: Node) -> Result<Vec<Node>, Node> {
     let items = mapping.entries.iter_mut().find(|entry| &*entry.key == "items");
     let Some(Entry { value: Node { kind: Kind::Sequence(items), .. }, .. }) = items else { return Err(node) };
     let mut items = std::mem::take(items);
+    items.retain(|item| !item.is_null());
     let item_kind = list_kind.strip_suffix("List").filter(|kind| !kind.is_empty());
     if let Some(kind) = item_kind {
-        for item in &mut items {
+        for item in items.iter_mut().filter(|item| lacks(item, "kind") && lacks(item, "apiVersion")) {
             let kind = Node { kind: Kind::String(kind.into()), line: item.line, column: item.column };
-            complete(item, "kind", kind);
+            set(item, "kind", kind);
             if let Some(api_version) = &api_version {
-                complete(item, "apiVersion", api_version.clone());
+                set(item, "apiVersion", api_version.clone());
             }
         }
     }
     Ok(items)
 }
 
-fn complete(item: &mut Node, key: &str, value: Node) {
+fn lacks(item: &Node, key: &str) -> bool {
+    item.get(key).and_then(Node::as_str).is_none_or(str::is_empty)
+}
+
+fn set(item: &mut Node, key: &str, value: Node) {
     let (line, column) = (item.line, item.column);
-    if let Kind::Mapping(mapping) = &mut item.kind
-        && mapping.get(key).is_none()
-    {
+    if let Kind::Mapping(mapping) = &mut item.kind {
+        mapping.entries.retain(|entry| &*entry.key != key);
         mapping.entries.push(Entry { key: key.into(), line, column, value });
     }
 }

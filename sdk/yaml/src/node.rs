@@ -210,7 +210,7 @@ impl Node {
             Kind::Bool(false) => out.extend_from_slice(b"false"),
             Kind::String(text) => write_text(text, out),
             Kind::Int(_) | Kind::UInt(_) | Kind::Float(_) => {
-                out.extend_from_slice(self.to_json().to_string().as_bytes())
+                out.extend_from_slice(self.to_json().to_string().as_bytes());
             }
             Kind::Sequence(items) => {
                 out.push(b'[');

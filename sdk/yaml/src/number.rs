@@ -6,7 +6,9 @@ use crate::Kind;
 ///
 /// Integers follow `strconv.ParseInt(text, 0, 64)` without underscores: `0x`, `0o`, `0b` and a leading `0` for octal. What is
 /// too large for 64 bits becomes a floating-point number. Sexagesimal numbers and times are text.
-pub(crate) fn resolve(text: &str) -> Option<Number> {
+///
+/// Floats may come without a fraction; [`value`] makes values of them.
+pub(crate) fn resolve(text: &str) -> Option<Kind> {
     let plain: String;
     let text = if text.contains('_') {
         plain = text.replace('_', "");
@@ -14,15 +16,7 @@ pub(crate) fn resolve(text: &str) -> Option<Number> {
     } else {
         text
     };
-    integer(text).map(Number::Kind).or_else(|| float(text))
-}
-
-/// A number, or one that JSON does not have.
-pub(crate) enum Number {
-    /// A finite number.
-    Kind(Kind),
-    /// Infinity, or too large for 64 bits of floating point.
-    NotFinite,
+    integer(text).or_else(|| float(text)).or_else(|| wide(text))
 }
 
 fn integer(text: &str) -> Option<Kind> {
@@ -53,10 +47,30 @@ fn integer(text: &str) -> Option<Kind> {
     }
 }
 
-fn float(text: &str) -> Option<Number> {
+/// A decimal number. One that is too large is text, as `strconv.ParseFloat` refuses it.
+fn float(text: &str) -> Option<Kind> {
     looks_like_float(text).then_some(())?;
-    // The grammar above is a subset of Rust's.
-    Some(of_float(text.parse().ok()?))
+    // The grammar is a subset of Rust's.
+    let value: f64 = text.parse().ok()?;
+    value.is_finite().then_some(Kind::Float(value))
+}
+
+/// An integer that is not decimal and needs more than 64 bits: a float, since it goes through JSON.
+fn wide(text: &str) -> Option<Kind> {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1.0, digits),
+        None => (1.0, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (radix, digits) = match digits.as_bytes() {
+        [b'0', b'x' | b'X', _, ..] => (16, digits.get(2..)?),
+        [b'0', b'o' | b'O', _, ..] => (8, digits.get(2..)?),
+        [b'0', b'b' | b'B', _, ..] => (2, digits.get(2..)?),
+        _ => return None,
+    };
+    let value = digits
+        .chars()
+        .try_fold(0.0, |sum: f64, digit| Some(sum.mul_add(f64::from(radix), f64::from(digit.to_digit(radix)?))))?;
+    value.is_finite().then_some(Kind::Float(sign * value))
 }
 
 /// `^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`.
@@ -79,31 +93,80 @@ fn looks_like_float(text: &str) -> bool {
     mantissa && exponent
 }
 
-/// A floating-point number as JSON writes it: without a fraction where it has none.
-pub(crate) fn of_float(value: f64) -> Number {
-    /// All whole numbers up to here are exact.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    if !value.is_finite() {
-        return Number::NotFinite;
+/// A number as a value; other kinds as they are.
+pub(crate) fn value(kind: Kind) -> Kind {
+    match kind {
+        Kind::Float(value) => normalize(value),
+        other => other,
     }
-    if value.fract() == 0.0 && value.abs() <= EXACT {
-        #[expect(clippy::cast_possible_truncation, reason = "a whole number below 2^53")]
-        return Number::Kind(Kind::Int(value as i64));
-    }
-    Number::Kind(Kind::Float(value))
 }
 
-/// A floating-point number as a key: `strconv.FormatFloat(value, 'g', -1, 32)` in `sigs.k8s.io/yaml`.
+/// A number as JSON has it: one without a fraction is an integer, as long as it fits.
+///
+/// Go writes a float with the fewest digits that tell it from others, and zeros after them; so does Rust.
+fn normalize(value: f64) -> Kind {
+    /// From here on no integer of 64 bits is meant, and Go writes an exponent not much later.
+    const LARGE: f64 = 1e19;
+    if value.fract() == 0.0 && value.abs() < LARGE {
+        let text = value.to_string();
+        // `-0`, too, is the integer 0.
+        if let Ok(integer) = text.parse() {
+            return Kind::Int(integer);
+        }
+    }
+    Kind::Float(value)
+}
+
+/// A float as a key: `strconv.FormatFloat(value, 'g', -1, 32)`, as in `sigs.k8s.io/yaml`.
 pub(crate) fn key(value: f64) -> String {
     #[expect(clippy::cast_possible_truncation, reason = "keys have the precision that the reference gives them")]
     let value = value as f32;
-    let exponent = if value == 0.0 { 0.0 } else { value.abs().log10().floor() };
-    if exponent < -4.0 || exponent >= 21.0 {
-        let text = format!("{value:e}");
-        // Go writes a sign and at least two digits of exponent.
-        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
-        return format!("{mantissa}e{sign}{digits:0>2}");
+    if value.is_infinite() {
+        return if value > 0.0 { ".inf" } else { "-.inf" }.to_owned();
     }
-    value.to_string()
+    let text = format!("{value:e}");
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    // The rule of `%g` for the shortest form: an exponent below 1e-4, and from 1e6 on.
+    if (-4..6).contains(&exponent) {
+        return value.to_string();
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{mantissa}e{sign}{:02}", exponent.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `strconv.FormatFloat(value, 'g', -1, 32)`.
+    #[test]
+    fn keys_are_printed_as_in_go() {
+        for (value, text) in [
+            (0.5, "0.5"),
+            (1.0, "1"),
+            (100_000.0, "100000"),
+            (1_000_000.0, "1e+06"),
+            (1_500_000.0, "1.5e+06"),
+            (1e10, "1e+10"),
+            (0.0001, "0.0001"),
+            (0.00001, "1e-05"),
+            (-2.5, "-2.5"),
+            (0.1 + 0.2, "0.3"),
+            (1e300, ".inf"),
+        ] {
+            assert_eq!(key(value), text);
+        }
+    }
+
+    #[test]
+    fn floats_without_a_fraction_are_integers() {
+        assert_eq!(normalize(1.0), Kind::Int(1));
+        assert_eq!(normalize(-0.0), Kind::Int(0));
+        assert_eq!(normalize(1e15), Kind::Int(1_000_000_000_000_000));
+        // The digits that Go writes, not the ones that the float stands for.
+        assert_eq!(normalize(1.234_567_890_123_456_7e18), Kind::Int(1_234_567_890_123_456_800));
+        assert_eq!(normalize(1e19), Kind::Float(1e19));
+        assert_eq!(normalize(0.5), Kind::Float(0.5));
+    }
 }

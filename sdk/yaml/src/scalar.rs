@@ -2,10 +2,7 @@
 
 use base64::{Engine as _, alphabet, engine::general_purpose::GeneralPurpose, engine::general_purpose::PAD};
 
-use crate::{
-    Kind,
-    number::{self, Number},
-};
+use crate::{Kind, number};
 
 /// The prefix of the tags of YAML's own types.
 const CORE: &str = "tag:yaml.org,2002:";
@@ -43,11 +40,7 @@ fn numeric(text: &str) -> Result<Kind, String> {
     match text {
         ".nan" | ".NaN" | ".NAN" | ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" | "-.inf" | "-.Inf"
         | "-.INF" => Err(not_finite(text)),
-        _ => match number::resolve(text) {
-            Some(Number::Kind(kind)) => Ok(kind),
-            Some(Number::NotFinite) => Err(not_finite(text)),
-            None => Ok(Kind::String(text.into())),
-        },
+        _ => Ok(number::resolve(text).unwrap_or_else(|| Kind::String(text.into()))),
     }
 }
 
@@ -58,10 +51,9 @@ fn not_finite(text: &str) -> String {
 /// A scalar with a tag. The error is a message.
 pub(crate) fn tagged(text: &str, handle: &str, suffix: &str) -> Result<Kind, String> {
     let tag = format!("{handle}{suffix}");
-    let name = match tag.strip_prefix("!!").or_else(|| tag.strip_prefix(CORE)) {
-        Some(name) => name,
+    let Some(name) = tag.strip_prefix("!!").or_else(|| tag.strip_prefix(CORE)) else {
         // Somebody's own tag, or `!`: text.
-        None => return Ok(Kind::String(text.into())),
+        return Ok(Kind::String(text.into()));
     };
     let plain = || match plain(text) {
         Ok(Scalar::Kind(kind)) => Ok(kind),

@@ -1,3 +1,5 @@
+use std::fmt::Write as _;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -51,6 +53,16 @@ fn scalars_are_those_of_yaml_1_1_as_go_reads_them() {
         (".5", json!(0.5)),
         ("1e-7", json!(1e-7)),
         ("1e", json!("1e")),
+        ("1e999", json!("1e999")),
+        ("-.5e1", json!(-5)),
+        ("08", json!(8)),
+        ("0x", json!("0x")),
+        ("0xfffffffffffffffff", json!(295_147_905_179_352_825_855.0)),
+        ("_1", json!("_1")),
+        ("1__0_", json!(10)),
+        ("-9223372036854775808", json!(i64::MIN)),
+        ("-9223372036854775809", json!(-9_223_372_036_854_775_809.0)),
+        ("1e17", json!(100_000_000_000_000_000_i64)),
         ("1.2.3", json!("1.2.3")),
         ("12:30:45", json!("12:30:45")),
         ("2021-01-01", json!("2021-01-01")),
@@ -72,7 +84,10 @@ fn scalars_are_those_of_yaml_1_1_as_go_reads_them() {
 
 #[test]
 fn keys_become_text() {
-    assert_eq!(one("yes: 1\n1: 2\n0x10: 3\n1.5: 4\n\"a\": 5\n"), json!({"true": 1, "1": 2, "16": 3, "1.5": 4, "a": 5}));
+    assert_eq!(
+        one("yes: 1\n1: 2\n0x10: 3\n1.5: 4\n\"a\": 5\n1e10: 6\n"),
+        json!({"true": 1, "1": 2, "16": 3, "1.5": 4, "a": 5, "1e+10": 6})
+    );
     insta::assert_snapshot!(refusal("a:\n  ~: 1\n"), @"line 2, column 3: a key must not be null");
     insta::assert_snapshot!(refusal("? [a]\n: 1\n"), @"line 1, column 3: a key must be a scalar");
 }
@@ -88,10 +103,17 @@ fn streams_hold_any_number_of_documents() {
 fn json_is_read_as_json() {
     assert_eq!(one(r#"{"a": "\ud83d\ude00\/", "b": [1, 2.50, -3e2], "a": 2}"#), json!({"a": 2, "b": [1, 2.5, -300]}));
     assert_eq!(read("{\"a\": 1}\n{\"b\": 2}"), [json!({"a": 1}), json!({"b": 2})]);
+    assert_eq!(one("{\"a\": 1e400}"), json!({"a": "1e400"}), "as the YAML that it is, too");
     assert_eq!(one("{a: yes, b: [x]}"), json!({"a": true, "b": ["x"]}), "flow style is not JSON");
     let documents = parse(b"{\n  \"a\": {\"b\": 1}}", &Limits::default()).unwrap();
     let node = documents[0].root.at("/a/b").unwrap();
     assert_eq!((node.line, node.column), (2, 14));
+    let documents = parse("[\"\u{e4}\", {\"a\": 1, \"a\": 2}]".as_bytes(), &Limits::default()).unwrap();
+    assert_eq!(documents[0].root.to_json(), json!(["\u{e4}", {"a": 2}]));
+    assert_eq!(
+        documents[0].warnings.iter().map(|warning| (warning.line, warning.column)).collect::<Vec<_>>(),
+        [(1, 16)]
+    );
 }
 
 #[test]
@@ -111,11 +133,55 @@ fn aliases_are_expanded_and_merge_keys_merged() {
 }
 
 #[test]
+fn a_merge_key_behind_other_keys_does_not_win_but_is_reported() {
+    let documents =
+        parse(b"base: &base {a: 1, b: 2}\none:\n  a: 3\n  b: 2\n  <<: *base\n", &Limits::default()).unwrap();
+    assert_eq!(documents[0].root.to_json()["one"], json!({"a": 3, "b": 2}));
+    let warnings: Vec<_> = documents[0].warnings.iter().map(|warning| (warning.line, &*warning.message)).collect();
+    let message =
+        "<< merges key \"a\" too; the one in line 3 counts, but tools that are written in Go take the merged one";
+    assert_eq!(warnings, [(5, message)]);
+    assert_eq!(one("\"<<\": {a: 1}\n"), json!({"<<": {"a": 1}}), "text in quotes is no merge key");
+}
+
+#[test]
+fn forbidden_characters_are_refused_wherever_they_stand() {
+    for (text, message) in [
+        ("a: 1\nb: x\0y\nc: 3\n", "line 2, column 5: control characters are not allowed, and this is U+0000"),
+        ("a: \u{e4}\u{9b}\n", "line 1, column 5: control characters are not allowed, and this is U+009B"),
+        ("a: 1\n---\n\u{feff}b: 1\n", "line 3, column 1: control characters are not allowed, and this is U+FEFF"),
+        ("{\"a\": 1}\0", "line 1, column 9: control characters are not allowed, and this is U+0000"),
+    ] {
+        assert_eq!(refusal(text), message);
+    }
+    assert_eq!(one("a: \u{e4}\u{2603}\u{1f600}\u{fffd}\n"), json!({"a": "\u{e4}\u{2603}\u{1f600}\u{fffd}"}));
+    insta::assert_snapshot!(parse(b"\xff\xfea\0", &Limits::default()).unwrap_err(), @"line 1, column 1: not UTF-8 but UTF-16");
+}
+
+#[test]
+fn aliases_can_neither_lengthen_nor_deepen_a_document_beyond_its_limits() {
+    let limits = Limits { bytes: 1 << 20, ..Limits::default() };
+    let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(10_000), "*a,".repeat(200));
+    assert_eq!(
+        parse(long.as_bytes(), &limits).unwrap_err().to_string(),
+        "line 2, column 314: aliases repeat more than 1048576 bytes of text"
+    );
+    let mut deep = "a0: &a0 [x]\n".to_owned();
+    for level in 1..200 {
+        writeln!(deep, "a{level}: &a{level} [*a{}]", level - 1).unwrap();
+    }
+    assert_eq!(refusal(&deep), "line 100, column 12: values lie more than 100 deep in one another");
+    let level = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    assert!(parse(level(100).as_bytes(), &Limits::default()).is_ok());
+    assert_eq!(refusal(&level(101)), "line 1, column 101: values lie more than 100 deep in one another");
+}
+
+#[test]
 fn a_document_that_expands_without_end_is_refused() {
     let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..20 {
         let alias = format!("*a{},", level - 1).repeat(10);
-        text.push_str(&format!("a{level}: &a{level} [{alias}]\n"));
+        writeln!(text, "a{level}: &a{level} [{alias}]").unwrap();
     }
     assert!(refusal(&text).ends_with("more than 4000000 values, with aliases expanded"), "{}", refusal(&text));
     for deep in ["[".repeat(10_000), format!("{{\"a\":{}", "[".repeat(10_000)), "- ".repeat(10_000)] {
@@ -130,7 +196,7 @@ fn the_last_of_two_equal_keys_counts_and_is_reported_where_they_differ() {
     assert_eq!(documents[0].root.to_json(), json!({"a": 2, "b": 1}));
     let warnings: Vec<_> = documents[0].warnings.iter().map(|warning| (warning.line, &*warning.message)).collect();
     assert_eq!(warnings, [(3, "key \"a\" stands here again with another value; the one in line 1 is ignored")]);
-    let many: String = (0..40).map(|number| format!("k{number}: {number}\n")).collect();
+    let many = (0..40).fold(String::new(), |text, number| format!("{text}k{number}: {number}\n"));
     assert_eq!(one(&format!("{many}k3: x\n"))["k3"], json!("x"));
 }
 
@@ -156,7 +222,7 @@ fn positions_are_those_of_the_text() {
 
 #[test]
 fn lists_are_flattened() {
-    let text = "kind: List\nitems:\n- {kind: A}\n- {kind: ConfigMapList, apiVersion: v1, items: [{metadata: {name: x}}]}\n---\nkind: AllowList\n";
+    let text = "kind: List\nitems:\n- {kind: A}\n- {kind: ConfigMapList, apiVersion: v1, items: [{metadata: {name: x}}, null, {kind: B}]}\n---\nkind: AllowList\n";
     let documents = parse(text.as_bytes(), &Limits::default()).unwrap();
     let flat: Vec<Value> = flatten_lists(documents).iter().map(Node::to_json).collect();
     assert_eq!(
@@ -164,6 +230,7 @@ fn lists_are_flattened() {
         [
             json!({"kind": "A"}),
             json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}}),
+            json!({"kind": "B"}),
             json!({"kind": "AllowList"}),
         ]
     );
@@ -175,6 +242,7 @@ fn value() -> impl Strategy<Value = Value> {
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
         any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_filter("an integer comes back as one", |value| value.fract() != 0.0).prop_map(Value::from),
         "\\PC{0,12}".prop_map(Value::from),
     ];
     leaf.prop_recursive(4, 40, 6, |inner| {
@@ -198,7 +266,7 @@ proptest! {
 
     #[test]
     fn json_reads_back(value in value()) {
-        prop_assume!(value.is_object());
+        prop_assume!(value.is_object() || value.is_array());
         let text = value.to_string();
         let documents = parse(text.as_bytes(), &Limits::default()).unwrap();
         prop_assert_eq!(&documents[0].root.to_json(), &value);

@@ -1,0 +1,143 @@
+use serde_json::json;
+
+use super::*;
+use crate::{Facts, read_documents};
+
+fn bundle() -> Bundle {
+    Bundle::new([("manifests/a.yaml", "abc"), ("manifests/b.yaml", ""), ("metadata/x", "x")])
+}
+
+#[test]
+fn content_is_paged_in_order() {
+    let bundle = bundle();
+    let paths = |prefix, after, limit| -> Vec<String> {
+        bundle.page(prefix, after, limit).into_iter().map(|entry| entry.path).collect()
+    };
+    assert_eq!(paths("", None, 2), ["manifests/a.yaml", "manifests/b.yaml"]);
+    assert_eq!(paths("", Some("manifests/b.yaml"), 2), ["metadata/x"]);
+    assert_eq!(paths("manifests/", Some("a"), 9), ["manifests/a.yaml", "manifests/b.yaml"]);
+    let many = Bundle::new((0..1234).map(|number| (format!("{number:04}"), "")));
+    let files = many.files("");
+    assert_eq!((files.len(), files.is_sorted_by_key(|entry| entry.path.clone())), (1234, true));
+}
+
+#[test]
+fn reads_stop_at_the_end() {
+    let bundle = bundle();
+    assert_eq!(bundle.read_at("manifests/a.yaml", 1, 100), Ok(b"bc".to_vec()));
+    assert_eq!(bundle.read_at("manifests/a.yaml", u64::MAX, u32::MAX), Ok(Vec::new()));
+    assert_eq!(bundle.read("manifests"), Err(ReadError::NotAFile));
+    assert_eq!(bundle.read("manifests/c"), Err(ReadError::NotFound));
+    let large = vec![7; (2 << 20) + 5];
+    let bundle = Bundle::new([("large", large.clone())]);
+    assert_eq!(bundle.read_at("large", 0, u32::MAX).unwrap().len(), 1 << 20, "as the host has it");
+    assert_eq!(bundle.read("large").unwrap(), large);
+}
+
+/// A host may return less than what was asked for.
+#[test]
+fn short_chunks_are_not_the_end() {
+    struct Slow;
+    impl Content for Slow {
+        fn digest(&self) -> String {
+            String::new()
+        }
+        fn page(&self, _: &str, _: Option<&str>, _: u32) -> Vec<Entry> {
+            Vec::new()
+        }
+        fn read_at(&self, _: &str, offset: u64, _: u32) -> Result<Vec<u8>, ReadError> {
+            Ok(if offset < 3 { vec![b'x'] } else { Vec::new() })
+        }
+    }
+    assert_eq!(Slow.read("a"), Ok(b"xxx".to_vec()));
+}
+
+#[test]
+fn a_path_exists_as_a_file_or_a_directory() {
+    let bundle = Bundle::new([("a.b", ""), ("a/c", ""), ("ab", "")]);
+    for (path, exists) in
+        [("a", true), ("a/c", true), ("a.b", true), ("ab", true), ("a/", false), ("b", false), ("a/d", false)]
+    {
+        assert_eq!(bundle.exists(path), exists, "{path}");
+    }
+}
+
+#[test]
+fn a_directory_is_a_bundle() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::create_dir_all(directory.path().join("manifests/empty")).unwrap();
+    fs::write(directory.path().join("manifests/a.yaml"), "abc").unwrap();
+    fs::write(directory.path().join("manifests/b.yaml"), "").unwrap();
+    fs::create_dir(directory.path().join("metadata")).unwrap();
+    fs::write(directory.path().join("metadata/x"), "x").unwrap();
+    let read = Bundle::from_directory(directory.path()).unwrap();
+    assert_eq!(read.files(""), bundle().files(""));
+    assert_eq!(read.digest(), bundle().digest());
+    // `printf 'metadata/x\0001\000%s\n' "$(printf x | sha256sum | cut -c-64)" | sha256sum`
+    insta::assert_snapshot!(Bundle::new([("metadata/x", "x")]).digest(), @"sha256:4d23198eeb90b254d3702d50d769d000aa39614feb0c2604902cc308a34a3745");
+}
+
+fn object(name: &str) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "n"}})
+}
+
+/// Emits what `values` holds, and does not care what the host says of it.
+struct Careless;
+
+impl Provisioner for Careless {
+    const FACTS: Facts = Facts::new("careless", "0.1.0");
+
+    fn detect(_: &dyn Content) -> Option<String> {
+        None
+    }
+
+    fn provision(_: &Request, content: &dyn Content, output: &mut dyn Output) -> Result<(), Failure> {
+        for line in String::from_utf8(content.read("values").unwrap()).unwrap().lines() {
+            let _ = output.emit(line.as_bytes(), None, None);
+        }
+        Ok(())
+    }
+}
+
+fn emit(values: &[Value]) -> Result<usize, String> {
+    let lines = values.iter().fold(String::new(), |lines, value| format!("{lines}{value}\n"));
+    let recorder = run::<Careless>(&Bundle::new([("values", lines)]), &Request::default());
+    recorder.map(|recorder| recorder.objects.len()).map_err(|failure| failure.to_string())
+}
+
+#[test]
+fn what_the_host_refuses_is_refused_here() {
+    assert_eq!(emit(&[object("a"), object("b")]), Ok(2));
+    let mut newer = object("a");
+    newer["apiVersion"] = json!("apps/v2");
+    let mut unnamed = object("a");
+    unnamed["metadata"] = json!({});
+    let mut odd = object("a");
+    odd["metadata"]["namespace"] = json!(1);
+    for (values, reason) in [
+        (vec![object("a"), newer], "object 1 is object 0 again: Deployment.apps n/a"),
+        (vec![unnamed, object("b")], "object 0 has no metadata.name"),
+        (vec![odd], "object 0 has a metadata.namespace that is not text"),
+        (vec![object("../a")], "object 0 has an illegal metadata.name: \"../a\""),
+        (vec![json!([])], "object 0 is not a JSON object"),
+    ] {
+        assert_eq!(emit(&values), Err(format!("internal error: the host refuses this: {reason}")));
+    }
+}
+
+#[test]
+fn documents_come_with_findings() {
+    let bundle =
+        Bundle::new([("a", "a: 1\na: 2\n---\nkind: List\nitems: [{kind: A}]\n"), ("b", "x: [\n"), ("c/d", "")]);
+    let read = crate::documents::read_documents_with_warnings(&bundle, "a").unwrap();
+    let values: Vec<Value> = read.nodes.iter().map(chandler_yaml::Node::to_json).collect();
+    assert_eq!(values, [json!({"a": 2}), json!({"kind": "A"})]);
+    let warnings: Vec<String> = read.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warnings, ["a:2:1: key \"a\" stands here again with another value; the one in line 1 is ignored"]);
+    let refusal = |path| read_documents(&bundle, path).map_err(|finding| format!("{} {finding}", finding.code));
+    assert_eq!(
+        refusal("b").unwrap_err(),
+        "InvalidYaml b:2:1: while parsing a node, did not find expected node content"
+    );
+    assert_eq!(refusal("c").unwrap_err(), "UnreadableFile c: cannot be read: is a directory");
+}

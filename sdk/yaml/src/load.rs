@@ -1,0 +1,238 @@
+//! From the events of the YAML scanner to documents: anchors, keys, and what they may cost.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
+
+use crate::{
+    Document, Kind, Limits, Node, ParseError, Warning,
+    mapping::{Building, Key},
+    number,
+    scalar::{self, Scalar},
+    text::count,
+};
+
+/// More warnings than this are not kept for one document.
+const MOST_WARNINGS: usize = 100;
+
+/// Reads a stream of YAML.
+pub(crate) fn load(text: &str, limits: &Limits) -> Result<Vec<Document>, ParseError> {
+    let mut loader = Loader {
+        limits,
+        stack: Vec::new(),
+        anchors: HashMap::new(),
+        spent: Cost::default(),
+        root: None,
+        warnings: Vec::new(),
+        documents: Vec::new(),
+    };
+    let mut parser = Parser::new_from_str(text);
+    while let Some(event) = parser.next_event() {
+        let (event, span) = event.map_err(|error| {
+            let (line, column) = position(error.marker());
+            ParseError { line, column, message: error.info().to_owned() }
+        })?;
+        loader.take(event, position(&span.start))?;
+    }
+    Ok(loader.documents)
+}
+
+fn position(marker: &Marker) -> (u32, u32) {
+    (count(marker.line()), count(marker.col() + 1))
+}
+
+/// A collection that is not complete yet.
+struct Frame {
+    collection: Collection,
+    anchor: usize,
+    line: u32,
+    column: u32,
+}
+
+enum Collection {
+    Sequence(Vec<Node>),
+    Mapping(Building),
+}
+
+/// What a value costs those who read it.
+#[derive(Clone, Copy, Default)]
+struct Cost {
+    /// Values.
+    nodes: usize,
+    /// Bytes of text.
+    bytes: usize,
+    /// How deep collections lie in one another.
+    depth: usize,
+}
+
+struct Loader<'a> {
+    limits: &'a Limits,
+    stack: Vec<Frame>,
+    anchors: HashMap<usize, (Node, Cost)>,
+    /// Values of the whole stream, and the text that aliases repeat.
+    spent: Cost,
+    root: Option<Node>,
+    warnings: Vec<Warning>,
+    documents: Vec<Document>,
+}
+
+impl Loader<'_> {
+    fn take(&mut self, event: Event<'_>, (line, column): (u32, u32)) -> Result<(), ParseError> {
+        let at = |message: String| ParseError { line, column, message };
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                self.spend(1, 0).map_err(at)?;
+                let kind = match resolve(&text, style, tag).map_err(at)? {
+                    Scalar::Kind(kind) => kind,
+                    Scalar::Merge => match self.stack.last_mut() {
+                        Some(Frame { collection: Collection::Mapping(building), .. }) if building.key.is_none() => {
+                            building.key = Some(Key::Merge { line, column });
+                            return Ok(());
+                        }
+                        _ => Kind::String("<<".into()),
+                    },
+                };
+                self.value(Node { kind, line, column }, anchor)
+            }
+            Event::Alias(anchor) => {
+                let Some((node, cost)) = self.anchors.get(&anchor) else {
+                    return Err(at("the alias stands inside its own anchor".to_owned()));
+                };
+                let (kind, cost) = (node.kind.clone(), *cost);
+                self.spend(cost.nodes, cost.bytes).map_err(at)?;
+                if self.stack.len() + cost.depth > self.limits.depth {
+                    return Err(at(self.too_deep()));
+                }
+                self.value(Node { kind, line, column }, 0)
+            }
+            Event::SequenceStart(anchor, _) => {
+                self.open(Frame { collection: Collection::Sequence(Vec::new()), anchor, line, column })
+            }
+            Event::MappingStart(anchor, _) => {
+                self.open(Frame { collection: Collection::Mapping(Building::default()), anchor, line, column })
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close(),
+            Event::DocumentEnd => {
+                self.end_document();
+                Ok(())
+            }
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentStart(_) => Ok(()),
+        }
+    }
+
+    fn spend(&mut self, nodes: usize, bytes: usize) -> Result<(), String> {
+        self.spent.nodes = self.spent.nodes.saturating_add(nodes);
+        self.spent.bytes = self.spent.bytes.saturating_add(bytes);
+        if self.spent.nodes > self.limits.nodes {
+            return Err(format!("more than {} values, with aliases expanded", self.limits.nodes));
+        }
+        if self.spent.bytes > self.limits.bytes {
+            return Err(format!("aliases repeat more than {} bytes of text", self.limits.bytes));
+        }
+        Ok(())
+    }
+
+    fn too_deep(&self) -> String {
+        format!("values lie more than {} deep in one another", self.limits.depth)
+    }
+
+    fn open(&mut self, frame: Frame) -> Result<(), ParseError> {
+        let (line, column) = (frame.line, frame.column);
+        let at = |message: String| ParseError { line, column, message };
+        if let Some(Frame { collection: Collection::Mapping(building), .. }) = self.stack.last()
+            && building.key.is_none()
+        {
+            return Err(at("a key must be a scalar".to_owned()));
+        }
+        if self.stack.len() >= self.limits.depth {
+            return Err(at(self.too_deep()));
+        }
+        self.spend(1, 0).map_err(at)?;
+        self.stack.push(frame);
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), ParseError> {
+        let Some(Frame { collection, anchor, line, column }) = self.stack.pop() else { return Ok(()) };
+        let kind = match collection {
+            Collection::Sequence(items) => Kind::Sequence(items),
+            Collection::Mapping(building) => Kind::Mapping(building.finish(&mut self.warnings)),
+        };
+        self.warnings.truncate(MOST_WARNINGS);
+        self.value(Node { kind, line, column }, anchor)
+    }
+
+    /// Puts a complete value where it belongs.
+    fn value(&mut self, node: Node, anchor: usize) -> Result<(), ParseError> {
+        if anchor != 0 {
+            let cost = cost(&node);
+            // The copy is kept as long as the document is read, whether an alias uses it or not.
+            let (line, column) = (node.line, node.column);
+            self.spend(cost.nodes, cost.bytes).map_err(|message| ParseError { line, column, message })?;
+            self.anchors.insert(anchor, (node.clone(), cost));
+        }
+        let as_value = |node: Node| Node { kind: number::value(node.kind), ..node };
+        match self.stack.last_mut().map(|frame| &mut frame.collection) {
+            None => self.root = Some(as_value(node)),
+            Some(Collection::Sequence(items)) => items.push(as_value(node)),
+            Some(Collection::Mapping(building)) => match building.key.take() {
+                Some(key) => building.value(key, as_value(node))?,
+                None => building.key = Some(key(node)?),
+            },
+        }
+        Ok(())
+    }
+
+    fn end_document(&mut self) {
+        let mut warnings = std::mem::take(&mut self.warnings);
+        warnings.sort_by_key(|warning| (warning.line, warning.column));
+        self.anchors.clear();
+        if let Some(root) = self.root.take().filter(|root| !root.is_null()) {
+            self.documents.push(Document { root, warnings });
+        }
+    }
+}
+
+fn resolve(text: &str, style: ScalarStyle, tag: Option<Cow<'_, Tag>>) -> Result<Scalar, String> {
+    match tag {
+        // `!!merge` is what the tag of `<<` is when it is written out.
+        Some(tag) if text == "<<" && tag.is_yaml_core_schema() && tag.suffix == "merge" => Ok(Scalar::Merge),
+        Some(tag) => scalar::tagged(text, &tag.handle, &tag.suffix).map(Scalar::Kind),
+        None if style == ScalarStyle::Plain => scalar::plain(text),
+        None => Ok(Scalar::Kind(Kind::String(text.into()))),
+    }
+}
+
+/// A scalar as a key: text, as `sigs.k8s.io/yaml` writes it. That refuses null, too.
+fn key(node: Node) -> Result<Key, ParseError> {
+    let Node { kind, line, column } = node;
+    let refuse = |message: &str| Err(ParseError { line, column, message: message.to_owned() });
+    let key = match kind {
+        Kind::String(text) => text,
+        Kind::Bool(value) => value.to_string().into(),
+        Kind::Int(value) => value.to_string().into(),
+        Kind::UInt(value) => value.to_string().into(),
+        Kind::Float(value) => number::key(value).into(),
+        Kind::Null => return refuse("a key must not be null"),
+        Kind::Sequence(_) | Kind::Mapping(_) => return refuse("a key must be a scalar"),
+    };
+    Ok(Key::Text { key, line, column })
+}
+
+fn cost(node: &Node) -> Cost {
+    let sum = |one: Cost, other: Cost| Cost {
+        nodes: one.nodes + other.nodes,
+        bytes: one.bytes + other.bytes,
+        depth: one.depth.max(other.depth),
+    };
+    let around = |inner: Cost| Cost { nodes: inner.nodes + 1, bytes: inner.bytes, depth: inner.depth + 1 };
+    match &node.kind {
+        Kind::Sequence(items) => around(items.iter().map(cost).fold(Cost::default(), sum)),
+        Kind::Mapping(mapping) => around(mapping.iter().fold(Cost::default(), |total, entry| {
+            let key = Cost { nodes: 1, bytes: entry.key.len(), depth: 0 };
+            sum(sum(total, key), cost(&entry.value))
+        })),
+        Kind::String(text) => Cost { nodes: 1, bytes: text.len(), depth: 0 },
+        _ => Cost { nodes: 1, bytes: 0, depth: 0 },
+    }
+}

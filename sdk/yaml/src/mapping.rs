@@ -1,0 +1,139 @@
+//! Mappings while they are read: duplicate keys and merge keys.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::{Entry, Kind, Mapping, Node, ParseError, Warning};
+
+/// A mapping that is not complete yet.
+#[derive(Default)]
+pub(crate) struct Building {
+    entries: Vec<Entry>,
+    /// The key whose value comes next.
+    pub(crate) key: Option<Key>,
+    /// What each `<<` brings in, with the position of the key.
+    merged: Vec<(u32, u32, Vec<Mapping>)>,
+}
+
+/// A key that waits for its value.
+pub(crate) enum Key {
+    /// A key.
+    Text { key: Box<str>, line: u32, column: u32 },
+    /// `<<`.
+    Merge { line: u32, column: u32 },
+}
+
+impl Building {
+    /// Adds the value of the key that waits, if one does.
+    pub(crate) fn value(&mut self, key: Key, value: Node) -> Result<(), ParseError> {
+        match key {
+            Key::Text { key, line, column } => self.entries.push(Entry { key, line, column, value }),
+            Key::Merge { line, column } => self.merged.push((line, column, mappings(value)?)),
+        }
+        Ok(())
+    }
+
+    /// The mapping. The last of equal keys counts; then come the merged keys that the mapping itself does not have.
+    pub(crate) fn finish(mut self, warnings: &mut Vec<Warning>) -> Mapping {
+        if has_duplicates(&self.entries) {
+            self.entries = last_wins(self.entries, warnings);
+        }
+        if !self.merged.is_empty() {
+            merge(&mut self.entries, self.merged, warnings);
+        }
+        Mapping { entries: self.entries }
+    }
+}
+
+/// What `<<` may stand for.
+fn mappings(value: Node) -> Result<Vec<Mapping>, ParseError> {
+    let wrong =
+        |line, column| ParseError { line, column, message: "<< wants a mapping or a sequence of mappings".to_owned() };
+    match value.kind {
+        Kind::Mapping(mapping) => Ok(vec![mapping]),
+        Kind::Sequence(items) => items
+            .into_iter()
+            .map(|item| match item.kind {
+                Kind::Mapping(mapping) => Ok(mapping),
+                _ => Err(wrong(item.line, item.column)),
+            })
+            .collect(),
+        _ => Err(wrong(value.line, value.column)),
+    }
+}
+
+fn has_duplicates(entries: &[Entry]) -> bool {
+    /// Up to here it is cheaper to compare each with each.
+    const FEW: usize = 12;
+    if entries.len() <= FEW {
+        return entries
+            .iter()
+            .enumerate()
+            .any(|(at, entry)| entries.iter().take(at).any(|other| other.key == entry.key));
+    }
+    let mut keys: Vec<&str> = entries.iter().map(|entry| &*entry.key).collect();
+    keys.sort_unstable();
+    keys.windows(2).any(|pair| matches!(pair, [one, other] if one == other))
+}
+
+/// Keeps the last of equal keys, at the place of the first. A warning where that makes a difference.
+fn last_wins(entries: Vec<Entry>, warnings: &mut Vec<Warning>) -> Vec<Entry> {
+    let mut places: HashMap<Box<str>, usize> = HashMap::with_capacity(entries.len());
+    let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let Some(other) = places.get(&entry.key).and_then(|at| kept.get_mut(*at)) else {
+            places.insert(entry.key.clone(), kept.len());
+            kept.push(entry);
+            continue;
+        };
+        if !same(&other.value, &entry.value) {
+            let message = format!(
+                "key {:?} stands here again with another value; the one in line {} is ignored",
+                entry.key, other.line
+            );
+            warnings.push(Warning { line: entry.line, column: entry.column, message });
+        }
+        *other = entry;
+    }
+    kept
+}
+
+/// Adds what is merged and not there already. In a sequence the earlier mapping wins; of several `<<` the later one does, as
+/// in go-yaml.
+fn merge(entries: &mut Vec<Entry>, merged: Vec<(u32, u32, Vec<Mapping>)>, warnings: &mut Vec<Warning>) {
+    let own = entries.len();
+    let mut known: HashSet<Box<str>> = entries.iter().map(|entry| entry.key.clone()).collect();
+    for (line, column, mappings) in merged.into_iter().rev() {
+        for entry in mappings.into_iter().flat_map(|mapping| mapping.entries) {
+            if known.insert(entry.key.clone()) {
+                entries.push(entry);
+                continue;
+            }
+            // go-yaml v2 puts in what is merged where `<<` stands, over the keys before it. That is against the rule for
+            // merge keys, and hardly meant.
+            let before = |other: &&Entry| other.key == entry.key && (other.line, other.column) < (line, column);
+            if let Some(other) = entries.iter().take(own).find(before)
+                && !same(&other.value, &entry.value)
+            {
+                let message = format!(
+                    "<< merges key {:?} too; the one in line {} counts, but tools that are written in Go take the merged one",
+                    other.key, other.line
+                );
+                warnings.push(Warning { line, column, message });
+            }
+        }
+    }
+}
+
+/// Whether two nodes are equal but for their positions.
+fn same(one: &Node, other: &Node) -> bool {
+    match (&one.kind, &other.kind) {
+        (Kind::Sequence(one), Kind::Sequence(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (Kind::Mapping(one), Kind::Mapping(other)) => {
+            one.len() == other.len()
+                && one.iter().all(|entry| other.get(&entry.key).is_some_and(|value| same(&entry.value, value)))
+        }
+        (one, other) => one == other,
+    }
+}
