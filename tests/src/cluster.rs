@@ -62,7 +62,7 @@ impl Cluster {
         } else {
             let (stop, stopped) = oneshot::channel();
             let simulated = client.clone();
-            tokio::spawn(chandler_devcluster::simulate_workloads(simulated, async move {
+            tokio::spawn(chandler_devcluster::workloads::simulate_workloads(simulated, async move {
                 let _ = stopped.await;
             }));
             Some(stop)

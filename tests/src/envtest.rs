@@ -13,7 +13,9 @@ use std::{
 use anyhow::{Context as _, bail};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+};
 use tempfile::TempDir;
 
 /// How long the two processes may take until the API server answers.
@@ -189,11 +191,8 @@ fn spawn(command: &mut Command, log: &Path) -> anyhow::Result<Process> {
 
 /// Three ports that were free a moment ago, held together so that they differ.
 fn free_ports() -> anyhow::Result<[u16; 3]> {
-    let listeners = [
-        TcpListener::bind("127.0.0.1:0")?,
-        TcpListener::bind("127.0.0.1:0")?,
-        TcpListener::bind("127.0.0.1:0")?,
-    ];
+    let listeners =
+        [TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?];
     let [a, b, c] = &listeners;
     Ok([a.local_addr()?.port(), b.local_addr()?.port(), c.local_addr()?.port()])
 }

@@ -9,10 +9,10 @@ mod render;
 mod source;
 mod status;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use chandler_api::{
-    BundleDeployment, ProvisionerInUse, Reason,
+    BundleDeployment, BundleDeploymentStatus, ProvisionerInUse, Reason,
     names::{CLEANUP_UNPACK_CACHE_FINALIZER, DELETE_CACHED_BUNDLE_FINALIZER, TEARDOWN_FINALIZER},
 };
 use chandler_core::Release;
@@ -73,6 +73,10 @@ pub(crate) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
             Some(found) => found,
             None => return Ok(Action::await_change()),
         },
+        Intent::LetGo => {
+            let_go(deployment, &context).await?;
+            return Ok(Action::await_change());
+        }
         Intent::Deploy => {
             hold(deployment, &context).await?;
             deploy(deployment, &context).await
@@ -84,8 +88,8 @@ pub(crate) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
     {
         return Err(ReconcileError::Hiccup(problem.message.clone()));
     }
-    report(deployment, &found, &context).await?;
-    Ok(next(deployment, &found, &context))
+    let status = report(deployment, &found, &context).await?;
+    Ok(next(deployment, &found, &status, &context))
 }
 
 /// After an error that left nothing to say: later again.
@@ -202,14 +206,19 @@ async fn tear_down(deployment: &BundleDeployment, context: &Context) -> Result<O
         Ok(Teardown::Complete { .. }) => {}
         Err(problem) => return Ok(Some(Assessment::early(Reached::NotDeleted(problem)))),
     }
+    let_go(deployment, context).await?;
+    Ok(None)
+}
+
+/// Forgets a BundleDeployment and takes our finalizers off, so that it may go.
+async fn let_go(deployment: &BundleDeployment, context: &Context) -> Result<(), ReconcileError> {
     let name = deployment.name_any();
     context.memory.resolutions.forget(&name);
     context.memory.releases.forget(&name);
     context.backoff.succeeded(&name);
     let ours = [TEARDOWN_FINALIZER, DELETE_CACHED_BUNDLE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER];
     let kept = deployment.finalizers().iter().filter(|finalizer| !ours.contains(&finalizer.as_str()));
-    write_finalizers(deployment, &kept.cloned().collect::<Vec<_>>(), context).await?;
-    Ok(None)
+    write_finalizers(deployment, &kept.cloned().collect::<Vec<_>>(), context).await
 }
 
 /// Writes the finalizers, unless the object changed meanwhile: the list is replaced whole.
@@ -224,7 +233,11 @@ async fn write_finalizers(
     written.map(drop).map_err(|source| ReconcileError::Write { what: "finalizers", source })
 }
 
-async fn report(deployment: &BundleDeployment, found: &Assessment, context: &Context) -> Result<(), ReconcileError> {
+async fn report(
+    deployment: &BundleDeployment,
+    found: &Assessment,
+    context: &Context,
+) -> Result<BundleDeploymentStatus, ReconcileError> {
     let status = status::derive(deployment, found, Timestamp::now());
     let api: Api<BundleDeployment> = Api::all(context.client.clone());
     let written = status_patch::write(&api, &deployment.name_any(), deployment.status.as_ref(), &status).await;
@@ -232,14 +245,19 @@ async fn report(deployment: &BundleDeployment, found: &Assessment, context: &Con
         let old = deployment.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
         events::publish(&context.recorder, deployment, old, &status.conditions).await;
     }
-    Ok(())
+    Ok(status)
 }
 
 /// When to look again without being asked.
-fn next(deployment: &BundleDeployment, found: &Assessment, context: &Context) -> Action {
+fn next(
+    deployment: &BundleDeployment,
+    found: &Assessment,
+    status: &BundleDeploymentStatus,
+    context: &Context,
+) -> Action {
     let name = deployment.name_any();
-    let until_deadline = status::until_deadline(deployment, Timestamp::now());
-    match decide::next(found, until_deadline, &deployment.spec.source) {
+    let clock = status::clock(deployment, status, Timestamp::now());
+    match decide::next(found, clock, &deployment.spec.source) {
         Next::Change => {
             context.backoff.succeeded(&name);
             Action::await_change()
@@ -272,6 +290,3 @@ impl From<&RolloutError> for Problem {
         Self { reason, message: error.to_string(), terminal: lasting }
     }
 }
-
-/// How long a rollout may go without anything being seen before it is looked at anyway.
-pub(crate) const ROLLOUT_CHECK: Duration = Duration::from_secs(30);

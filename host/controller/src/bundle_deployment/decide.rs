@@ -6,10 +6,12 @@ use chandler_api::{BundleDeployment, BundleSource, ConditionType, Reason, find_c
 use chandler_core::Digest;
 use kube::ResourceExt as _;
 
-use super::{
-    ROLLOUT_CHECK,
-    assessment::{Assessment, Reached},
-};
+use super::assessment::{Assessment, Reached};
+
+/// How soon a rollout that has just begun is looked at although nothing was seen.
+const SOON: Duration = Duration::from_secs(1);
+/// How long a rollout may go without anything being seen before it is looked at anyway.
+const ROLLOUT_CHECK: Duration = Duration::from_secs(30);
 
 /// What a reconcile does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,15 +22,22 @@ pub(crate) enum Intent {
     Suspend,
     /// Delete what was installed.
     TearDown,
+    /// Take our finalizers off and leave everything where it is: `kubectl delete --cascade=orphan`.
+    LetGo,
     /// Fetch, render and roll out.
     Deploy,
 }
+
+/// The finalizer of a deletion that leaves dependents alone (`metav1.FinalizerOrphanDependents`).
+const ORPHAN: &str = "orphan";
 
 /// What a reconcile does about this object. Deletion comes first: what is being deleted is never installed again
 /// (the predecessor did, and left a cached archive behind).
 pub(crate) fn decide(deployment: &BundleDeployment) -> Intent {
     let held = deployment.finalizers().iter().any(|finalizer| finalizer == TEARDOWN_FINALIZER);
+    let orphans = deployment.finalizers().iter().any(|finalizer| finalizer == ORPHAN);
     match (deployment.metadata.deletion_timestamp.is_some(), held) {
+        (true, true) if orphans => Intent::LetGo,
         (true, true) => Intent::TearDown,
         // Whatever the predecessor installed is not ours to delete, but its finalizers are ours to take off.
         (true, false) if !deployment.finalizers().is_empty() => Intent::TearDown,
@@ -70,13 +79,25 @@ pub(crate) enum Next {
     BackOff,
 }
 
+/// How long something has been waited for, and how long it may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Clock {
+    /// Since the rollout began; zero where nothing is known.
+    pub(crate) elapsed: Duration,
+    /// Until its deadline is over; none where there is none or it is over.
+    pub(crate) left: Option<Duration>,
+}
+
 /// When to look again after a pass.
-pub(crate) fn next(found: &Assessment, until_deadline: Option<Duration>, source: &BundleSource) -> Next {
+pub(crate) fn next(found: &Assessment, clock: Clock, source: &BundleSource) -> Next {
     match &found.reached {
         Reached::RollingOut(_) | Reached::Deleting(_) => {
+            // Not everything that is waited for shows in a watch: a kind that begins to be served does not. Often at first,
+            // ever less often then.
+            let pause = (clock.elapsed / 4).clamp(SOON, ROLLOUT_CHECK);
             // A second more, since the status counts whole seconds.
-            let deadline = until_deadline.map(|left| left + Duration::from_secs(1));
-            Next::After(deadline.map_or(ROLLOUT_CHECK, |left| left.min(ROLLOUT_CHECK)))
+            let deadline = clock.left.map(|left| left + Duration::from_secs(1));
+            Next::After(deadline.map_or(pause, |left| left.min(pause)))
         }
         Reached::Suspended => Next::Change,
         Reached::Applied(_) => poll(source),
@@ -127,6 +148,7 @@ mod tests {
             (json!({}), false, Intent::Deploy),
             (json!({}), true, Intent::Suspend),
             (json!({"deletionTimestamp": deleted, "finalizers": [TEARDOWN_FINALIZER]}), true, Intent::TearDown),
+            (json!({"deletionTimestamp": deleted, "finalizers": [TEARDOWN_FINALIZER, "orphan"]}), false, Intent::LetGo),
             (json!({"deletionTimestamp": deleted, "finalizers": ["other"]}), false, Intent::TearDown),
             (json!({"deletionTimestamp": deleted}), false, Intent::Leave),
         ] {
@@ -163,13 +185,25 @@ mod tests {
         let (tag, digest) = (source("a:v1"), source("a@sha256:0"));
         let lasting = Assessment::early(Reached::NotRendered(Problem::lasting(Reason::InvalidContent, "")));
         let passing = Assessment::early(Reached::NotUnpacked(Problem::passing(Reason::UnpackFailed, "")));
-        assert_eq!(next(&lasting, None, &digest), Next::Change);
-        assert_eq!(next(&lasting, None, &tag), Next::Poll);
-        assert_eq!(next(&passing, None, &digest), Next::BackOff);
-        assert_eq!(next(&Assessment::early(Reached::Applied(vec![])), None, &digest), Next::Change);
-        let deleting = Assessment::early(Reached::Deleting(vec![]));
-        assert_eq!(next(&deleting, None, &digest), Next::After(ROLLOUT_CHECK));
-        let soon = Some(Duration::from_secs(2));
-        assert_eq!(next(&deleting, soon, &digest), Next::After(Duration::from_secs(3)));
+        let none = Clock::default();
+        assert_eq!(next(&lasting, none, &digest), Next::Change);
+        assert_eq!(next(&lasting, none, &tag), Next::Poll);
+        assert_eq!(next(&passing, none, &digest), Next::BackOff);
+        assert_eq!(next(&Assessment::early(Reached::Applied(vec![])), none, &digest), Next::Change);
+    }
+
+    #[test]
+    fn a_rollout_is_looked_at_ever_less_often_but_at_its_deadline() {
+        let waiting = Assessment::early(Reached::Deleting(vec![]));
+        let source = BundleSource::default();
+        let pause = |elapsed, left: Option<u64>| {
+            let clock = Clock { elapsed: Duration::from_secs(elapsed), left: left.map(Duration::from_secs) };
+            next(&waiting, clock, &source)
+        };
+        let seconds = |seconds| Next::After(Duration::from_secs(seconds));
+        assert_eq!(pause(0, None), seconds(1));
+        assert_eq!(pause(40, None), seconds(10));
+        assert_eq!(pause(4000, None), seconds(30));
+        assert_eq!(pause(4000, Some(2)), seconds(3));
     }
 }

@@ -7,7 +7,10 @@ use chandler_api::{
 };
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 
-use super::assessment::{Assessment, Reached, ReleaseFacts, RollingOut};
+use super::{
+    assessment::{Assessment, Reached, ReleaseFacts, RollingOut},
+    decide::Clock,
+};
 use crate::problem::Problem;
 
 /// How many objects a message names before it only counts.
@@ -43,11 +46,12 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
     draft.status
 }
 
-/// When a rollout that is under way has to be looked at because its deadline is over; none where there is no deadline.
-pub(crate) fn until_deadline(deployment: &BundleDeployment, now: Timestamp) -> Option<Duration> {
-    let began = deployment.status.as_ref()?.release.as_ref()?.start_time.as_ref()?.0;
-    let elapsed = Duration::try_from(now.duration_since(began)).unwrap_or_default();
-    deadline(deployment)?.checked_sub(elapsed)
+/// How long the rollout of a status has gone on, and how long it may.
+pub(crate) fn clock(deployment: &BundleDeployment, status: &BundleDeploymentStatus, now: Timestamp) -> Clock {
+    let began = status.release.as_ref().and_then(|release| release.start_time.as_ref());
+    let elapsed = began.map(|began| Duration::try_from(now.duration_since(began.0)).unwrap_or_default());
+    let elapsed = elapsed.unwrap_or_default();
+    Clock { elapsed, left: deadline(deployment).and_then(|deadline| deadline.checked_sub(elapsed)) }
 }
 
 fn deadline(deployment: &BundleDeployment) -> Option<Duration> {

@@ -1,0 +1,130 @@
+//! A provisioner that misbehaves gets its own reason within its limits, while other BundleDeployments go on.
+
+use std::fs;
+
+use chandler_api::ProvisionerClass;
+use chandler_tests::{
+    World,
+    bundles::{self, Bundle},
+    wait,
+    world::condition,
+};
+use kube::{
+    Api,
+    api::{DeleteParams, ListParams, PostParams},
+};
+use serde_json::json;
+
+use crate::PLAIN;
+
+/// Defines a class whose provisioner does what a file of the bundle says.
+async fn define(world: &World, name: &str, limits: serde_json::Value) {
+    let component = bundles::workspace().join("target/plugins/test/hostile.wasm");
+    let wasm = fs::read(&component)
+        .unwrap_or_else(|error| panic!("{}: {error}; build it with `cargo xtask plugins`", component.display()));
+    let pushed = world.registry.push_component("provisioners/hostile", "v1", wasm).expect("the registry takes it");
+    let class = json!({
+        "apiVersion": "chandler.dev/v1alpha1", "kind": "ProvisionerClass", "metadata": {"name": name},
+        "spec": {"image": pushed.reference, "limits": limits}
+    });
+    let class: ProvisionerClass = serde_json::from_value(class).expect("a ProvisionerClass");
+    let classes: Api<ProvisionerClass> = Api::all(world.client.clone());
+    classes.create(&PostParams::default(), &class).await.expect("the class is accepted");
+    wait::until(&classes, name, "ready", |class| {
+        let conditions = class.and_then(|class| class.status.as_ref()).map(|status| status.conditions.as_slice());
+        conditions.into_iter().flatten().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    })
+    .await;
+}
+
+async fn remove_classes(world: &World) {
+    let classes: Api<ProvisionerClass> = Api::all(world.client.clone());
+    for class in classes.list(&ListParams::default()).await.expect("the API server answers") {
+        let name = class.metadata.name.expect("a stored object has a name");
+        classes.delete(&name, &DeleteParams::default()).await.expect("the class can be deleted");
+    }
+}
+
+#[tokio::test]
+async fn every_misbehaviour_has_its_own_reason_while_others_go_on() {
+    let world = World::new().await;
+    let class = world.name();
+    define(&world, &class, json!({"timeout": "2s", "memory": "32Mi", "outputBytes": "4Mi"})).await;
+
+    let cases = [
+        ("spin", "PluginTimeout", "2 s"),
+        ("allocate", "PluginOutOfMemory", "32 MiB"),
+        ("recurse", "PluginTrapped", ""),
+        ("panic", "PluginTrapped", ""),
+        ("emit-million", "PluginLimitExceeded", ""),
+        ("emit-garbage", "InvalidOutput", ""),
+    ];
+    for (index, (behaviour, _, _)) in cases.iter().enumerate() {
+        let image = world.push(&Bundle::empty().with("provision", behaviour)).await;
+        world.deploy(&format!("{class}-{index}"), &class, &image).await;
+    }
+    // While all of these misbehave, another one is installed.
+    let other = format!("{class}-other");
+    let image = world.push(&bundles::sample("plain/lighthouse")).await;
+    world.deploy(&other, PLAIN, &image).await;
+    world.ready(&other).await;
+
+    for (index, (behaviour, reason, text)) in cases.iter().enumerate() {
+        let name = format!("{class}-{index}");
+        let found = wait::until(&world.deployments(), &name, reason, |deployment| {
+            deployment
+                .and_then(|deployment| condition(deployment, "Ready"))
+                .is_some_and(|ready| ready.status == "False" && ready.reason == *reason)
+        })
+        .await;
+        let found = found.expect("the BundleDeployment");
+        let installed = condition(&found, "Installed").expect("Installed");
+        assert_eq!(installed.reason, "InstallFailed", "{behaviour}");
+        assert!(installed.message.contains(text), "{behaviour}: {}", installed.message);
+        assert!(installed.message.len() < 4096, "{behaviour}: {}", installed.message);
+    }
+    world.ready(&other).await;
+    remove_classes(&world).await;
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn logging_without_end_is_cut_and_does_no_harm() {
+    let world = World::new().await;
+    let class = world.name();
+    define(&world, &class, json!({"logBytes": "4Ki"})).await;
+    let image = world.push(&Bundle::empty().with("provision", "log-forever")).await;
+    world.deploy(&class, &class, &image).await;
+    let deployment = world.ready(&class).await;
+    let status = deployment.status.expect("a status");
+    let provisioner = status.provisioner.expect("a provisioner");
+    assert_eq!((provisioner.name.as_deref(), provisioner.version.as_deref()), (Some("hostile"), Some("1.2.3")));
+    remove_classes(&world).await;
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn a_component_that_is_none_is_refused_before_it_is_used() {
+    let world = World::new().await;
+    let name = world.name();
+    let pushed = world.registry.push_component("provisioners/none", "v1", b"not wasm".to_vec()).expect("pushed");
+    let class = json!({
+        "apiVersion": "chandler.dev/v1alpha1", "kind": "ProvisionerClass", "metadata": {"name": name},
+        "spec": {"image": pushed.reference}
+    });
+    let class: ProvisionerClass = serde_json::from_value(class).expect("a ProvisionerClass");
+    let classes: Api<ProvisionerClass> = Api::all(world.client.clone());
+    classes.create(&PostParams::default(), &class).await.expect("the class is accepted");
+    wait::until(&classes, &name, "refused", |class| {
+        let conditions = class.and_then(|class| class.status.as_ref()).map(|status| status.conditions.as_slice());
+        conditions.into_iter().flatten().any(|condition| {
+            condition.type_ == "Ready" && condition.status == "False" && condition.reason == "InvalidComponent"
+        })
+    })
+    .await;
+    let image = world.push(&Bundle::empty().with("provision", "ok")).await;
+    world.deploy(&name, &name, &image).await;
+    world.condition(&name, "Ready", "False", "ProvisionerNotReady").await;
+    remove_classes(&world).await;
+    world.finish().await;
+}

@@ -1,0 +1,17 @@
+//! End to end: one file for each promise.
+
+mod admission;
+mod config_maps;
+mod delete;
+mod drift;
+mod hostile;
+mod install;
+mod ownership;
+mod quiet;
+mod stages;
+mod update;
+
+/// The class of registry+v1 bundles.
+const REGISTRY: &str = "core-rukpak-io-registry";
+/// The class of plain+v0 bundles.
+const PLAIN: &str = "core-rukpak-io-plain";

@@ -1,0 +1,106 @@
+//! What changes nothing writes nothing.
+
+use std::collections::BTreeMap;
+
+use chandler_tests::{World, bundles, wait, world::condition};
+use kube::{
+    Api,
+    api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams},
+};
+use serde_json::json;
+
+use crate::{PLAIN, REGISTRY};
+
+/// The versions of everything that a BundleDeployment owns, and of itself.
+async fn versions(world: &World, name: &str) -> BTreeMap<String, String> {
+    let mut versions = BTreeMap::new();
+    for (api_version, kind, plural) in [
+        ("v1", "ServiceAccount", "serviceaccounts"),
+        ("v1", "ConfigMap", "configmaps"),
+        ("v1", "Service", "services"),
+        ("v1", "Namespace", "namespaces"),
+        ("apps/v1", "Deployment", "deployments"),
+        ("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles"),
+        ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings"),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions"),
+    ] {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let resource = ApiResource {
+            group: group.into(),
+            version: version.into(),
+            api_version: api_version.into(),
+            kind: kind.into(),
+            plural: plural.into(),
+        };
+        let api: Api<DynamicObject> = Api::all_with(world.client.clone(), &resource);
+        let owned = ListParams::default().labels(&format!("core.rukpak.io/owner-name={name}"));
+        for object in api.list(&owned).await.expect("the API server answers") {
+            let key = format!("{kind} {}", object.metadata.name.unwrap_or_default());
+            versions.insert(key, object.metadata.resource_version.unwrap_or_default());
+        }
+    }
+    let deployment = world.deployments().get(name).await.expect("the BundleDeployment");
+    versions.insert("BundleDeployment".into(), deployment.metadata.resource_version.unwrap_or_default());
+    versions
+}
+
+#[tokio::test]
+async fn a_second_reconcile_and_a_restart_write_nothing() {
+    for (class, bundle) in [(REGISTRY, "registry/harbour-operator.v0.1.0"), (PLAIN, "plain/lighthouse")] {
+        let mut world = World::new().await;
+        let name = world.name();
+        let image = world.push(&bundles::sample(bundle)).await;
+        world.deploy(&name, class, &image).await;
+        world.ready(&name).await;
+        let before = versions(&world, &name).await;
+        assert!(before.len() > 4, "{before:?}");
+
+        // Another BundleDeployment that is reconciled afterwards proves that the first one was, for the queue is fair and
+        // the controller lists all of them when it starts.
+        world.stop_controller().await;
+        world.start_controller();
+        let probe = format!("{name}-probe");
+        let image = world
+            .push(
+                &bundles::sample("plain/lighthouse")
+                    .replacing(
+                        "manifests/0000_10_lighthouse_00_namespace.yaml",
+                        "name: lighthouse",
+                        "name: lighthouse-probe",
+                    )
+                    .without("manifests/0000_10_lighthouse_01_beacons.yaml")
+                    .without("manifests/0000_50_lighthouse_keeper.yaml")
+                    .without("manifests/0000_90_lighthouse_beacon.yaml"),
+            )
+            .await;
+        world.deploy(&probe, PLAIN, &image).await;
+        world.ready(&probe).await;
+        assert_eq!(versions(&world, &name).await, before, "the restart wrote something");
+        world.finish().await;
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_metadata_alone_writes_nothing_but_itself() {
+    let world = World::new().await;
+    let name = world.name();
+    let image = world.push(&bundles::sample("registry/harbour-operator.v0.1.0")).await;
+    world.deploy(&name, REGISTRY, &image).await;
+    let ready = world.ready(&name).await;
+    let transition = condition(&ready, "Ready").expect("Ready").last_transition_time.clone();
+    let mut before = versions(&world, &name).await;
+
+    let poke = Patch::Merge(json!({"metadata": {"annotations": {"example.com/poke": "1"}}}));
+    let poked = world.deployments().patch(&name, &PatchParams::default(), &poke).await.expect("an annotation");
+    before.insert("BundleDeployment".into(), poked.metadata.resource_version.expect("a version"));
+    // The poke is a change that the controller sees; what it does about it would show here.
+    let suspend = world.deployments();
+    wait::until(&suspend, &name, "annotated", |deployment| {
+        deployment.is_some_and(|deployment| deployment.metadata.annotations.as_ref().is_some_and(|map| !map.is_empty()))
+    })
+    .await;
+    assert_eq!(versions(&world, &name).await, before);
+    let now = world.deployments().get(&name).await.expect("the BundleDeployment");
+    assert_eq!(condition(&now, "Ready").expect("Ready").last_transition_time, transition);
+    world.finish().await;
+}
