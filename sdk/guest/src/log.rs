@@ -21,7 +21,7 @@ pub fn log(level: Level, message: &str, fields: &[(&str, &str)]) {
     crate::guest::log(level, message, fields);
     #[cfg(not(target_arch = "wasm32"))]
     {
-        let fields: String = fields.iter().map(|(name, value)| format!(" {name}={value:?}")).collect();
+        let fields = fields.iter().fold(String::new(), |fields, (name, value)| format!("{fields} {name}={value:?}"));
         eprintln!("{level:?}: {message}{fields}");
     }
 }
