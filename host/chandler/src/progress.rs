@@ -36,6 +36,13 @@ impl Progress {
         self.line(&line(label, text));
     }
 
+    /// Something is done that takes a moment: only worth a line that changes.
+    pub fn busy(&self, text: &str) {
+        if let Some(spinner) = &self.spinner {
+            spinner.set_message(one_line(text));
+        }
+    }
+
     /// Something is waited for. On a terminal it stands there until it changes; elsewhere it is a line, once.
     pub fn wait(&mut self, text: &str) {
         let text = one_line(text);

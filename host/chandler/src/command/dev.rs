@@ -105,12 +105,12 @@ impl Dev {
         let mut progress = Progress::new(terminal);
         // What is wrong with the bundle itself shows before anything is started.
         let prepared = match &self.bundle {
-            Some(directory) => Some(self.prepare(directory, &cache, &mut progress).await?),
+            Some(directory) => Some(self.prepare(directory, &cache, &progress).await?),
             None => None,
         };
-        progress.wait("the control plane");
+        progress.busy("starting the control plane");
         let (plane, mut controller) = ControlPlane::start(&cache).await?;
-        progress.step("cluster", &format!("an API server, a registry and the controller in this process"));
+        progress.step("cluster", "an API server, a registry and the controller in this process");
         let kubeconfig = if self.keep { Some(self.publish(&plane, &progress)?) } else { None };
 
         let verdict = tokio::select! {
@@ -139,13 +139,13 @@ impl Dev {
         verdict
     }
 
-    async fn prepare(&self, directory: &Path, cache: &Path, progress: &mut Progress) -> Result<Prepared, CommandError> {
+    async fn prepare(&self, directory: &Path, cache: &Path, progress: &Progress) -> Result<Prepared, CommandError> {
         if !directory.is_dir() {
             return Err(CommandError::usage(format!("{}: no such directory", directory.display()))
                 .hint("`chandler render` takes archives and images, too"));
         }
         let configuration = self.config.as_deref().map(Configuration::read).transpose()?;
-        progress.wait("the format of the bundle");
+        progress.busy("looking at the bundle");
         let origin = Origin::Directory(directory.to_owned());
         let bundle = source::open(&origin, cache, &RegistryOptions::default()).await?;
         let provisioners = provision::provisioners(cache)?;

@@ -23,9 +23,7 @@ fn a_bundle_is_installed_and_becomes_healthy() {
     for label in ["bundle", "source", "provisioner", "release", "installed", "objects"] {
         assert!(lines.iter().any(|line| line.starts_with(label)), "no line about {label}: {}", outcome.stderr);
     }
-    for line in
-        ["namespace harbour-operator-system", "└─ Deployment.apps", "   └─ ✓ harbour-operator"]
-    {
+    for line in ["namespace harbour-operator-system", "└─ Deployment.apps", "   └─ ✓ harbour-operator"] {
         assert!(lines.contains(&line), "no line {line:?}: {}", outcome.stderr);
     }
 }
