@@ -2,7 +2,6 @@
 
 use std::{env, path::PathBuf, process::exit};
 
-#[expect(clippy::print_stdout, reason = "it is how a build script speaks to cargo")]
 fn main() {
     println!("cargo::rerun-if-env-changed=CHANDLER_PLUGINS");
     println!("cargo::rerun-if-env-changed=CARGO_TARGET_DIR");
