@@ -1,6 +1,12 @@
 //! Kubernetes-faithful YAML and JSON.
 
-#![expect(clippy::result_large_err, reason = "a finding is made once for a bad file; boxes would burden every author")]
+#![cfg_attr(
+    not(target_arch = "wasm32"),
+    expect(
+        clippy::result_large_err,
+        reason = "a finding is made once for a bad file; boxes would burden every author"
+    )
+)]
 
 use chandler_yaml::{Limits, Node, ParseError, flatten_lists};
 

@@ -8,7 +8,7 @@ use crate::{
 };
 
 #[expect(missing_docs, reason = "generated from the contract")]
-#[expect(clippy::all, clippy::pedantic, clippy::allow_attributes_without_reason, reason = "generated")]
+#[expect(clippy::pedantic, reason = "generated from the contract")]
 pub mod bindings {
     wit_bindgen::generate!({
         path: "../../wit/0.1.0",
