@@ -183,11 +183,19 @@ fn is_transfer_limit(error: &wasmtime::Error) -> bool {
     error.root_cause().to_string().contains("fuel allocated for hostcalls has been exhausted")
 }
 
-/// The innermost functions of the guest that have names.
+/// How the names of functions begin that every panic of a Rust guest goes through.
+const PANIC_MACHINERY: &[&str] = &["__rust", "rust_", "std::panicking", "core::panicking", "std::sys::backtrace"];
+
+/// The innermost functions of the guest that have names and say something.
 fn frames(error: &wasmtime::Error) -> Vec<String> {
     let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() else { return Vec::new() };
     let names = backtrace.frames().iter().filter_map(|frame| frame.func_name());
-    names.take(FRAMES).map(|name| tame(format!("{:#}", rustc_demangle::demangle(name)), NAME_BYTES)).collect()
+    names
+        .map(|name| format!("{:#}", rustc_demangle::demangle(name)))
+        .filter(|name| !PANIC_MACHINERY.iter().any(|machinery| name.starts_with(machinery)))
+        .take(FRAMES)
+        .map(|name| tame(name, NAME_BYTES))
+        .collect()
 }
 
 fn observe(state: &State, outcome: &'static str, duration: Duration) {

@@ -84,7 +84,7 @@ mod tests {
         };
         assert_eq!(words(&[(Level::Info, "hello")]), None);
         assert_eq!(words(&[(Level::Error, "first"), (Level::Error, "second"), (Level::Warn, "x")]).unwrap(), "second");
-        let panic = "panicked at src/lib.rs:1:1:\\nboom";
+        let panic = "panicked at src/lib.rs:1:1: boom";
         assert_eq!(words(&[(Level::Error, panic), (Level::Error, "later")]).unwrap(), panic);
         let standard_error =
             [(Level::Warn, "thread 'x' panicked at a.rs:1:"), (Level::Warn, "boom"), (Level::Warn, "note: run with")];

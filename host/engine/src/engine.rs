@@ -3,13 +3,13 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Weak,
+        Arc, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
 };
 
 use chandler_core::Digest;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 use wasmtime::component::{Component, HasSelf, Linker};
 
 use crate::{
@@ -38,13 +38,18 @@ struct Inner {
     linker: Linker<State>,
     cache: Option<Arc<CodeCache>>,
     threads: Arc<Threads>,
-    /// What is loaded at the moment. Held while one is compiled: compilers run one after the other, and each component is
-    /// compiled once.
-    loaded: Mutex<HashMap<Digest, Weak<Loaded>>>,
+    /// What is loaded or being loaded at the moment. Whoever loads a component holds its place, so that each is compiled
+    /// once, and nobody waits for the compiler of another.
+    places: std::sync::Mutex<HashMap<Digest, Place>>,
+    /// One compiler runs at a time: each may take as much memory as its limit.
+    compilers: Semaphore,
     compiled: AtomicU64,
     hits: AtomicU64,
     rejected: AtomicU64,
 }
+
+/// What is loaded of a component, behind the lock of whoever loads it.
+type Place = Arc<Mutex<Weak<Loaded>>>;
 
 /// What an engine has done so far; the numbers only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,7 +80,8 @@ impl Engine {
             linker,
             cache,
             threads,
-            loaded: Mutex::default(),
+            places: std::sync::Mutex::default(),
+            compilers: Semaphore::new(1),
             compiled: AtomicU64::new(0),
             hits: AtomicU64::new(0),
             rejected: AtomicU64::new(0),
@@ -107,8 +113,9 @@ impl Inner {
             return Err(LoadError::TooLarge { limit });
         }
         let digest = Digest::of(wasm);
-        let mut loaded = self.loaded.lock().await;
-        if let Some(loaded) = loaded.get(&digest).and_then(Weak::upgrade) {
+        let place = self.place(&digest);
+        let mut place = place.lock().await;
+        if let Some(loaded) = place.upgrade() {
             return Ok(Provisioner::new(loaded));
         }
         let Outline { facts, imports } = facts::outline(wasm)?;
@@ -118,10 +125,18 @@ impl Inner {
         let incompatible = |error: wasmtime::Error| LoadError::UnsupportedContract(tame(format!("{error:#}"), 1024));
         let instance = self.linker.instantiate_pre(&component).map_err(incompatible)?;
         let plugin = PluginPre::new(instance).map_err(incompatible)?;
-        let new = Arc::new(Loaded::new(digest.clone(), facts, plugin, Arc::clone(&self.threads)));
-        loaded.retain(|_, loaded| loaded.strong_count() > 0);
-        loaded.insert(digest, Arc::downgrade(&new));
-        Ok(Provisioner::new(new))
+        let loaded = Arc::new(Loaded::new(digest, facts, plugin, Arc::clone(&self.threads)));
+        *place = Arc::downgrade(&loaded);
+        Ok(Provisioner::new(loaded))
+    }
+
+    /// The place of a component. Places where nothing is loaded and nobody loads are cleared away.
+    fn place(&self, digest: &Digest) -> Place {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places.retain(|_, place| {
+            Arc::strong_count(place) > 1 || place.try_lock().is_ok_and(|loaded| loaded.strong_count() > 0)
+        });
+        Arc::clone(places.entry(digest.clone()).or_default())
     }
 
     /// The component, from the cache or the compiler.
@@ -130,6 +145,7 @@ impl Inner {
             self.hits.fetch_add(1, Ordering::Relaxed);
             return Ok(component);
         }
+        let _compiler = self.compilers.acquire().await.map_err(|error| LoadError::Internal(error.to_string()))?;
         let span = tracing::debug_span!("compile", digest = %digest.short(), bytes = wasm.len());
         let options = &self.options;
         let compile = compile::compile(&options.compiler, &options.compile_limits, &self.threads, &self.wasm, wasm);

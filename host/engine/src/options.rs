@@ -41,8 +41,8 @@ pub enum Compiler {
     /// service by what it compiles as a vulnerability.
     InProcess,
     /// In a child process that limits its own memory and time before it reads anything. The program must end up in
-    /// [`compile_child_main`](crate::compile_child_main) when it is run with these arguments; the child gets no environment
-    /// and can open no files.
+    /// [`compile_child_main`](crate::compile_child_main) when it is run with these arguments; the child gets nothing of
+    /// this process's environment and can open no files.
     Child {
         /// The program, commonly the running one.
         program: PathBuf,

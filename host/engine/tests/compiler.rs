@@ -29,6 +29,25 @@ fn bomb() -> Vec<u8> {
     component(&module("", IDLE, &function.repeat(400)), "", &[])
 }
 
+/// A component with a custom section of this size, its name included.
+fn padded(size: u32) -> Vec<u8> {
+    let leb = |mut number: u32| {
+        let mut bytes = Vec::new();
+        while number >= 0x80 {
+            bytes.push(number.to_le_bytes()[0] | 0x80);
+            number >>= 7;
+        }
+        bytes.push(number.to_le_bytes()[0]);
+        bytes
+    };
+    let mut wasm = small();
+    wasm.push(0);
+    wasm.extend(leb(size));
+    wasm.extend([1, b'x']);
+    wasm.resize(wasm.len() + size as usize - 2, 0);
+    wasm
+}
+
 async fn compile_error(compiler: Compiler, limits: CompileLimits, wasm: &[u8]) -> String {
     let cache = tempfile::tempdir().unwrap();
     match engine(cache.path(), compiler, limits).load(wasm).await {
@@ -85,10 +104,13 @@ async fn a_cache_that_was_tampered_with_is_not_used() {
 #[tokio::test]
 async fn the_child_ends_at_its_limits() {
     let bomb = bomb();
-    let small_memory = CompileLimits { memory: 32 << 20, ..CompileLimits::default() };
+    let small_memory = || CompileLimits { memory: 40 << 20, ..CompileLimits::default() };
     let short = CompileLimits { cpu_time: Duration::from_secs(1), ..CompileLimits::default() };
     let little_code = CompileLimits { code_bytes: 1000, ..CompileLimits::default() };
-    assert_eq!(compile_error(child(), small_memory, &bomb).await, "failed to compile: more than 32 MiB of memory");
+    for wasm in [&bomb, &padded(40 << 20)] {
+        let error = compile_error(child(), small_memory(), wasm).await;
+        assert_eq!(error, "failed to compile: more than 40 MiB of memory");
+    }
     assert_eq!(compile_error(child(), short, &bomb).await, "failed to compile: more than 1 s of CPU time");
     assert_eq!(compile_error(child(), little_code, &small()).await, "failed to compile: more than 1000 bytes of code");
 }

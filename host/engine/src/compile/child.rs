@@ -14,6 +14,9 @@ use crate::{EngineOptions, config};
 /// The exit code for a component that the compiler refuses; standard error says why.
 pub(super) const REFUSED: u8 = 3;
 
+/// The exit code for a component that does not even fit into the memory.
+pub(super) const OUT_OF_MEMORY: u8 = 4;
+
 /// The main function of the process that [`Compiler::Child`](crate::Compiler::Child) starts.
 ///
 /// The last two arguments of the process are the limits that the engine added: the address space in bytes and the CPU time
@@ -25,6 +28,7 @@ pub fn compile_child_main() -> ExitCode {
             complain(&text);
             ExitCode::from(REFUSED)
         }
+        Err(Failure::Host(error)) if error.kind() == io::ErrorKind::OutOfMemory => ExitCode::from(OUT_OF_MEMORY),
         Err(Failure::Host(error)) => {
             complain(&format!("{error}"));
             ExitCode::FAILURE

@@ -8,7 +8,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::child::REFUSED;
+use super::child::{OUT_OF_MEMORY, REFUSED};
 use crate::{CompileError, CompileLimits, text::tame};
 
 /// How much of what the compiler says on standard error is kept.
@@ -77,10 +77,14 @@ fn judge(status: ExitStatus, message: &str, limits: &CompileLimits) -> Result<()
     match (status.code(), status.signal()) {
         (Some(0), _) => Ok(()),
         (Some(code), _) if code == i32::from(REFUSED) => Err(CompileError::Refused(tame(message.to_owned(), 2048))),
+        (Some(code), _) if code == i32::from(OUT_OF_MEMORY) => Err(CompileError::OutOfMemory(limits.memory)),
         (Some(code), _) => Err(CompileError::Crashed(format!("exit code {code}"))),
         (_, Some(SIGXCPU)) => Err(CompileError::CpuTime(limits.cpu_time)),
-        // The standard library aborts when it gets no memory, and says so; there is no other sign.
-        (_, Some(SIGABRT)) if message.contains("memory allocation of") => Err(CompileError::OutOfMemory(limits.memory)),
+        // The standard library aborts in two cases: when it gets no memory, and when a stack overflows. What it says tells
+        // them apart, but several threads may say it at once, so that only the rarer text is looked for.
+        (_, Some(SIGABRT)) if !message.contains("overflowed its stack") => {
+            Err(CompileError::OutOfMemory(limits.memory))
+        }
         (_, Some(signal)) => Err(CompileError::Crashed(format!("signal {signal}"))),
         (None, None) => Err(CompileError::Crashed("an unknown status".into())),
     }

@@ -154,7 +154,9 @@ fn escape(line: &mut String, text: &str) {
         if line.len() > LINE_BYTES {
             return;
         }
-        if char.is_control() {
+        if char == '\n' {
+            line.push(' ');
+        } else if char.is_control() {
             line.extend(char.escape_default());
         } else {
             line.push(char);
@@ -196,7 +198,7 @@ mod tests {
         recorder.message(Level::Info, "two\nlines", &[("key".into(), "a value".into())]);
         recorder.message(Level::Error, "\u{1b}[2J", &[]);
         let log = recorder.finish();
-        assert_eq!(texts(&log), ["two\\nlines key=a value", "\\u{1b}[2J"]);
+        assert_eq!(texts(&log), ["two lines key=a value", "\\u{1b}[2J"]);
         assert_eq!(log.dropped(), 0);
     }
 

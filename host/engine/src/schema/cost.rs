@@ -12,8 +12,8 @@ const DEPTH: usize = 64;
 const REFUSED: &[&str] =
     &["$dynamicRef", "$recursiveRef", "$dynamicAnchor", "$recursiveAnchor", "$id", "$anchor", "$vocabulary"];
 
-/// Says why a schema cannot be used, if so.
-pub(super) fn check(schema: &Value) -> Result<(), String> {
+/// How many parts a schema has when its references are expanded, or why it cannot be used.
+pub(super) fn check(schema: &Value) -> Result<usize, String> {
     if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
         return Err("is neither an object nor a boolean".into());
     }
@@ -24,7 +24,18 @@ pub(super) fn check(schema: &Value) -> Result<(), String> {
     {
         return Err("names another dialect than https://json-schema.org/draft/2020-12/schema".into());
     }
-    Walk { root: schema, nodes: 0 }.value(schema, 0)
+    let mut walk = Walk { root: schema, nodes: 0 };
+    walk.value(schema, 0)?;
+    Ok(walk.nodes)
+}
+
+/// How many values a JSON value holds, itself included.
+pub(super) fn count(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => items.iter().map(count).sum::<usize>() + 1,
+        Value::Object(fields) => fields.values().map(count).sum::<usize>() + 1,
+        _ => 1,
+    }
 }
 
 struct Walk<'a> {

@@ -16,13 +16,19 @@ use crate::{CallError, InvalidOutput, text::tame};
 /// The most findings that are reported.
 const FINDINGS: usize = 50;
 
+/// The most parts of a schema times values of a configuration: every value may be held against every part.
+const WORK: usize = 50_000_000;
+
 /// The memory that one compiled pattern may take.
 const PATTERN_BYTES: usize = 1 << 20;
 
 /// Checks a configuration.
 pub(crate) fn check(schema: &str, config: &Value) -> Result<(), CallError> {
     let schema: Value = serde_json::from_str(schema).map_err(|error| unusable(format!("is not JSON: {error}")))?;
-    cost::check(&schema).map_err(unusable)?;
+    let parts = cost::check(&schema).map_err(unusable)?;
+    if parts.saturating_mul(cost::count(config)) > WORK {
+        return Err(unusable("is too large for a configuration of this size".into()));
+    }
     let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES);
     let validator = jsonschema::draft202012::options()
         .offline()
@@ -169,6 +175,16 @@ mod tests {
         is recursive, or more than 64 levels deep when its references are expanded
         is not JSON: EOF while parsing an object at line 1 column 1
         "##);
+    }
+
+    #[test]
+    fn work_is_bounded() {
+        let branches = vec![json!({"type": "string"}); 10_000];
+        let schema = json!({"properties": {"a": {"items": {"anyOf": branches}}}});
+        assert_eq!(texts(&schema, &json!({"a": ["x"]})), "valid");
+        assert!(
+            texts(&schema, &json!({"a": vec![1; 10_000]})).contains("is too large for a configuration of this size")
+        );
     }
 
     #[test]
