@@ -23,7 +23,7 @@ pub struct Cluster {
     client: Client,
     /// Keeps the simulation of workloads alive.
     _simulation: Option<oneshot::Sender<()>>,
-    _embedded: Option<DevCluster>,
+    embedded: Option<DevCluster>,
     _envtest: Option<Envtest>,
     _turn: Option<OwnedMutexGuard<()>>,
 }
@@ -53,7 +53,7 @@ impl Cluster {
         rustls_provider();
         let embedded = DevCluster::start(options).await.expect("the embedded control plane starts");
         let client = embedded.client();
-        Self { client, _simulation: None, _embedded: Some(embedded), _envtest: None, _turn: None }
+        Self { client, _simulation: None, embedded: Some(embedded), _envtest: None, _turn: None }
     }
 
     async fn external(client: Client, envtest: Option<Envtest>, turn: Option<OwnedMutexGuard<()>>) -> Self {
@@ -67,7 +67,7 @@ impl Cluster {
             }));
             Some(stop)
         };
-        Self { client, _simulation: simulation, _embedded: None, _envtest: envtest, _turn: turn }
+        Self { client, _simulation: simulation, embedded: None, _envtest: envtest, _turn: turn }
     }
 
     /// A client with all rights.
@@ -77,7 +77,7 @@ impl Cluster {
 
     /// Whether this is the embedded control plane.
     pub fn is_embedded(&self) -> bool {
-        self._embedded.is_some()
+        self.embedded.is_some()
     }
 }
 

@@ -24,8 +24,8 @@ const START: Duration = Duration::from_secs(90);
 /// The running processes. They end when it is dropped.
 pub struct Envtest {
     config: kube::Config,
-    _processes: [Process; 2],
-    _directory: TempDir,
+    processes: [Process; 2],
+    directory: TempDir,
 }
 
 struct Process(Child);
@@ -81,7 +81,7 @@ impl Envtest {
         let config =
             kube::Config::from_custom_kubeconfig(Kubeconfig::from_yaml(&kubeconfig)?, &KubeConfigOptions::default())
                 .await?;
-        let mut this = Self { config, _processes: [etcd, server], _directory: directory };
+        let mut this = Self { config, processes: [etcd, server], directory };
         this.ready().await?;
         Ok(this)
     }
@@ -97,9 +97,9 @@ impl Envtest {
         let mut tick = tokio::time::interval(Duration::from_millis(200));
         loop {
             tick.tick().await;
-            for (Process(child), name) in self._processes.iter_mut().zip(["etcd", "kube-apiserver"]) {
+            for (Process(child), name) in self.processes.iter_mut().zip(["etcd", "kube-apiserver"]) {
                 if let Some(status) = child.try_wait()? {
-                    let log = fs::read_to_string(self._directory.path().join(format!("{name}.log")))?;
+                    let log = fs::read_to_string(self.directory.path().join(format!("{name}.log")))?;
                     bail!("{name} ended with {status}:\n{log}");
                 }
             }

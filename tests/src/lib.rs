@@ -8,6 +8,8 @@
 //! | [`wait`] | waiting for conditions, never for time |
 //! | [`bundles`] | the sample bundles and small changes to them |
 
+#![expect(clippy::expect_used, clippy::missing_panics_doc, reason = "a test that cannot go on panics")]
+
 pub mod bundles;
 pub mod cluster;
 pub mod envtest;

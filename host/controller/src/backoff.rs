@@ -9,7 +9,7 @@ use std::{
 /// The first pause.
 const FIRST: Duration = Duration::from_secs(1);
 /// The longest pause.
-const LONGEST: Duration = Duration::from_secs(300);
+const LONGEST: Duration = Duration::from_mins(5);
 
 /// Failures in a row, by object.
 #[derive(Default)]

@@ -33,7 +33,7 @@ impl Default for Options {
             compiler: Compiler::InProcess,
             plain_http_registries: Vec::new(),
             concurrency: 8,
-            image_poll_interval: Duration::from_secs(600),
+            image_poll_interval: Duration::from_mins(10),
             allow_unsigned: false,
             ceiling: Limits::default(),
         }

@@ -145,7 +145,7 @@ fn component(pinned: &ImageReference, provisioner: &Provisioner) -> Component {
         digest: provisioner.digest().to_string(),
         name: Some(facts.name.clone()),
         version: Some(facts.version.clone()),
-        contract_version: facts.contract.to_string(),
+        contract_version: facts.contract.clone(),
         formats: facts.formats.clone(),
     }
 }

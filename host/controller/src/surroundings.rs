@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 
 /// How long an answer is used. Renders are cached by it, so it must not change with every CustomResourceDefinition that
 /// comes or goes at once.
-const FRESH: Duration = Duration::from_secs(600);
+const FRESH: Duration = Duration::from_mins(10);
 
 /// The cluster, as provisioners see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

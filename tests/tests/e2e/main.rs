@@ -1,5 +1,7 @@
 //! End to end: one file for each promise.
 
+#![expect(clippy::expect_used, clippy::panic, reason = "a test that cannot go on panics")]
+
 mod admission;
 mod config_maps;
 mod delete;

@@ -96,9 +96,9 @@ fn what_fails_names_what_still_runs() {
     let problem = || Problem::lasting(Reason::InvalidContent, "broken");
     let installed = found(Some(facts("a")), Reached::Applied(vec![]));
     assert_eq!(reason(&[], found(None, Reached::NotRendered(problem()))), "InstallFailed");
-    assert_eq!(reason(&[installed.clone()], found(None, Reached::NotRendered(problem()))), "UpgradeFailed");
+    assert_eq!(reason(std::slice::from_ref(&installed), found(None, Reached::NotRendered(problem()))), "UpgradeFailed");
     let same = found(Some(facts("a")), Reached::NotApplied(problem()));
-    assert_eq!(reason(&[installed.clone()], same), "ReconcileFailed");
+    assert_eq!(reason(std::slice::from_ref(&installed), same), "ReconcileFailed");
     let other = found(Some(facts("b")), Reached::NotApplied(problem()));
     assert_eq!(reason(&[installed], other), "UpgradeFailed");
 }
