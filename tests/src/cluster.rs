@@ -6,8 +6,7 @@
 //! | `KUBECONFIG` | that cluster; tests take turns on it |
 //! | `KUBEBUILDER_ASSETS` | `etcd` and `kube-apiserver` from that directory; tests take turns |
 //!
-//! On a server without a controller manager the workloads are simulated by the same code that the embedded control plane
-//! uses, as an ordinary client.
+//! On a server without a controller manager [`stand_in`](crate::stand_in) does what a test needs of one, as an ordinary client.
 
 use std::{env, path::PathBuf, sync::Arc};
 
@@ -16,7 +15,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
 use tokio::sync::{Mutex, OnceCell, OwnedMutexGuard, oneshot};
 
-use crate::envtest::Envtest;
+use crate::{envtest::Envtest, stand_in};
 
 /// An API server that a test may use as its own until it is dropped.
 pub struct Cluster {
@@ -62,7 +61,7 @@ impl Cluster {
         } else {
             let (stop, stopped) = oneshot::channel();
             let simulated = client.clone();
-            tokio::spawn(chandler_devcluster::workloads::simulate_workloads(simulated, async move {
+            tokio::spawn(stand_in::run(simulated, async move {
                 let _ = stopped.await;
             }));
             Some(stop)

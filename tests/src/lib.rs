@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`cluster`] | an API server: embedded by default, or the one that the environment names |
 //! | [`envtest`] | `etcd` and `kube-apiserver` from `KUBEBUILDER_ASSETS` |
+//! | [`stand_in`] | what a controller manager would do where there is none |
 //! | [`world`] | a cluster with a registry and a running controller |
 //! | [`wait`] | waiting for conditions, never for time |
 //! | [`bundles`] | the sample bundles and small changes to them |
@@ -13,6 +14,7 @@
 pub mod bundles;
 pub mod cluster;
 pub mod envtest;
+pub mod stand_in;
 pub mod wait;
 pub mod world;
 
