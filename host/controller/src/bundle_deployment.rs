@@ -35,13 +35,6 @@ use crate::{context::Context, events, problem::Problem, status_patch};
 /// A BundleDeployment that one odd object cannot stop the watch of.
 pub(crate) type Guarded = DeserializeGuard<BundleDeployment>;
 
-/// What is remembered of BundleDeployments between reconciles. Losing it costs time and nothing else.
-#[derive(Default)]
-pub(crate) struct Memory {
-    resolutions: source::Resolutions,
-    releases: render::Releases,
-}
-
 /// One reconcile ended with nothing to say in the status.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReconcileError {
@@ -213,8 +206,7 @@ async fn tear_down(deployment: &BundleDeployment, context: &Context) -> Result<O
 /// Forgets a BundleDeployment and takes our finalizers off, so that it may go.
 async fn let_go(deployment: &BundleDeployment, context: &Context) -> Result<(), ReconcileError> {
     let name = deployment.name_any();
-    context.memory.resolutions.forget(&name);
-    context.memory.releases.forget(&name);
+    context.memory.forget(&name);
     context.backoff.succeeded(&name);
     let ours = [TEARDOWN_FINALIZER, DELETE_CACHED_BUNDLE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER];
     let kept = deployment.finalizers().iter().filter(|finalizer| !ours.contains(&finalizer.as_str()));

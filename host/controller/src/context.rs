@@ -6,8 +6,7 @@ use chandler_rollout::Rollout;
 use kube::{Client, runtime::events::Recorder};
 
 use crate::{
-    Options, backoff::Backoff, bundle_deployment::Memory, classes::Classes, surroundings::Lookout,
-    watches::ManagedWatches,
+    Options, backoff::Backoff, classes::Classes, memory::Memory, surroundings::Lookout, watches::ManagedWatches,
 };
 
 /// Handles and shared state.

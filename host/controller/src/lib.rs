@@ -11,6 +11,7 @@
 //! | `bundle_deployment` | the reconciler of BundleDeployments |
 //! | `provisioner_class` | the reconciler of ProvisionerClasses |
 //! | `classes` | which class is served by which component |
+//! | `memory` | what is remembered between reconciles |
 //! | `images` | references, pull secrets and registries |
 //! | `status_patch` | how a changed status is written |
 //! | `surroundings` | what provisioners are told about the cluster |
@@ -24,6 +25,7 @@ mod classes;
 mod context;
 mod events;
 mod images;
+mod memory;
 pub mod options;
 mod problem;
 mod provisioner_class;

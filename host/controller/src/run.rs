@@ -27,9 +27,10 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use crate::{
     Options,
     backoff::Backoff,
-    bundle_deployment::{self, Guarded, Memory},
+    bundle_deployment::{self, Guarded},
     classes::Classes,
     context::Context,
+    memory::Memory,
     provisioner_class,
     surroundings::Lookout,
     watches::ManagedWatches,

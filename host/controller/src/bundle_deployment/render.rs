@@ -3,10 +3,7 @@
 //! Rendering is a pure function of content, component, configuration and target, so a release is kept until one of these
 //! changes, and a reconcile that changes nothing calls no plugin.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::Arc;
 
 use chandler_api::BundleDeployment;
 use chandler_content::Tree;
@@ -15,26 +12,6 @@ use kube::ResourceExt as _;
 use serde_json::{Map, Value};
 
 use crate::{classes::Class, context::Context, problem::Problem, surroundings::Surroundings};
-
-/// The last release of each BundleDeployment, with the digest of what it was made from.
-#[derive(Default)]
-pub(crate) struct Releases(Mutex<HashMap<String, (Digest, Arc<Release>)>>);
-
-impl Releases {
-    fn get(&self, name: &str, key: &Digest) -> Option<Arc<Release>> {
-        let releases = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        releases.get(name).filter(|(known, _)| known == key).map(|(_, release)| Arc::clone(release))
-    }
-
-    fn insert(&self, name: String, key: Digest, release: Arc<Release>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name, (key, release));
-    }
-
-    /// Forgets a BundleDeployment.
-    pub(crate) fn forget(&self, name: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
-    }
-}
 
 /// The release of a BundleDeployment.
 pub(crate) async fn render(

@@ -1,11 +1,5 @@
 //! The first arrow: a source becomes a digest and a verified tree.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
-};
-
 use chandler_api::{BundleDeployment, BundleSource, ImageSource, Reason, source::ConfigMapSource};
 use chandler_content::{ContentError, FailureClass, FileSet, ImageAccess, ImageReference, ResolvedImage, Tree};
 use chandler_core::Content as _;
@@ -18,28 +12,6 @@ use crate::{
     images,
     problem::{Problem, api_message, content},
 };
-
-/// When each tag was resolved last, by BundleDeployment.
-#[derive(Default)]
-pub(crate) struct Resolutions(Mutex<BTreeMap<String, (ImageSource, ResolvedImage, Instant)>>);
-
-impl Resolutions {
-    fn recent(&self, name: &str, source: &ImageSource, interval: Duration) -> Option<ResolvedImage> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (known_source, resolved, when) = known.get(name)?;
-        (known_source == source && when.elapsed() < interval).then(|| resolved.clone())
-    }
-
-    fn remember(&self, name: String, source: ImageSource, resolved: ResolvedImage) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(name, (source, resolved, Instant::now()));
-    }
-
-    /// Forgets a BundleDeployment.
-    pub(crate) fn forget(&self, name: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
-    }
-}
 
 /// The content of a BundleDeployment, from the cache where it is there.
 pub(crate) async fn unpack(deployment: &BundleDeployment, context: &Context) -> Result<(Tree, Unpacked), Problem> {
