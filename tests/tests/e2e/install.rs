@@ -1,5 +1,11 @@
 //! A bundle image becomes a healthy installation.
 
+use std::sync::Arc;
+
+use chandler_builtin::Provisioners;
+use chandler_content::Store;
+use chandler_core::{Request, Target};
+use chandler_engine::{Engine, EngineOptions, Limits};
 use chandler_tests::{World, bundles, world::condition};
 use k8s_openapi::api::{apps::v1::Deployment, rbac::v1::ClusterRole};
 use kube::{Api, api::ListParams};
@@ -36,6 +42,32 @@ async fn the_sample_operator_becomes_healthy() {
     let roles: Api<ClusterRole> = Api::all(world.client.clone());
     let owned = ListParams::default().labels(&format!("core.rukpak.io/owner-name={name}"));
     assert_eq!(roles.list(&owned).await.expect("roles").items.len(), 2);
+    world.finish().await;
+}
+
+/// Invariant 1: rendering is a pure function, in the cluster and without one.
+#[tokio::test]
+async fn the_release_in_the_cluster_is_the_one_that_is_rendered_without_it() {
+    let world = World::new().await;
+    let name = world.name();
+    let bundle = bundles::sample("registry/harbour-operator.v0.2.0");
+    let image = world.push(&bundle).await;
+    let mut spec = world.spec(REGISTRY, &image);
+    spec["config"] = json!({"watchNamespace": world.namespace});
+    world.apply(&name, spec).await;
+    let installed = world.ready(&name).await.status.and_then(|status| status.release).expect("a release");
+
+    let engine = Engine::new(EngineOptions::default()).expect("an engine");
+    let provisioner = Provisioners::new(engine).get(REGISTRY).await.expect("it loads").expect("it is built in");
+    let target = Target { name, namespace: world.namespace.clone(), ..Target::default() };
+    let config = json!({"watchNamespace": world.namespace});
+    let request = Request { config: config.as_object().cloned().expect("an object"), target };
+    let cache = tempfile::tempdir().expect("a temporary directory");
+    let store = Store::open(&cache.path().join("content"), chandler_content::Limits::default()).expect("a store");
+    let tree = Arc::new(store.import_directory(bundle.path()).await.expect("the bundle is legal"));
+    let rendered = provisioner.provision(&request, tree, &Limits::default()).await.expect("a release");
+    assert_eq!(installed.digest, rendered.digest().as_str());
+    assert_eq!(usize::try_from(installed.objects).ok(), Some(rendered.objects().len()));
     world.finish().await;
 }
 
