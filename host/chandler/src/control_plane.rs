@@ -21,6 +21,8 @@ use crate::{CommandError, provision};
 pub const FIELD_MANAGER: &str = "chandler-dev";
 /// How long the definitions may take to be served.
 const ESTABLISHED: Duration = Duration::from_secs(30);
+/// How long the controller may take to finish what it has begun.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// A running API server and registry. They are gone when it is dropped.
 pub struct ControlPlane {
@@ -97,11 +99,11 @@ impl RunningController {
     }
 
     /// Lets it finish what it has begun, and ends it.
-    pub async fn stop(self) {
+    pub async fn stop(mut self) {
         drop(self.stop);
-        if !self.task.is_finished() {
-            // It was told to end; how it does is no longer of interest.
-            let _ = self.task.await;
+        // It was told to end; how it does is no longer of interest, and what it works on is gone after it anyway.
+        if !self.task.is_finished() && tokio::time::timeout(GRACE, &mut self.task).await.is_err() {
+            self.task.abort();
         }
     }
 }

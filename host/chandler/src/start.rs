@@ -6,8 +6,13 @@ use clap::Parser as _;
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    Arguments, CommandError, arguments::Command, command::controller::LogFormat, diagnostics, error::Kind, output,
-    provision, reference, terminal::Terminal,
+    Arguments, CommandError,
+    arguments::Command,
+    command::controller::LogFormat,
+    diagnostics,
+    error::Kind,
+    output, provision, reference,
+    terminal::{Look, Terminal},
 };
 
 /// Reads the command line, runs the command, reports how it ended.
@@ -25,7 +30,7 @@ pub fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments, terminal: &Terminal) -> Result<ExitCode, CommandError> {
-    log_to_standard_error(arguments)?;
+    log_to_standard_error(arguments, terminal)?;
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| CommandError::failed("failed to start the runtime").because(&error))?;
     runtime.block_on(async {
@@ -49,7 +54,7 @@ fn report(error: &CommandError, terminal: &Terminal) -> ExitCode {
     ExitCode::from(error.kind().exit_code())
 }
 
-fn log_to_standard_error(arguments: &Arguments) -> Result<(), CommandError> {
+fn log_to_standard_error(arguments: &Arguments, terminal: &Terminal) -> Result<(), CommandError> {
     let (default, format) = match &arguments.command {
         Command::Controller(controller) => ("info", controller.log_format),
         _ => ("error", LogFormat::Text),
@@ -60,7 +65,10 @@ fn log_to_standard_error(arguments: &Arguments) -> Result<(), CommandError> {
             "write `error`, `warn`, `info`, `debug`, `trace`, or directives such as `warn,chandler_controller=debug`",
         )
     })?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(terminal.look() == Look::Colour);
     match format {
         LogFormat::Json => builder.json().flatten_event(true).init(),
         LogFormat::Text => builder.init(),

@@ -1,14 +1,16 @@
 //! `chandler controller`.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, pin::pin, time::Duration};
 
-use chandler_controller::Options;
+use chandler_controller::{ControllerError, Options};
+use tokio::sync::oneshot;
 
 use crate::{CommandError, live, provision, signals::StopSignals};
 
 /// Run the controller
 ///
-/// It reconciles BundleDeployments until SIGTERM or SIGINT; what it has begun to write it finishes, then it exits with 0.
+/// It reconciles BundleDeployments until SIGTERM or SIGINT; what it has begun it finishes, then it exits with 0. A second
+/// signal ends it at once.
 /// In a cluster it uses its service account, elsewhere the kubeconfig.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -63,6 +65,9 @@ pub struct Controller {
     pub log_format: LogFormat,
 }
 
+/// How long a reconcile that is under way may take after a signal: less than the 30 s that a kubelet waits by default.
+const GRACE: Duration = Duration::from_secs(25);
+
 /// How log lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogFormat {
@@ -88,12 +93,28 @@ impl Controller {
             allow_unsigned: self.allow_unsigned,
             ..Options::default()
         };
-        let shutdown = async move {
-            signals.received().await;
-            tracing::info!("stopping");
+        let (stop, stopped) = oneshot::channel::<()>();
+        let shutdown = async {
+            // That the sender is dropped means the same.
+            let _ = stopped.await;
         };
-        chandler_controller::run(client, options, shutdown)
-            .await
-            .map_err(|error| CommandError::failed("the controller failed").because(&error))
+        let mut running = pin!(chandler_controller::run(client, options, shutdown));
+        tokio::select! {
+            ended = &mut running => return told(ended),
+            () = signals.received() => {}
+        }
+        tracing::info!("stopping");
+        drop(stop);
+        tokio::select! {
+            ended = running => told(ended),
+            () = signals.received() => Err(CommandError::interrupted()),
+            () = tokio::time::sleep(GRACE) => {
+                Err(CommandError::failed(format!("what was under way did not end within {} s", GRACE.as_secs())))
+            }
+        }
     }
+}
+
+fn told(ended: Result<(), ControllerError>) -> Result<(), CommandError> {
+    ended.map_err(|error| CommandError::failed("the controller failed").because(&error))
 }
