@@ -9,8 +9,8 @@ use std::{
 };
 
 use crate::{
-    ArchiveError, ContentError, EntryProblem, LimitExceeded, Limits, StoreError, path::entry_path, store::Workspace,
-    tree::Stored, unpack::stored,
+    ArchiveError, ContentError, EntryProblem, LimitExceeded, Limits, StoreError, path::entry_path,
+    store::workspace::Workspace, tree::Stored, unpack::stored,
 };
 
 /// Puts the files of a directory into the workspace. A link is followed if it leads to a regular file inside; the names of

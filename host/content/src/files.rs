@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::{
     ArchiveError, ContentError, EntryProblem, LimitExceeded, Limits,
     path::{ancestors, entry_path},
-    store::Workspace,
+    store::workspace::Workspace,
     tree::Stored,
     unpack::stored,
 };

@@ -14,7 +14,7 @@
 
 mod collect;
 mod images;
-mod workspace;
+pub(crate) mod workspace;
 
 use std::{
     collections::HashMap,

@@ -3,20 +3,17 @@
 mod decompress;
 mod extended;
 mod links;
+mod node;
 mod overlay;
 mod tar;
 
 use std::{collections::BTreeMap, fs::File, io::Read, path::Path};
 
-pub(crate) use self::{
-    decompress::Budget,
-    overlay::{Overlay, RootedAt},
-    tar::Dialect,
-};
+pub(crate) use self::{decompress::Budget, node::RootedAt, overlay::Overlay, tar::Dialect};
 use crate::{
     ArchiveError, ContentError, EntryProblem, LimitExceeded, Limits, StoreError,
     causes::causes,
-    store::{AddError, Workspace},
+    store::workspace::{AddError, Workspace},
     tree::Stored,
 };
 

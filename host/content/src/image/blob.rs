@@ -5,7 +5,11 @@ use chandler_core::Digest;
 use reqwest::{Method, Response};
 use sha2::{Digest as _, Sha256};
 
-use super::{ImageError, ImageReference, client::Client, fetch::refused, manifest::Descriptor};
+use super::{
+    client::Client,
+    manifest::{Descriptor, ImageError, refused},
+    reference::ImageReference,
+};
 use crate::ContentError;
 
 /// A download. What it gave must not be used until it ended well.

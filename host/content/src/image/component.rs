@@ -7,8 +7,7 @@ use chandler_core::Content;
 use super::{
     ImageAccess, ImageError, ImageReference, Images, ResolvedImage,
     blob::Blob,
-    fetch::refused,
-    manifest::{Manifest, component_layer},
+    manifest::{Manifest, component_layer, refused},
 };
 use crate::{
     ArchiveError, ContentError, LimitExceeded, StoreError, Tree, blocking,

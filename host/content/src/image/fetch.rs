@@ -15,7 +15,7 @@ use super::{
     ImageAccess, ImageError, ImageReference, Platform,
     blob::Blob,
     client::Client,
-    manifest::{ACCEPTED, Descriptor, Manifest, check_layers, choose},
+    manifest::{ACCEPTED, Descriptor, Manifest, check_layers, choose, refused},
     tls::SystemRoots,
 };
 use crate::{
@@ -259,10 +259,6 @@ impl Images {
 /// The digest that a response announces, if it is one that is known here.
 fn announced(headers: &HeaderMap) -> Option<Digest> {
     headers.get("docker-content-digest")?.to_str().ok()?.parse().ok()
-}
-
-pub(super) fn refused(image: &ImageReference, error: ImageError) -> ContentError {
-    ContentError::Image { image: image.to_string(), error }
 }
 
 /// The name of a layer in the workspace.

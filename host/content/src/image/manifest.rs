@@ -5,7 +5,8 @@ use std::{fmt, str::FromStr};
 use chandler_core::Digest;
 use serde::{Deserialize, de::IgnoredAny};
 
-use crate::{ArchiveError, LimitExceeded, Limits};
+use super::reference::ImageReference;
+use crate::{ArchiveError, ContentError, LimitExceeded, Limits};
 
 const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -277,4 +278,9 @@ pub(super) fn component_layer(layers: &[Descriptor], most: u64) -> Result<&Descr
         }
         layers => Err(ImageError::ComponentLayers(format!("{} layers", layers.len()))),
     }
+}
+
+/// What is wrong with an image, as what is wrong with content.
+pub(super) fn refused(image: &ImageReference, error: ImageError) -> ContentError {
+    ContentError::Image { image: image.to_string(), error }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::overlay::{Node, RootedAt, is_directory};
+use super::node::{Node, RootedAt, is_directory};
 use crate::{
     EntryProblem,
     path::{join, split},

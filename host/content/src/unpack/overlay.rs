@@ -4,9 +4,12 @@
 //! wherever they stand in the layer; a file replaces a directory of a lower layer and the other way round. Where real
 //! unpackers would write through a symbolic link, the entry is refused.
 
-use std::{collections::BTreeMap, ops::Bound};
+use std::collections::BTreeMap;
 
-use super::links;
+use super::{
+    links,
+    node::{Node, RootedAt, is_directory, remove_below},
+};
 use crate::{
     ArchiveError, EntryProblem, LimitExceeded, Limits,
     path::{ancestors, entry_path, join, split},
@@ -17,24 +20,6 @@ const WHITEOUT: &str = ".wh.";
 const OPAQUE: &str = ".wh..wh..opq";
 /// Other names of the union file system that whiteouts come from, without meaning in an image.
 const RESERVED: &str = ".wh..wh.";
-
-/// One path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Node {
-    Directory,
-    File(Stored),
-    /// A symbolic link and its target, as written.
-    Link(String),
-}
-
-/// What an absolute link target is relative to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RootedAt {
-    /// Absolute targets lead out.
-    Nothing,
-    /// The root of the image, as for a process that runs in it.
-    Tree,
-}
 
 /// The layers so far, and the one that is being read.
 #[derive(Debug)]
@@ -200,24 +185,6 @@ impl Overlay {
             files.insert(path.clone(), stored);
         }
         Ok(files)
-    }
-}
-
-/// Whether something lies below a path.
-pub(super) fn is_directory(nodes: &BTreeMap<String, Node>, path: &str) -> bool {
-    below(nodes, path).next().is_some()
-}
-
-fn below<'a>(nodes: &'a BTreeMap<String, Node>, directory: &str) -> impl Iterator<Item = &'a String> {
-    let prefix = if directory.is_empty() { String::new() } else { format!("{directory}/") };
-    let from = (Bound::Included(prefix.clone()), Bound::Unbounded);
-    nodes.range(from).map(|(path, _)| path).take_while(move |path| path.starts_with(&prefix))
-}
-
-fn remove_below(nodes: &mut BTreeMap<String, Node>, directory: &str) {
-    let paths: Vec<String> = below(nodes, directory).cloned().collect();
-    for path in paths {
-        nodes.remove(&path);
     }
 }
 

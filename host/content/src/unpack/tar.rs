@@ -11,7 +11,7 @@ use super::{
 use crate::{
     ArchiveError, EntryProblem, Limits, StoreError,
     path::entry_path,
-    store::{AddError, Workspace},
+    store::workspace::{AddError, Workspace},
 };
 
 /// How names are read.
