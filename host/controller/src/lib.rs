@@ -18,12 +18,14 @@
 //! | `watches` | watches on the kinds that releases hold |
 //! | `backoff` | when to try again |
 //! | `events` | Events on transitions |
+//! | `housekeeping` | keeps the content cache within its budget |
 
 mod backoff;
 mod bundle_deployment;
 mod classes;
 mod context;
 mod events;
+mod housekeeping;
 mod images;
 mod memory;
 pub mod options;

@@ -15,6 +15,8 @@ pub struct Options {
     pub compiler: Compiler,
     /// Registries, as `host` or `host:port`, that are spoken to without TLS. Those on loopback always may be.
     pub plain_http_registries: Vec<String>,
+    /// How many bytes of content are kept on the disk, beside what is in use. Default 4 GiB.
+    pub content_cache_bytes: u64,
     /// How many BundleDeployments are worked on at once. Default 8.
     pub concurrency: u16,
     /// How often a tag is resolved again. Default ten minutes.
@@ -32,6 +34,7 @@ impl Default for Options {
             cache_directory: PathBuf::from("/var/cache/chandler"),
             compiler: Compiler::InProcess,
             plain_http_registries: Vec::new(),
+            content_cache_bytes: 4 << 30,
             concurrency: 8,
             image_poll_interval: Duration::from_mins(10),
             allow_unsigned: false,

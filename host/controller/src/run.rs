@@ -30,6 +30,7 @@ use crate::{
     bundle_deployment::{self, Guarded},
     classes::Classes,
     context::Context,
+    housekeeping,
     memory::Memory,
     provisioner_class,
     surroundings::Lookout,
@@ -106,7 +107,8 @@ pub async fn run(
         .for_each(|_| async {});
 
     tracing::info!("the controller runs");
-    futures::future::join(pin!(classes), pin!(deployments)).await;
+    let reconcilers = futures::future::join(classes, deployments).map(drop);
+    futures::future::select(pin!(reconcilers), pin!(housekeeping::run(store, Arc::clone(&context)))).await;
     tracing::info!("the controller stopped");
     Ok(())
 }

@@ -1,0 +1,44 @@
+//! Keeps the content cache within its budget.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use chandler_core::Digest;
+use kube::runtime::reflector::Store as Reflected;
+use tokio::time::MissedTickBehavior;
+
+use crate::{bundle_deployment::Guarded, context::Context};
+
+/// How often the cache is looked at.
+const INTERVAL: Duration = Duration::from_hours(1);
+
+/// Removes, now and then, the content that was not used for the longest time, until the rest is within the budget. What a
+/// BundleDeployment is made of stays, so that a registry that is away does no harm. Never ends.
+pub(crate) async fn run(deployments: Reflected<Guarded>, context: Arc<Context>) {
+    let mut tick = tokio::time::interval(INTERVAL);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // The first tick is at once, when nothing is known of the BundleDeployments yet.
+    tick.tick().await;
+    loop {
+        tick.tick().await;
+        let used = in_use(&deployments);
+        let (store, budget) = (context.images.store().clone(), context.options.content_cache_bytes);
+        let collected = tokio::task::spawn_blocking(move || store.collect(&|digest| used.contains(digest), budget));
+        match collected.await {
+            Ok(Ok(collected)) if collected.removed > 0 => {
+                tracing::info!(removed = collected.removed, freed_bytes = collected.freed_bytes, "content cache");
+            }
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "failed to clean the content cache"),
+            Err(error) => tracing::warn!(%error, "cleaning the content cache was interrupted"),
+        }
+    }
+}
+
+/// The digests that the statuses name.
+fn in_use(deployments: &Reflected<Guarded>) -> BTreeSet<Digest> {
+    let digest = |guarded: &Arc<Guarded>| {
+        let status = guarded.0.as_ref().ok()?.status.as_ref()?;
+        status.content_digest.as_ref()?.parse().ok()
+    };
+    deployments.state().iter().filter_map(digest).collect()
+}
