@@ -34,7 +34,7 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
             "delete the object that is in the way, or take it out of the bundle; objects of others are never taken over"
         }
         Reason::RequiredResourceNotFound => {
-            "install what serves the missing kind, usually another bundle; the rollout then goes on by itself"
+            "create what the message names: a namespace, or the bundle that serves a missing kind; it then goes on by itself"
         }
         Reason::InstallNamespaceNotFound => "create the namespace that spec.installNamespace names",
         Reason::ObjectRefused => "correct the object in the bundle; the message is the API server's own",

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     CommandError,
-    diagnostics::{self, Finding, Sources},
+    diagnostics::{self, Finding, NamedText, Sources},
     file,
 };
 
@@ -44,6 +44,11 @@ impl Configuration {
 }
 
 impl Configuration {
+    /// The text and its name, for messages.
+    pub fn named(&self) -> NamedText<'_> {
+        NamedText { name: &self.name, text: &self.text }
+    }
+
     /// Reads the text of a file with this name.
     pub fn parse(name: String, bytes: &[u8]) -> Result<Self, CommandError> {
         let mut configuration = Self { name, text: String::from_utf8_lossy(bytes).into_owned(), ..Self::default() };
@@ -54,37 +59,44 @@ impl Configuration {
                 Ok(configuration)
             }
             Err(diagnostic) => {
-                let sources = Sources { configuration: Some(&configuration), ..Sources::default() };
+                let sources = Sources { configuration: Some(configuration.named()), ..Sources::default() };
                 Err(CommandError::usage(format!("the configuration in {} cannot be used", configuration.name))
-                    .with_findings([Finding::new(diagnostic, &sources)]))
+                    .with_findings([Finding::new(*diagnostic, &sources)]))
             }
         }
     }
 }
 
-fn read(bytes: &[u8]) -> Result<(Map<String, Value>, Vec<Diagnostic>), Diagnostic> {
+/// What a text says, and what is odd about it.
+type Said = (Map<String, Value>, Vec<Diagnostic>);
+
+fn read(bytes: &[u8]) -> Result<Said, Box<Diagnostic>> {
     let limits = Limits { bytes: bytes.len(), nodes: 100_000, ..Limits::default() };
-    let documents = parse(bytes, &limits)
-        .map_err(|error| finding(Severity::Error, "InvalidYaml", error.message, error.line, error.column))?;
+    let documents =
+        parse(bytes, &limits).map_err(|error| refusal("InvalidYaml", error.message, error.line, error.column))?;
     let [document] = documents.as_slice() else {
         return match documents.get(1) {
             None => Ok((Map::new(), Vec::new())),
             Some(second) => {
                 let (line, column) = (second.root.line, second.root.column);
-                Err(finding(Severity::Error, "InvalidYaml", "a second document begins here", line, column))
+                Err(refusal("InvalidYaml", "a second document begins here", line, column))
             }
         };
     };
     let root = &document.root;
-    let value = from_node(root).map_err(|error| finding(Severity::Error, "InvalidYaml", error.to_string(), 1, 1))?;
+    let value = from_node(root).map_err(|error| refusal("InvalidYaml", error.to_string(), 1, 1))?;
     let Value::Object(value) = value else {
         let message = format!("is of type {}, but a configuration is an object", root.type_name());
-        return Err(finding(Severity::Error, "InvalidConfiguration", message, root.line, root.column));
+        return Err(refusal("InvalidConfiguration", message, root.line, root.column));
     };
     let warnings = document.warnings.iter().map(|warning| {
         finding(Severity::Warning, "SuspiciousYaml", warning.message.as_str(), warning.line, warning.column)
     });
     Ok((value, warnings.collect()))
+}
+
+fn refusal(code: &str, message: impl Into<String>, line: u32, column: u32) -> Box<Diagnostic> {
+    Box::new(finding(Severity::Error, code, message, line, column))
 }
 
 fn finding(severity: Severity, code: &str, message: impl Into<String>, line: u32, column: u32) -> Diagnostic {

@@ -6,7 +6,6 @@ use chandler_core::{Content, Diagnostic, Severity};
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
 
 use crate::{
-    configuration::Configuration,
     excerpt::Excerpt,
     terminal::{Look, Terminal},
     text::{one_line, printable},
@@ -23,13 +22,22 @@ pub struct Sources<'a> {
     /// Where the bundle's files are on the disk, if they are: its paths can then be opened as they are printed.
     pub directory: Option<&'a PathBuf>,
     /// The configuration.
-    pub configuration: Option<&'a Configuration>,
+    pub configuration: Option<NamedText<'a>>,
+}
+
+/// A text and what the user calls it.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedText<'a> {
+    /// The name of the file.
+    pub name: &'a str,
+    /// What it holds.
+    pub text: &'a str,
 }
 
 impl Sources<'_> {
     fn name(&self, path: &str) -> String {
         match (path, self.configuration, self.directory) {
-            (CONFIG, Some(configuration), _) => configuration.name.clone(),
+            (CONFIG, Some(configuration), _) => configuration.name.to_owned(),
             (CONFIG, None, _) | (_, _, None) => path.to_owned(),
             (_, _, Some(directory)) => directory.join(path).display().to_string(),
         }
@@ -199,9 +207,9 @@ mod tests {
         }
     }
 
-    fn plain(diagnostics: &[Diagnostic], directory: Option<&PathBuf>, config: Option<&Configuration>) -> String {
+    fn plain(diagnostics: &[Diagnostic], directory: Option<&PathBuf>, configuration: Option<NamedText<'_>>) -> String {
         let content = MemoryContent::new([("manifests/csv.yaml", CSV)]);
-        let sources = Sources { content: Some(&content), directory, configuration: config };
+        let sources = Sources { content: Some(&content), directory, configuration };
         render(&findings(diagnostics, &sources), &Terminal::new(Look::Plain, 100))
     }
 
@@ -259,10 +267,10 @@ mod tests {
 
     #[test]
     fn a_pointer_into_the_configuration_finds_its_line_in_the_users_file() {
-        let text = b"# for production\ninstallMode: own\nwatchNamespace: [a]\n";
-        let config = Configuration::parse("values.yaml".into(), text).unwrap();
+        let text = "# for production\ninstallMode: own\nwatchNamespace: [a]\n";
+        let configuration = NamedText { name: "values.yaml", text };
         let place = location("config", None, Some("/watchNamespace"));
-        let text = plain(&[diagnostic(Severity::Error, Some(place))], None, Some(&config));
+        let text = plain(&[diagnostic(Severity::Error, Some(place))], None, Some(configuration));
         insta::assert_snapshot!(text, @r#"
         error[UnknownStrategy]
 

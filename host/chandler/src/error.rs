@@ -1,8 +1,11 @@
 //! How a command fails: a kind that decides the exit code, a message, hints, and findings with positions.
 
-use std::{error::Error, fmt, io};
+use std::{error::Error, fmt, io, process::ExitCode};
 
-use crate::diagnostics::Finding;
+use crate::{
+    diagnostics::{self, Finding},
+    terminal::Terminal,
+};
 
 /// Why a command failed, as far as a script must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +103,15 @@ impl CommandError {
     pub fn with_findings(mut self, findings: impl IntoIterator<Item = Finding>) -> Self {
         self.findings.extend(findings);
         self
+    }
+
+    /// Tells the user on standard error, and gives the exit code.
+    pub fn report(&self, terminal: &Terminal) -> ExitCode {
+        if self.kind != Kind::Closed {
+            terminal.write(diagnostics::render(&self.findings, terminal));
+            terminal.line(self.to_string());
+        }
+        ExitCode::from(self.kind.exit_code())
     }
 
     /// Why it failed.

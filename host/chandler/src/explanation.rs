@@ -158,7 +158,7 @@ impl Explanation {
         let (healthy, present) = tree::healthy(&self.objects);
         let total = expected.unwrap_or(present).max(present);
         let _ = writeln!(text, "\nobjects ({healthy} of {total} are healthy)");
-        for line in tree::lines(&self.objects) {
+        for line in tree::lines(&self.objects, Mark::sign) {
             let _ = writeln!(text, "  {line}");
         }
         if total > present {

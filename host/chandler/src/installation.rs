@@ -11,7 +11,7 @@ use crate::{
     CommandError,
     advice::advice,
     narration::{Narrator, Standing},
-    progress::Progress,
+    progress::{Progress, seconds},
 };
 
 /// What is installed.
@@ -65,31 +65,42 @@ impl Installation {
 
     /// Reports what becomes of it until it is healthy, has failed, or time has run out.
     pub async fn follow(&self, client: &Client, progress: &mut Progress, timeout: Duration) -> Ended {
-        let mut waiting = "the controller".to_owned();
+        let mut waiting = Standing::Waiting { message: "the controller".to_owned(), reason: None };
         let end = tokio::time::timeout(timeout, self.observe(client, progress, &mut waiting)).await;
         progress.wait("");
         match end {
             Ok(Standing::Failed { reason, message }) => {
-                let reason = Reason::from_name(&reason).ok_or(reason);
-                let name = reason.as_ref().map_or_else(String::as_str, |reason| reason.as_str());
-                let error = CommandError::failed(format!("{} was not installed: {name}: {message}", self.name));
-                let hint = reason.as_ref().ok().and_then(|reason| advice(*reason, &self.name));
-                let error = hint.into_iter().fold(error, CommandError::hint);
-                Ended::Failed { reason: reason.ok(), error }
+                let error = CommandError::failed(format!("{} was not installed: {reason}: {message}", self.name));
+                let reason = Reason::from_name(&reason);
+                Ended::Failed { reason, error: self.advise(error, reason) }
             }
-            Ok(Standing::Healthy | Standing::Waiting(_)) => Ended::Healthy,
-            Err(_) => Ended::TimedOut(
-                CommandError::timeout(format!(
-                    "{} is not healthy after {}; the last thing it waited for: {waiting}",
+            Ok(Standing::Healthy | Standing::Waiting { .. }) => Ended::Healthy,
+            Err(_) => {
+                let (message, reason) = match waiting {
+                    Standing::Waiting { message, reason } => (message, reason),
+                    _ => (String::new(), None),
+                };
+                let error = CommandError::timeout(format!(
+                    "{} is not healthy after {}; the last thing it waited for: {message}",
                     self.name,
-                    crate::progress::seconds(timeout)
-                ))
-                .hint("--timeout gives it more time, --keep leaves the control plane up to look around"),
-            ),
+                    seconds(timeout)
+                ));
+                let error = self.advise(error, reason.as_deref().and_then(Reason::from_name));
+                Ended::TimedOut(
+                    error.hint("--timeout gives it more time, --keep leaves the control plane up to look around"),
+                )
+            }
         }
     }
 
-    async fn observe(&self, client: &Client, progress: &mut Progress, waiting: &mut String) -> Standing {
+    fn advise(&self, error: CommandError, reason: Option<Reason>) -> CommandError {
+        match reason.and_then(|reason| advice(reason, &self.name)) {
+            Some(advice) => error.hint(advice),
+            None => error,
+        }
+    }
+
+    async fn observe(&self, client: &Client, progress: &mut Progress, waiting: &mut Standing) -> Standing {
         let deployments: Api<BundleDeployment> = Api::all(client.clone());
         let mut states = watcher::watch_object(deployments, &self.name).boxed();
         let mut narrator = Narrator::default();
@@ -101,9 +112,9 @@ impl Installation {
                         progress.step(step.label, &step.text);
                     }
                     match standing {
-                        Standing::Waiting(what) => {
-                            progress.wait(&what);
-                            *waiting = what;
+                        Standing::Waiting { ref message, .. } => {
+                            progress.wait(message);
+                            *waiting = standing;
                         }
                         end => return end,
                     }

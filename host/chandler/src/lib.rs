@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`arguments`] | what can be said on the command line |
+//! | [`arguments`], [`values`] | what can be said on the command line, and how values are written |
 //! | [`command`] | the commands, one per file |
 //! | [`source`] | what the user calls a bundle: a directory, an archive or an image |
 //! | [`configuration`] | the configuration that a user gives to a provisioner |
@@ -45,6 +45,7 @@ pub mod source;
 pub mod terminal;
 pub mod text;
 pub mod tree;
+pub mod values;
 
 mod start;
 

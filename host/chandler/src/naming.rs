@@ -73,8 +73,8 @@ mod tests {
         #[test]
         fn every_bundle_gets_a_legal_name(bundle: String) {
             let name = deployment(&bundle);
-            prop_assert!(crate::arguments::deployment_name(&name).is_ok(), "{name}");
-            prop_assert!(crate::arguments::dns_label(&namespace(&name)).is_ok());
+            prop_assert!(crate::values::deployment_name(&name).is_ok(), "{name}");
+            prop_assert!(crate::values::dns_label(&namespace(&name)).is_ok());
         }
     }
 }

@@ -22,8 +22,13 @@ pub struct Step {
 /// How it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It goes on; this is waited for.
-    Waiting(String),
+    /// It goes on.
+    Waiting {
+        /// What is waited for, in words.
+        message: String,
+        /// Why, as a name, where there is one.
+        reason: Option<String>,
+    },
     /// All is done and well.
     Healthy,
     /// It will not go on by itself.
@@ -40,7 +45,7 @@ impl Narrator {
     pub fn observe(&mut self, deployment: &BundleDeployment) -> (Vec<Step>, Standing) {
         let status = deployment.status.clone().unwrap_or_default();
         if status.observed_generation < deployment.metadata.generation {
-            return (Vec::new(), Standing::Waiting("the controller has not seen it yet".to_owned()));
+            return (Vec::new(), waiting("the controller has not seen it yet", None));
         }
         let steps: Vec<Step> = steps(&status).into_iter().filter(|step| !self.told.contains(step)).collect();
         self.told.extend(steps.iter().cloned());
@@ -86,12 +91,20 @@ fn standing(status: &BundleDeploymentStatus) -> Standing {
     // The first aspect that is not the case is the one that the others wait for.
     let aspects =
         [ConditionType::Unpacked, ConditionType::Installed, ConditionType::Healthy, ConditionType::Progressing];
-    let waiting = aspects
+    let first = aspects
         .into_iter()
         .filter_map(condition)
-        .find(|condition| condition.status != "True" && !condition.message.is_empty())
-        .or_else(|| condition(ConditionType::Progressing).filter(|condition| !condition.message.is_empty()));
-    Standing::Waiting(waiting.map_or_else(|| "the controller".to_owned(), |condition| condition.message.clone()))
+        .find(|condition| condition.status != "True" && !condition.message.is_empty());
+    let progressing = condition(ConditionType::Progressing);
+    let reason = progressing.map(|condition| condition.reason.as_str());
+    match first.or_else(|| progressing.filter(|condition| !condition.message.is_empty())) {
+        Some(condition) => waiting(&condition.message, reason),
+        None => waiting("the controller", reason),
+    }
+}
+
+fn waiting(message: &str, reason: Option<&str>) -> Standing {
+    Standing::Waiting { message: message.to_owned(), reason: reason.map(str::to_owned) }
 }
 
 /// A source in a few words.
@@ -157,8 +170,8 @@ mod tests {
 
     fn tell(narrator: &mut Narrator, deployment: &BundleDeployment) -> String {
         let (steps, standing) = narrator.observe(deployment);
-        let steps = steps.iter().map(|step| format!("{}: {}\n", step.label, step.text)).collect::<String>();
-        format!("{steps}{standing:?}")
+        let steps = steps.iter().map(|step| format!("{}: {}", step.label, step.text));
+        steps.chain([format!("{standing:?}")]).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
@@ -166,7 +179,7 @@ mod tests {
         use {ConditionStatus::*, ConditionType as Type};
         let mut narrator = Narrator::default();
         let mut it = deployment(1);
-        insta::assert_snapshot!(tell(&mut narrator, &it), @r#"Waiting("the controller")"#);
+        insta::assert_snapshot!(tell(&mut narrator, &it), @r#"Waiting { message: "the controller", reason: None }"#);
         set(&mut it, Type::Unpacked, True, Reason::UnpackSuccessful, "Successfully unpacked the image Bundle");
         set(&mut it, Type::Progressing, True, Reason::RollingOut, "stage 1 of 2");
         set(&mut it, Type::Installed, False, Reason::Installing, "stage 1 of 2: 3 of 9 objects are applied");
@@ -186,13 +199,13 @@ mod tests {
         source: image 127.0.0.1:5000/harbour@sha256:00
         provisioner: core-rukpak-io-registry (registry 0.1.0)
         release: 9 objects in 2 stages, sha256:22
-        Waiting("stage 1 of 2: 3 of 9 objects are applied")
+        Waiting { message: "stage 1 of 2: 3 of 9 objects are applied", reason: Some("RollingOut") }
         "#);
         set(&mut it, Type::Installed, True, Reason::InstallationSucceeded, "Instantiated bundle harbour successfully");
         set(&mut it, Type::Healthy, False, Reason::Unhealthy, "Deployment.apps harbour/pilot: 0 of 1 are available");
         insta::assert_snapshot!(tell(&mut narrator, &it), @r#"
         installed: Instantiated bundle harbour successfully
-        Waiting("Deployment.apps harbour/pilot: 0 of 1 are available")
+        Waiting { message: "Deployment.apps harbour/pilot: 0 of 1 are available", reason: Some("RollingOut") }
         "#);
         set(&mut it, Type::Healthy, True, Reason::Healthy, "BundleDeployment is healthy");
         set(&mut it, Type::Ready, True, Reason::Succeeded, "");
@@ -204,7 +217,7 @@ mod tests {
         use {ConditionStatus::*, ConditionType as Type};
         let mut it = deployment(1);
         set(&mut it, Type::Progressing, True, Reason::Retrying, "no route to host");
-        assert_eq!(Narrator::default().observe(&it).1, Standing::Waiting("no route to host".into()));
+        assert_eq!(Narrator::default().observe(&it).1, waiting("no route to host", Some("Retrying")));
         set(&mut it, Type::Progressing, False, Reason::InvalidContent, "manifests/a.yaml:3: no name");
         let failed =
             Standing::Failed { reason: "InvalidContent".into(), message: "manifests/a.yaml:3: no name".into() };
@@ -215,6 +228,6 @@ mod tests {
     fn what_the_controller_said_about_an_earlier_generation_does_not_count() {
         let mut it = deployment(2);
         set(&mut it, ConditionType::Ready, ConditionStatus::True, Reason::Succeeded, "");
-        assert!(matches!(Narrator::default().observe(&it).1, Standing::Waiting(_)));
+        assert!(matches!(Narrator::default().observe(&it).1, Standing::Waiting { .. }));
     }
 }

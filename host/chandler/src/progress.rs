@@ -65,6 +65,11 @@ impl Progress {
         }
     }
 
+    /// Where the lines go.
+    pub fn terminal(&self) -> &Terminal {
+        &self.terminal
+    }
+
     /// The time since the start.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()

@@ -9,8 +9,6 @@ use crate::{
     Arguments, CommandError,
     arguments::Command,
     command::controller::LogFormat,
-    diagnostics,
-    error::Kind,
     output, provision, reference,
     terminal::{Look, Terminal},
 };
@@ -25,7 +23,7 @@ pub fn main() -> ExitCode {
     let terminal = Terminal::detect();
     match run(&arguments, &terminal) {
         Ok(code) => code,
-        Err(error) => report(&error, &terminal),
+        Err(error) => error.report(&terminal),
     }
 }
 
@@ -35,7 +33,7 @@ fn run(arguments: &Arguments, terminal: &Terminal) -> Result<ExitCode, CommandEr
         .map_err(|error| CommandError::failed("failed to start the runtime").because(&error))?;
     runtime.block_on(async {
         match &arguments.command {
-            Command::Dev(dev) => dev.run(terminal).await?,
+            Command::Dev(dev) => return dev.run(terminal).await,
             Command::Render(render) => render.run(terminal).await?,
             Command::Status(status) => return status.run().await,
             Command::Controller(controller) => controller.run().await?,
@@ -44,14 +42,6 @@ fn run(arguments: &Arguments, terminal: &Terminal) -> Result<ExitCode, CommandEr
         }
         Ok(ExitCode::SUCCESS)
     })
-}
-
-fn report(error: &CommandError, terminal: &Terminal) -> ExitCode {
-    if error.kind() != Kind::Closed {
-        terminal.write(diagnostics::render(error.findings(), terminal));
-        terminal.line(error.to_string());
-    }
-    ExitCode::from(error.kind().exit_code())
 }
 
 fn log_to_standard_error(arguments: &Arguments, terminal: &Terminal) -> Result<(), CommandError> {

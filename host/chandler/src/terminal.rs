@@ -5,6 +5,8 @@ use std::{
     io::{self, IsTerminal as _, Write as _},
 };
 
+use crate::tree::Mark;
+
 /// How text for people is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
@@ -59,6 +61,20 @@ impl Terminal {
     /// Whether lines can be overwritten.
     pub fn is_interactive(&self) -> bool {
         self.look != Look::Plain
+    }
+
+    /// The sign of an object's health, in its colour where there are colours.
+    pub fn sign(&self, mark: Mark) -> String {
+        if self.look != Look::Colour {
+            return mark.sign();
+        }
+        let sign = console::style(mark.sign()).force_styling(true);
+        match mark {
+            Mark::Healthy => sign.green(),
+            Mark::Progressing => sign.yellow(),
+            Mark::Unhealthy | Mark::Unknown => sign.red(),
+        }
+        .to_string()
     }
 
     /// Writes a line to standard error. That nobody reads it is no reason to fail.

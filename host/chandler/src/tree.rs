@@ -23,13 +23,14 @@ pub enum Mark {
 
 impl Mark {
     /// The sign in front of the name.
-    pub fn sign(self) -> char {
+    pub fn sign(self) -> String {
         match self {
-            Self::Healthy => '✓',
-            Self::Progressing => '…',
-            Self::Unhealthy => '✗',
-            Self::Unknown => '?',
+            Self::Healthy => "✓",
+            Self::Progressing => "…",
+            Self::Unhealthy => "✗",
+            Self::Unknown => "?",
         }
+        .to_owned()
     }
 }
 
@@ -48,7 +49,9 @@ pub struct Leaf {
 
 /// The tree, line by line: what belongs to the cluster first, then the namespaces; kinds in the order in which they are
 /// applied.
-pub fn lines(leaves: &[Leaf]) -> Vec<String> {
+///
+/// `sign` draws the mark in front of a name, so that a terminal may colour it.
+pub fn lines(leaves: &[Leaf], sign: impl Fn(Mark) -> String) -> Vec<String> {
     let mut places: BTreeMap<Option<&str>, BTreeMap<_, Vec<&Leaf>>> = BTreeMap::new();
     for leaf in leaves {
         let key = &leaf.key;
@@ -64,7 +67,7 @@ pub fn lines(leaves: &[Leaf]) -> Vec<String> {
             let (branch, stem) = if index == last { ("└─", "   ") } else { ("├─", "│  ") };
             lines.push(format!("{branch} {}", one_line(&format!("{kind}{dot}{group}"))));
             leaves.sort_unstable_by(|a, b| a.key.name.cmp(&b.key.name));
-            push_leaves(&mut lines, stem, &leaves);
+            push_leaves(&mut lines, stem, &leaves, &sign);
         }
     }
     lines
@@ -75,12 +78,12 @@ pub fn healthy(leaves: &[Leaf]) -> (usize, usize) {
     (leaves.iter().filter(|leaf| leaf.health == Mark::Healthy).count(), leaves.len())
 }
 
-fn push_leaves(lines: &mut Vec<String>, stem: &str, leaves: &[&Leaf]) {
+fn push_leaves(lines: &mut Vec<String>, stem: &str, leaves: &[&Leaf], sign: impl Fn(Mark) -> String) {
     for (index, leaf) in leaves.iter().enumerate() {
         let branch = if index + 1 == leaves.len() { "└─" } else { "├─" };
         let name = one_line(&leaf.key.name);
         let message = leaf.message.as_deref().map(|message| format!("  {}", one_line(message))).unwrap_or_default();
-        lines.push(format!("{stem}{branch} {} {name}{message}", leaf.health.sign()));
+        lines.push(format!("{stem}{branch} {} {name}{message}", sign(leaf.health)));
     }
 }
 
@@ -112,7 +115,7 @@ mod tests {
             leaf("apiextensions.k8s.io", "CustomResourceDefinition", None, "berths.example.com", Mark::Healthy, ""),
             leaf("", "Namespace", None, "harbour", Mark::Healthy, ""),
         ];
-        insta::assert_snapshot!(lines(&leaves).join("\n"), @r"
+        insta::assert_snapshot!(lines(&leaves, Mark::sign).join("\n"), @r"
         cluster
         ├─ Namespace
         │  └─ ✓ harbour
@@ -133,6 +136,6 @@ mod tests {
 
     #[test]
     fn no_objects_make_no_lines() {
-        assert_eq!(lines(&[]), [""; 0]);
+        assert_eq!(lines(&[], Mark::sign), [""; 0]);
     }
 }

@@ -27,7 +27,7 @@ Examples:
 pub struct Controller {
     /// The namespace that holds pull secrets and content of ConfigMaps
     #[arg(long, value_name = "NAMESPACE", default_value = "chandler-system", env = "CHANDLER_SYSTEM_NAMESPACE", hide_env_values = true,
-          value_parser = crate::arguments::dns_label)]
+          value_parser = crate::values::dns_label)]
     pub system_namespace: String,
 
     /// Where unpacked bundles and compiled components are kept; nobody else may write there
@@ -53,7 +53,7 @@ pub struct Controller {
     pub concurrency: u16,
 
     /// How often the tag of an image is resolved again
-    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = crate::arguments::duration)]
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = crate::values::duration)]
     pub image_poll_interval: Duration,
 
     /// Use the components of ProvisionerClasses although nobody verified a signature

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     io::Write as _,
     path::{Path, PathBuf},
+    process::ExitCode,
     sync::Arc,
     time::Duration,
 };
@@ -15,9 +16,9 @@ use kube::Api;
 use tempfile::NamedTempFile;
 
 use crate::{
-    CommandError, arguments, cache,
+    CommandError, cache,
     configuration::Configuration,
-    control_plane::{ControlPlane, ensure_namespace},
+    control_plane::{ControlPlane, RunningController, ensure_namespace},
     diagnostics::Sources,
     installation::{Ended, Installation},
     live, naming, output,
@@ -27,7 +28,7 @@ use crate::{
     source::{self, Bundle, Origin, RegistryOptions},
     terminal::Terminal,
     text::count,
-    tree,
+    tree, values,
 };
 
 /// Try a bundle on a control plane that lives in this process
@@ -58,11 +59,11 @@ pub struct Dev {
     pub bundle: Option<PathBuf>,
 
     /// The namespace to install into [default: NAME-system]
-    #[arg(long, value_name = "NAMESPACE", value_parser = arguments::dns_label)]
+    #[arg(long, value_name = "NAMESPACE", value_parser = values::dns_label)]
     pub namespace: Option<String>,
 
     /// The name of the BundleDeployment [default: made from the directory's name]
-    #[arg(long, value_name = "NAME", value_parser = arguments::deployment_name)]
+    #[arg(long, value_name = "NAME", value_parser = values::deployment_name)]
     pub name: Option<String>,
 
     /// The configuration, YAML or JSON; `-` is standard input
@@ -78,7 +79,7 @@ pub struct Dev {
     pub keep: bool,
 
     /// How long to wait until the bundle is healthy
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = arguments::duration)]
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = values::duration)]
     pub timeout: Duration,
 
     /// Where unpacked bundles and compiled components are kept
@@ -96,47 +97,61 @@ struct Prepared {
     namespace: String,
 }
 
+/// What runs.
+struct Started {
+    prepared: Option<Prepared>,
+    plane: ControlPlane,
+    controller: RunningController,
+    kubeconfig: Option<NamedTempFile>,
+}
+
 impl Dev {
     /// Runs the control plane.
-    pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
+    pub async fn run(&self, terminal: &Terminal) -> Result<ExitCode, CommandError> {
         let mut signals = StopSignals::listen()
             .map_err(|error| CommandError::failed("failed to listen for signals").because(&error))?;
-        let cache = cache::directory(self.cache_directory.as_deref())?;
         let mut progress = Progress::new(terminal);
-        // What is wrong with the bundle itself shows before anything is started.
-        let prepared = match &self.bundle {
-            Some(directory) => Some(self.prepare(directory, &cache, &progress).await?),
-            None => None,
+        let Started { prepared, plane, mut controller, kubeconfig } = tokio::select! {
+            started = self.start(&progress) => started?,
+            () = signals.received() => return Err(CommandError::interrupted()),
         };
-        progress.busy("starting the control plane");
-        let (plane, mut controller) = ControlPlane::start(&cache).await?;
-        progress.step("cluster", "an API server, a registry and the controller in this process");
-        let kubeconfig = if self.keep { Some(self.publish(&plane, &progress)?) } else { None };
-
+        // The inner result is what became of the bundle; the outer one fails where nothing can go on.
         let verdict = tokio::select! {
-            verdict = self.install(&plane, prepared, &mut progress) => verdict,
+            verdict = self.install(&plane, prepared, &mut progress) => Ok(verdict),
             error = controller.ended() => Err(error),
             () = signals.received() => Err(CommandError::interrupted()),
         };
         progress.finish();
-        let verdict = match verdict {
-            Err(error) if self.keep && error.kind() != crate::error::Kind::Interrupted => {
-                terminal.line(error.to_string());
+        let code = match verdict {
+            Ok(verdict) if self.keep => {
+                let code = verdict.map_or_else(|error| error.report(terminal), |()| ExitCode::SUCCESS);
                 terminal.line("\nstays up until Ctrl-C");
-                signals.received().await;
-                Err(error)
+                tokio::select! {
+                    () = signals.received() => Ok(code),
+                    error = controller.ended() => Err(error),
+                }
             }
-            Ok(()) if self.keep => {
-                terminal.line("\nstays up until Ctrl-C");
-                signals.received().await;
-                Ok(())
-            }
-            verdict => verdict,
+            Ok(verdict) => verdict.map(|()| ExitCode::SUCCESS),
+            Err(error) => Err(error),
         };
         drop(kubeconfig);
         controller.stop().await;
         plane.stop().await;
-        verdict
+        code
+    }
+
+    async fn start(&self, progress: &Progress) -> Result<Started, CommandError> {
+        let cache = cache::directory(self.cache_directory.as_deref())?;
+        // What is wrong with the bundle itself shows before anything is started.
+        let prepared = match &self.bundle {
+            Some(directory) => Some(self.prepare(directory, &cache, progress).await?),
+            None => None,
+        };
+        progress.busy("starting the control plane");
+        let (plane, controller) = ControlPlane::start(&cache).await?;
+        progress.step("cluster", "an API server, a registry and the controller in this process");
+        let kubeconfig = if self.keep { Some(publish(&plane, progress)?) } else { None };
+        Ok(Started { prepared, plane, controller, kubeconfig })
     }
 
     async fn prepare(&self, directory: &Path, cache: &Path, progress: &Progress) -> Result<Prepared, CommandError> {
@@ -159,23 +174,6 @@ impl Dev {
         let name = self.name.clone().unwrap_or_else(|| naming::deployment(&directory.to_string_lossy()));
         let namespace = self.namespace.clone().unwrap_or_else(|| naming::namespace(&name));
         Ok(Prepared { bundle, chosen, configuration, name, namespace })
-    }
-
-    /// Writes the kubeconfig and tells where it is. The file goes with the value.
-    fn publish(&self, plane: &ControlPlane, progress: &Progress) -> Result<NamedTempFile, CommandError> {
-        let failed =
-            |error: &dyn std::error::Error| CommandError::failed("failed to write the kubeconfig").because(error);
-        // The mode of such files is 0600.
-        let mut file = tempfile::Builder::new()
-            .prefix("chandler-")
-            .suffix(".kubeconfig")
-            .tempfile()
-            .map_err(|error| failed(&error))?;
-        let kubeconfig = plane.cluster().kubeconfig();
-        file.write_all(kubeconfig.as_bytes()).and_then(|()| file.flush()).map_err(|error| failed(&error))?;
-        progress.step("kubeconfig", &file.path().display().to_string());
-        output::print(&format!("export KUBECONFIG={}\n", file.path().display()))?;
-        Ok(file)
     }
 
     async fn install(
@@ -232,7 +230,7 @@ impl Prepared {
         let sources = Sources {
             content: Some(self.bundle.content.as_ref()),
             directory: self.bundle.directory.as_ref(),
-            configuration: self.configuration.as_ref(),
+            configuration: self.configuration.as_ref().map(Configuration::named),
         };
         let config = self.configuration.as_ref().map(|configuration| configuration.value.clone());
         let target = Target { name: self.name.clone(), namespace: self.namespace.clone(), ..Target::default() };
@@ -243,6 +241,22 @@ impl Prepared {
     }
 }
 
+/// Writes the kubeconfig and tells where it is. The file goes with the value.
+fn publish(plane: &ControlPlane, progress: &Progress) -> Result<NamedTempFile, CommandError> {
+    let failed = |error: &dyn std::error::Error| CommandError::failed("failed to write the kubeconfig").because(error);
+    // The mode of such files is 0600.
+    let mut file = tempfile::Builder::new()
+        .prefix("chandler-")
+        .suffix(".kubeconfig")
+        .tempfile()
+        .map_err(|error| failed(&error))?;
+    let kubeconfig = plane.cluster().kubeconfig();
+    file.write_all(kubeconfig.as_bytes()).and_then(|()| file.flush()).map_err(|error| failed(&error))?;
+    progress.step("kubeconfig", &file.path().display().to_string());
+    output::print(&format!("export KUBECONFIG={}\n", file.path().display()))?;
+    Ok(file)
+}
+
 /// Shows the objects that the BundleDeployment has now.
 async fn show_objects(plane: &ControlPlane, name: &str, progress: &Progress) {
     let deployments: Api<BundleDeployment> = Api::all(plane.client().clone());
@@ -251,8 +265,11 @@ async fn show_objects(plane: &ControlPlane, name: &str, progress: &Progress) {
     };
     let members = live::members(plane.client(), &deployment).await;
     let (healthy, all) = tree::healthy(&members.objects);
+    if all == 0 && members.unreadable.is_empty() {
+        return;
+    }
     progress.step("objects", &format!("{healthy} of {} healthy", count(all, "object")));
-    for line in tree::lines(&members.objects) {
+    for line in tree::lines(&members.objects, |mark| progress.terminal().sign(mark)) {
         progress.line(&line);
     }
     for problem in &members.unreadable {

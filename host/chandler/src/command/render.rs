@@ -7,7 +7,7 @@ use chandler_engine::Limits;
 use serde_json::Value;
 
 use crate::{
-    CommandError, arguments, cache,
+    CommandError, cache,
     configuration::Configuration,
     diagnostics::{self, Sources},
     naming,
@@ -16,6 +16,7 @@ use crate::{
     source::{self, Origin, RegistryOptions},
     terminal::Terminal,
     text::count,
+    values,
 };
 
 /// Print the objects that a bundle becomes
@@ -50,11 +51,11 @@ pub struct Render {
     pub provisioner: Option<String>,
 
     /// The namespace to install into [default: NAME-system]
-    #[arg(long, value_name = "NAMESPACE", value_parser = arguments::dns_label)]
+    #[arg(long, value_name = "NAMESPACE", value_parser = values::dns_label)]
     pub namespace: Option<String>,
 
     /// The name of the BundleDeployment [default: made from BUNDLE]
-    #[arg(long, value_name = "NAME", value_parser = arguments::deployment_name)]
+    #[arg(long, value_name = "NAME", value_parser = values::deployment_name)]
     pub name: Option<String>,
 
     /// The configuration, YAML or JSON; `-` is standard input
@@ -62,7 +63,7 @@ pub struct Render {
     pub config: Option<PathBuf>,
 
     /// The version of Kubernetes to render for, such as `1.36` [default: none, as without a cluster]
-    #[arg(long, value_name = "VERSION", value_parser = arguments::kubernetes_version)]
+    #[arg(long, value_name = "VERSION", value_parser = values::kubernetes_version)]
     pub kubernetes_version: Option<String>,
 
     /// The form of the output
@@ -94,7 +95,7 @@ impl Render {
         let sources = Sources {
             content: Some(bundle.content.as_ref()),
             directory: bundle.directory.as_ref(),
-            configuration: configuration.as_ref(),
+            configuration: configuration.as_ref().map(Configuration::named),
         };
         let request = self.request(configuration.as_ref());
         let release = chosen

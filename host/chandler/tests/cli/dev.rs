@@ -65,7 +65,7 @@ impl Kept {
             .env_remove("RUST_LOG")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
+            .stderr(Stdio::null())
             .spawn()
             .unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
@@ -105,7 +105,7 @@ fn what_is_kept_can_be_explained_until_it_is_told_to_stop() {
     let started = Instant::now();
     let mut explained = status(&["harbour-operator"]);
     while explained.code != Some(0) {
-        assert!(started.elapsed() < Duration::from_secs(60), "{}{}", explained.stdout, explained.stderr);
+        assert!(started.elapsed() < Duration::from_mins(1), "{}{}", explained.stdout, explained.stderr);
         explained = status(&["harbour-operator"]);
     }
     assert!(explained.stdout.ends_with("\nhealthy\n"), "{}", explained.stdout);
@@ -113,7 +113,7 @@ fn what_is_kept_can_be_explained_until_it_is_told_to_stop() {
     let objects = json["objects"].as_array().unwrap();
     assert_eq!(
         (json["healthy"].as_bool(), objects.len()),
-        (Some(true), json["release"]["objects"].as_u64().unwrap() as usize)
+        (Some(true), usize::try_from(json["release"]["objects"].as_u64().unwrap()).unwrap())
     );
     assert!(objects.iter().all(|object| object["health"] == "healthy"));
     let unknown = status(&["nobody"]);

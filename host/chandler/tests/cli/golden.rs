@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 use crate::support;
 
 #[test]
-#[expect(clippy::print_stderr, reason = "a test that skips says why")]
 fn argocd_renders_as_the_reference_renders_it() {
     let fixtures = support::root().join("../shared/fixtures");
     let Ok(index) = fs::read_to_string(fixtures.join("vectors/registry_golden_index.json")) else {
