@@ -199,7 +199,7 @@ impl Dev {
             image: format!("{repository}@{}", image.digest),
             config: prepared.configuration.as_ref().map(|configuration| configuration.value.clone()),
         };
-        let format = prepared.chosen.format.as_deref().unwrap_or("not detected");
+        let format = prepared.chosen.format.as_deref().unwrap_or(&prepared.chosen.name);
         progress.step("bundle", &format!("{} ({format})", directory.display()));
         ensure_namespace(plane.client(), &installation.namespace).await?;
         installation.create(plane.client()).await?;
@@ -208,6 +208,7 @@ impl Dev {
             &format!("BundleDeployment {} for namespace {}", installation.name, installation.namespace),
         );
         let ended = installation.follow(plane.client(), progress, self.timeout).await;
+        progress.finish();
         show_objects(plane, &installation.name, progress).await;
         match ended {
             Ended::Healthy => {

@@ -1,5 +1,7 @@
 //! `chandler render`, end to end.
 
+use std::collections::BTreeMap;
+
 use crate::support::{self, chandler};
 
 const HARBOUR: &str = "tests/fixtures/registry/harbour-operator.v0.1.0";
@@ -36,8 +38,23 @@ fn the_same_bundle_gives_the_same_bytes_whatever_it_comes_from() {
         .current_dir(support::root())
         .status();
     assert!(packed.unwrap().success());
+    let from_directory = chandler(["render", LIGHTHOUSE], "").data();
     let from_archive = chandler([std::ffi::OsStr::new("render"), archive.as_os_str()], "");
-    assert_eq!(from_archive.data(), chandler(["render", LIGHTHOUSE], "").data());
+    assert_eq!(from_archive.data(), from_directory);
+
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (registry, image) = runtime.block_on(async {
+        let registry = chandler_devregistry::Registry::start(chandler_devregistry::Options::default()).await.unwrap();
+        let bundle = support::root().join(LIGHTHOUSE);
+        let pushed = registry.push_bundle_directory("lighthouse", "v1", &bundle, &BTreeMap::new()).await.unwrap();
+        (registry, pushed.reference)
+    });
+    assert_eq!(chandler(["render", &image], "").data(), from_directory);
+    drop(registry);
+    // What was pulled is in the cache, but what the tag stands for is asked each time.
+    let gone = chandler(["render", &image], "");
+    assert_eq!(gone.code, Some(1));
+    assert!(gone.stderr.contains("hint: try again"), "{}", gone.stderr);
 }
 
 #[test]
