@@ -6,7 +6,7 @@
 //! | `KUBECONFIG` | that cluster; tests take turns on it |
 //! | `KUBEBUILDER_ASSETS` | `etcd` and `kube-apiserver` from that directory; tests take turns |
 //!
-//! On a server without a controller manager [`stand_in`](crate::stand_in) does what a test needs of one, as an ordinary client.
+//! On a server without a controller manager [`stand_in`] does what a test needs of one, as an ordinary client.
 
 use std::{env, path::PathBuf, sync::Arc};
 

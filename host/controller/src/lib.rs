@@ -1,7 +1,7 @@
 //! The reconcilers: BundleDeployment and ProvisionerClass.
 //!
 //! A reconcile of a BundleDeployment is one line: source, digest, tree, provisioner, release, rollout, status. Each step
-//! gives a value; what the pass found ([`bundle_deployment`]'s assessment) is plain data, and the status is derived from it
+//! gives a value; what the pass found (`bundle_deployment`'s assessment) is plain data, and the status is derived from it
 //! by one pure function, written only when it differs.
 //!
 //! | module | holds |

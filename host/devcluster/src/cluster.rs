@@ -26,7 +26,7 @@ pub struct Options {
     pub bind: SocketAddr,
     /// The administrator's bearer token; random when `None`.
     pub token: Option<String>,
-    /// Whether Deployments become available, Jobs complete and so on; see [`workloads`](crate::workloads).
+    /// Whether Deployments become available, Jobs complete and so on; see [`workloads`](mod@workloads).
     pub workloads: bool,
     /// How long a new CRD takes to be established; until then its objects are answered with 404.
     pub established_delay: Duration,

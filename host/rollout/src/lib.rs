@@ -22,7 +22,7 @@
 //! | `preflight` | what is refused before anything is written | dry runs |
 //! | `parent` | the ApplySet's own annotations | yes |
 //! | `apply`, `stages`, `prune`, `teardown` | doing it | yes |
-//! | [`health`] | whether an object works | no |
+//! | [`health`](mod@health) | whether an object works | no |
 //! | `probe` | whether an object meets a rule of the release | no |
 
 mod apply;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`read`] | get and list |
 //! | [`watch`] | watch |
-//! | [`write`] | create and update, the path that every write takes |
+//! | `write` | create and update, the path that every write takes |
 //! | [`patch`] | the patch formats and server-side apply |
 //! | [`delete`] | delete, deletecollection, finalizers |
 //! | [`scale`] | the scale subresource |

@@ -9,10 +9,10 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`behaviour`] | what is to be pretended |
-//! | [`conditions`] | status conditions with their times |
-//! | [`controllers`] | statuses of what runs Pods |
-//! | [`others`] | statuses of claims, Services, APIServices |
+//! | `behaviour` | what is to be pretended |
+//! | `conditions` | status conditions with their times |
+//! | `controllers` | statuses of what runs Pods |
+//! | `others` | statuses of claims, Services, APIServices |
 
 mod behaviour;
 mod conditions;
