@@ -167,3 +167,15 @@ fn the_yaml_reads_back_as_the_definitions() {
     let wanted: Vec<Value> = crds().into_iter().map(|crd| serde_json::to_value(crd).unwrap()).collect();
     assert_eq!(documents, wanted);
 }
+
+/// `deploy/crds.yaml` is what an administrator applies; `cargo xtask generate` writes it.
+#[test]
+fn the_committed_definitions_are_those_of_the_code() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds.yaml");
+    let committed = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(
+        committed.trim_end(),
+        crds_yaml().unwrap().trim_end(),
+        "run `cargo xtask generate` and commit the result"
+    );
+}

@@ -7,7 +7,7 @@ use chandler_builtin::Provisioners;
 use chandler_content::{ImageOptions, Images, Store, StoreError};
 use chandler_engine::{Engine, EngineError, EngineOptions};
 use chandler_rollout::Rollout;
-use futures::{FutureExt as _, StreamExt as _};
+use futures::{FutureExt as _, StreamExt as _, future::Either};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
     Api, Client, Resource, ResourceExt as _,
@@ -74,7 +74,9 @@ pub async fn run(
 
     let shutdown = shutdown.shared();
     let config = Config::default().debounce(DEBOUNCE).concurrency(context.options.concurrency);
-    let classes = Controller::new(Api::<ProvisionerClass>::all(client.clone()), watcher::Config::default())
+    let controller = Controller::new(Api::<ProvisionerClass>::all(client.clone()), watcher::Config::default());
+    let class_store = controller.store();
+    let classes = controller
         .with_config(Config::default().debounce(DEBOUNCE).concurrency(1))
         .graceful_shutdown_on(shutdown.clone())
         .run(provisioner_class::reconcile, provisioner_class::on_error, Arc::clone(&context))
@@ -85,7 +87,7 @@ pub async fn run(
     let store = controller.store();
     let deployments = controller
         .with_config(config)
-        .graceful_shutdown_on(shutdown)
+        .graceful_shutdown_on(shutdown.clone())
         .watches(Api::<ProvisionerClass>::all(client.clone()), watcher::Config::default(), {
             let store = store.clone();
             move |class| users(&store, |deployment| deployment.spec.provisioner_class_name == class.name_any())
@@ -107,10 +109,26 @@ pub async fn run(
         .for_each(|_| async {});
 
     tracing::info!("the controller runs");
-    let reconcilers = futures::future::join(classes, deployments).map(drop);
-    futures::future::select(pin!(reconcilers), pin!(housekeeping::run(store, Arc::clone(&context)))).await;
+    let started = {
+        let store = store.clone();
+        async move { store.wait_until_ready().await.is_ok() && class_store.wait_until_ready().await.is_ok() }
+    };
+    tokio::select! {
+        _ = futures::future::join(classes, deployments) => {}
+        () = housekeeping::run(store, Arc::clone(&context)) => {}
+        () = stopped_early(shutdown, started) => tracing::info!("stopped before anything was listed"),
+    }
     tracing::info!("the controller stopped");
     Ok(())
+}
+
+/// Ready when the controller is stopped before it has started: kube's runner waits for its first lists even after it was told
+/// to stop, and they may never come.
+async fn stopped_early(shutdown: impl Future<Output = ()>, started: impl Future<Output = bool>) {
+    let (shutdown, started) = (pin!(shutdown), pin!(started));
+    if let Either::Right(_) = futures::future::select(shutdown, started).await {
+        std::future::pending::<()>().await;
+    }
 }
 
 fn context(client: Client, options: Options, watches: ManagedWatches) -> Result<Context, ControllerError> {
