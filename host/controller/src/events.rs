@@ -1,6 +1,6 @@
 //! Events on transitions: one for each aspect that changed, none while nothing does.
 
-use std::fmt::Debug;
+use std::{collections::BTreeSet, fmt::Debug};
 
 use chandler_api::{ConditionType, Reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -50,10 +50,9 @@ fn transitions<'a>(old: &[Condition], new: &'a [Condition]) -> Vec<&'a Condition
                 old.type_ == condition.type_ && old.status == condition.status && old.reason == condition.reason
             })
     };
-    let mut news: Vec<&Condition> = new.iter().filter(is_news).collect();
-    // A failure shows in several aspects with one message; one Event says it.
-    news.dedup_by(|later, earlier| later.message == earlier.message);
-    news
+    // One cause shows in several aspects with one message; one Event says it.
+    let mut messages = BTreeSet::new();
+    new.iter().filter(is_news).filter(|condition| messages.insert(&condition.message)).collect()
 }
 
 fn is_trouble(condition: &Condition) -> bool {
@@ -97,11 +96,12 @@ mod tests {
         let old = [condition("Installed", "True", "InstallationSucceeded", "a")];
         let new = [
             condition("Installed", "False", "UpgradeFailed", "broken"),
+            condition("Healthy", "False", "InstallationStatusFalse", "not installed"),
             condition("Progressing", "False", "InvalidContent", "broken"),
             condition("Ready", "False", "InvalidContent", "broken"),
         ];
         let reported: Vec<&str> = transitions(&old, &new).iter().map(|condition| condition.reason.as_str()).collect();
-        assert_eq!(reported, ["UpgradeFailed"]);
+        assert_eq!(reported, ["UpgradeFailed", "InstallationStatusFalse"]);
         assert!(transitions(&new, &new).is_empty());
         assert!(is_trouble(&new[0]) && is_trouble(&new[1]) && !is_trouble(&old[0]));
     }
