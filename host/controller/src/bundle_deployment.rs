@@ -268,16 +268,7 @@ fn next(
 
 impl From<&RolloutError> for Problem {
     fn from(error: &RolloutError) -> Self {
-        let reason = match error {
-            RolloutError::UnknownKinds(_) => Reason::RequiredResourceNotFound,
-            RolloutError::NamespacesNotFound(_) => Reason::InstallNamespaceNotFound,
-            RolloutError::Collisions(_) => Reason::ObjectCollision,
-            RolloutError::Duplicate { .. } | RolloutError::Probe { .. } => Reason::InvalidOutput,
-            RolloutError::OwnerGone(_) => Reason::Deleting,
-            _ if error.is_forbidden() => Reason::Forbidden,
-            _ if error.is_transient() => Reason::Retrying,
-            RolloutError::Objects(_) | RolloutError::Request { .. } => Reason::ObjectRefused,
-        };
+        let reason = Reason::from_name(error.reason()).unwrap_or(Reason::InternalError);
         let lasting = reason == Reason::InvalidOutput;
         Self { reason, message: error.to_string(), terminal: lasting }
     }

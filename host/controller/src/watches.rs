@@ -8,20 +8,18 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use chandler_api::BundleDeployment;
+use chandler_api::{
+    BundleDeployment,
+    names::{OWNER_KIND_LABEL, OWNER_NAME_LABEL},
+};
 use futures::StreamExt as _;
 use kube::{
-    Api, Client,
+    Api, Client, Resource as _,
     api::ApiResource,
     core::PartialObjectMeta,
     runtime::{WatchStreamExt as _, reflector::ObjectRef, watcher},
 };
 use tokio::{sync::mpsc, task::JoinHandle};
-
-/// Selects what Chandler owns.
-const OWNED: &str = "core.rukpak.io/owner-kind=BundleDeployment";
-/// Names the owner.
-const OWNER_NAME: &str = "core.rukpak.io/owner-name";
 
 /// The running watches. Dropping it ends them.
 pub(crate) struct ManagedWatches {
@@ -61,12 +59,12 @@ impl Drop for ManagedWatches {
 
 async fn watch(client: Client, kind: ApiResource, triggers: mpsc::UnboundedSender<ObjectRef<BundleDeployment>>) {
     let api: Api<PartialObjectMeta<kube::core::DynamicObject>> = Api::all_with(client, &kind);
-    let config = watcher::Config::default().labels(OWNED);
+    let config = watcher::Config::default().labels(&format!("{OWNER_KIND_LABEL}={}", BundleDeployment::kind(&())));
     let mut events = watcher::watcher(api, config).default_backoff().boxed();
     while let Some(event) = events.next().await {
         match event {
             Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object) | watcher::Event::Delete(object)) => {
-                let owner = object.metadata.labels.as_ref().and_then(|labels| labels.get(OWNER_NAME));
+                let owner = object.metadata.labels.as_ref().and_then(|labels| labels.get(OWNER_NAME_LABEL));
                 if let Some(owner) = owner
                     && triggers.send(ObjectRef::new(owner)).is_err()
                 {

@@ -60,7 +60,7 @@ impl RolloutError {
         match self {
             Self::UnknownKinds(_) => "RequiredResourceNotFound",
             Self::NamespacesNotFound(_) => "InstallNamespaceNotFound",
-            Self::Duplicate { .. } | Self::Probe { .. } => "PluginOutputInvalid",
+            Self::Duplicate { .. } | Self::Probe { .. } => "InvalidOutput",
             Self::Collisions(_) => "ObjectCollision",
             _ if self.is_forbidden() => "Forbidden",
             _ if self.is_transient() => "Retrying",
