@@ -33,10 +33,10 @@ pub mod protobuf;
 pub mod registry;
 pub mod selector;
 pub mod status;
-pub mod store;
 pub mod table;
 pub mod version;
 pub mod workloads;
 
+pub use chandler_devcluster_store as store;
 pub use cluster::{DevCluster, Options, StartError};
 pub use faults::{Effect, Fault};

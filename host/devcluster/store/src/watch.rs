@@ -26,7 +26,7 @@ impl Watch {
     /// The most events in a batch: bounds the time under the lock and the memory of a slow reader.
     const BATCH: usize = 256;
 
-    pub(super) fn new(store: Store, scope: Scope, after: u64, changed: Changed) -> Self {
+    pub(crate) fn new(store: Store, scope: Scope, after: u64, changed: Changed) -> Self {
         Self { store, scope, after, changed }
     }
 

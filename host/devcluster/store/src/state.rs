@@ -17,7 +17,7 @@ type Place = (String, String);
 
 /// What the store holds; a lock stands around it.
 #[derive(Debug)]
-pub(super) struct State {
+pub(crate) struct State {
     limits: Limits,
     revision: u64,
     /// Revisions up to this one cannot be watched from or listed at, except the latest.
@@ -55,7 +55,7 @@ impl Default for State {
 }
 
 impl State {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,
             revision: 1,
@@ -67,16 +67,16 @@ impl State {
         }
     }
 
-    pub(super) fn revision(&self) -> u64 {
+    pub(crate) fn revision(&self) -> u64 {
         self.revision
     }
 
-    pub(super) fn get(&self, key: &Key) -> Option<Arc<Object>> {
+    pub(crate) fn get(&self, key: &Key) -> Option<Arc<Object>> {
         let table = self.tables.get(&key.resource)?;
         table.objects.get(&(key.namespace.clone(), key.name.clone()))?.last()?.object.clone()
     }
 
-    pub(super) fn put(&mut self, key: Key, expected: Expected, value: Value) -> Result<Arc<Object>, Mismatch> {
+    pub(crate) fn put(&mut self, key: Key, expected: Expected, value: Value) -> Result<Arc<Object>, Mismatch> {
         let current = self.get(&key);
         let change = match (expected, &current) {
             (Expected::Absent, None) => Change::Added,
@@ -88,7 +88,7 @@ impl State {
         Ok(object)
     }
 
-    pub(super) fn delete(&mut self, key: &Key, revision: u64, last: Option<Value>) -> Result<Arc<Object>, Mismatch> {
+    pub(crate) fn delete(&mut self, key: &Key, revision: u64, last: Option<Value>) -> Result<Arc<Object>, Mismatch> {
         let current = self.get(key).filter(|current| current.revision() == revision).ok_or(Mismatch)?;
         let object = Arc::new(Object::new(last.unwrap_or_else(|| current.value().clone()), self.revision + 1));
         self.commit(Event {
@@ -124,7 +124,7 @@ impl State {
         }
     }
 
-    pub(super) fn compact(&mut self, revision: u64) {
+    pub(crate) fn compact(&mut self, revision: u64) {
         let revision = revision.min(self.revision);
         if revision <= self.compacted {
             return;
@@ -145,7 +145,7 @@ impl State {
         }
     }
 
-    pub(super) fn list(&self, scope: &Scope, revision: Option<u64>) -> Result<Listing, Compacted> {
+    pub(crate) fn list(&self, scope: &Scope, revision: Option<u64>) -> Result<Listing, Compacted> {
         match revision {
             Some(revision) if revision < self.revision => {
                 if revision < self.compacted {
@@ -157,7 +157,7 @@ impl State {
         }
     }
 
-    pub(super) fn list_now(&self, scope: &Scope) -> Listing {
+    pub(crate) fn list_now(&self, scope: &Scope) -> Listing {
         self.list_at(scope, self.revision)
     }
 
@@ -178,21 +178,21 @@ impl State {
         Listing { objects, revision }
     }
 
-    pub(super) fn subscribe(&mut self, scope: &Scope, after: u64) -> Result<Changed, Compacted> {
+    pub(crate) fn subscribe(&mut self, scope: &Scope, after: u64) -> Result<Changed, Compacted> {
         if after < self.compacted {
             return Err(self.compacted_error(after));
         }
         Ok(self.subscribe_now(scope))
     }
 
-    pub(super) fn subscribe_now(&mut self, scope: &Scope) -> Changed {
+    pub(crate) fn subscribe_now(&mut self, scope: &Scope) -> Changed {
         match &scope.resource {
             Some(resource) => self.tables.entry(Arc::clone(resource)).or_default().changed.subscribe(),
             None => self.changed.subscribe(),
         }
     }
 
-    pub(super) fn batch(&self, scope: &Scope, after: u64, limit: usize) -> Result<Batch, Compacted> {
+    pub(crate) fn batch(&self, scope: &Scope, after: u64, limit: usize) -> Result<Batch, Compacted> {
         if after < self.compacted {
             return Err(self.compacted_error(after));
         }

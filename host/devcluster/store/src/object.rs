@@ -22,7 +22,7 @@ impl Object {
     }
 
     /// A version; `metadata.resourceVersion` is set to the revision.
-    pub(super) fn new(mut value: Value, revision: u64) -> Self {
+    pub(crate) fn new(mut value: Value, revision: u64) -> Self {
         if let Some(object) = value.as_object_mut() {
             let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
             if let Some(metadata) = metadata.as_object_mut() {
@@ -75,7 +75,7 @@ pub fn without_type(value: &Value) -> Bytes {
 }
 
 /// Roughly how many bytes a value takes in memory, for the bound of the history.
-pub(super) fn weight(value: &Value) -> usize {
+pub(crate) fn weight(value: &Value) -> usize {
     const CELL: usize = size_of::<Value>();
     match value {
         Value::String(text) => CELL + text.len(),
