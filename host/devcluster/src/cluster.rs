@@ -9,12 +9,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     api::Api,
+    clock::Clock,
     controllers,
     faults::Fault,
     http::{
         credentials::{Credentials, CredentialsError},
         listen::Server,
     },
+    identity::Identities,
     store::{Limits, Store},
     workloads,
 };
@@ -32,6 +34,10 @@ pub struct Options {
     pub established_delay: Duration,
     /// How much history is kept for watches and for lists at past revisions.
     pub history: Limits,
+    /// What time it is.
+    pub clock: Clock,
+    /// Makes uids and generated names the same in every run; random when `None`.
+    pub seed: Option<u64>,
     /// What is to fail, from the start.
     pub faults: Vec<Fault>,
 }
@@ -44,6 +50,8 @@ impl Default for Options {
             workloads: true,
             established_delay: Duration::from_millis(50),
             history: Limits::default(),
+            clock: Clock::system(),
+            seed: None,
             faults: Vec::new(),
         }
     }
@@ -117,7 +125,12 @@ impl DevCluster {
         let url = format!("https://{address}");
         let kubeconfig = credentials.kubeconfig(&url);
 
-        let api = Arc::new(Api { store: Store::new(options.history), ..Api::default() });
+        let api = Arc::new(Api {
+            store: Store::new(options.history),
+            clock: options.clock,
+            identities: options.seed.map(Identities::seeded).unwrap_or_default(),
+            ..Api::default()
+        });
         for fault in options.faults {
             api.faults.add(fault);
         }
@@ -129,8 +142,8 @@ impl DevCluster {
 
         let client = client(&kubeconfig).await?;
         if options.workloads {
-            let (client, shutdown) = (client.clone(), shutdown.clone());
-            tasks.spawn(workloads::simulate_workloads(client, async move { shutdown.cancelled().await }));
+            let (client, clock, shutdown) = (client.clone(), api.clock.clone(), shutdown.clone());
+            tasks.spawn(workloads::simulate_workloads(client, clock, async move { shutdown.cancelled().await }));
         }
         Ok(Self { api, url, kubeconfig, client, shutdown, tasks })
     }

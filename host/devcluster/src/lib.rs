@@ -10,13 +10,14 @@
 //! | [`registry`] | which resources are served |
 //! | [`pipeline`] | what happens to an object between request and store, pure |
 //! | [`api`] | the verbs over the store |
-//! | [`http`] | paths, negotiation, TLS |
+//! | [`request`] | query parameters, negotiation |
+//! | [`http`] | paths, answers, TLS |
 //! | [`controllers`] | CRDs, namespaces, garbage collection |
 //! | [`workloads`] | Deployments that become available without running anything |
 //! | [`faults`] | failures on demand |
 //!
-//! Below these: [`clock`], [`convert`], [`discovery`], [`metadata`], [`openapi`], [`protobuf`], [`selector`], [`status`],
-//! [`table`], [`version`].
+//! Below these: [`clock`], [`convert`], [`discovery`], [`identity`], [`metadata`], [`openapi`], [`protobuf`], [`selector`],
+//! [`status`], [`table`], [`version`].
 
 pub mod api;
 pub mod clock;
@@ -26,11 +27,13 @@ pub mod convert;
 pub mod discovery;
 pub mod faults;
 pub mod http;
+pub mod identity;
 pub mod metadata;
 pub mod openapi;
 pub mod pipeline;
 pub mod protobuf;
 pub mod registry;
+pub mod request;
 pub mod selector;
 pub mod status;
 pub mod table;
@@ -38,5 +41,6 @@ pub mod version;
 pub mod workloads;
 
 pub use chandler_devcluster_store as store;
+pub use clock::Clock;
 pub use cluster::{DevCluster, Options, StartError};
 pub use faults::{Effect, Fault};

@@ -7,11 +7,10 @@ use serde_json::{Value, json};
 
 use super::{Api, Input, Target, read::selector, view};
 use crate::{
-    clock,
-    http::query::{Query, WriteOptions},
     metadata,
     pipeline::decode,
     registry::Resource,
+    request::query::{Query, WriteOptions},
     status::Status,
     store::{Expected, Key, Object, object::render},
 };
@@ -118,7 +117,7 @@ impl Api {
         let accepted = matches!(options.propagation, Some(Propagation::Foreground | Propagation::Orphan));
         Ok(match removed {
             Removed::Gone(object) => (render(&success(&target.resource, object.value())), false),
-            Removed::Waiting(object) => (view::represent(target, &object), accepted),
+            Removed::Waiting(object) => (view::represent(target, &object, self.clock.now()), accepted),
         })
     }
 
@@ -161,7 +160,7 @@ impl Api {
             let current = self.store.get(key).ok_or_else(|| Status::not_found(&group_resource, &key.name))?;
             check_preconditions(resource, &key.name, current.value(), options)?;
             protect_namespace(resource, &key.name)?;
-            let next = marked(resource, current.value(), options.propagation);
+            let next = marked(resource, current.value(), options.propagation, &self.clock.timestamp());
             let held = is_held(resource, &next);
             if options.dry_run {
                 let object = Arc::new(Object::unstored(next));
@@ -207,7 +206,7 @@ fn protect_namespace(resource: &Resource, name: &str) -> Result<(), Status> {
 }
 
 /// The object with its deletion begun: time stamp, finalizers of the propagation policy, phase of a namespace.
-fn marked(resource: &Resource, object: &Value, propagation: Option<Propagation>) -> Value {
+fn marked(resource: &Resource, object: &Value, propagation: Option<Propagation>, now: &str) -> Value {
     let mut object = object.clone();
     let first = !metadata::is_deleting(&object);
     let map = metadata::of(&mut object);
@@ -223,7 +222,7 @@ fn marked(resource: &Resource, object: &Value, propagation: Option<Propagation>)
         metadata::set(map, "finalizers", (!finalizers.is_empty()).then(|| finalizers.into()));
     }
     if first {
-        map.insert("deletionTimestamp".to_owned(), clock::now().into());
+        map.insert("deletionTimestamp".to_owned(), now.into());
         map.insert("deletionGracePeriodSeconds".to_owned(), 0.into());
         if let Some(generation) = map.get("generation").and_then(Value::as_i64) {
             map.insert("generation".to_owned(), (generation + 1).into());

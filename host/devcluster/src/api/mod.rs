@@ -27,9 +27,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::{
+    clock::Clock,
     faults::Faults,
-    http::{negotiate::Representation, query::Query},
+    identity::Identities,
     registry::{Registry, Resource},
+    request::{negotiate::Representation, query::Query},
     store::{Key, Scope, Store},
 };
 
@@ -40,6 +42,10 @@ pub struct Api {
     pub store: Store,
     /// What is served.
     pub registry: Registry,
+    /// What time it is.
+    pub clock: Clock,
+    /// Where uids and generated names come from.
+    pub identities: Identities,
     /// What is made to fail.
     pub faults: Faults,
     /// Cluster IPs and node ports.

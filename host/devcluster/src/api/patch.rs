@@ -12,9 +12,9 @@ use super::{
     write::{Draft, Write, Written, typed},
 };
 use crate::{
-    http::query::FieldValidation,
     metadata,
     pipeline::{decode, refine},
+    request::query::FieldValidation,
     status::Status,
 };
 
@@ -57,7 +57,7 @@ impl Api {
         duplicates: &[String],
         patch: impl Fn(&Value) -> Result<Value, PatchError>,
     ) -> Result<Written, Status> {
-        let mut write = Write::new(target)?;
+        let mut write = Write::new(self, target)?;
         let object = self.modify(&mut write, |old| {
             let patched = patch(old).map_err(|error| patch_failed(target, &error))?;
             let object = typed(&target.resource, patched)?;
@@ -67,7 +67,7 @@ impl Api {
     }
 
     fn apply(&self, target: &Target, input: &Input) -> Result<Written, Status> {
-        let mut write = Write::new(target)?;
+        let mut write = Write::new(self, target)?;
         if target.query.get("fieldManager").is_none() {
             let kind = chandler_devcluster_schema::GroupVersionKind::new("meta.k8s.io", "v1", "PatchOptions");
             let error = FieldError::required(&"fieldManager", "is required for apply patch");

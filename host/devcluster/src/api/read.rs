@@ -4,12 +4,11 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::{BufMut as _, Bytes, BytesMut};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use time::OffsetDateTime;
 
 use super::{Api, Target, view};
 use crate::{
     convert,
-    http::negotiate::Representation,
+    request::negotiate::Representation,
     selector::Selector,
     status::Status,
     store::{Compacted, Key, Listing, Object, object::render},
@@ -55,7 +54,7 @@ impl Api {
     pub fn get(&self, target: &Target) -> Result<Bytes, Status> {
         let missing = || Status::not_found(&target.resource.group_resource(), &target.name);
         let object = self.store.get(&target.key()).ok_or_else(missing)?;
-        Ok(view::represent(target, &object))
+        Ok(view::represent(target, &object, self.clock.now()))
     }
 
     /// A list.
@@ -75,15 +74,7 @@ impl Api {
             Representation::Table { beta, include } => {
                 let rows: Vec<_> = objects().collect();
                 let rows = rows.iter().map(AsRef::as_ref);
-                render(&table::render(
-                    &target.resource,
-                    rows,
-                    &metadata,
-                    include,
-                    beta,
-                    true,
-                    OffsetDateTime::now_utc(),
-                ))
+                render(&table::render(&target.resource, rows, &metadata, include, beta, true, self.clock.now()))
             }
             Representation::PartialMetadata => {
                 let items: Vec<_> = objects().map(|object| render(&convert::partial_metadata(&object))).collect();

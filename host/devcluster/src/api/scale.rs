@@ -27,7 +27,7 @@ impl Api {
     /// When the object does not exist, or the scale is malformed.
     pub fn set_scale(&self, target: &Target, input: &Input) -> Result<Written, Status> {
         let scale = scale_paths(target)?;
-        let mut write = Write::new(target)?;
+        let mut write = Write::new(self, target)?;
         let change = decode::json(&input.body)?.value;
         let object = self.modify(&mut write, |old| {
             let before = scale_of(scale, old);

@@ -9,8 +9,8 @@ use time::OffsetDateTime;
 use super::Target;
 use crate::{
     convert,
-    http::negotiate::Representation,
     registry::Resource,
+    request::negotiate::Representation,
     store::{
         Object,
         object::{render, without_type},
@@ -49,8 +49,8 @@ pub fn item_json(resource: &Resource, object: &Object) -> Bytes {
     }
 }
 
-/// One object in the representation that a request asks for.
-pub fn represent(target: &Target, object: &Object) -> Bytes {
+/// One object in the representation that a request asks for; tables show ages at `now`.
+pub fn represent(target: &Target, object: &Object, now: OffsetDateTime) -> Bytes {
     let resource = &target.resource;
     match target.representation {
         Representation::Object => object_json(resource, object),
@@ -59,7 +59,7 @@ pub fn represent(target: &Target, object: &Object) -> Bytes {
             let rows = [served(resource, object)];
             let rows = rows.iter().map(AsRef::as_ref);
             let list = table::ListMetadata { resource_version: object.revision().to_string(), ..Default::default() };
-            render(&table::render(resource, rows, &list, include, beta, true, OffsetDateTime::now_utc()))
+            render(&table::render(resource, rows, &list, include, beta, true, now))
         }
     }
 }

@@ -5,13 +5,12 @@ use std::{collections::VecDeque, time::Duration};
 use bytes::{BufMut as _, Bytes, BytesMut};
 use futures::{Stream, stream};
 use serde_json::{Value, json};
-use time::OffsetDateTime;
-use tokio::time::{Instant, sleep_until};
 
 use super::{Api, Target, read::selector, view};
 use crate::{
+    clock::{Clock, Moment},
     convert,
-    http::negotiate::Representation,
+    request::negotiate::Representation,
     selector::Selector,
     status::Status,
     store::{Change, Compacted, Event, Listing, Object, Watch, object::render},
@@ -41,11 +40,12 @@ struct Running {
     selector: Selector,
     watch: Watch,
     pending: VecDeque<Bytes>,
+    clock: Clock,
     bookmarks: bool,
     sent_columns: bool,
     revision: u64,
-    next_bookmark: Instant,
-    deadline: Instant,
+    next_bookmark: Moment,
+    deadline: Moment,
     ended: bool,
 }
 
@@ -59,7 +59,7 @@ impl Api {
         let selector = selector(&target)?;
         let start = start(&target)?;
         let timeout = query.number("timeoutSeconds")?.filter(|seconds| *seconds > 0);
-        let now = Instant::now();
+        let now = self.clock.moment();
         let scope = target.scope();
         let (initial, watch) = match &start {
             Start::Present { .. } => {
@@ -79,6 +79,7 @@ impl Api {
             selector,
             watch,
             pending: VecDeque::new(),
+            clock: self.clock.clone(),
             bookmarks,
             sent_columns: false,
             revision: match &start {
@@ -150,7 +151,7 @@ impl Running {
                 return None;
             }
             // Here too, since a busy resource never lets the timer below have its turn.
-            if Instant::now() >= self.deadline {
+            if self.clock.moment() >= self.deadline {
                 self.end();
                 continue;
             }
@@ -169,11 +170,11 @@ impl Running {
                         self.ended = true;
                     }
                 },
-                () = sleep_until(self.next_bookmark), if self.bookmarks => {
-                    self.next_bookmark = Instant::now() + BOOKMARK_INTERVAL;
+                () = self.clock.sleep_until(self.next_bookmark), if self.bookmarks => {
+                    self.next_bookmark = self.clock.moment() + BOOKMARK_INTERVAL;
                     self.catch_up();
                 }
-                () = sleep_until(self.deadline) => self.end(),
+                () = self.clock.sleep_until(self.deadline) => self.end(),
             }
         }
     }
@@ -247,7 +248,7 @@ impl Running {
                 };
                 let columns = !std::mem::replace(&mut self.sent_columns, true);
                 let rows = std::iter::once(row.as_ref());
-                render(&table::render(resource, rows, &metadata, include, beta, columns, OffsetDateTime::now_utc()))
+                render(&table::render(resource, rows, &metadata, include, beta, columns, self.clock.now()))
             }
         };
         line(event_type, &body)

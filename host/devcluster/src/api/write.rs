@@ -6,18 +6,17 @@ use bytes::Bytes;
 use chandler_devcluster_apply::managed::{UpdateRequest, same_but_for_times, track_update};
 use chandler_devcluster_schema::FieldError;
 use serde_json::Value;
-use uuid::Uuid;
+use time::OffsetDateTime;
 
 use super::{Api, Input, Target, view};
 use crate::{
-    clock, convert,
-    http::query::WriteOptions,
-    metadata,
+    clock, convert, metadata,
     pipeline::{decode, refine, strategy},
     protobuf,
     registry::Resource,
+    request::query::WriteOptions,
     status::Status,
-    store::{Expected, Mismatch, Object},
+    store::{Expected, Key, Mismatch, Object},
 };
 
 /// How often a write is tried again when another one came between reading and writing.
@@ -48,12 +47,14 @@ pub(super) struct Draft {
 pub(super) struct Write<'a> {
     pub(super) target: &'a Target,
     pub(super) options: WriteOptions,
+    pub(super) time: OffsetDateTime,
+    /// The time as it is written.
     pub(super) now: String,
     pub(super) warnings: Vec<String>,
 }
 
 impl<'a> Write<'a> {
-    pub(super) fn new(target: &'a Target) -> Result<Self, Status> {
+    pub(super) fn new(api: &Api, target: &'a Target) -> Result<Self, Status> {
         let options = WriteOptions::parse(&target.query, &target.user_agent)?;
         let mut warnings = Vec::new();
         if let Some(custom) = &target.resource.custom
@@ -63,7 +64,8 @@ impl<'a> Write<'a> {
             let default = || format!("{} {} is deprecated", kind.api_version(), kind.kind);
             warnings.push(custom.version.deprecation_warning.clone().unwrap_or_else(default));
         }
-        Ok(Self { target, options, now: clock::now(), warnings })
+        let time = api.clock.now();
+        Ok(Self { target, options, time, now: clock::seconds(time), warnings })
     }
 
     fn resource(&self) -> &Resource {
@@ -71,7 +73,7 @@ impl<'a> Write<'a> {
     }
 
     pub(super) fn written(self, object: &Object, created: bool) -> Written {
-        Written { body: view::represent(self.target, object), created, warnings: self.warnings }
+        Written { body: view::represent(self.target, object, self.time), created, warnings: self.warnings }
     }
 }
 
@@ -124,7 +126,7 @@ impl Api {
     /// # Errors
     /// When the object is not valid or exists.
     pub fn create(&self, target: &Target, input: &Input) -> Result<Written, Status> {
-        let mut write = Write::new(target)?;
+        let mut write = Write::new(self, target)?;
         let decoded = decode_object(&target.resource, input)?;
         let draft = Draft { object: decoded.value, duplicates: decoded.duplicates, tracked: false };
         let object = self.insert(&mut write, draft)?;
@@ -136,7 +138,7 @@ impl Api {
     /// # Errors
     /// When the object is not valid, does not exist or has changed.
     pub fn update(&self, target: &Target, input: &Input) -> Result<Written, Status> {
-        let mut write = Write::new(target)?;
+        let mut write = Write::new(self, target)?;
         let decoded = decode_object(&target.resource, input)?;
         if !allows_unconditional_update(&target.resource)
             && metadata::text(&decoded.value, "resourceVersion").is_empty()
@@ -169,12 +171,18 @@ impl Api {
         let generated = metadata::name(&object).is_empty() && !metadata::text(&object, "generateName").is_empty();
         check_name(target, &mut object)?;
         let managed_fields = metadata::of(&mut object).get("managedFields").cloned();
-        strategy::prepare_create(resource, &mut object, &Uuid::new_v4().to_string(), &write.now);
+        let mut key = target.key();
+        // A generated name is not known yet: its prefix stands for it.
+        metadata::name(&object).clone_into(&mut key.name);
+        if generated {
+            metadata::text(&object, "generateName").clone_into(&mut key.name);
+        }
+        strategy::prepare_create(resource, &mut object, &self.identities.uid(&key), &write.now);
         refine::default(resource, &mut object);
         self.admit_create(resource, &mut object)?;
         for _ in 0..ATTEMPTS {
             if generated {
-                generate_name(&mut object);
+                self.generate_name(&target.key(), &mut object);
             }
             let name = metadata::name(&object).to_owned();
             refine::validate(resource, &name, &object, None)?;
@@ -183,7 +191,6 @@ impl Api {
             } else {
                 object = track(write, &object, None);
             }
-            let mut key = target.key();
             key.name.clone_from(&name);
             if self.store.get(&key).is_some() {
                 if generated {
@@ -195,7 +202,7 @@ impl Api {
             if write.options.dry_run {
                 return Ok(Arc::new(Object::unstored(stored)));
             }
-            match self.store.put(key, Expected::Absent, stored) {
+            match self.store.put(key.clone(), Expected::Absent, stored) {
                 Ok(object) => return Ok(object),
                 Err(Mismatch) if generated => {}
                 Err(Mismatch) => return Err(Status::already_exists(&resource.group_resource(), &name)),
@@ -239,6 +246,14 @@ impl Api {
             }
         }
         Err(Status::stale(&resource.group_resource(), &target.name))
+    }
+
+    /// Appends a suffix to `generateName`.
+    fn generate_name(&self, collection: &Key, object: &mut Value) {
+        const LONGEST_PREFIX: usize = 58;
+        let prefix: String = metadata::text(object, "generateName").chars().take(LONGEST_PREFIX).collect();
+        let suffix = self.identities.suffix(&Key { name: prefix.clone(), ..collection.clone() });
+        metadata::of(object).insert("name".to_owned(), format!("{prefix}{suffix}").into());
     }
 
     fn next_state(
@@ -317,17 +332,6 @@ fn check_name(target: &Target, object: &mut Value) -> Result<(), Status> {
         return Err(Status::invalid(target.resource.kind(), "", &[error]));
     }
     Ok(())
-}
-
-/// Appends five characters to `generateName`: without vowels and look-alikes (`k8s.io/apimachinery/pkg/util/rand`).
-fn generate_name(object: &mut Value) {
-    const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-    const LONGEST_PREFIX: usize = 58;
-    let prefix: String = metadata::text(object, "generateName").chars().take(LONGEST_PREFIX).collect();
-    let random = Uuid::new_v4().into_bytes();
-    let suffix = random.iter().take(5).filter_map(|byte| ALPHABET.get(usize::from(*byte) % ALPHABET.len()));
-    let suffix: String = suffix.map(|byte| char::from(*byte)).collect();
-    metadata::of(object).insert("name".to_owned(), format!("{prefix}{suffix}").into());
 }
 
 /// Whether a replacement may leave `resourceVersion` out (`AllowUnconditionalUpdate` of the kind's strategy).

@@ -1,14 +1,18 @@
 //! CustomResourceDefinitions: names, establishment, serving, deletion.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use chandler_devcluster_schema::CustomResourceDefinition;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use super::object::{change, remove_finalizer, set_condition};
 use crate::{
     api::{Api, delete::DeleteOptions},
+    clock::Moment,
     metadata,
     pipeline::strategy::DEFINITION_FINALIZER,
     registry::{Resource, table_name},
@@ -25,13 +29,15 @@ pub struct Definitions {
     api: Arc<Api>,
     established_delay: Duration,
     /// When each CRD whose names are accepted becomes established.
-    due: HashMap<String, Instant>,
+    due: HashMap<String, Moment>,
+    /// CRDs that are being deleted and whose objects are still there.
+    emptying: HashSet<String>,
 }
 
 impl Definitions {
     /// A controller that establishes a CRD this long after its names were accepted.
     pub fn new(api: Arc<Api>, established_delay: Duration) -> Self {
-        Self { api, established_delay, due: HashMap::new() }
+        Self { api, established_delay, due: HashMap::new(), emptying: HashSet::new() }
     }
 
     /// Works until dropped.
@@ -43,13 +49,14 @@ impl Definitions {
                 self.observe(key, object);
             }
             loop {
-                let due = self.due.values().min().copied();
+                let (clock, due) = (self.api.clock.clone(), self.due.values().min().copied());
                 let timer = async {
                     match due {
-                        Some(due) => tokio::time::sleep_until(due).await,
+                        Some(due) => clock.sleep_until(due).await,
                         None => std::future::pending().await,
                     }
                 };
+                let emptying = !self.emptying.is_empty();
                 tokio::select! {
                     batch = watch.next() => {
                         let Ok(batch) = batch else { break };
@@ -60,13 +67,18 @@ impl Definitions {
                         }
                     }
                     () = timer => self.wake(),
+                    () = tokio::time::sleep(RETRY), if emptying => {
+                        for name in std::mem::take(&mut self.emptying) {
+                            self.reconcile(&Key::new(TABLE.into(), "", name));
+                        }
+                    }
                 }
             }
         }
     }
 
     fn wake(&mut self) {
-        let now = Instant::now();
+        let now = self.api.clock.moment();
         let due: Vec<String> = self.due.iter().filter(|(_, due)| **due <= now).map(|(name, _)| name.clone()).collect();
         for name in due {
             self.reconcile(&Key::new(TABLE.into(), "", name));
@@ -88,8 +100,8 @@ impl Definitions {
             Ok(definition) => definition,
             Err(error) => {
                 let message = error.to_string();
-                self.change(key, |value| {
-                    set_condition(value, "NonStructuralSchema", true, "Violations", &message);
+                self.change(key, |value, now| {
+                    set_condition(value, "NonStructuralSchema", true, "Violations", &message, now);
                 });
                 return;
             }
@@ -99,14 +111,14 @@ impl Definitions {
             return;
         }
         if let Some((reason, message)) = self.name_conflict(&key.name, &definition) {
-            self.change(key, |value| {
-                set_condition(value, "NamesAccepted", false, reason, &message);
-                set_condition(value, "Established", false, "NotAccepted", "not all names are accepted");
+            self.change(key, |value, now| {
+                set_condition(value, "NamesAccepted", false, reason, &message, now);
+                set_condition(value, "Established", false, "NotAccepted", "not all names are accepted", now);
             });
             return;
         }
         let established = has_condition(value, "Established");
-        let now = Instant::now();
+        let now = self.api.clock.moment();
         let due = *self.due.entry(key.name.clone()).or_insert(now + self.established_delay);
         if !established && due > now {
             self.change(key, accept_names);
@@ -115,9 +127,16 @@ impl Definitions {
         self.due.remove(&key.name);
         let changed = value.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(1) > 1;
         self.api.registry.serve(&key.name, definition, changed, false);
-        self.change(key, |value| {
-            accept_names(value);
-            set_condition(value, "Established", true, "InitialNamesAccepted", "the initial names have been accepted");
+        self.change(key, |value, now| {
+            accept_names(value, now);
+            set_condition(
+                value,
+                "Established",
+                true,
+                "InitialNamesAccepted",
+                "the initial names have been accepted",
+                now,
+            );
         });
     }
 
@@ -162,9 +181,9 @@ impl Definitions {
         if served {
             self.api.registry.serve(&key.name, definition.clone(), true, true);
         }
-        self.change(key, |value| {
+        self.change(key, |value, now| {
             let message = "CustomResource deletion is in progress";
-            set_condition(value, "Terminating", true, "InstanceDeletionInProgress", message);
+            set_condition(value, "Terminating", true, "InstanceDeletionInProgress", message, now);
         });
         let scope = Scope { resource: Some(Arc::clone(&table)), namespace: None };
         let listing = self.api.store.list_now(&scope);
@@ -179,18 +198,20 @@ impl Definitions {
         let left = self.api.store.list_now(&scope);
         if left.objects.is_empty() {
             self.due.remove(&key.name);
-            self.change(key, |value| {
-                set_condition(value, "Terminating", false, "InstanceDeletionCompleted", "removed all instances");
+            self.change(key, |value, now| {
+                set_condition(value, "Terminating", false, "InstanceDeletionCompleted", "removed all instances", now);
                 remove_finalizer(value, DEFINITION_FINALIZER);
             });
         } else {
-            self.due.insert(key.name.clone(), Instant::now() + RETRY);
+            self.emptying.insert(key.name.clone());
         }
     }
 
-    fn change(&self, key: &Key, with: impl Fn(&mut Value)) {
+    /// Changes a CRD; `with` also gets the time.
+    fn change(&self, key: &Key, with: impl Fn(&mut Value, &str)) {
         if let Some(resource) = self.definition_resource() {
-            change(&self.api, &resource, key, with);
+            let now = self.api.clock.timestamp();
+            change(&self.api, &resource, key, |value| with(value, &now));
         }
     }
 
@@ -207,12 +228,12 @@ fn has_condition(value: &Value, condition_type: &str) -> bool {
     })
 }
 
-fn accept_names(definition: &mut Value) {
+fn accept_names(definition: &mut Value, now: &str) {
     let mut names = definition.pointer("/spec/names").cloned().unwrap_or_else(|| json!({}));
     let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
     let accepted = metadata::as_map(&mut names);
     accepted.entry("listKind").or_insert_with(|| format!("{kind}List").into());
     accepted.entry("singular").or_insert_with(|| kind.to_lowercase().into());
     metadata::child(metadata::as_map(definition), "status").insert("acceptedNames".to_owned(), names);
-    set_condition(definition, "NamesAccepted", true, "NoConflicts", "no conflicts found");
+    set_condition(definition, "NamesAccepted", true, "NoConflicts", "no conflicts found", now);
 }

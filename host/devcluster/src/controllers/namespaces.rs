@@ -3,12 +3,11 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use super::object::{change, set_condition};
 use crate::{
     api::{Api, delete::DeleteOptions},
-    clock, metadata,
+    metadata,
     pipeline::{refine, strategy},
     registry::Resource,
     store::{Expected, Key, Scope},
@@ -36,9 +35,9 @@ fn create(api: &Api, plural: &str, namespace: &str, mut object: Value) {
     if !namespace.is_empty() {
         metadata::of(&mut object).insert("namespace".to_owned(), namespace.into());
     }
-    strategy::prepare_create(&resource, &mut object, &Uuid::new_v4().to_string(), &clock::now());
-    refine::default(&resource, &mut object);
     let key = Key::new(Arc::clone(&resource.table), namespace, metadata::name(&object));
+    strategy::prepare_create(&resource, &mut object, &api.identities.uid(&key), &api.clock.timestamp());
+    refine::default(&resource, &mut object);
     // A mismatch says that it exists.
     let _ = api.store.put(key, Expected::Absent, object);
 }
@@ -150,9 +149,10 @@ impl Namespaces {
         let content =
             remaining(resources.into_iter().map(|(name, count)| (name.to_owned(), count)), "has", "resource instances");
         let held = remaining(finalizers.into_iter(), "in", "resource instances");
+        let now = self.api.clock.timestamp();
         change(&self.api, &namespaces, key, |namespace| {
             let message = format!("Some resources are remaining: {content}");
-            set_condition(namespace, "NamespaceContentRemaining", true, "SomeResourcesRemain", &message);
+            set_condition(namespace, "NamespaceContentRemaining", true, "SomeResourcesRemain", &message, &now);
             let message = format!("Some content in the namespace has finalizers remaining: {held}");
             set_condition(
                 namespace,
@@ -160,6 +160,7 @@ impl Namespaces {
                 !held.is_empty(),
                 "SomeFinalizersRemain",
                 &message,
+                &now,
             );
         });
         true

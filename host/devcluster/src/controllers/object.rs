@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     api::{Api, delete::is_held},
-    clock, metadata,
+    metadata,
     registry::Resource,
     store::{Expected, Key, Object},
 };
@@ -43,13 +43,20 @@ pub(super) fn remove_finalizer(object: &mut Value, finalizer: &str) {
 }
 
 /// Sets a condition in `status.conditions`; the transition time moves only when the status flips.
-pub(super) fn set_condition(object: &mut Value, condition_type: &str, status: bool, reason: &str, message: &str) {
+pub(super) fn set_condition(
+    object: &mut Value,
+    condition_type: &str,
+    status: bool,
+    reason: &str,
+    message: &str,
+    now: &str,
+) {
     let status = if status { "True" } else { "False" };
     let conditions =
         metadata::child(metadata::as_map(object), "status").entry("conditions").or_insert_with(|| json!([]));
     let Some(conditions) = conditions.as_array_mut() else { return };
     let condition = json!({
-        "type": condition_type, "status": status, "reason": reason, "message": message, "lastTransitionTime": clock::now()});
+        "type": condition_type, "status": status, "reason": reason, "message": message, "lastTransitionTime": now});
     match conditions.iter_mut().find(|condition| condition.get("type").and_then(Value::as_str) == Some(condition_type))
     {
         Some(found) => {

@@ -6,8 +6,6 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
 
 use super::{
-    negotiate,
-    query::Query,
     respond::{self, Body},
     route::{ObjectPath, Route},
 };
@@ -17,6 +15,7 @@ use crate::{
     faults::Effect,
     openapi,
     registry::{Resource, Snapshot},
+    request::{negotiate, query::Query},
     status::Status,
     version,
 };

@@ -2,9 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`query`] | query parameters |
 //! | [`route`] | paths |
-//! | [`negotiate`] | which representation the client wants |
 //! | [`respond`] | building responses |
 //! | [`dispatch`] | path and method to handler |
 //! | [`listen`] | sockets, TLS, limits |
@@ -13,7 +11,8 @@
 pub mod credentials;
 pub mod dispatch;
 pub mod listen;
-pub mod negotiate;
-pub mod query;
+// For who still names them by their old place.
+pub use crate::request::{negotiate, query};
+
 pub mod respond;
 pub mod route;

@@ -3,7 +3,7 @@
 use chandler_devcluster_schema::{self as schema, FieldError, builtin, canonical};
 use serde_json::Value;
 
-use crate::{http::query::FieldValidation, registry::Resource, status::Status};
+use crate::{registry::Resource, request::query::FieldValidation, status::Status};
 
 /// Drops what the type does not know, as `fieldValidation` says; `duplicates` are the fields that stood twice in the body.
 ///

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
 
 pub use self::columns::Column;
-use crate::{convert, http::negotiate::IncludeObject, registry::Resource};
+use crate::{convert, registry::Resource, request::negotiate::IncludeObject};
 
 /// The `metadata` of a list.
 #[derive(Clone, Debug, Default)]

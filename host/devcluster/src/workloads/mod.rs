@@ -31,7 +31,7 @@ use kube::{
 use serde_json::{Map, Value, json};
 
 pub use self::behaviour::{ANNOTATION, Behaviour};
-use crate::clock;
+use crate::clock::Clock;
 
 /// Computes the status that an object should have; `None` when it is none of the simulation's business.
 type Simulate = fn(&Value, &str) -> Option<Value>;
@@ -54,8 +54,8 @@ const MANAGER: &str = "devcluster-workloads";
 /// How often a status that could not be written is tried again.
 const ATTEMPTS: u32 = 5;
 
-/// Simulates until `shutdown` is ready.
-pub async fn simulate_workloads(client: Client, shutdown: impl Future<Output = ()>) {
+/// Simulates until `shutdown` is ready; times in statuses are those of the clock.
+pub async fn simulate_workloads(client: Client, clock: Clock, shutdown: impl Future<Output = ()>) {
     let streams = SIMULATED.iter().map(|(group, version, kind, plural, simulate)| {
         let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
@@ -66,7 +66,7 @@ pub async fn simulate_workloads(client: Client, shutdown: impl Future<Output = (
     let work = async {
         while let Some((resource, simulate, object)) = objects.next().await {
             match object {
-                Ok(object) => act(&client, &resource, simulate, &object).await,
+                Ok(object) => act(&client, &clock, &resource, simulate, &object).await,
                 Err(error) => tracing::debug!(%error, kind = resource.kind, "watching for the simulation failed"),
             }
         }
@@ -78,12 +78,12 @@ pub async fn simulate_workloads(client: Client, shutdown: impl Future<Output = (
 }
 
 /// Writes the status that an object should have, where it differs.
-async fn act(client: &Client, resource: &ApiResource, simulate: Simulate, object: &DynamicObject) {
+async fn act(client: &Client, clock: &Clock, resource: &ApiResource, simulate: Simulate, object: &DynamicObject) {
     if object.metadata.deletion_timestamp.is_some() {
         return;
     }
     let Ok(value) = serde_json::to_value(object) else { return };
-    let Some(wanted) = simulate(&value, &clock::now()) else { return };
+    let Some(wanted) = simulate(&value, &clock.timestamp()) else { return };
     let Some(change) = difference(value.get("status").unwrap_or(&Value::Null), &wanted) else { return };
     let name = object.name_any();
     let api: Api<DynamicObject> = match object.namespace() {
