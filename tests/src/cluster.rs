@@ -12,7 +12,10 @@ use std::{env, path::PathBuf, sync::Arc};
 
 use chandler_devcluster::{DevCluster, Options};
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::{Api, Client};
+use kube::{
+    Api, Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
 use tokio::sync::{Mutex, OnceCell, OwnedMutexGuard, oneshot};
 
 use crate::{envtest::Envtest, stand_in};
@@ -20,10 +23,13 @@ use crate::{envtest::Envtest, stand_in};
 /// An API server that a test may use as its own until it is dropped.
 pub struct Cluster {
     client: Client,
+    config: Config,
+    /// Whether garbage is collected and namespaces are emptied.
+    controllers: bool,
     /// Keeps the simulation of workloads alive.
     _simulation: Option<oneshot::Sender<()>>,
     embedded: Option<DevCluster>,
-    _envtest: Option<Envtest>,
+    envtest: Option<Envtest>,
     _turn: Option<OwnedMutexGuard<()>>,
 }
 
@@ -35,14 +41,13 @@ impl Cluster {
             Source::Embedded => Self::embedded(Options::default()).await,
             Source::Kubeconfig => {
                 let turn = turn().await;
-                let client = Client::try_default().await.expect("KUBECONFIG names a usable cluster");
-                Self::external(client, None, Some(turn)).await
+                let config = Config::infer().await.expect("KUBECONFIG names a usable cluster");
+                Self::external(config, None, Some(turn)).await
             }
             Source::Assets(directory) => {
                 let turn = turn().await;
                 let envtest = Envtest::start(&directory).await.expect("KUBEBUILDER_ASSETS names usable binaries");
-                let client = Client::try_from(envtest.config().clone()).expect("a client");
-                Self::external(client, Some(envtest), Some(turn)).await
+                Self::external(envtest.config().clone(), Some(envtest), Some(turn)).await
             }
         }
     }
@@ -52,11 +57,17 @@ impl Cluster {
         rustls_provider();
         let embedded = DevCluster::start(options).await.expect("the embedded control plane starts");
         let client = embedded.client();
-        Self { client, _simulation: None, embedded: Some(embedded), _envtest: None, _turn: None }
+        let kubeconfig = Kubeconfig::from_yaml(&embedded.kubeconfig()).expect("a kubeconfig");
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+        let config = config.expect("a configuration of the embedded control plane");
+        let embedded = Some(embedded);
+        Self { client, config, controllers: true, _simulation: None, embedded, envtest: None, _turn: None }
     }
 
-    async fn external(client: Client, envtest: Option<Envtest>, turn: Option<OwnedMutexGuard<()>>) -> Self {
-        let simulation = if has_controller_manager(&client).await {
+    async fn external(config: Config, envtest: Option<Envtest>, turn: Option<OwnedMutexGuard<()>>) -> Self {
+        let client = Client::try_from(config.clone()).expect("a client");
+        let controllers = has_controller_manager(&client).await;
+        let simulation = if controllers {
             None
         } else {
             let (stop, stopped) = oneshot::channel();
@@ -66,12 +77,28 @@ impl Cluster {
             }));
             Some(stop)
         };
-        Self { client, _simulation: simulation, embedded: None, _envtest: envtest, _turn: turn }
+        Self { client, config, controllers, _simulation: simulation, embedded: None, envtest, _turn: turn }
     }
 
     /// A client with all rights.
     pub fn client(&self) -> Client {
         self.client.clone()
+    }
+
+    /// How to reach it with all rights, for clients as other users.
+    pub fn config(&self) -> Config {
+        self.config.clone()
+    }
+
+    /// A kubeconfig with all rights, YAML; `None` where `KUBECONFIG` names one.
+    pub fn kubeconfig(&self) -> Option<String> {
+        let embedded = self.embedded.as_ref().map(DevCluster::kubeconfig);
+        embedded.or_else(|| self.envtest.as_ref().map(|envtest| envtest.kubeconfig().to_owned()))
+    }
+
+    /// Whether garbage is collected and deleted namespaces are emptied: by a controller manager, or by the embedded control plane.
+    pub fn has_controllers(&self) -> bool {
+        self.controllers
     }
 
     /// Whether this is the embedded control plane.

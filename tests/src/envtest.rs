@@ -24,6 +24,7 @@ const START: Duration = Duration::from_secs(90);
 /// The running processes. They end when it is dropped.
 pub struct Envtest {
     config: kube::Config,
+    kubeconfig: String,
     processes: [Process; 2],
     directory: TempDir,
 }
@@ -81,9 +82,14 @@ impl Envtest {
         let config =
             kube::Config::from_custom_kubeconfig(Kubeconfig::from_yaml(&kubeconfig)?, &KubeConfigOptions::default())
                 .await?;
-        let mut this = Self { config, processes: [etcd, server], directory };
+        let mut this = Self { config, kubeconfig, processes: [etcd, server], directory };
         this.ready().await?;
         Ok(this)
+    }
+
+    /// How to reach it, for kubectl: YAML, with the administrator's key.
+    pub fn kubeconfig(&self) -> &str {
+        &self.kubeconfig
     }
 
     /// How to reach it.

@@ -11,7 +11,11 @@ use kube::{
 
 /// Works until `shutdown` is ready.
 pub async fn run(client: Client, shutdown: impl Future<Output = ()>) {
-    let workloads = chandler_devcluster::workloads::simulate_workloads(client.clone(), chandler_devcluster::Clock::system(), shutdown);
+    let workloads = chandler_devcluster::workloads::simulate_workloads(
+        client.clone(),
+        chandler_devcluster::Clock::system(),
+        shutdown,
+    );
     let namespaces = finalize_namespaces(client);
     pin_mut!(workloads, namespaces);
     select(workloads, namespaces).await;

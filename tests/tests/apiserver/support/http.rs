@@ -1,0 +1,228 @@
+//! Plain requests as some user, and their answers.
+
+use std::time::Duration;
+
+use http::{HeaderMap, Method, Request, header};
+use http_body_util::BodyExt as _;
+use kube::Client;
+use serde_json::Value;
+
+use super::events::Events;
+
+pub(crate) const JSON: &str = "application/json";
+pub(crate) const MERGE: &str = "application/merge-patch+json";
+pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
+pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
+pub(crate) const APPLY: &str = "application/apply-patch+yaml";
+
+/// How long conditions are waited for. Generous: it is reached only by a failure.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Sends requests as some user.
+#[derive(Clone)]
+pub(crate) struct Http {
+    client: Client,
+    headers: HeaderMap,
+}
+
+impl Http {
+    pub(crate) fn new(config: &kube::Config) -> Self {
+        let mut config = config.clone();
+        // 429 and 504 are answers that cases ask for.
+        config.default_retry = false;
+        Self { client: Client::try_from(config).expect("a client"), headers: HeaderMap::new() }
+    }
+
+    /// The same with a further header in every request.
+    pub(crate) fn with(&self, name: &'static str, value: &str) -> Self {
+        let mut headers = self.headers.clone();
+        headers.append(name, value.parse().expect("a header value"));
+        Self { client: self.client.clone(), headers }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send(Method::GET, path, JSON, Vec::new()).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.send(Method::POST, path, JSON, body.to_string().into_bytes()).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Answer {
+        self.send(Method::PUT, path, JSON, body.to_string().into_bytes()).await
+    }
+
+    pub(crate) async fn patch(&self, path: &str, content_type: &str, body: &Value) -> Answer {
+        self.send(Method::PATCH, path, content_type, body.to_string().into_bytes()).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.send(Method::DELETE, path, JSON, Vec::new()).await
+    }
+
+    /// Deletes with `DeleteOptions`.
+    pub(crate) async fn delete_with(&self, path: &str, options: &Value) -> Answer {
+        self.send(Method::DELETE, path, JSON, options.to_string().into_bytes()).await
+    }
+
+    /// Sends anything. An answer that says the storage is not ready yet is no answer: it is asked again.
+    pub(crate) async fn send(&self, method: Method, path: &str, content_type: &str, body: Vec<u8>) -> Answer {
+        let mut tick = tokio::time::interval(Duration::from_millis(50));
+        loop {
+            tick.tick().await;
+            let answer = self.send_once(&method, path, content_type, body.clone()).await;
+            if !answer.is_warming_up() {
+                return answer;
+            }
+        }
+    }
+
+    async fn send_once(&self, method: &Method, path: &str, content_type: &str, body: Vec<u8>) -> Answer {
+        let mut request = Request::builder().method(method).uri(encode(path));
+        if !body.is_empty() {
+            request = request.header(header::CONTENT_TYPE, content_type);
+        }
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let request = request.body(kube::client::Body::from(body)).expect("a request");
+        let response = self.client.send(request).await.unwrap_or_else(|error| panic!("{method} {path}: {error}"));
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let bytes = response.into_body().collect().await.expect("a whole body").to_bytes();
+        let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+        Answer {
+            request: format!("{method} {path}"),
+            status,
+            headers,
+            text: String::from_utf8_lossy(&bytes).into(),
+            body,
+        }
+    }
+
+    /// Opens a watch; the path holds its parameters but for `watch`.
+    pub(crate) async fn watch(&self, path: &str) -> Events {
+        let separator = if path.contains('?') { '&' } else { '?' };
+        let mut request = Request::get(encode(&format!("{path}{separator}watch=true")));
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let request = request.body(Vec::new()).expect("a request");
+        let stream = self.client.request_stream(request).await;
+        Events::new(stream.unwrap_or_else(|error| panic!("watch {path}: {error}")))
+    }
+
+    /// Asks again until the answer is what is waited for.
+    pub(crate) async fn until(&self, path: &str, what: &str, condition: impl Fn(&Answer) -> bool) -> Answer {
+        let mut tick = tokio::time::interval(Duration::from_millis(20));
+        let mut last = None;
+        let asking = async {
+            loop {
+                tick.tick().await;
+                let answer = self.get(path).await;
+                if condition(&answer) {
+                    return answer;
+                }
+                last = Some(answer);
+            }
+        };
+        match tokio::time::timeout(PATIENCE, asking).await {
+            Ok(answer) => answer,
+            Err(_) => panic!("{path} never became {what}; last: {:?}", last.map(|answer| (answer.status, answer.text))),
+        }
+    }
+
+    pub(crate) async fn until_gone(&self, path: &str) {
+        self.until(path, "absent", |answer| answer.status == 404).await;
+    }
+}
+
+/// Escapes what cases write plainly in selectors and patches of paths.
+fn encode(path: &str) -> String {
+    let Some((path, query)) = path.split_once('?') else { return path.to_owned() };
+    let mut encoded = format!("{path}?");
+    let mut in_value = false;
+    for character in query.chars() {
+        match character {
+            '&' => in_value = false,
+            '=' if !in_value => in_value = true,
+            '=' => {
+                encoded.push_str("%3D");
+                continue;
+            }
+            ' ' => {
+                encoded.push_str("%20");
+                continue;
+            }
+            '!' | ',' | '(' | ')' | '/' | '"' | '+' => {
+                encoded.push_str(&format!("%{:02X}", u32::from(character)));
+                continue;
+            }
+            _ => {}
+        }
+        encoded.push(character);
+    }
+    encoded
+}
+
+/// What the server answered.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    request: String,
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+    /// Null when the body is no JSON.
+    pub(crate) body: Value,
+}
+
+impl Answer {
+    /// The body of a success.
+    #[track_caller]
+    pub(crate) fn ok(self) -> Value {
+        assert!((200..300).contains(&self.status), "{}: {} {}", self.request, self.status, self.text);
+        self.body
+    }
+
+    /// The body of a success with this status.
+    #[track_caller]
+    pub(crate) fn is(self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}: {}", self.request, self.text);
+        self.body
+    }
+
+    /// The `Status` of a failure, well-formed in every field that clients read.
+    #[track_caller]
+    pub(crate) fn refused(self, code: u16, reason: &str) -> Value {
+        let Self { request, status, body, text, .. } = self;
+        assert_eq!((status, body["reason"].as_str()), (code, Some(reason)), "{request}: {status} {text}");
+        assert_eq!((body["kind"].as_str(), body["apiVersion"].as_str()), (Some("Status"), Some("v1")), "{request}");
+        assert_eq!((body["status"].as_str(), body["code"].as_u64()), (Some("Failure"), Some(code.into())), "{request}");
+        assert!(body["message"].as_str().is_some_and(|message| !message.is_empty()), "{request}: no message");
+        body
+    }
+
+    /// A 422 whose causes name this field, and its first such cause.
+    #[track_caller]
+    pub(crate) fn invalid(self, field: &str) -> Value {
+        let request = self.request.clone();
+        let status = self.refused(422, "Invalid");
+        let causes = status["details"]["causes"].as_array().cloned().unwrap_or_default();
+        let found = causes.iter().find(|cause| cause["field"] == field);
+        found.unwrap_or_else(|| panic!("{request}: no cause names {field}: {status}")).clone()
+    }
+
+    /// The texts of the `Warning` headers (RFC 7234, code 299).
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let text = |value: &http::HeaderValue| {
+            let value = value.to_str().unwrap_or_default();
+            let quoted = value.split_once('"').map_or(value, |(_, quoted)| quoted);
+            quoted.trim_end_matches('"').replace("\\\"", "\"")
+        };
+        self.headers.get_all("warning").iter().map(text).collect()
+    }
+
+    fn is_warming_up(&self) -> bool {
+        let about_storage = self.text.contains("storage is (re)initializing") || self.text.contains("not yet ready");
+        matches!(self.status, 429 | 503) && (about_storage || self.headers.contains_key("retry-after"))
+    }
+}

@@ -1,0 +1,26 @@
+//! What the cases share.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`case`] | a case, its marks, and how it becomes a test |
+//! | [`server`] | the server of the run, and what it can do |
+//! | [`scope`] | what a case has for itself: a namespace, groups, cleaning up |
+//! | [`http`] | plain requests as some user, and their answers |
+//! | [`collection`] | the verbs on a collection |
+//! | [`events`] | the events of a watch |
+//! | [`objects`] | objects and definitions to work with |
+//! | [`kubectl`] | the real kubectl |
+
+pub(crate) mod case;
+pub(crate) mod collection;
+pub(crate) mod events;
+pub(crate) mod http;
+pub(crate) mod kubectl;
+pub(crate) mod objects;
+pub(crate) mod scope;
+pub(crate) mod server;
+
+pub(crate) use case::{Case, cases};
+pub(crate) use collection::Collection;
+pub(crate) use http::{APPLY, Answer, Http, JSON_PATCH, MERGE, STRATEGIC};
+pub(crate) use scope::Scope;

@@ -1,0 +1,104 @@
+//! The server of the run, and what it can do.
+
+use std::sync::{Arc, OnceLock};
+
+use chandler_tests::Cluster;
+use tokio::{runtime::Runtime, sync::OnceCell};
+
+use super::{Http, objects};
+
+/// One run of the suite: a server that starts when the first case needs it.
+pub(crate) struct Run {
+    runtime: Runtime,
+    server: OnceLock<Arc<Server>>,
+}
+
+impl Run {
+    pub(crate) fn new() -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+        Self { runtime, server: OnceLock::new() }
+    }
+
+    pub(crate) fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    pub(crate) fn server(&self) -> Arc<Server> {
+        Arc::clone(self.server.get_or_init(|| Arc::new(self.runtime.block_on(Server::start()))))
+    }
+
+    /// Removes what the cases shared and stops what was started.
+    pub(crate) fn finish(self) {
+        if let Some(server) = self.server.into_inner() {
+            self.runtime.block_on(server.clean_up());
+        }
+    }
+}
+
+/// The server that all cases run on.
+pub(crate) struct Server {
+    cluster: Cluster,
+    config: kube::Config,
+    http: Http,
+    /// What makes names of this run differ from those of others on the same cluster.
+    unique: String,
+    widgets: OnceCell<()>,
+}
+
+impl Server {
+    async fn start() -> Self {
+        let cluster = Cluster::acquire().await;
+        let config = cluster.config();
+        let http = Http::new(&config);
+        let unique = format!("{:x}", std::process::id());
+        Self { cluster, config, http, unique, widgets: OnceCell::new() }
+    }
+
+    /// Whether garbage is collected and namespaces are emptied.
+    pub(crate) fn has_controllers(&self) -> bool {
+        self.cluster.has_controllers()
+    }
+
+    pub(crate) fn is_embedded(&self) -> bool {
+        self.cluster.is_embedded()
+    }
+
+    /// As the administrator.
+    pub(crate) fn http(&self) -> &Http {
+        &self.http
+    }
+
+    /// The administrator's configuration, to change for other users.
+    pub(crate) fn config(&self) -> kube::Config {
+        self.config.clone()
+    }
+
+    /// What kubectl needs to reach the server; `None` when that stands in the environment already.
+    pub(crate) fn kubeconfig(&self) -> Option<String> {
+        self.cluster.kubeconfig()
+    }
+
+    pub(crate) fn unique(&self) -> &str {
+        &self.unique
+    }
+
+    /// The group of the definition that most cases share.
+    pub(crate) fn shared_group(&self) -> String {
+        format!("shared-{}.conformance.example.com", self.unique)
+    }
+
+    /// Makes sure that the shared definition is served.
+    pub(crate) async fn share_widgets(&self) {
+        let share = || async {
+            objects::establish(&self.http, &objects::widgets(&self.shared_group())).await;
+        };
+        self.widgets.get_or_init(share).await;
+    }
+
+    async fn clean_up(&self) {
+        if self.widgets.initialized() {
+            let definition = format!("{}/widgets.{}", objects::DEFINITIONS, self.shared_group());
+            let _ = self.http.delete(&definition).await;
+        }
+    }
+}
