@@ -1,6 +1,6 @@
 //! SHA-256 digests and how the digest of a tree is made.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, io, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -19,6 +19,16 @@ impl Digest {
     /// The digest of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self::from_hash(Sha256::digest(bytes).into())
+    }
+
+    /// The digest of the JSON of a value, which is never in memory as a whole. Maps must have text keys, or what stands before
+    /// the first other one is all that counts.
+    pub(crate) fn of_json(value: &impl Serialize) -> Self {
+        let mut hash = io::BufWriter::with_capacity(16 << 10, Hash(Sha256::new()));
+        // Neither writing to a hash nor a value with text keys can fail.
+        let _ = serde_json::to_writer(&mut hash, value);
+        let _ = io::Write::flush(&mut hash);
+        Self::from_hash(hash.into_parts().0.0.finalize().into())
     }
 
     /// The digest with these 32 bytes as its hash.
@@ -57,6 +67,20 @@ impl Digest {
     /// The first twelve digits, for names and messages.
     pub fn short(&self) -> &str {
         self.hex().get(..12).unwrap_or(self.hex())
+    }
+}
+
+/// A hash to write to.
+struct Hash(Sha256);
+
+impl io::Write for Hash {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a provisioner made of a bundle.
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::{Deserialize, Serialize, Serializer, ser::Error as _};
+use serde_json::{Map, Value};
 
 use crate::{Diagnostic, Digest, Object, order};
 
@@ -65,10 +65,25 @@ impl Release {
 }
 
 fn digest(objects: &[Object], probes: &[Probe]) -> Digest {
-    // serde_json keeps maps sorted (the feature `preserve_order` is off), so the text is canonical.
-    let objects: Vec<Value> =
-        objects.iter().map(|object| serde_json::json!([object.stage, Value::Object(object.value.clone())])).collect();
-    Digest::of(serde_json::json!({"objects": objects, "probes": probes}).to_string().as_bytes())
+    // The text is canonical: serde_json keeps maps sorted (the feature `preserve_order` is off), and the fields of the
+    // types below stand in the order of the alphabet.
+    Digest::of_json(&Canonical {
+        objects: objects.iter().map(|object| (object.stage, &object.value)).collect(),
+        probes,
+    })
+}
+
+/// What the digest of a release is taken of.
+#[derive(Serialize)]
+struct Canonical<'a> {
+    objects: Vec<(u32, &'a Map<String, Value>)>,
+    #[serde(serialize_with = "sorted")]
+    probes: &'a [Probe],
+}
+
+/// By way of values, whose fields are sorted.
+fn sorted<S: Serializer>(probes: &[Probe], serializer: S) -> Result<S::Ok, S::Error> {
+    serde_json::to_value(probes).map_err(S::Error::custom)?.serialize(serializer)
 }
 
 #[cfg(test)]
@@ -80,6 +95,21 @@ mod tests {
     fn object(kind: &str, stage: u32) -> Object {
         let value = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "x"}});
         Object::parse(value.to_string().as_bytes(), stage, None).unwrap()
+    }
+
+    #[test]
+    fn the_digest_is_that_of_the_canonical_json() {
+        let probe = Probe {
+            api_version: "v1".into(),
+            kind: "Service".into(),
+            namespace: None,
+            name: Some("x".into()),
+            rule: "true".into(),
+            message: "never".into(),
+        };
+        let release = Release::new(vec![object("Service", 1), object("ConfigMap", 0)], vec![probe], vec![]);
+        let text = r#"{"objects":[[0,{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}],[1,{"apiVersion":"v1","kind":"Service","metadata":{"name":"x"}}]],"probes":[{"apiVersion":"v1","kind":"Service","message":"never","name":"x","rule":"true"}]}"#;
+        assert_eq!(release.digest(), &Digest::of(text.as_bytes()));
     }
 
     #[test]

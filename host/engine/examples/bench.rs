@@ -1,7 +1,8 @@
 //! Measures the engine: `cargo xtask bench [path of a registry+v1 bundle]`.
 //!
 //! Prints what an instance costs, how much slower the sandbox is than the same code run natively, and how fast the engine
-//! starts with the code in its cache.
+//! starts with the code in its cache. Both ways lead from the files in memory to a finished release; the part of it that is
+//! the host's in either case is shown apart.
 
 #![expect(clippy::print_stdout, reason = "it is a program whose result is its output")]
 
@@ -13,10 +14,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chandler_core::{Content, MemoryContent, Request, Target};
+use chandler_core::{Content, MemoryContent, Object, Release, Request, Target};
 use chandler_engine::{Engine, EngineOptions, Limits, Provisioner};
 use chandler_registry::Registry;
-use chandler_sdk::{Content as _, testing};
+use chandler_sdk::{Content as _, EmitError, Output, Provisioner as _, testing};
 use serde_json::Map;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -43,10 +44,12 @@ async fn main() -> Result<()> {
     println!("instance and an empty call   {:>10.1} µs", call.as_secs_f64() * 1e6);
 
     let bundle = testing::Bundle::from_directory(&bundle)?;
-    let native = median(30, || run_natively(&bundle))?;
+    let native = median(30, || run_natively(&bundle).map(|objects| drop(finish(objects))))?;
+    let plugin = median(30, || run_natively(&bundle).map(drop))?;
     let content = content(&bundle)?;
     let sandboxed = median_async(30, async || run_sandboxed(&provisioner, &content, &limits).await).await?;
     println!("bundle, natively             {}", milliseconds(native));
+    println!("  of which the provisioner   {}", milliseconds(plugin));
     println!("bundle, sandboxed            {}", milliseconds(sandboxed));
     println!("ratio                        {:>10.2}", sandboxed.as_secs_f64() / native.as_secs_f64());
 
@@ -68,12 +71,43 @@ fn default_bundle(root: &std::path::Path) -> PathBuf {
     if large.is_dir() { large } else { root.join("tests/fixtures/registry/harbour-operator.v0.2.0") }
 }
 
-fn run_natively(bundle: &testing::Bundle) -> Result<()> {
+/// What a provisioner emits, as bytes.
+#[derive(Default)]
+struct Emitted(Vec<(Vec<u8>, Option<u32>)>);
+
+impl Output for Emitted {
+    fn emit(
+        &mut self,
+        object: &[u8],
+        stage: Option<u32>,
+        _origin: Option<chandler_sdk::Location>,
+    ) -> std::result::Result<(), EmitError> {
+        self.0.push((object.to_vec(), stage));
+        Ok(())
+    }
+
+    fn probe(&mut self, _probe: &chandler_sdk::Probe) -> std::result::Result<(), EmitError> {
+        Ok(())
+    }
+
+    fn report(&mut self, _finding: &chandler_sdk::Diagnostic) {}
+}
+
+/// The provisioner's part: its schema and its objects.
+fn run_natively(bundle: &testing::Bundle) -> Result<Emitted> {
     let target =
         chandler_sdk::Target { name: "bench".into(), namespace: "bench".into(), ..chandler_sdk::Target::default() };
     let request = chandler_sdk::Request { config: Map::new(), target };
-    black_box(testing::run::<Registry>(bundle, &request)?);
-    Ok(())
+    let mut emitted = Emitted::default();
+    black_box(Registry::config_schema(bundle));
+    Registry::provision(&request, bundle, &mut emitted)?;
+    Ok(emitted)
+}
+
+/// The host's part: checked objects, sorted, with their digest.
+fn finish(Emitted(objects): Emitted) -> Release {
+    let objects = objects.iter().filter_map(|(json, stage)| Object::parse(json, stage.unwrap_or(0), None).ok());
+    black_box(Release::new(objects.collect(), vec![], vec![]))
 }
 
 async fn run_sandboxed(provisioner: &Provisioner, content: &Arc<dyn Content>, limits: &Limits) -> Result<()> {
