@@ -1,0 +1,139 @@
+//! ClusterRoles that are made of others: `aggregationRule` (the ClusterRole aggregation controller).
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{policy::Role, rule::PolicyRule};
+
+/// A label selector, as `meta/v1` has it; an empty one selects everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LabelSelector {
+    /// Labels that must be there.
+    pub match_labels: BTreeMap<String, String>,
+    /// Further conditions.
+    pub match_expressions: Vec<Requirement>,
+}
+
+/// A condition on one label.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Requirement {
+    /// The label.
+    pub key: String,
+    /// What must be true of it.
+    pub operator: Operator,
+    /// The values that it is compared with.
+    #[serde(default)]
+    pub values: Vec<String>,
+}
+
+/// What must be true of a label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum Operator {
+    /// It has one of the values.
+    In,
+    /// It is absent or has none of the values.
+    NotIn,
+    /// It is there.
+    Exists,
+    /// It is absent.
+    DoesNotExist,
+}
+
+impl LabelSelector {
+    fn selects(&self, labels: &BTreeMap<&str, &str>) -> bool {
+        let requirement = |Requirement { key, operator, values }: &Requirement| {
+            let value = labels.get(key.as_str());
+            let among = || value.is_some_and(|value| values.iter().any(|wanted| wanted == value));
+            match operator {
+                Operator::In => among(),
+                Operator::NotIn => !among(),
+                Operator::Exists => value.is_some(),
+                Operator::DoesNotExist => value.is_none(),
+            }
+        };
+        self.match_labels.iter().all(|(key, value)| labels.get(key.as_str()) == Some(&value.as_str()))
+            && self.match_expressions.iter().all(requirement)
+    }
+}
+
+/// The rules of a ClusterRole gathered from all ClusterRoles, which stand in the order of their names; each rule once.
+/// `None` when the role gathers nothing, or its selectors are not well formed: its rules then stay as they are.
+pub fn aggregate<'a>(role: &Value, all: impl Iterator<Item = &'a Value> + Clone) -> Option<Vec<PolicyRule>> {
+    let selectors = role.pointer("/aggregationRule/clusterRoleSelectors")?.as_array()?;
+    let selectors: Vec<LabelSelector> =
+        selectors.iter().map(LabelSelector::deserialize).collect::<Result<_, _>>().ok()?;
+    let own = name(role);
+    let mut rules: Vec<PolicyRule> = Vec::new();
+    for selector in &selectors {
+        for other in all.clone().filter(|other| name(other) != own && selector.selects(&labels(other))) {
+            for rule in Role::read(other).rules {
+                if !rules.contains(&rule) {
+                    rules.push(rule);
+                }
+            }
+        }
+    }
+    Some(rules)
+}
+
+fn name(role: &Value) -> Option<&str> {
+    role.pointer("/metadata/name").and_then(Value::as_str)
+}
+
+fn labels(role: &Value) -> BTreeMap<&str, &str> {
+    let labels = role.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
+    labels.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn role(name: &str, labels: Value, rules: &[&str]) -> Value {
+        let rules: Vec<Value> =
+            rules.iter().map(|verb| json!({"apiGroups": [""], "resources": ["pods"], "verbs": [verb]})).collect();
+        json!({"metadata": {"name": name, "labels": labels}, "rules": rules})
+    }
+
+    fn verbs(selectors: Value) -> Option<Vec<String>> {
+        let all = [
+            role("a", json!({"to": "view"}), &["get", "list"]),
+            role("b", json!({"to": "edit", "also": "view"}), &["list", "update"]),
+            role("c", json!(null), &["delete"]),
+            role("whole", json!({"to": "view"}), &["own"]),
+        ];
+        let whole = json!({"metadata": {"name": "whole"}, "aggregationRule": {"clusterRoleSelectors": selectors}});
+        let rules = aggregate(&whole, all.iter())?;
+        Some(rules.into_iter().flat_map(|rule| rule.verbs).collect())
+    }
+
+    #[test]
+    fn rules_of_selected_roles_are_gathered_once_and_in_order() {
+        let expression = |key: &str, operator: &str, values: &[&str]| {
+            json!([{"matchExpressions": [
+            {"key": key, "operator": operator, "values": values}]}])
+        };
+        let cases = [
+            (json!([{"matchLabels": {"to": "view"}}]), "get list"),
+            (json!([{"matchLabels": {"to": "edit"}}, {"matchLabels": {"to": "view"}}]), "list update get"),
+            (json!([{"matchLabels": {"to": "edit", "also": "edit"}}]), ""),
+            (json!([{}]), "get list update delete"),
+            (json!([]), ""),
+            (expression("to", "In", &["edit", "x"]), "list update"),
+            (expression("to", "NotIn", &["view"]), "list update delete"),
+            (expression("also", "Exists", &[]), "list update"),
+            (expression("to", "DoesNotExist", &[]), "delete"),
+        ];
+        for (selectors, expected) in cases {
+            let gathered = verbs(selectors.clone()).unwrap();
+            assert_eq!(gathered.join(" "), expected, "{selectors}");
+        }
+        assert_eq!(verbs(expression("to", "Like", &[])), None);
+        assert_eq!(aggregate(&role("plain", json!({}), &[]), std::iter::empty()), None);
+    }
+}
