@@ -28,8 +28,7 @@ const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/generated/kubernet
 const ROOTS: [&str; 4] =
     ["api", "apimachinery/pkg/apis/meta", "apiextensions-apiserver/pkg/apis", "kube-aggregator/pkg/apis"];
 /// Packages that types refer to.
-const SHARED: [&str; 3] =
-    ["apimachinery/pkg/api/resource", "apimachinery/pkg/runtime", "apimachinery/pkg/util/intstr"];
+const SHARED: [&str; 3] = ["apimachinery/pkg/api/resource", "apimachinery/pkg/runtime", "apimachinery/pkg/util/intstr"];
 /// What the decoder reads by rules of its own, having no fields in the table.
 const SPECIAL: [&str; 4] = ["Quantity", "IntOrString", "Time", "MicroTime"];
 
@@ -112,7 +111,8 @@ fn reachable(messages: &BTreeMap<String, Message>, go: &Go) -> Result<BTreeSet<S
             continue;
         }
         let message = messages.get(&name).ok_or_else(|| format!("no message {name}"))?;
-        pending.extend(message.fields.iter().filter(|field| field.type_name.contains('.')).map(|f| f.type_name.clone()));
+        pending
+            .extend(message.fields.iter().filter(|field| field.type_name.contains('.')).map(|f| f.type_name.clone()));
         reached.insert(name);
     }
     Ok(reached)
@@ -142,7 +142,9 @@ fn row(message: &str, field: &Field, go: &Go) -> Result<String, Error> {
                 (true, false) if field.type_name == "bytes" => "plain",
                 (true, false) => "always",
             };
-            (tag.name.clone(), presence)
+            // Types that Go writes as JSON by code of their own have no names there.
+            let name = if tag.name.is_empty() { &field.name } else { &tag.name };
+            (name.clone(), presence)
         }
     };
     Ok(format!("{} {name} {cardinality} {field_type} {presence}", field.number))
