@@ -1,40 +1,111 @@
 //! One stored version of an object.
 
-use std::sync::OnceLock;
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
-use bytes::Bytes;
-use serde::ser::{SerializeMap as _, Serializer as _};
+use bytes::{BufMut, Bytes, BytesMut};
+use serde::{
+    Deserialize as _,
+    ser::{SerializeMap as _, Serializer as _},
+};
 use serde_json::{Map, Value};
 
-/// A version of an object. Immutable; its JSON is rendered once, by the first reader.
+/// A version of an object. Immutable.
+///
+/// Objects are kept as JSON, which is about a tenth of the size of a parsed [`Value`]. Each form is made from the other by its
+/// first reader; the store drops parsed forms again when there are too many (`Limits::parsed_bytes`).
 #[derive(Debug)]
 pub struct Object {
-    value: Value,
     revision: u64,
-    json: OnceLock<Bytes>,
-    item_json: OnceLock<Bytes>,
+    /// One of the two is always there.
+    json: OnceLock<Rendered>,
+    parsed: OnceLock<Parsed>,
+    meter: Arc<Meter>,
+}
+
+/// The JSON of an object; `kind` and `apiVersion` come first, so that the rest can be taken without them.
+#[derive(Clone, Debug)]
+pub(crate) struct Rendered {
+    pub(crate) bytes: Bytes,
+    /// Where the other members begin; zero for what is no object.
+    pub(crate) rest: usize,
+}
+
+/// A parsed object, which is counted.
+#[derive(Debug)]
+struct Parsed {
+    value: Value,
+    weight: usize,
+    meter: Arc<Meter>,
+}
+
+impl Parsed {
+    fn new(value: Value, meter: &Arc<Meter>) -> Self {
+        let weight = weight(&value);
+        meter.0.fetch_add(weight, Ordering::Relaxed);
+        Self { value, weight, meter: Arc::clone(meter) }
+    }
+}
+
+impl Drop for Parsed {
+    fn drop(&mut self) {
+        self.meter.0.fetch_sub(self.weight, Ordering::Relaxed);
+    }
+}
+
+/// Counts the approximate bytes of the parsed objects of a store.
+#[derive(Debug, Default)]
+pub(crate) struct Meter(AtomicUsize);
+
+impl Meter {
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 impl Object {
     /// An object that is not stored: the outcome of a dry run.
     pub fn unstored(value: Value) -> Self {
-        Self { value, revision: 0, json: OnceLock::new(), item_json: OnceLock::new() }
+        Self::parsed(value, 0, &Arc::default())
     }
 
     /// A version; `metadata.resourceVersion` is set to the revision.
-    pub(crate) fn new(mut value: Value, revision: u64) -> Self {
+    pub(crate) fn new(mut value: Value, revision: u64, meter: &Arc<Meter>) -> Self {
         if let Some(object) = value.as_object_mut() {
             let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
             if let Some(metadata) = metadata.as_object_mut() {
                 metadata.insert("resourceVersion".to_owned(), revision.to_string().into());
             }
         }
-        Self { value, revision, json: OnceLock::new(), item_json: OnceLock::new() }
+        Self::parsed(value, revision, meter)
     }
 
-    /// The object.
+    /// A version from what was rendered before.
+    pub(crate) fn from_rendered(rendered: Rendered, revision: u64, meter: &Arc<Meter>) -> Self {
+        Self { revision, json: OnceLock::from(rendered), parsed: OnceLock::new(), meter: Arc::clone(meter) }
+    }
+
+    fn parsed(value: Value, revision: u64, meter: &Arc<Meter>) -> Self {
+        let parsed = OnceLock::from(Parsed::new(value, meter));
+        Self { revision, json: OnceLock::new(), parsed, meter: Arc::clone(meter) }
+    }
+
+    /// The object. Keeps the parsed form: for many objects at a time use [`peek`](Self::peek).
     pub fn value(&self) -> &Value {
-        &self.value
+        &self.parsed.get_or_init(|| Parsed::new(self.parse(), &self.meter)).value
+    }
+
+    /// The object; parsed anew when the parsed form is not there, and not kept.
+    pub fn peek(&self) -> Cow<'_, Value> {
+        match self.parsed.get() {
+            Some(parsed) => Cow::Borrowed(&parsed.value),
+            None => Cow::Owned(self.parse()),
+        }
     }
 
     /// The revision at which it was written.
@@ -44,12 +115,79 @@ impl Object {
 
     /// The object as JSON.
     pub fn json(&self) -> Bytes {
-        self.json.get_or_init(|| render(&self.value)).clone()
+        self.rendered().bytes.clone()
     }
 
     /// The object as JSON without `apiVersion` and `kind`, as it stands in the lists of built-in types.
     pub fn item_json(&self) -> Bytes {
-        self.item_json.get_or_init(|| without_type(&self.value)).clone()
+        let mut item = BytesMut::with_capacity(self.rendered().bytes.len());
+        self.write_item(&mut item);
+        item.freeze()
+    }
+
+    /// Appends [`item_json`](Self::item_json).
+    pub fn write_item(&self, to: &mut impl BufMut) {
+        let Rendered { bytes, rest } = self.rendered();
+        if *rest > 0 {
+            to.put_u8(b'{');
+        }
+        to.put_slice(bytes.get(*rest..).unwrap_or_default());
+    }
+
+    pub(crate) fn rendered(&self) -> &Rendered {
+        self.json.get_or_init(|| self.parsed.get().map_or_else(Rendered::null, |parsed| Rendered::new(&parsed.value)))
+    }
+
+    /// The same version without its parsed form, where it has one.
+    pub(crate) fn unparsed(&self) -> Option<Self> {
+        self.parsed.get()?;
+        Some(Self::from_rendered(self.rendered().clone(), self.revision, &self.meter))
+    }
+
+    /// Roughly how many bytes it takes while it is not parsed.
+    pub(crate) fn size(&self) -> usize {
+        size_of::<Self>() + self.rendered().bytes.len()
+    }
+
+    /// What was rendered here, or was looked through when it was loaded, can be parsed. How deep it may be was decided when it
+    /// came in.
+    fn parse(&self) -> Value {
+        let mut deserializer = serde_json::Deserializer::from_slice(&self.rendered().bytes);
+        deserializer.disable_recursion_limit();
+        Value::deserialize(&mut deserializer).unwrap_or_default()
+    }
+}
+
+impl Rendered {
+    /// Renders an object. Writing a [`Value`] to memory cannot fail, since its keys are strings.
+    fn new(value: &Value) -> Self {
+        let Some(object) = value.as_object() else { return Self { bytes: render(value), rest: 0 } };
+        let mut bytes = b"{".to_vec();
+        for name in ["kind", "apiVersion"] {
+            if let Some(value) = object.get(name) {
+                bytes.extend_from_slice(format!("\"{name}\":").as_bytes());
+                bytes.extend_from_slice(&render(value));
+                bytes.push(b',');
+            }
+        }
+        let rest = bytes.len();
+        let others = without_type(value);
+        match others.as_ref() {
+            // No member comes after the last comma.
+            b"{}" if rest > 1 => {
+                bytes.pop();
+                bytes.push(b'}');
+                Self { rest: rest - 1, bytes: bytes.into() }
+            }
+            others => {
+                bytes.extend_from_slice(others.get(1..).unwrap_or_default());
+                Self { bytes: bytes.into(), rest }
+            }
+        }
+    }
+
+    fn null() -> Self {
+        Self { bytes: Bytes::from_static(b"null"), rest: 0 }
     }
 }
 
@@ -74,15 +212,70 @@ pub fn without_type(value: &Value) -> Bytes {
     written.map(|()| Bytes::from(bytes)).unwrap_or_default()
 }
 
-/// Roughly how many bytes a value takes in memory, for the bound of the history.
-pub(crate) fn weight(value: &Value) -> usize {
-    const CELL: usize = size_of::<Value>();
+/// Roughly how many bytes a value takes in memory beyond its own cell.
+fn weight(value: &Value) -> usize {
+    const ENTRY: usize = size_of::<(String, Value)>();
+    /// The fewest entries that are allocated: a node of the tree that a map is.
+    const NODE: usize = 11;
     match value {
-        Value::String(text) => CELL + text.len(),
-        Value::Array(items) => CELL + items.iter().map(weight).sum::<usize>(),
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(|item| size_of::<Value>() + weight(item)).sum(),
         Value::Object(fields) => {
-            CELL + fields.iter().map(|(key, value)| CELL + key.len() + weight(value)).sum::<usize>()
+            let nodes = fields.len().div_ceil(NODE) * NODE * ENTRY;
+            nodes + fields.iter().map(|(key, value)| key.len() + weight(value)).sum::<usize>()
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => CELL,
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_type_comes_first_and_can_be_left_out() {
+        let cases = [
+            (
+                json!({"apiVersion": "v1", "data": {"a": "b"}, "kind": "ConfigMap"}),
+                r#"{"kind":"ConfigMap","apiVersion":"v1","data":{"a":"b"}}"#,
+                r#"{"data":{"a":"b"}}"#,
+            ),
+            (json!({"apiVersion": "v1", "kind": "A"}), r#"{"kind":"A","apiVersion":"v1"}"#, "{}"),
+            (json!({"kind": "A"}), r#"{"kind":"A"}"#, "{}"),
+            (json!({"spec": 1}), r#"{"spec":1}"#, r#"{"spec":1}"#),
+            (json!({}), "{}", "{}"),
+        ];
+        for (value, whole, item) in cases {
+            let object = Object::unstored(value.clone());
+            assert_eq!(object.json(), whole);
+            assert_eq!(object.item_json(), item);
+            let again = object.unparsed().unwrap();
+            assert_eq!(*again.peek(), value);
+            assert!(again.unparsed().is_none(), "to peek keeps nothing");
+            assert_eq!(again.value(), &value);
+            assert_eq!(again.item_json(), item);
+        }
+    }
+
+    #[test]
+    fn numbers_survive_being_rendered_and_parsed() {
+        let value = json!({"numbers": [31.245_270_191_439_438, 0.1, 1e300, u64::MAX, i64::MIN, 1.0, -0.0]});
+        let object = Object::unstored(value.clone());
+        assert_eq!(*object.unparsed().unwrap().peek(), value);
+    }
+
+    #[test]
+    fn the_meter_counts_what_is_parsed() {
+        let meter = Arc::new(Meter::default());
+        let object = Object::new(json!({"data": "x"}), 7, &meter);
+        let parsed = meter.bytes();
+        assert!(parsed > 0);
+        let unparsed = object.unparsed().unwrap();
+        drop(object);
+        assert_eq!(meter.bytes(), 0);
+        assert_eq!(unparsed.value()["metadata"]["resourceVersion"], "7");
+        assert_eq!(meter.bytes(), parsed);
     }
 }

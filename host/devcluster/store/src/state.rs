@@ -1,122 +1,154 @@
-//! The versions and the change log.
+//! The versions and the change log, without locks.
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeSet, HashMap, VecDeque},
     sync::Arc,
 };
 
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::{
-    Batch, Change, Changed, Compacted, Event, Expected, Key, Limits, Listing, Mismatch, Object, Scope, object::weight,
+use crate::{
+    Batch, Change, Compacted, Event, Expected, Key, Limits, Listing, Mismatch, Object, Page, PageRequest, Scope,
+    object::Meter,
+    table::{Table, Version, superseded_bytes},
 };
 
-/// Namespace and name.
-type Place = (String, String);
+/// Tells that something in a scope may have changed; the value is a revision.
+pub(crate) type Changed = watch::Receiver<u64>;
 
 /// What the store holds; a lock stands around it.
 #[derive(Debug)]
 pub(crate) struct State {
     limits: Limits,
     revision: u64,
-    /// Revisions up to this one cannot be watched from or listed at, except the latest.
+    /// Revisions before this one can neither be watched from nor be listed at.
     compacted: u64,
     tables: HashMap<Arc<str>, Table>,
-    /// The revisions of the events are consecutive.
-    log: VecDeque<Event>,
+    /// What was written where, by revision; the revisions are consecutive.
+    log: VecDeque<(u64, Key)>,
     superseded_bytes: usize,
+    /// What ends by itself, by time in seconds since 1970.
+    expiring: BTreeSet<(i64, Key)>,
+    meter: Arc<Meter>,
     changed: watch::Sender<u64>,
 }
 
+/// What a write did.
 #[derive(Debug)]
-struct Table {
-    objects: BTreeMap<Place, Vec<Version>>,
-    changed: watch::Sender<u64>,
+pub(crate) struct Committed {
+    pub(crate) key: Key,
+    pub(crate) version: Version,
+    /// Whom to tell, once watchers may see it.
+    pub(crate) changed: [watch::Sender<u64>; 2],
 }
 
-#[derive(Debug)]
-struct Version {
-    revision: u64,
-    /// `None` says that the object was deleted.
-    object: Option<Arc<Object>>,
-}
-
-impl Default for Table {
-    fn default() -> Self {
-        Self { objects: BTreeMap::new(), changed: watch::Sender::new(0) }
+impl Committed {
+    pub(crate) fn tell(&self) {
+        for changed in &self.changed {
+            changed.send_replace(self.version.revision());
+        }
     }
 }
 
-impl Default for State {
-    fn default() -> Self {
-        Self::new(Limits::default())
-    }
+/// What survives a restart.
+#[derive(Debug)]
+pub(crate) struct Restored {
+    /// The next write gets a greater one.
+    pub(crate) revision: u64,
+    pub(crate) objects: Vec<(Key, Version)>,
+    pub(crate) meter: Arc<Meter>,
 }
 
 impl State {
     pub(crate) fn new(limits: Limits) -> Self {
-        Self {
+        Self::restore(limits, Restored { revision: 1, objects: Vec::new(), meter: Arc::default() })
+    }
+
+    /// The state after a restart: no history.
+    pub(crate) fn restore(limits: Limits, restored: Restored) -> Self {
+        let Restored { revision, objects, meter } = restored;
+        let mut state = Self {
             limits,
-            revision: 1,
-            compacted: 0,
+            revision,
+            // A new store has no history to forget.
+            compacted: if objects.is_empty() && revision == 1 { 0 } else { revision },
             tables: HashMap::new(),
             log: VecDeque::new(),
             superseded_bytes: 0,
+            expiring: BTreeSet::new(),
+            meter,
             changed: watch::Sender::new(0),
+        };
+        for (key, version) in objects {
+            state.expiring.extend(version.expires.map(|expires| (expires, key.clone())));
+            let table = state.tables.entry(Arc::clone(&key.resource)).or_default();
+            table.push(&key.namespace, &key.name, version);
         }
+        state
     }
 
     pub(crate) fn revision(&self) -> u64 {
         self.revision
     }
 
-    pub(crate) fn get(&self, key: &Key) -> Option<Arc<Object>> {
-        let table = self.tables.get(&key.resource)?;
-        table.objects.get(&(key.namespace.clone(), key.name.clone()))?.last()?.object.clone()
+    pub(crate) fn get(&self, key: &Key) -> Option<&Version> {
+        let version = self.tables.get(&key.resource)?.get(&key.namespace, &key.name)?.latest();
+        version.present().map(|_| version)
     }
 
-    pub(crate) fn put(&mut self, key: Key, expected: Expected, value: Value) -> Result<Arc<Object>, Mismatch> {
-        let current = self.get(&key);
-        let change = match (expected, &current) {
-            (Expected::Absent, None) => Change::Added,
-            (Expected::Revision(revision), Some(current)) if current.revision() == revision => Change::Modified,
+    pub(crate) fn put(
+        &mut self,
+        key: Key,
+        expected: Expected,
+        value: Value,
+        expires: Option<i64>,
+    ) -> Result<Committed, Mismatch> {
+        match (expected, self.get(&key)) {
+            (Expected::Absent, None) => {}
+            (Expected::Revision(revision), Some(current)) if current.revision() == revision => {}
             _ => return Err(Mismatch),
-        };
-        let object = Arc::new(Object::new(value, self.revision + 1));
-        self.commit(Event { change, key, object: Arc::clone(&object), previous: current });
-        Ok(object)
+        }
+        let object = Arc::new(Object::new(value, self.revision + 1, &self.meter));
+        Ok(self.commit(key, Version { object, deleted: false, expires }))
     }
 
-    pub(crate) fn delete(&mut self, key: &Key, revision: u64, last: Option<Value>) -> Result<Arc<Object>, Mismatch> {
+    pub(crate) fn delete(&mut self, key: &Key, revision: u64, last: Option<Value>) -> Result<Committed, Mismatch> {
         let current = self.get(key).filter(|current| current.revision() == revision).ok_or(Mismatch)?;
-        let object = Arc::new(Object::new(last.unwrap_or_else(|| current.value().clone()), self.revision + 1));
-        self.commit(Event {
-            change: Change::Deleted,
-            key: key.clone(),
-            object: Arc::clone(&object),
-            previous: Some(current),
-        });
-        Ok(object)
+        let last = last.unwrap_or_else(|| current.object.peek().into_owned());
+        let object = Arc::new(Object::new(last, self.revision + 1, &self.meter));
+        Ok(self.commit(key.clone(), Version { object, deleted: true, expires: None }))
     }
 
-    fn commit(&mut self, event: Event) {
+    fn commit(&mut self, key: Key, version: Version) -> Committed {
         self.revision += 1;
-        let revision = self.revision;
-        let table = self.tables.entry(Arc::clone(&event.key.resource)).or_default();
-        let object = (event.change != Change::Deleted).then(|| Arc::clone(&event.object));
-        let place = (event.key.namespace.clone(), event.key.name.clone());
-        table.objects.entry(place).or_default().push(Version { revision, object });
-        table.changed.send_replace(revision);
-        self.changed.send_replace(revision);
-        self.superseded_bytes += event.previous.as_ref().map_or(0, |previous| weight(previous.value()));
-        self.log.push_back(event);
+        let table = self.tables.entry(Arc::clone(&key.resource)).or_default();
+        if let Some(superseded) = table.push(&key.namespace, &key.name, version.clone()) {
+            self.superseded_bytes += superseded_bytes(superseded);
+            if let Some(expires) = superseded.expires {
+                self.expiring.remove(&(expires, key.clone()));
+            }
+        }
+        let changed = [table.changed.clone(), self.changed.clone()];
+        self.expiring.extend(version.expires.map(|expires| (expires, key.clone())));
+        self.log.push_back((self.revision, key.clone()));
         self.trim();
+        Committed { key, version, changed }
+    }
+
+    /// What has to end by a time.
+    pub(crate) fn expired(&self, now: i64) -> Vec<(Key, u64)> {
+        let expired = self.expiring.iter().take_while(|(expires, _)| *expires <= now);
+        expired.filter_map(|(_, key)| Some((key.clone(), self.get(key)?.revision()))).collect()
+    }
+
+    pub(crate) fn next_expiry(&self) -> Option<i64> {
+        self.expiring.first().map(|(expires, _)| *expires)
     }
 
     /// Compacts when the history has grown to twice its limit, so that the cost of a pass is shared by many writes.
     fn trim(&mut self) {
-        let length = self.revision - self.compacted;
+        let length = self.log.len() as u64;
         if length > self.limits.revisions.saturating_mul(2) {
             self.compact(self.revision - self.limits.revisions);
         } else if self.superseded_bytes > self.limits.bytes && length > 1 {
@@ -130,31 +162,32 @@ impl State {
             return;
         }
         self.compacted = revision;
-        while self.log.front().is_some_and(|event| event.object.revision() <= revision) {
-            let event = self.log.pop_front();
-            let bytes = event.and_then(|event| event.previous).map_or(0, |previous| weight(previous.value()));
-            self.superseded_bytes = self.superseded_bytes.saturating_sub(bytes);
-        }
+        self.log.drain(..self.log.partition_point(|(written, _)| *written <= revision));
         for table in self.tables.values_mut() {
-            table.objects.retain(|_, versions| {
-                // The newest version at or before the compaction is still what a later revision shows.
-                let keep_from = versions.iter().rposition(|version| version.revision <= revision).unwrap_or(0);
-                versions.drain(..keep_from);
-                !matches!(versions.as_slice(), [only] if only.object.is_none() && only.revision <= revision)
-            });
+            let gone = table.compact(revision);
+            self.superseded_bytes = self.superseded_bytes.saturating_sub(gone);
+        }
+    }
+
+    /// Whether more is parsed than is allowed.
+    pub(crate) fn has_too_much_parsed(&self) -> bool {
+        self.meter.bytes() > self.limits.parsed_bytes
+    }
+
+    pub(crate) fn drop_parsed(&mut self) {
+        self.tables.values_mut().for_each(Table::drop_parsed);
+    }
+
+    /// The revision to list at.
+    fn listed(&self, revision: Option<u64>) -> Result<u64, Compacted> {
+        match revision {
+            Some(revision) if revision < self.compacted => Err(self.compacted_error(revision)),
+            _ => Ok(revision.map_or(self.revision, |revision| revision.min(self.revision))),
         }
     }
 
     pub(crate) fn list(&self, scope: &Scope, revision: Option<u64>) -> Result<Listing, Compacted> {
-        match revision {
-            Some(revision) if revision < self.revision => {
-                if revision < self.compacted {
-                    return Err(self.compacted_error(revision));
-                }
-                Ok(self.list_at(scope, revision))
-            }
-            _ => Ok(self.list_now(scope)),
-        }
+        Ok(self.list_at(scope, self.listed(revision)?))
     }
 
     pub(crate) fn list_now(&self, scope: &Scope) -> Listing {
@@ -163,19 +196,32 @@ impl State {
 
     fn list_at(&self, scope: &Scope, revision: u64) -> Listing {
         let mut objects = Vec::new();
-        match &scope.resource {
-            Some(resource) => {
-                if let Some((resource, table)) = self.tables.get_key_value(resource) {
-                    table.collect(resource, scope.namespace.as_deref(), revision, &mut objects);
-                }
+        let namespace = scope.namespace.as_deref();
+        if let Some(resource) = &scope.resource {
+            if let Some((resource, table)) = self.tables.get_key_value(resource) {
+                table.collect(resource, namespace, revision, &mut objects);
             }
-            None => {
-                for (resource, table) in &self.tables {
-                    table.collect(resource, scope.namespace.as_deref(), revision, &mut objects);
-                }
+        } else {
+            let mut tables: Vec<_> = self.tables.iter().collect();
+            tables.sort_unstable_by_key(|(resource, _)| *resource);
+            for (resource, table) in tables {
+                table.collect(resource, namespace, revision, &mut objects);
             }
         }
         Listing { objects, revision }
+    }
+
+    pub(crate) fn page(
+        &self,
+        resource: &Arc<str>,
+        namespace: Option<&str>,
+        request: PageRequest<'_>,
+    ) -> Result<Page, Compacted> {
+        let revision = self.listed(request.revision)?;
+        Ok(match self.tables.get_key_value(resource) {
+            Some((resource, table)) => table.page(resource, namespace, revision, request),
+            None => Page { objects: Vec::new(), revision, remaining: 0 },
+        })
     }
 
     pub(crate) fn subscribe(&mut self, scope: &Scope, after: u64) -> Result<Changed, Compacted> {
@@ -192,38 +238,38 @@ impl State {
         }
     }
 
-    pub(crate) fn batch(&self, scope: &Scope, after: u64, limit: usize) -> Result<Batch, Compacted> {
+    /// Events of a scope after a revision, up to one that watchers may see.
+    pub(crate) fn batch(&self, scope: &Scope, after: u64, visible: u64, limit: usize) -> Result<Batch, Compacted> {
         if after < self.compacted {
             return Err(self.compacted_error(after));
         }
-        let first = self.log.partition_point(|event| event.object.revision() <= after);
-        let mut batch = Batch { events: Vec::new(), revision: self.revision };
-        for event in self.log.range(first..).filter(|event| scope.contains(&event.key)) {
-            batch.events.push(event.clone());
+        let visible = visible.min(self.revision);
+        let mut batch = Batch { events: Vec::new(), revision: visible.max(after.min(self.revision)) };
+        let first = self.log.partition_point(|(revision, _)| *revision <= after);
+        let log = self.log.range(first..).take_while(|(revision, _)| *revision <= visible);
+        for (revision, key) in log.filter(|(_, key)| scope.contains(key)) {
+            batch.events.extend(self.event(*revision, key));
             if batch.events.len() == limit {
-                batch.revision = event.object.revision();
+                batch.revision = *revision;
                 break;
             }
         }
         Ok(batch)
     }
 
+    fn event(&self, revision: u64, key: &Key) -> Option<Event> {
+        let versions = self.tables.get(&key.resource)?.get(&key.namespace, &key.name)?;
+        let (version, before) = versions.change(revision)?;
+        let previous = before.and_then(Version::present).map(Arc::clone);
+        let change = match (version.deleted, &previous) {
+            (true, _) => Change::Deleted,
+            (false, Some(_)) => Change::Modified,
+            (false, None) => Change::Added,
+        };
+        Some(Event { change, key: key.clone(), object: Arc::clone(&version.object), previous })
+    }
+
     fn compacted_error(&self, requested: u64) -> Compacted {
         Compacted { requested, oldest: self.compacted }
-    }
-}
-
-impl Table {
-    fn collect(&self, resource: &Arc<str>, namespace: Option<&str>, revision: u64, into: &mut Vec<(Key, Arc<Object>)>) {
-        let start = (namespace.unwrap_or_default().to_owned(), String::new());
-        for ((found, name), versions) in self.objects.range(start..) {
-            if namespace.is_some_and(|namespace| namespace != found) {
-                break;
-            }
-            let version = versions.iter().rev().find(|version| version.revision <= revision);
-            if let Some(object) = version.and_then(|version| version.object.as_ref()) {
-                into.push((Key::new(Arc::clone(resource), found.clone(), name.clone()), Arc::clone(object)));
-            }
-        }
     }
 }

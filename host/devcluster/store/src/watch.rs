@@ -1,6 +1,6 @@
 //! A cursor over the change log.
 
-use super::{Changed, Compacted, Event, Scope, Store};
+use crate::{Compacted, Event, Scope, Store, state::Changed};
 
 /// Events after the last batch, in order.
 #[derive(Clone, Debug, Default)]

@@ -1,0 +1,252 @@
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender, channel},
+    },
+};
+
+use serde_json::json;
+
+use super::{Disk, journal::PENDING};
+use crate::{
+    DataDirectory, Expected, Key, Limits, OpenError, Scope, Store,
+    state::{Committed, Restored},
+};
+
+fn key(name: &str) -> Key {
+    Key::new("configmaps".into(), "default", name)
+}
+
+fn open(path: &Path) -> Result<Store, OpenError> {
+    DataDirectory::open(path)?.store(Limits::default())
+}
+
+/// Takes writes one by one, when and how the test says.
+struct Scripted {
+    results: Receiver<Result<(), String>>,
+    closed: Sender<u64>,
+}
+
+impl Disk for Scripted {
+    fn path(&self) -> &Path {
+        Path::new("/data/objects.redb")
+    }
+
+    fn write(&mut self, _: &[Committed]) -> Result<(), String> {
+        self.results.recv().unwrap_or(Ok(()))
+    }
+
+    fn close(self: Box<Self>, revision: u64) -> Result<(), String> {
+        self.closed.send(revision).map_err(|error| error.to_string())
+    }
+}
+
+fn scripted() -> (Store, Sender<Result<(), String>>, Receiver<u64>) {
+    let (results, script) = channel();
+    let (closed, revision) = channel();
+    let restored = Restored { revision: 10, objects: Vec::new(), meter: Arc::default() };
+    let store = Store::restore(Box::new(Scripted { results: script, closed }), restored, Limits::default()).unwrap();
+    (store, results, revision)
+}
+
+#[tokio::test]
+async fn watches_show_what_is_durable_and_nothing_else() {
+    let (store, disk, closed) = scripted();
+    let mut watch = store.watch(Scope::everything(), store.revision()).unwrap();
+    let object = store.put(key("x"), Expected::Absent, json!({})).unwrap();
+    assert!(store.get(&key("x")).is_some(), "reads show it at once");
+    assert!(watch.ready().unwrap().events.is_empty());
+    disk.send(Ok(())).unwrap();
+    store.durable(object.revision()).await.unwrap();
+    assert_eq!(watch.next().await.unwrap().events.len(), 1);
+    store.close();
+    assert_eq!(closed.recv().unwrap(), object.revision());
+}
+
+#[tokio::test]
+async fn a_disk_that_fails_confirms_nothing_and_loses_nothing_in_memory() {
+    let (store, disk, _closed) = scripted();
+    let first = store.put(key("x"), Expected::Absent, json!({})).unwrap();
+    disk.send(Ok(())).unwrap();
+    store.durable(first.revision()).await.unwrap();
+    let second = store.put(key("y"), Expected::Absent, json!({})).unwrap();
+    disk.send(Err("no space left on device".to_owned())).unwrap();
+    let failure = store.durable(second.revision()).await.unwrap_err();
+    insta::assert_snapshot!(failure, @"cannot write /data/objects.redb: no space left on device; nothing more is kept until a restart");
+    store.durable(first.revision()).await.unwrap();
+    assert!(store.failure().is_some());
+    // Nobody is held up for ever.
+    for number in 0..=2 * PENDING {
+        store.put(key(&number.to_string()), Expected::Absent, json!({})).unwrap();
+    }
+    assert!(store.get(&key("y")).is_some());
+}
+
+#[test]
+fn writers_are_held_up_when_too_much_is_pending() {
+    let (store, disk, closed) = scripted();
+    let writer = std::thread::spawn({
+        let store = store.clone();
+        move || {
+            for number in 0..3 * PENDING {
+                store.put(key(&number.to_string()), Expected::Absent, json!({})).unwrap();
+            }
+        }
+    });
+    while store.revision() < 10 + PENDING as u64 {
+        std::thread::yield_now();
+    }
+    // The thread holds some and the queue some; far from all got through.
+    assert!(store.revision() < 10 + 3 * PENDING as u64);
+    drop(disk);
+    writer.join().unwrap();
+    let revision = store.revision();
+    drop(store);
+    assert_eq!(closed.recv().unwrap(), revision);
+}
+
+#[test]
+fn objects_and_revisions_survive_and_history_does_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path()).unwrap();
+    let first = store.put(key("x"), Expected::Absent, json!({"kind": "A", "apiVersion": "v1"})).unwrap();
+    let second = store.put_until(key("y"), Expected::Absent, json!({"data": 1.5}), 100).unwrap();
+    store.put(key("z"), Expected::Absent, json!({})).unwrap();
+    let gone = store.delete(&key("z"), store.revision(), None).unwrap();
+    drop(store);
+
+    let store = open(directory.path()).unwrap();
+    assert_eq!(store.revision(), gone.revision());
+    let listing = store.list_now(&Scope::everything());
+    assert_eq!(listing.objects.len(), 2);
+    for (object, name) in [(first, "x"), (second, "y")] {
+        let found = store.get(&key(name)).unwrap();
+        assert_eq!(found.revision(), object.revision());
+        assert_eq!(found.json(), object.json());
+        assert_eq!(found.item_json(), object.item_json());
+        assert_eq!(found.value(), object.value());
+    }
+    assert!(store.watch(Scope::everything(), gone.revision() - 1).is_err());
+    assert!(store.list(&Scope::everything(), Some(gone.revision() - 1)).is_err());
+    assert!(store.watch(Scope::everything(), gone.revision()).is_ok());
+    let next = store.put(key("z"), Expected::Absent, json!({})).unwrap();
+    assert_eq!(next.revision(), gone.revision() + 1);
+    assert_eq!(store.next_expiry(), Some(100));
+    assert_eq!(store.expire(100), 1);
+}
+
+#[tokio::test]
+async fn after_a_crash_revisions_are_skipped() {
+    let (directory, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = open(directory.path()).unwrap();
+    let object = store.put(key("x"), Expected::Absent, json!({})).unwrap();
+    store.durable(object.revision()).await.unwrap();
+    // What a killed process leaves behind.
+    let file = copy.path().join("objects.redb");
+    fs::copy(directory.path().join("objects.redb"), &file).unwrap();
+    let after = open(copy.path()).unwrap();
+    assert!(after.get(&key("x")).is_some());
+    assert!(after.revision() > store.revision() + PENDING as u64);
+}
+
+#[test]
+fn two_cannot_have_it_open() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path()).unwrap();
+    let error = open(directory.path()).unwrap_err();
+    assert!(matches!(error, OpenError::InUse { .. }), "{error}");
+    store.close();
+    open(directory.path()).unwrap();
+}
+
+#[test]
+fn another_format_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    drop(open(directory.path()).unwrap());
+    let path = directory.path().join("objects.redb");
+    let database = redb::Database::create(&path).unwrap();
+    let transaction = database.begin_write().unwrap();
+    let facts = redb::TableDefinition::<&str, u64>::new("facts");
+    transaction.open_table(facts).unwrap().insert("format", 2).unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+    let error = open(directory.path()).unwrap_err().to_string().replace(&*path.to_string_lossy(), "FILE");
+    insta::assert_snapshot!(error, @"FILE has format 2, this program reads format 1: use the program that wrote it, or choose another directory");
+}
+
+/// Whatever is changed in the file: it is refused, or what it holds is what was written.
+#[test]
+fn damaged_files_are_errors() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path()).unwrap();
+    for number in 0..30 {
+        let value = json!({"kind": "A", "data": {"text": "x".repeat(number * 20)}});
+        store.put(key(&number.to_string()), Expected::Absent, value).unwrap();
+    }
+    let expected: Vec<_> =
+        store.list_now(&Scope::everything()).objects.iter().map(|(_, object)| object.json()).collect();
+    drop(store);
+    let path = directory.path().join("objects.redb");
+    let sound = fs::read(&path).unwrap();
+    let mut refused = 0;
+    let check = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        match open(directory.path()) {
+            Ok(store) => {
+                let found = store.list_now(&Scope::everything());
+                let found: Vec<_> = found.objects.iter().map(|(_, object)| object.json()).collect();
+                assert_eq!(found, expected);
+                false
+            }
+            Err(error) => {
+                assert!(matches!(error, OpenError::Damaged { .. }), "{error:?}");
+                assert!(error.to_string().contains("objects.redb"), "{error}");
+                true
+            }
+        }
+    };
+    assert!(check(b"no database at all"));
+    assert!(check(&sound[..sound.len() / 2]));
+    // Positions without a pattern, all over the file.
+    for step in 0..100_usize {
+        let mut bytes = sound.clone();
+        let at = step.wrapping_mul(2_654_435_761) % bytes.len();
+        for byte in bytes.iter_mut().skip(at).take(1 + step % 64) {
+            *byte ^= 0x5a;
+        }
+        refused += usize::from(check(&bytes));
+    }
+    assert!(refused > 0);
+    assert!(!check(&sound));
+}
+
+#[test]
+fn what_others_can_read_is_refused_and_what_is_made_they_cannot() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join("made/here");
+    let directory = DataDirectory::open(&path).unwrap();
+    drop(directory.store(Limits::default()).unwrap());
+    assert_eq!(directory.secret("token").unwrap(), None);
+    directory.keep_secret("token", "one").unwrap();
+    directory.keep_secret("token", "two").unwrap();
+    assert_eq!(directory.secret("token").unwrap().as_deref(), Some("two"));
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    assert_eq!(mode(&path), 0o700);
+    for file in ["objects.redb", "token"] {
+        assert_eq!(mode(&path.join(file)), 0o600);
+        fs::set_permissions(path.join(file), fs::Permissions::from_mode(0o640)).unwrap();
+    }
+    let errors = [directory.store(Limits::default()).err(), directory.secret("token").err()];
+    for error in errors.into_iter().flatten() {
+        assert!(matches!(error, OpenError::Exposed { mode: 0o640, wanted: 0o600, .. }), "{error}");
+    }
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+    let error = DataDirectory::open(&path).unwrap_err().to_string().replace(&*path.to_string_lossy(), "DIR");
+    insta::assert_snapshot!(error, @"DIR is open to other users (mode 0777): run `chmod 700 DIR`");
+    let file = parent.path().join("file");
+    fs::write(&file, "").unwrap();
+    assert!(matches!(DataDirectory::open(&file).unwrap_err(), OpenError::Io { .. }));
+}
