@@ -16,7 +16,7 @@
 //! | [`workloads`] | Deployments that become available without running anything |
 //! | [`faults`] | failures on demand |
 //!
-//! Below these: [`clock`], [`convert`], [`discovery`], [`identity`], [`metadata`], [`openapi`], [`protobuf`], [`selector`],
+//! Below these: [`clock`], [`convert`], [`discovery`], [`identity`], [`metadata`], [`openapi`], [`selector`],
 //! [`status`], [`table`], [`version`].
 
 pub mod api;
@@ -31,7 +31,6 @@ pub mod identity;
 pub mod metadata;
 pub mod openapi;
 pub mod pipeline;
-pub mod protobuf;
 pub mod registry;
 pub mod request;
 pub mod selector;

@@ -11,6 +11,7 @@
 mod common;
 
 use std::{
+    fmt::Write as _,
     path::PathBuf,
     process::{Command, Output},
 };
@@ -173,8 +174,72 @@ async fn what_kubectl_sends_as_protobuf_is_read() {
     assert!(kubectl.run(&["auth", "whoami"]).await.contains("kubernetes-admin"));
     kubectl.run(&["delete", "namespace", "shop"]).await;
     assert!(kubectl.fail(&["get", "namespace", "shop"]).await.contains("not found"));
-    let refused = kubectl.fail(&["create", "deployment", "d", "--image=x"]).await;
-    assert!(refused.contains("application/json"), "{refused}");
+}
+
+/// What `kubectl create` and its kin send as protobuf: arguments, and what is then found where.
+const CREATED: &[(&str, &str, &str)] = &[
+    (
+        "create deployment web --image=nginx --replicas=2 --port=80",
+        "deployment/web",
+        "{.spec.replicas} {.spec.template.spec.containers[0].ports[0].containerPort} {.spec.selector.matchLabels.app}",
+    ),
+    ("create job one --image=busybox -- sleep 1", "job/one", "{.spec.template.spec.containers[0].command}"),
+    (
+        "create cronjob nightly --image=busybox --schedule=0_3_*_*_*",
+        "cronjob/nightly",
+        "{.spec.schedule} {.spec.jobTemplate.spec.template.spec.restartPolicy}",
+    ),
+    ("create role reader --verb=get,list --resource=pods", "role/reader", "{.rules[0].verbs} {.rules[0].resources}"),
+    ("create rolebinding r --role=reader --user=jane", "rolebinding/r", "{.roleRef.name} {.subjects[0].name}"),
+    ("create clusterrole all --verb=get --non-resource-url=/x", "clusterrole/all", "{.rules[0].nonResourceURLs}"),
+    ("create clusterrolebinding c --clusterrole=all --group=g", "clusterrolebinding/c", "{.subjects[0].kind}"),
+    ("create service clusterip ip --tcp=80:8080", "service/ip", "{.spec.ports[0].targetPort} {.spec.type}"),
+    ("create service nodeport np --tcp=81:web", "service/np", "{.spec.ports[0].targetPort} {.spec.type}"),
+    (
+        "create ingress i --class=x --rule=a.example.com/*=ip:80",
+        "ingress/i",
+        "{.spec.rules[0].http.paths[0].backend.service.port.number} {.spec.rules[0].http.paths[0].pathType}",
+    ),
+    ("create quota q --hard=cpu=1,pods=2", "resourcequota/q", "{.spec.hard}"),
+    ("create poddisruptionbudget p --selector=app=web --min-available=50%", "pdb/p", "{.spec.minAvailable}"),
+    ("create priorityclass high --value=10 --description=d", "priorityclass/high", "{.value}"),
+    ("run shell --image=busybox --env=A=b", "pod/shell", "{.spec.containers[0].env[0]}"),
+    ("expose deployment web --port=80 --name=exposed", "service/exposed", "{.spec.selector} {.spec.ports[0].port}"),
+    ("autoscale deployment web --max=3 --cpu-percent=50", "hpa/web", "{.spec.maxReplicas}"),
+];
+
+#[tokio::test]
+async fn every_create_command_works() {
+    let Some(kubectl) = kubectl().await else { return };
+    let mut found = String::new();
+    for (command, object, path) in CREATED {
+        let arguments: Vec<String> = command.split(' ').map(|argument| argument.replace('_', " ")).collect();
+        kubectl.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        let shown = kubectl.run(&["get", object, "-o", &format!("jsonpath={path}")]).await;
+        writeln!(found, "{object}: {shown}").unwrap();
+    }
+    insta::assert_snapshot!(found, @r#"
+    deployment/web: 2 80 web
+    job/one: ["sleep","1"]
+    cronjob/nightly: 0 3 * * * OnFailure
+    role/reader: ["get","list"] ["pods"]
+    rolebinding/r: reader jane
+    clusterrole/all: ["/x"]
+    clusterrolebinding/c: Group
+    service/ip: 8080 ClusterIP
+    service/np: web NodePort
+    ingress/i: 80 Prefix
+    resourcequota/q: {"cpu":"1","pods":"2"}
+    pdb/p: 50%
+    priorityclass/high: 10
+    pod/shell: {"name":"A","value":"b"}
+    service/exposed: {"app":"web"} 80
+    hpa/web: 3
+    "#);
+    kubectl.run(&["delete", "pod/shell", "--grace-period=0", "--force"]).await;
+    kubectl.run(&["scale", "deployment/web", "--replicas=1"]).await;
+    assert_eq!(kubectl.run(&["get", "deployment/web", "-o", "jsonpath={.spec.replicas}"]).await, "1");
+    kubectl.run(&["delete", "deployment,service", "--all", "--cascade=foreground"]).await;
 }
 
 #[tokio::test]

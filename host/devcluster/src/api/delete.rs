@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Api, Input, Target, read::selector, view};
 use crate::{
     metadata,
-    pipeline::decode,
+    pipeline::body,
     registry::Resource,
     request::query::{Query, WriteOptions},
     status::Status,
@@ -49,7 +49,8 @@ pub struct DeleteOptions {
 
 impl DeleteOptions {
     fn parse(target: &Target, input: &Input) -> Result<Self, Status> {
-        let body = if input.body.is_empty() { Value::Null } else { options_body(input)? };
+        let body =
+            if input.body.is_empty() { Value::Null } else { body::delete_options(&input.content_type, &input.body)? };
         let query: &Query = &target.query;
         let text = |field: &str| body.get(field).and_then(Value::as_str).or_else(|| query.get(field));
         let orphan = body.get("orphanDependents").and_then(Value::as_bool);
@@ -76,14 +77,6 @@ impl DeleteOptions {
             resource_version: precondition("resourceVersion"),
             dry_run: dry_run || WriteOptions::parse(query, &target.user_agent)?.dry_run,
         })
-    }
-}
-
-fn options_body(input: &Input) -> Result<Value, Status> {
-    match input.content_type.as_str() {
-        crate::protobuf::MEDIA_TYPE => crate::protobuf::decode(&input.body),
-        "application/yaml" => decode::yaml(&input.body).map(|decoded| decoded.value),
-        _ => decode::json(&input.body).map(|decoded| decoded.value),
     }
 }
 

@@ -6,7 +6,12 @@ use super::{
     Api, Input, Target,
     write::{Draft, Write, Written},
 };
-use crate::{metadata, pipeline::decode, status::Status, store::object::render};
+use crate::{
+    metadata,
+    pipeline::{body, decode},
+    status::Status,
+    store::object::render,
+};
 use chandler_devcluster_apply::patch::{json_patch, merge_patch};
 use chandler_devcluster_schema::Scale;
 
@@ -28,18 +33,25 @@ impl Api {
     pub fn set_scale(&self, target: &Target, input: &Input) -> Result<Written, Status> {
         let scale = scale_paths(target)?;
         let mut write = Write::new(self, target)?;
-        let change = decode::json(&input.body)?.value;
+        let content_type = input.content_type.as_str();
+        let change = if content_type.ends_with("patch+json") {
+            decode::json(&input.body)?.value
+        } else {
+            body::of_kind("autoscaling/v1", "Scale", content_type, &input.body)?.value
+        };
         let object = self.modify(&mut write, |old| {
             let before = scale_of(scale, old);
-            let after = match input.content_type.as_str() {
+            let after = match content_type {
                 "application/merge-patch+json" | "application/strategic-merge-patch+json" => {
                     merge_patch(&before, &change)
                 }
                 "application/json-patch+json" => {
                     json_patch(&before, &change).map_err(|error| Status::bad_request(error.to_string()))?
                 }
-                "application/json" | "" => change.clone(),
-                other => return Err(Status::unsupported_media_type(format!("{other:?} is no format for a Scale"))),
+                patch if patch.ends_with("patch+json") => {
+                    return Err(Status::unsupported_media_type(format!("{patch:?} is no format for a Scale")));
+                }
+                _ => change.clone(),
             };
             let replicas = after.pointer("/spec/replicas").cloned().unwrap_or_else(|| 0.into());
             if replicas.as_u64().is_none() {

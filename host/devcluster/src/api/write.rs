@@ -11,8 +11,7 @@ use time::OffsetDateTime;
 use super::{Api, Input, Target, view};
 use crate::{
     clock, convert, metadata,
-    pipeline::{decode, refine, strategy},
-    protobuf,
+    pipeline::{body, decode, refine, strategy},
     registry::Resource,
     request::query::WriteOptions,
     status::Status,
@@ -82,17 +81,7 @@ impl<'a> Write<'a> {
 /// # Errors
 /// When the body cannot be read, or is of another kind than the resource.
 pub(super) fn decode_object(resource: &Resource, input: &Input) -> Result<decode::Decoded, Status> {
-    let decoded = match input.content_type.as_str() {
-        protobuf::MEDIA_TYPE => decode::Decoded { value: protobuf::decode(&input.body)?, duplicates: Vec::new() },
-        "application/json" | "" => decode::json(&input.body)?,
-        "application/yaml" => decode::yaml(&input.body)?,
-        other => {
-            return Err(Status::unsupported_media_type(format!(
-                "the body of the request was in an unknown format {other:?} - accepted media types include: \
-                 application/json, application/yaml, application/vnd.kubernetes.protobuf"
-            )));
-        }
-    };
+    let decoded = body::object(resource, &input.content_type, &input.body)?;
     Ok(decode::Decoded { value: typed(resource, decoded.value)?, ..decoded })
 }
 

@@ -4,10 +4,12 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`body`] | a body to a value, by its media type |
 //! | [`decode`] | bytes to a value, with duplicate fields found |
 //! | [`refine`] | pruning, defaulting, validation |
 //! | [`strategy`] | what only the server may set: status, generation, identity |
 
+pub mod body;
 pub mod decode;
 pub mod refine;
 pub mod strategy;
