@@ -25,11 +25,40 @@ impl Locate for Location {
     }
 }
 
+/// Where an object stands, and the parts of it that findings are about. The object itself is not kept.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Place {
+    /// The object.
+    pub(crate) object: Location,
+    parts: [(u32, u32); PARTS.len()],
+}
+
+/// The parts of an object that findings are about.
+const PARTS: [&str; 4] = ["", "/kind", "/metadata/name", "/spec/preserveUnknownFields"];
+
+impl Place {
+    /// The place of an object in a file.
+    pub(crate) fn of(path: &str, node: &Node) -> Self {
+        let parts = PARTS.map(|pointer| node.nearest(pointer)).map(|part| (part.line, part.column));
+        Self { object: Location::of(path, node), parts }
+    }
+
+    /// The place of one of the [`PARTS`], or of the nearest value around it that is written.
+    pub(crate) fn part(&self, pointer: &str) -> Location {
+        let mut place = self.object.clone();
+        place.pointer = Some(pointer.to_owned());
+        if let Some((_, (line, column))) = PARTS.iter().zip(self.parts).find(|(part, _)| **part == pointer) {
+            (place.line, place.column) = (Some(line), Some(column));
+        }
+        place
+    }
+}
+
 /// A bundle.
 #[derive(Debug)]
 pub(crate) struct Bundle {
-    /// Its package.
-    pub(crate) package: Package,
+    /// Its package; none where what should name it cannot be read.
+    pub(crate) package: Option<Package>,
     /// Its ClusterServiceVersion.
     pub(crate) csv: Csv,
     /// The file of the ClusterServiceVersion.
@@ -40,6 +69,19 @@ pub(crate) struct Bundle {
     pub(crate) crds: Vec<Crd>,
     /// Its other objects, in the same order.
     pub(crate) others: Vec<Other>,
+    /// What it says of itself and of what it needs, in `metadata/` and in the ClusterServiceVersion.
+    pub(crate) properties: Vec<Property>,
+}
+
+/// A statement of a bundle about itself or its needs.
+#[derive(Debug)]
+pub(crate) struct Property {
+    /// Its type. An entry of `metadata/dependencies.yaml` has that of the property that says the same.
+    pub(crate) kind: String,
+    /// What it says.
+    pub(crate) value: Value,
+    /// Where it stands.
+    pub(crate) place: Location,
 }
 
 /// What `metadata/annotations.yaml` says.
@@ -63,7 +105,7 @@ pub(crate) struct Crd {
     /// It as JSON.
     pub(crate) json: Vec<u8>,
     /// Where it comes from.
-    pub(crate) place: Location,
+    pub(crate) place: Place,
 }
 
 /// Another object, as it is.
@@ -78,7 +120,7 @@ pub(crate) struct Other {
     /// The object.
     pub(crate) value: Value,
     /// Where it comes from.
-    pub(crate) place: Location,
+    pub(crate) place: Place,
 }
 
 impl Bundle {

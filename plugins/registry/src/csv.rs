@@ -28,11 +28,17 @@ pub(crate) struct Spec {
     #[serde(default, rename = "installModes")]
     pub(crate) install_modes: Vec<InstallMode>,
     #[serde(default)]
-    pub(crate) customresourcedefinitions: Declared,
+    pub(crate) customresourcedefinitions: Declared<DeclaredCrd>,
     #[serde(default)]
-    pub(crate) apiservicedefinitions: Declared,
+    pub(crate) apiservicedefinitions: Declared<ApiService>,
     #[serde(default)]
     pub(crate) webhookdefinitions: Vec<Webhook>,
+    /// The oldest Kubernetes that the operator runs on; empty where it does not say.
+    #[serde(default, rename = "minKubeVersion")]
+    pub(crate) min_kube_version: String,
+    /// Kinds that the operator expects of the API server itself.
+    #[serde(default, rename = "nativeAPIs")]
+    pub(crate) native_apis: Vec<GroupVersionKind>,
 }
 
 /// How the operator is installed. The name of the strategy is not checked: there is only one.
@@ -62,6 +68,17 @@ pub(crate) struct DeploymentSpec {
     #[serde(default)]
     pub(crate) label: BTreeMap<String, String>,
     pub(crate) spec: Value,
+}
+
+impl DeploymentSpec {
+    /// The service account of its pods.
+    pub(crate) fn service_account(&self) -> &str {
+        let named = |field: &str| self.spec.pointer(field).and_then(Value::as_str).filter(|name| !name.is_empty());
+        // The second is the name of the field in the first versions of Kubernetes; API servers still take it.
+        named("/template/spec/serviceAccountName")
+            .or_else(|| named("/template/spec/serviceAccount"))
+            .unwrap_or("default")
+    }
 }
 
 /// What a service account of the operator may do.
@@ -100,18 +117,74 @@ pub(crate) struct InstallMode {
     pub(crate) supported: bool,
 }
 
-/// The APIs that the operator brings. The required ones are not read: nothing resolves them.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(crate) struct Declared {
-    #[serde(default)]
-    pub(crate) owned: Vec<Owned>,
+/// The APIs that the operator brings, and those that it needs of others.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Declared<T> {
+    #[serde(default = "Vec::new")]
+    pub(crate) owned: Vec<T>,
+    #[serde(default = "Vec::new")]
+    pub(crate) required: Vec<T>,
 }
 
-/// One of them.
+impl<T> Default for Declared<T> {
+    fn default() -> Self {
+        Self { owned: Vec::new(), required: Vec::new() }
+    }
+}
+
+/// A CustomResourceDefinition of these.
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Owned {
+pub(crate) struct DeclaredCrd {
+    /// `<plural>.<group>`.
     #[serde(default)]
     pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) kind: String,
+    #[serde(default)]
+    pub(crate) version: String,
+}
+
+/// An API of these that an aggregated API server serves.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ApiService {
+    #[serde(default)]
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) group: String,
+    #[serde(default)]
+    pub(crate) version: String,
+    #[serde(default)]
+    pub(crate) kind: String,
+    /// The Deployment of the operator that serves it.
+    #[serde(default)]
+    pub(crate) deployment_name: String,
+    /// The port of the container and of the Service; zero where none is given.
+    #[serde(default)]
+    pub(crate) container_port: i32,
+}
+
+impl ApiService {
+    /// The name of the APIService object: an API server takes no other.
+    pub(crate) fn object_name(&self) -> String {
+        format!("{}.{}", self.version, self.group)
+    }
+
+    /// The port of the Service, 443 where the bundle names none.
+    pub(crate) fn service_port(&self) -> i32 {
+        if self.container_port > 0 { self.container_port } else { 443 }
+    }
+}
+
+/// A kind.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(crate) struct GroupVersionKind {
+    #[serde(default)]
+    pub(crate) group: String,
+    #[serde(default)]
+    pub(crate) version: String,
+    #[serde(default)]
+    pub(crate) kind: String,
 }
 
 /// What a webhook is for.

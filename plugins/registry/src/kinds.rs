@@ -49,7 +49,7 @@ const SUPPORTED: &[SupportedKind] = &[
     cluster("ConsoleYAMLSample", "console.openshift.io/v1"),
     cluster("CustomResourceDefinition", "apiextensions.k8s.io/v1"),
     cluster("PriorityClass", "scheduling.k8s.io/v1"),
-    // Namespaced in truth; the list of the reference has it wrong, and so its objects get no namespace.
+    // Namespaced in truth; the list has it wrong.
     cluster("VerticalPodAutoscaler", "autoscaling.k8s.io/v1"),
 ];
 

@@ -14,11 +14,15 @@
 //! | `config` | the configuration and its schema |
 //! | `modes` | install modes and target namespaces |
 //! | `validate` | what a bundle must fulfil |
+//! | `requirements` | what it needs of its target, and what it says of itself |
 //! | `generate` | the objects, one file per generator |
+//! | `unique` | each object once |
+//! | `advice` | what an administrator should know |
 //! | `provision` | the order of these steps |
-//! | `compatibility` | which faults of the reference are kept |
+//! | `compatibility` | which faults and limits of the reference are kept |
 //! | `names`, `kinds`, `json` | names of objects, supported kinds, changing JSON values |
 
+mod advice;
 mod bundle;
 mod compatibility;
 mod config;
@@ -31,7 +35,9 @@ mod load;
 mod modes;
 mod names;
 mod provision;
+mod requirements;
 mod typed;
+mod unique;
 mod validate;
 
 use chandler_sdk::{Content, Facts, Failure, Output, Provisioner, Request};

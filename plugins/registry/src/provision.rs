@@ -1,56 +1,73 @@
 //! The way from a request to emitted objects.
 //!
-//! `load -> supported? -> config -> validate -> targets -> generate -> unique -> emit`: each step needs the one before, and
-//! each reports everything that it finds. The order is that of the reference, so that a bundle with several faults is
-//! refused for the same one.
-
-use std::collections::{BTreeMap, btree_map::Entry};
+//! `load -> supported? -> config -> target -> rules -> targets -> generate -> unique -> emit`. A step that finds faults does
+//! not stop those behind it, as far as they do not need its result, so that an author sees all findings at once. The first
+//! step that refuses decides what kind of refusal it is; the order is that of the reference, so that a bundle with several
+//! faults is refused for the same reason.
 
 use chandler_sdk::{Content, Diagnostic, Failure, Location, Output, Request};
 
 use crate::{
+    advice::advice,
     bundle::{Bundle, Locate as _},
     config::{self, Certificates, Config},
-    generate::{Context, Generated, Source, generate},
-    kinds,
+    generate::{Context, generate},
     load::load,
     modes::InstallModes,
+    requirements,
+    unique::unique,
     validate::validate,
 };
 
 /// Emits the objects of a bundle.
 pub(crate) fn provision(request: &Request, content: &dyn Content, output: &mut dyn Output) -> Result<(), Failure> {
-    let loaded = load(content)?;
-    let bundle = &loaded.bundle;
+    let mut refusal = Refusal::default();
+    let loaded = load(content);
+    refusal.add(loaded.errors, Failure::InvalidContent);
+    let Some(bundle) = &loaded.bundle else {
+        return Err(refusal.failure.unwrap_or_else(|| Failure::Internal("no bundle and no reason".to_owned())));
+    };
     let modes = InstallModes::of(&bundle.csv.spec.install_modes);
     let namespace = request.target.namespace.as_str();
-    // Read early for the certificate provider; refused late, after what no configuration could mend.
-    let config = config::parse(&request.config, &modes, namespace);
+    let (config, config_errors) = config::parse(&request.config, &modes, namespace);
+    // An invalid configuration is reported as such, not as one that lacks a provider.
+    let lacks_provider = config_errors.is_empty() && config.certificates == Certificates::Unset;
     let names_several = request.config.get("watchNamespaces").is_some_and(|names| !names.is_null());
-    refuse_unsupported(bundle, &modes, config.as_ref().ok(), names_several)?;
-    let config = config?;
-    refuse(validate(bundle), Failure::InvalidContent)?;
+    // The reference has no way to name several namespaces.
+    let installable = modes.all() || modes.single() || modes.own() || modes.multi() && names_several;
+    refusal.add(unsupported(bundle, &config, lacks_provider), Failure::Unsupported);
+    refusal.add(if installable { Vec::new() } else { no_install_mode(bundle, &modes) }, Failure::Unsupported);
+    let configured = installable && config_errors.is_empty();
+    refusal.add(config_errors, Failure::InvalidConfig);
+    let requirements = requirements::check(bundle, &request.target, config.compatibility);
+    refusal.add(requirements.errors, Failure::Unsupported);
+    refusal.add(validate(bundle, config.compatibility, loaded.complete), Failure::InvalidContent);
     let targets = config.targets.clone().unwrap_or_else(|| modes.default_targets());
-    check_targets(&modes, namespace, &targets)?;
+    if configured {
+        refusal.add(check_targets(&modes, namespace, &targets), Failure::InvalidConfig);
+    }
+    refusal.check()?;
 
     let certificates = match config.certificates {
         Certificates::By(provider) => Some(provider),
         Certificates::Unset | Certificates::Without => None,
     };
-    let plan = Context {
+    let context = Context {
         bundle,
         namespace,
         targets: &targets,
         certificates,
+        environment: &config.environment,
         deployment_config: config.deployments.as_ref(),
         compatibility: config.compatibility,
     };
-    let objects = unique(generate(&plan))?;
+    let objects = unique(generate(&context)).map_err(Failure::InvalidContent)?;
     let nothing = objects.is_empty().then(|| {
         let place = Location::of(&bundle.csv_path, &bundle.csv_node);
         place.warning("NothingToInstall", "the bundle describes nothing to install")
     });
-    for finding in loaded.warnings.into_iter().chain(advice(&plan, &config)).chain(nothing) {
+    let advice = advice(bundle, &config);
+    for finding in loaded.warnings.into_iter().chain(requirements.warnings).chain(advice).chain(nothing) {
         output.report(&finding);
     }
     for object in objects {
@@ -59,120 +76,82 @@ pub(crate) fn provision(request: &Request, content: &dyn Content, output: &mut d
     Ok(())
 }
 
-fn refuse(findings: Vec<Diagnostic>, failure: fn(Vec<Diagnostic>) -> Failure) -> Result<(), Failure> {
-    if findings.is_empty() { Ok(()) } else { Err(failure(findings)) }
+/// Findings of several steps, as the kind of failure that the first of them is.
+#[derive(Default)]
+struct Refusal {
+    failure: Option<Failure>,
+}
+
+impl Refusal {
+    fn add(&mut self, findings: Vec<Diagnostic>, failure: fn(Vec<Diagnostic>) -> Failure) {
+        if findings.is_empty() {
+            return;
+        }
+        match &mut self.failure {
+            Some(Failure::InvalidContent(all) | Failure::InvalidConfig(all) | Failure::Unsupported(all)) => {
+                all.extend(findings);
+            }
+            Some(Failure::Internal(_)) => {}
+            None => self.failure = Some(failure(findings)),
+        }
+    }
+
+    fn check(self) -> Result<(), Failure> {
+        self.failure.map_or(Ok(()), Err)
+    }
 }
 
 /// What this provisioner does not do, whatever the configuration says; and what it does not do without being told how.
-fn refuse_unsupported(
-    bundle: &Bundle,
-    modes: &InstallModes,
-    config: Option<&Config>,
-    names_several: bool,
-) -> Result<(), Failure> {
+fn unsupported(bundle: &Bundle, config: &Config, lacks_provider: bool) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
-    for (index, service) in bundle.csv.spec.apiservicedefinitions.owned.iter().enumerate() {
+    let services = bundle.csv.spec.apiservicedefinitions.owned.iter().enumerate();
+    for (index, service) in services {
         let pointer = format!("/spec/apiservicedefinitions/owned/{index}");
-        let help =
-            format!("serve {:?} by a CustomResourceDefinition instead of an aggregated API server", service.name);
-        let message = "unsupported bundle: apiServiceDefintions are not supported";
-        findings.push(bundle.csv_finding("ApiServicesUnsupported", message, &pointer).help(help));
+        if !config.compatibility.installs_api_services() {
+            let message = "unsupported bundle: apiServiceDefintions are not supported";
+            let help = format!("API service {:?} is installed with compatibility: extended", service.name);
+            findings.push(bundle.csv_finding("ApiServicesUnsupported", message, &pointer).help(help));
+        } else if lacks_provider {
+            let message = "unsupported bundle: apiServiceDefintions are not supported: certificate provider is nil";
+            let help = provider_help(&format!("API service {:?}", service.name));
+            findings.push(bundle.csv_finding("CertificateProviderMissing", message, &pointer).help(help));
+        }
     }
-    // An invalid configuration is reported as such, not as one that lacks a provider.
-    if config.is_some_and(|config| config.certificates == Certificates::Unset) {
+    if lacks_provider {
         for (index, webhook) in bundle.csv.spec.webhookdefinitions.iter().enumerate() {
-            let message =
-                "unsupported bundle: webhookDefinitions are not supported: certificate provider is nil".to_owned();
-            let help = format!(
-                "webhook {:?} needs a certificate: set certificateProvider to cert-manager or openshift-service-ca, or \
-                 to none if you bring it yourself",
-                webhook.generate_name
-            );
+            let message = "unsupported bundle: webhookDefinitions are not supported: certificate provider is nil";
+            let help = provider_help(&format!("webhook {:?}", webhook.generate_name));
             let pointer = format!("/spec/webhookdefinitions/{index}");
             findings.push(bundle.csv_finding("CertificateProviderMissing", message, &pointer).help(help));
         }
     }
-    // The reference has no way to name several namespaces.
-    let several = modes.multi() && names_several;
-    if !modes.all() && !modes.single() && !modes.own() && !several {
-        let message = "unsupported bundle: bundle must support at least one of [AllNamespaces SingleNamespace \
-                       OwnNamespace] install modes";
-        let help = if modes.multi() {
-            "name the namespaces that the operator should watch in watchNamespaces"
-        } else {
-            "spec.installModes supports no known install mode"
-        };
-        findings.push(bundle.csv_finding("InstallModesUnsupported", message, "/spec/installModes").help(help));
-    }
-    refuse(findings, Failure::Unsupported)
-}
-
-fn check_targets(modes: &InstallModes, namespace: &str, targets: &[String]) -> Result<(), Failure> {
-    modes.check_targets(namespace, targets).map_err(|reason| {
-        let message = format!("invalid option(s): invalid target namespaces [{}]: {reason}", targets.join(" "));
-        let finding = Diagnostic::error("InvalidTargetNamespaces", message).at(Location::CONFIG);
-        Failure::InvalidConfig(vec![
-            finding.help("set watchNamespace, or watchNamespaces, to what the operator supports"),
-        ])
-    })
-}
-
-/// Each object once.
-///
-/// - Bundles repeat permissions, which gives the same role twice: once is enough.
-/// - Bundles bring a ServiceAccount that is also generated: theirs may say more, and the generated one gives way.
-/// - Two other objects with one identity are refused, since one of them would silently win.
-fn unique(objects: Vec<Generated<'_>>) -> Result<Vec<Generated<'_>>, Failure> {
-    let mut unique: Vec<Generated<'_>> = Vec::with_capacity(objects.len());
-    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    let mut findings = Vec::new();
-    for object in objects {
-        let entry = match seen.entry(object.identity.clone()) {
-            Entry::Vacant(entry) => {
-                entry.insert(unique.len());
-                unique.push(object);
-                continue;
-            }
-            Entry::Occupied(entry) => entry,
-        };
-        let Some(first) = unique.get_mut(*entry.get()).filter(|first| first.json != object.json) else {
-            continue;
-        };
-        if first.source == Source::ServiceAccount {
-            *first = object;
-            continue;
-        }
-        let message = format!("bundle contains two different objects {}", object.identity);
-        let help = format!(
-            "the other is at {}; namespaced objects all go into the install namespace, whatever they say",
-            first.origin
-        );
-        findings.push(object.origin.error("DuplicateObject", message).help(help));
-    }
-    refuse(findings, Failure::InvalidContent)?;
-    Ok(unique)
-}
-
-/// What an administrator should know about a release that is made.
-fn advice(context: &Context<'_>, config: &Config) -> Vec<Diagnostic> {
-    let bundle = context.bundle;
-    let mut findings = config.warnings.clone();
-    if config.certificates == Certificates::Without {
-        for (index, webhook) in bundle.csv.spec.webhookdefinitions.iter().enumerate() {
-            let message = format!("nobody makes a certificate for webhook {:?}", webhook.generate_name);
-            let place = bundle.csv_place(&format!("/spec/webhookdefinitions/{index}"));
-            findings.push(
-                place.warning("WebhookWithoutCertificate", message).help(
-                    "the API server calls webhooks by TLS only: mount a certificate and set the caBundle yourself",
-                ),
-            );
-        }
-    }
-    for other in bundle.others.iter().filter(|other| other.api_version.is_empty()) {
-        let message = format!("{} {:?} has no apiVersion", other.kind, other.name);
-        let version = kinds::supported(&other.kind).map_or("", |kind| kind.api_version);
-        let help = format!("it is taken for {version}, where objects of this kind belong; say so in the manifest");
-        findings.push(other.place.warning("ApiVersionMissing", message).help(help));
-    }
     findings
+}
+
+fn no_install_mode(bundle: &Bundle, modes: &InstallModes) -> Vec<Diagnostic> {
+    let message = "unsupported bundle: bundle must support at least one of [AllNamespaces SingleNamespace OwnNamespace] \
+                   install modes";
+    let help = if modes.multi() {
+        "name the namespaces that the operator should watch in watchNamespaces"
+    } else {
+        "spec.installModes supports no known install mode"
+    };
+    vec![bundle.csv_finding("InstallModesUnsupported", message, "/spec/installModes").help(help)]
+}
+
+fn provider_help(what: &str) -> String {
+    format!(
+        "{what} needs a certificate: set certificateProvider to cert-manager or openshift-service-ca, or to none if you \
+         bring it yourself"
+    )
+}
+
+fn check_targets(modes: &InstallModes, namespace: &str, targets: &[String]) -> Vec<Diagnostic> {
+    let Err(reason) = modes.check_targets(namespace, targets) else {
+        return Vec::new();
+    };
+    let message = format!("invalid option(s): invalid target namespaces [{}]: {reason}", targets.join(" "));
+    let pointer = if targets.len() > 1 { "/watchNamespaces" } else { "/watchNamespace" };
+    let finding = Diagnostic::error("InvalidTargetNamespaces", message).at(Location::CONFIG).pointer(pointer);
+    vec![finding.help("set watchNamespace, or watchNamespaces, to what the operator supports")]
 }

@@ -32,7 +32,7 @@ fn the_golden_objects_of_the_reference() {
     assert_eq!(cases.len(), 4);
     for case in cases {
         let name = case["case"].as_str().unwrap();
-        let mut config = json!({});
+        let mut config = json!({"compatibility": "reference"});
         match case["targetNamespaces"][0].as_str().unwrap() {
             "" => {}
             target => config["watchNamespace"] = json!(target),

@@ -160,12 +160,12 @@ fn webhooks_with_cert_manager() {
       "Certificate ns/op-main-service-cert",
       "Deployment ns/op.main",
       "Issuer ns/op-main-service-cert-selfsigned-issuer",
-      "MutatingWebhookConfiguration ns/m.example.com",
+      "MutatingWebhookConfiguration /m.example.com",
       "Role ns/op.v1-op-r8nuk4q6rkyntbiqzooqpxzxup0t7fbuvh2vxi4j55e",
       "RoleBinding ns/op.v1-op-r8nuk4q6rkyntbiqzooqpxzxup0t7fbuvh2vxi4j55e",
       "Service ns/op-main-service",
       "ServiceAccount ns/op",
-      "ValidatingWebhookConfiguration ns/v.example.com"
+      "ValidatingWebhookConfiguration /v.example.com"
     ]
     "#);
     insta::assert_json_snapshot!(one(&release, "ValidatingWebhookConfiguration"), @r#"
@@ -176,8 +176,7 @@ fn webhooks_with_cert_manager() {
         "annotations": {
           "cert-manager.io/inject-ca-from": "ns/op-main-service-cert"
         },
-        "name": "v.example.com",
-        "namespace": "ns"
+        "name": "v.example.com"
       },
       "webhooks": [
         {
@@ -189,7 +188,7 @@ fn webhooks_with_cert_manager() {
               "name": "op-main-service",
               "namespace": "ns",
               "path": "/hook",
-              "port": 0
+              "port": 443
             }
           },
           "name": "v.example.com",
@@ -262,7 +261,7 @@ fn a_conversion_webhook_is_written_into_its_crd() {
               "name": "op-main-service",
               "namespace": "ns",
               "path": "/hook",
-              "port": 0
+              "port": 443
             }
           },
           "conversionReviewVersions": [

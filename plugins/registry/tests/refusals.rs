@@ -29,11 +29,11 @@ fn all_faults_of_loading_are_found_at_once() {
     small.csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["replicas"] = json!("1");
     insta::assert_snapshot!(small.refusal(&json!({})), @r#"
     content
-    InvalidAnnotations metadata/annotations.yaml:1:65: annotation "operators.operatorframework.io.bundle.package.v1" is not a string
+    InvalidAnnotations metadata/annotations.yaml:1:65 (/annotations/operators.operatorframework.io.bundle.package.v1): annotation "operators.operatorframework.io.bundle.package.v1" is not a string
     InvalidYaml manifests/README.md:1:5: error parsing objects in "manifests/README.md": mapping values are not allowed in this context
     InvalidObject manifests/csv.yaml:18:27 (/spec/install/spec/deployments/0/spec/replicas): error parsing objects in "manifests/csv.yaml": unrecognized type: int32
     SubdirectoryInManifests manifests/deep: subdirectories are not allowed within the "manifests" directory of the bundle image filesystem: found "manifests/deep"
-    KindMissing manifests/list.yaml:4:3: error parsing objects in "manifests/list.yaml": Object 'Kind' is missing
+    KindMissing manifests/list.yaml:4:3 (/kind): error parsing objects in "manifests/list.yaml": Object 'Kind' is missing
     "#);
 }
 
@@ -74,12 +74,12 @@ fn all_rules_run() {
     let first = deployments[0].clone();
     deployments.as_array_mut().unwrap().push(first);
     small.csv["spec"]["customresourcedefinitions"] = json!({"owned": [{"name": "y.example.com"}]});
-    insta::assert_snapshot!(small.refusal(&json!({"certificateProvider": "cert-manager"})), @r#"
+    insta::assert_snapshot!(small.refusal(&json!({"certificateProvider": "cert-manager", "compatibility": "reference"})), @r#"
     content
     DuplicateDeployment manifests/csv.yaml:48:21 (/spec/install/spec/deployments/1/name): cluster service version contains duplicate strategy deployment spec 'op_main'
     InvalidDeploymentName manifests/csv.yaml:23:21 (/spec/install/spec/deployments/0/name): invalid cluster service version strategy deployment name 'op_main': a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')
     OwnedCustomResourceDefinitionMissing manifests/csv.yaml:14:19 (/spec/customresourcedefinitions/owned/0/name): cluster service definition references owned custom resource definition 'y.example.com' not found in bundle
-    PackageNameMissing metadata/annotations.yaml:1:1: package name is empty
+    PackageNameMissing metadata/annotations.yaml:1:14 (/annotations/operators.operatorframework.io.bundle.package.v1): package name is empty
     ConversionWebhookNeedsAllNamespaces manifests/csv.yaml:105:7 (/spec/webhookdefinitions/0): bundle contains conversion webhook "c.example.com" and supports install modes [AllNamespaces OwnNamespace] - conversion webhooks are only supported for bundles that only support AllNamespaces install mode
     ConversionWebhookNeedsAllNamespaces manifests/csv.yaml:119:7 (/spec/webhookdefinitions/1): bundle contains conversion webhook "d.example.com" and supports install modes [AllNamespaces OwnNamespace] - conversion webhooks are only supported for bundles that only support AllNamespaces install mode
     WebhookDeploymentMissing manifests/csv.yaml:137:27 (/spec/webhookdefinitions/2/deploymentName): webhook of type 'ValidatingAdmissionWebhook' with name 'Bad-' references non-existent deployment 'gone'
@@ -93,7 +93,7 @@ fn all_rules_run() {
     ConversionOfForeignCustomResourceDefinition manifests/csv.yaml:123:27 (/spec/webhookdefinitions/1/conversionCRDs): conversion webhook 'd.example.com' references custom resource definition 'x.example.com' not owned bundle
     ForbiddenWebhookRule manifests/csv.yaml:151:11 (/spec/webhookdefinitions/3/rules/0): webhook "Bad-" contains forbidden rule: admission webhook rules cannot reference API group "*"
     ForbiddenWebhookRule manifests/csv.yaml:151:11 (/spec/webhookdefinitions/3/rules/0): webhook "Bad-" contains forbidden rule: admission webhook rules cannot reference resource "ValidatingWebhookConfigurations" for API group "admissionregistration.k8s.io"
-    UnsupportedKind manifests/job.yaml:1:1: unsupported resource "j" with kind "Job"
+    UnsupportedKind manifests/job.yaml:2:7 (/kind): unsupported resource "j" with kind "Job"
     "#);
 }
 
@@ -101,12 +101,12 @@ fn all_rules_run() {
 fn what_is_not_supported() {
     let mut small = Small::new(&["Unheard"]).webhook("ValidatingAdmissionWebhook", "v.example.com");
     small.csv["spec"]["apiservicedefinitions"] = json!({"owned": [{"name": "v1.example.com", "group": "example.com"}]});
-    insta::assert_snapshot!(small.refusal(&json!({})), @r#"
+    insta::assert_snapshot!(small.refusal(&json!({"compatibility": "reference"})), @r"
     unsupported
     ApiServicesUnsupported manifests/csv.yaml:13:9 (/spec/apiservicedefinitions/owned/0): unsupported bundle: apiServiceDefintions are not supported
     CertificateProviderMissing manifests/csv.yaml:77:7 (/spec/webhookdefinitions/0): unsupported bundle: webhookDefinitions are not supported: certificate provider is nil
     InstallModesUnsupported manifests/csv.yaml:70:21 (/spec/installModes): unsupported bundle: bundle must support at least one of [AllNamespaces SingleNamespace OwnNamespace] install modes
-    "#);
+    ");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn watch_namespaces_and_install_modes() {
     config
     InvalidNamespace config (/watchNamespaces/1): field "watchNamespaces.1" must match pattern "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
     config
-    InvalidTargetNamespaces config: invalid option(s): invalid target namespaces [a ns]: supported install modes [MultiNamespace] do not support targeting own namespace
+    InvalidTargetNamespaces config (/watchNamespaces): invalid option(s): invalid target namespaces [a ns]: supported install modes [MultiNamespace] do not support targeting own namespace
     config
     ConflictingFields config (/watchNamespaces): fields "watchNamespace" and "watchNamespaces" exclude each other
     "#);

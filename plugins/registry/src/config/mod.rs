@@ -5,16 +5,20 @@
 //! | `watchNamespace` | the one namespace that the operator watches |
 //! | `watchNamespaces` | the several namespaces that it watches |
 //! | `deploymentConfig` | changes to the operator's Deployments |
+//! | `operatorConditionName`, `proxy` | variables in the operator's containers |
 //! | `certificateProvider` | who makes the certificates of webhooks |
 //! | `compatibility` | whether known faults of the reference are kept |
 //!
 //! The host enforces [`schema`] before it asks for objects. This reads the configuration again from scratch, because a
 //! host that forgot must not make a difference, and because the schema cannot know the install namespace.
 
+mod environment;
 pub(crate) mod schema;
 mod watch;
 
-use chandler_sdk::{Diagnostic, Failure, Location};
+pub(crate) use environment::Variable;
+
+use chandler_sdk::{Diagnostic, Location};
 use chandler_yaml::Node;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -31,6 +35,8 @@ use crate::{
 pub(crate) struct Config {
     /// The namespaces to watch; none to take the default.
     pub(crate) targets: Option<Vec<String>>,
+    /// Variables of the containers.
+    pub(crate) environment: Vec<Variable>,
     /// Changes to the Deployments, in their typed form.
     pub(crate) deployments: Option<Value>,
     /// Who makes certificates.
@@ -66,8 +72,15 @@ fn dropped(field: &Dropped) -> Diagnostic {
 }
 
 /// The keys at the top.
-const KEYS: [&str; 5] =
-    ["certificateProvider", "compatibility", "deploymentConfig", "watchNamespace", "watchNamespaces"];
+const KEYS: [&str; 7] = [
+    "certificateProvider",
+    "compatibility",
+    "deploymentConfig",
+    "operatorConditionName",
+    "proxy",
+    "watchNamespace",
+    "watchNamespaces",
+];
 
 /// A finding about the configuration.
 fn finding(code: &str, message: impl Into<String>, pointer: &str) -> Diagnostic {
@@ -78,22 +91,28 @@ fn unknown_field(name: &str, pointer: &str) -> Diagnostic {
     finding("UnknownField", format!("unknown field {name:?}"), pointer)
 }
 
-/// Reads a configuration for an operator with these install modes.
+/// Reads a configuration for an operator with these install modes: what could be read of it, and what is wrong with it.
 pub(crate) fn parse(
     given: &Map<String, Value>,
     modes: &InstallModes,
     install_namespace: &str,
-) -> Result<Config, Failure> {
-    // As text once more, so that it takes the same way through the types as what stands in the bundle.
-    let text = serde_json::to_vec(given).unwrap_or_default();
-    let documents = chandler_yaml::parse(&text, &chandler_yaml::Limits::default())
-        .map_err(|error| Failure::InvalidConfig(vec![finding("InvalidConfiguration", error.to_string(), "")]))?;
+) -> (Config, Vec<Diagnostic>) {
     let mut findings = Vec::new();
     let mut config = Config::default();
-    if let Some(document) = documents.first() {
-        read(&document.root, modes, install_namespace, &mut config, &mut findings);
+    // As text once more, so that it takes the same way through the types as what stands in the bundle.
+    let text = serde_json::to_vec(given).unwrap_or_default();
+    match chandler_yaml::parse(&text, &chandler_yaml::Limits::default()) {
+        Ok(documents) => {
+            if let Some(document) = documents.first() {
+                read(&document.root, modes, install_namespace, &mut config, &mut findings);
+            }
+        }
+        Err(error) => {
+            let finding = finding("InvalidConfiguration", error.to_string(), "");
+            findings.push(finding.help("write it with fewer levels"));
+        }
     }
-    if findings.is_empty() { Ok(config) } else { Err(Failure::InvalidConfig(findings)) }
+    (config, findings)
 }
 
 fn read(
@@ -104,7 +123,8 @@ fn read(
     findings: &mut Vec<Diagnostic>,
 ) {
     let Some(entries) = root.as_mapping() else {
-        findings.push(finding("InvalidConfiguration", "input is not a valid JSON object", ""));
+        let finding = finding("InvalidConfiguration", "input is not a valid JSON object", "");
+        findings.push(finding.help(KEYS_HELP));
         return;
     };
     for key in entries.iter().map(|entry| &*entry.key) {
@@ -123,6 +143,10 @@ fn read(
         }
         Err(wrong) => findings.extend(wrong),
     }
+    match environment::read(root) {
+        Ok(variables) => config.environment = variables,
+        Err(wrong) => findings.extend(wrong),
+    }
     match certificates(root) {
         Ok(certificates) => config.certificates = certificates,
         Err(wrong) => findings.push(*wrong),
@@ -133,8 +157,8 @@ fn read(
     }
 }
 
-const KEYS_HELP: &str =
-    "the keys are watchNamespace, watchNamespaces, deploymentConfig, certificateProvider and compatibility";
+const KEYS_HELP: &str = "the keys are watchNamespace, watchNamespaces, deploymentConfig, certificateProvider, compatibility, proxy and \
+     operatorConditionName";
 
 /// The value of a key, null being as good as missing.
 fn value<'a>(root: &'a Node, key: &str) -> Option<&'a Node> {
@@ -177,17 +201,20 @@ fn deployment_config(root: &Node) -> Result<Option<Conversion>, Vec<Diagnostic>>
         .flatten()
         .map(|entry| &*entry.key)
         .filter(|key| SUBSCRIPTION_CONFIG.field(key).is_none())
-        .map(|key| unknown_field(key, &format!("/deploymentConfig/{}", typed::convert::escape(key))))
+        .map(|key| {
+            let finding = unknown_field(key, &format!("/deploymentConfig/{}", typed::convert::escape(key)));
+            finding.help("the keys of deploymentConfig are those of OLM's subscription configuration but selector")
+        })
         .collect();
     match typed::convert(node, &SUBSCRIPTION_CONFIG) {
         Ok(conversion) if findings.is_empty() => return Ok(Some(conversion)),
         Ok(_) => {}
-        Err(error) => {
+        Err(errors) => findings.extend(errors.iter().map(|error| {
             let pointer = format!("/deploymentConfig{}", error.pointer);
             let field = pointer.trim_start_matches('/').replace('/', ".");
             let message = format!("invalid type for field {field:?}: {}", error.mismatch());
-            findings.push(finding("InvalidType", message, &pointer));
-        }
+            finding("InvalidType", message, &pointer).help("write it as in the specification of a Deployment")
+        })),
     }
     Err(findings)
 }

@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::watch::{LONGEST, NAMESPACE_PATTERN};
+use super::{
+    environment::PROXY,
+    watch::{LONGEST, NAMESPACE_PATTERN},
+};
 use crate::{
     json::set,
     modes::InstallModes,
@@ -19,15 +22,20 @@ pub(crate) fn schema(modes: &InstallModes) -> Value {
     set(&mut deployment_config, ["additionalProperties"], false);
     let mut properties = json!({
         "certificateProvider": {
-            "description": "Who makes the certificates of webhooks; `none` leaves them to you.",
+            "description": "Who makes the certificates of webhooks and aggregated APIs; `none` leaves them to you.",
             "enum": ["cert-manager", "openshift-service-ca", "none", null],
         },
         "compatibility": {
-            "description": "`reference` for the objects of OLM v1, faults and all; `extended` to have known faults mended.",
+            "description": "`extended` to have known faults and limits of OLM v1 mended; `reference` for its very objects.",
             "enum": ["reference", "extended", null],
-            "default": "reference",
+            "default": "extended",
         },
         "deploymentConfig": deployment_config,
+        "operatorConditionName": {
+            "description": "The name of the OperatorCondition that the operator reports to, for its variable OPERATOR_CONDITION_NAME.",
+            "anyOf": [{"type": "null"}, {"type": "string", "minLength": 1, "maxLength": 253}],
+        },
+        "proxy": proxy(),
     });
     let mut schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -58,6 +66,22 @@ pub(crate) fn schema(modes: &InstallModes) -> Value {
     }
     set(&mut schema, ["properties"], properties);
     schema
+}
+
+fn proxy() -> Value {
+    let members: Map<String, Value> = PROXY
+        .into_iter()
+        .map(|(member, variable, description)| {
+            let description = format!("{description} Becomes the variable {variable} of the operator.");
+            (member.to_owned(), json!({"description": description, "type": ["string", "null"], "minLength": 1}))
+        })
+        .collect();
+    json!({
+        "description": "The proxies by which the operator reaches what is outside the cluster.",
+        "type": ["object", "null"],
+        "additionalProperties": false,
+        "properties": members,
+    })
 }
 
 fn namespace() -> Value {

@@ -9,6 +9,9 @@ use crate::{modes::InstallModes, names::is_label};
 /// What the name of a namespace looks like.
 pub(crate) const NAMESPACE_PATTERN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 
+/// What such a name looks like, in words.
+const NAMESPACE_HELP: &str = "a namespace is named by up to 63 lower-case letters, digits and dashes";
+
 /// The longest name of a namespace.
 pub(super) const LONGEST: usize = 63;
 
@@ -30,7 +33,7 @@ pub(super) fn targets(
     }
     if several.is_some() && !node.is_null() {
         let message = "fields \"watchNamespace\" and \"watchNamespaces\" exclude each other";
-        return Err(vec![finding("ConflictingFields", message, "/watchNamespaces")]);
+        return Err(vec![finding("ConflictingFields", message, "/watchNamespaces").help("set one of them")]);
     }
     if node.is_null() {
         // With a default, or with the other field, null means "not configured"; else it is as good as missing.
@@ -56,7 +59,7 @@ fn several(root: &Node, modes: &InstallModes) -> Result<Option<Vec<String>>, Vec
     }
     let Some(items) = node.as_sequence().filter(|items| !items.is_empty()) else {
         let message = "invalid type for field \"watchNamespaces\": want a list with at least one namespace";
-        return Err(vec![finding("InvalidType", message, "/watchNamespaces")]);
+        return Err(vec![finding("InvalidType", message, "/watchNamespaces").help("write it as [one, another]")]);
     };
     let mut names: Vec<String> = Vec::new();
     let mut findings = Vec::new();
@@ -76,9 +79,10 @@ fn several(root: &Node, modes: &InstallModes) -> Result<Option<Vec<String>>, Vec
 fn check_name<'a>(node: &'a Node, field: &str, pointer: &str) -> Result<&'a str, Vec<Diagnostic>> {
     let Some(name) = node.as_str() else {
         let message = format!("invalid type for field {field:?}: got {}, want string", node.type_name());
-        return Err(vec![finding("InvalidType", message, pointer)]);
+        return Err(vec![finding("InvalidType", message, pointer).help("put the name of a namespace into quotes")]);
     };
     let mut findings = Vec::new();
+    let finding = |code: &str, message: String, pointer: &str| finding(code, message, pointer).help(NAMESPACE_HELP);
     let length = name.chars().count();
     if length == 0 {
         let message = format!("field {field:?} must have minimum length of 1 (len=0)");
@@ -118,5 +122,6 @@ fn check_mode(name: &str, modes: &InstallModes, install_namespace: &str) -> Resu
     let message = format!(
         "invalid format for field \"watchNamespace\": '{name}' is not valid {format}: invalid value {name:?}: {reason}"
     );
-    Err(vec![finding("InvalidNamespace", message, "/watchNamespace")])
+    let finding = finding("InvalidNamespace", message, "/watchNamespace");
+    Err(vec![finding.help(if own { "name another namespace" } else { "name the install namespace" })])
 }

@@ -1,4 +1,4 @@
-//! Certificates for webhooks, and who makes them.
+//! Certificates for webhooks and aggregated APIs, and who makes them.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{Context, Generated, certificate_name, service_name};
 use crate::names::object_name;
 
-/// Who makes the certificates of webhooks.
+/// Who makes the certificates of what the API server calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) enum CertificateProvider {
     /// cert-manager: a self-signed Issuer and a Certificate for each Deployment.
@@ -31,11 +31,9 @@ pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
     if context.certificates != Some(CertificateProvider::CertManager) {
         return Vec::new();
     }
-    let webhooks = &context.bundle.csv.spec.webhookdefinitions;
     let mut objects = Vec::new();
-    for deployment in context.webhook_deployments() {
-        let index = webhooks.iter().position(|webhook| webhook.deployment_name == deployment).unwrap_or_default();
-        let origin = context.bundle.csv_place(&format!("/spec/webhookdefinitions/{index}"));
+    for (deployment, pointer) in context.serving_deployments() {
+        let origin = context.bundle.csv_place(&pointer);
         for object in cert_manager(context.namespace, deployment) {
             objects.push(Generated::new(&object, origin.clone()));
         }
@@ -71,7 +69,7 @@ fn cert_manager(namespace: &str, deployment: &str) -> [Value; 2] {
 }
 
 impl CertificateProvider {
-    /// Has the authority's certificate written into a webhook configuration or a CRD.
+    /// Has the authority's certificate written into a webhook configuration, an APIService or a CRD.
     pub(super) fn inject_ca(self, object: &mut Value, namespace: &str, deployment: &str) {
         match self {
             Self::CertManager => {

@@ -21,7 +21,7 @@ pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
         .crds
         .iter()
         .map(|crd| match conversions.get(crd.name.as_str()).and_then(|webhook| convert(context, crd, webhook)) {
-            Some(converted) => Generated::new(&converted, crd.place.clone()),
+            Some(converted) => Generated::new(&converted, crd.place.object.clone()),
             None => Generated::crd(crd),
         })
         .collect()

@@ -39,7 +39,7 @@ fn name(value: &Value) -> Option<&str> {
 }
 
 /// Items replace the last of the existing ones with their name; the others are appended, duplicates among them too.
-fn replace_or_append(owner: &mut Map<String, Value>, field: &str, items: &[Value]) {
+pub(super) fn replace_or_append(owner: &mut Map<String, Value>, field: &str, items: &[Value]) {
     if items.is_empty() {
         return;
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{Context, Generated, certificate_name, certificates, deployment_config};
+use super::{Context, Generated, certificate_name, certificates, deployment_config, environment};
 use crate::{csv::DeploymentSpec, json::set};
 
 pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
@@ -26,9 +26,10 @@ fn render(context: &Context<'_>, deployment: &DeploymentSpec) -> Value {
     // One old ReplicaSet is kept, as with the predecessor: a bundle is rolled back by installing the older one.
     set(&mut spec, ["revisionHistoryLimit"], 1);
     annotate_template(context, &mut spec);
-    if context.certificates.is_some() && context.webhook_deployments().contains(deployment.name.as_str()) {
+    if context.certificates.is_some() && context.serving_deployments().contains_key(deployment.name.as_str()) {
         certificates::mount(&mut spec, &certificate_name(&deployment.name));
     }
+    environment::set(&mut spec, context.environment);
     let mut object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec});
     if let Some(config) = context.deployment_config {
         deployment_config::apply(&mut object, config);

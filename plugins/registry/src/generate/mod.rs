@@ -3,18 +3,20 @@
 //! One file per generator, and this is their order. It matters to nobody but a reader of the result: the host sorts by
 //! kind before it applies.
 
+mod api_services;
 mod certificates;
 mod cluster_permissions;
 mod crds;
 mod deployment_config;
 mod deployments;
+mod environment;
 mod others;
 mod permissions;
 mod service_accounts;
 mod services;
 mod webhooks;
 
-use std::{borrow::Cow, collections::BTreeSet};
+use std::{borrow::Cow, collections::BTreeMap};
 
 use chandler_sdk::Location;
 use serde_json::Value;
@@ -24,6 +26,8 @@ pub(crate) use certificates::CertificateProvider;
 use crate::{
     bundle::{Bundle, Crd},
     compatibility::Compatibility,
+    config::Variable,
+    csv::ApiService,
     modes::ALL_NAMESPACES,
     names::object_name,
 };
@@ -36,8 +40,10 @@ pub(crate) struct Context<'a> {
     pub(crate) namespace: &'a str,
     /// The namespaces that it watches, or [`ALL_NAMESPACES`] alone.
     pub(crate) targets: &'a [String],
-    /// Who makes the certificates of webhooks, if anybody does.
+    /// Who makes the certificates of webhooks and aggregated APIs, if anybody does.
     pub(crate) certificates: Option<CertificateProvider>,
+    /// Variables of the operator's containers.
+    pub(crate) environment: &'a [Variable],
     /// What the configuration changes in the Deployments.
     pub(crate) deployment_config: Option<&'a Value>,
     /// Whether known faults of the reference are kept.
@@ -54,6 +60,8 @@ pub(crate) struct Generated<'a> {
     pub(crate) identity: String,
     /// What it was made from.
     pub(crate) source: Source,
+    /// Why no API server takes it, if that is certain: something that makes up its identity is missing or illegal.
+    pub(crate) fault: Option<String>,
 }
 
 /// What an object was made from.
@@ -68,14 +76,23 @@ pub(crate) enum Source {
 impl<'a> Generated<'a> {
     fn new(value: &Value, origin: Location) -> Self {
         let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let identity =
-            identity(text("/apiVersion"), text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
-        Self { json: Cow::Owned(value.to_string().into_bytes()), origin, identity, source: Source::Other }
+        let (api_version, kind) = (text("/apiVersion"), text("/kind"));
+        let (namespace, name) = (value.pointer("/metadata/namespace"), text("/metadata/name"));
+        let fault = fault(api_version, kind, namespace, name);
+        let identity = identity(api_version, kind, namespace.and_then(Value::as_str).unwrap_or_default(), name);
+        Self { json: Cow::Owned(value.to_string().into_bytes()), origin, identity, source: Source::Other, fault }
     }
 
     fn crd(crd: &'a Crd) -> Self {
         let identity = identity(&crd.api_version, "CustomResourceDefinition", "", &crd.name);
-        Self { json: Cow::Borrowed(&crd.json), origin: crd.place.clone(), identity, source: Source::Other }
+        let fault = fault(&crd.api_version, "CustomResourceDefinition", None, &crd.name);
+        Self {
+            json: Cow::Borrowed(&crd.json),
+            origin: crd.place.object.clone(),
+            identity,
+            source: Source::Other,
+            fault,
+        }
     }
 }
 
@@ -85,6 +102,34 @@ fn identity(api_version: &str, kind: &str, namespace: &str, name: &str) -> Strin
     let dot = if group.is_empty() { "" } else { "." };
     let slash = if namespace.is_empty() { "" } else { "/" };
     format!("{kind}{dot}{group} {namespace}{slash}{name}")
+}
+
+/// Names stand in paths of URLs: `IsValidPathSegmentName` of `k8s.io/apimachinery/pkg/api/validation/path`.
+fn fault(api_version: &str, kind: &str, namespace: Option<&Value>, name: &str) -> Option<String> {
+    let legal = |text: &str| {
+        !matches!(text, "" | "." | "..")
+            && text.len() <= 253
+            && !text.contains(['/', '%'])
+            && !text.contains(char::is_control)
+    };
+    let namespace = match namespace {
+        None | Some(Value::Null) => None,
+        Some(Value::String(text)) => Some(text.as_str()).filter(|text| !text.is_empty()),
+        Some(other) => return Some(format!("metadata.namespace is not text but {other}")),
+    };
+    let parts = [("apiVersion", api_version), ("kind", kind), ("metadata.name", name)];
+    if let Some((field, _)) = parts.iter().find(|(_, text)| text.is_empty()) {
+        return Some(format!("{field} is missing"));
+    }
+    let (group, version) = api_version.split_once('/').unwrap_or(("core", api_version));
+    let parts = [
+        ("apiVersion", api_version, legal(group) && legal(version)),
+        ("kind", kind, kind.bytes().all(|byte| byte.is_ascii_alphanumeric())),
+        ("metadata.name", name, legal(name)),
+        ("metadata.namespace", namespace.unwrap_or_default(), namespace.is_none_or(legal)),
+    ];
+    let (field, text, _) = parts.iter().find(|(.., legal)| !legal)?;
+    Some(format!("{field} is not legal: {text:?}"))
 }
 
 /// The objects of the release.
@@ -98,6 +143,7 @@ pub(crate) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
         deployments::generate,
         webhooks::validating,
         webhooks::mutating,
+        api_services::generate,
         services::generate,
         certificates::generate,
     ];
@@ -110,13 +156,30 @@ impl Context<'_> {
         matches!(self.targets, [target] if target == ALL_NAMESPACES)
     }
 
-    /// The names of the Deployments that serve a webhook.
-    fn webhook_deployments(&self) -> BTreeSet<&str> {
-        self.bundle.csv.spec.webhookdefinitions.iter().map(|webhook| webhook.deployment_name.as_str()).collect()
+    /// The aggregated APIs that are installed.
+    fn api_services(&self) -> &[ApiService] {
+        if self.compatibility.installs_api_services() { &self.bundle.csv.spec.apiservicedefinitions.owned } else { &[] }
+    }
+
+    /// The names of the Deployments that the API server calls, and that need a certificate for it, each with a pointer
+    /// to the first webhook or API that says so.
+    fn serving_deployments(&self) -> BTreeMap<&str, String> {
+        let webhooks = self.bundle.csv.spec.webhookdefinitions.iter().enumerate();
+        let webhooks = webhooks
+            .map(|(index, webhook)| (webhook.deployment_name.as_str(), format!("/spec/webhookdefinitions/{index}")));
+        let services = self.api_services().iter().enumerate();
+        let services = services.map(|(index, service)| {
+            (service.deployment_name.as_str(), format!("/spec/apiservicedefinitions/owned/{index}"))
+        });
+        let mut serving = BTreeMap::new();
+        for (deployment, pointer) in webhooks.chain(services) {
+            serving.entry(deployment).or_insert(pointer);
+        }
+        serving
     }
 }
 
-/// The Service in front of a Deployment that serves webhooks.
+/// The Service in front of a Deployment that the API server calls.
 fn service_name(deployment: &str) -> String {
     object_name(&deployment.replace('.', "-"), "service")
 }

@@ -1,7 +1,9 @@
 //! The bundle's other objects: as they are, the namespaced ones in the install namespace.
 
+use serde_json::Value;
+
 use super::{Context, Generated};
-use crate::{json::set, kinds};
+use crate::{compatibility::Placement, json::set};
 
 pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
     context
@@ -10,17 +12,22 @@ pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
         .iter()
         .map(|other| {
             let mut value = other.value.clone();
-            if let Some(supported) = kinds::supported(&other.kind) {
-                if context.compatibility.is_namespaced(&supported) {
-                    // Whatever the object said: bundles are written without knowing where they will be installed.
-                    set(&mut value, ["metadata", "namespace"], context.namespace);
+            match context.compatibility.placement(other) {
+                Placement::Install => set(&mut value, ["metadata", "namespace"], context.namespace),
+                Placement::Cluster => {
+                    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+                        metadata.remove("namespace");
+                    }
                 }
-                // Nobody can apply an object without it, and which one was meant is beyond doubt.
-                if other.api_version.is_empty() {
-                    set(&mut value, ["apiVersion"], supported.api_version);
-                }
+                Placement::AsWritten => {}
             }
-            Generated::new(&value, other.place.clone())
+            // Nobody can apply an object without an apiVersion, and which one was meant is beyond doubt.
+            if other.api_version.is_empty()
+                && let Some(listed) = context.compatibility.listed(other)
+            {
+                set(&mut value, ["apiVersion"], listed.api_version);
+            }
+            Generated::new(&value, other.place.object.clone())
         })
         .collect()
 }

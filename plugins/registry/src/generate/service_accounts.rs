@@ -1,7 +1,6 @@
-//! ServiceAccounts: one for each name in the permissions.
+//! ServiceAccounts: one for each name in the permissions, and for each that only a Deployment names.
 //!
-//! The account `default` exists in every namespace and is never made; an account that only a Deployment names is
-//! expected to exist.
+//! The account `default` exists in every namespace and is never made.
 
 use std::collections::BTreeMap;
 
@@ -18,6 +17,13 @@ pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
             accounts
                 .entry(service_account_or_default(&permission.service_account_name))
                 .or_insert_with(|| format!("/spec/install/spec/{list}/{index}/serviceAccountName"));
+        }
+    }
+    if context.compatibility.makes_accounts_of_deployments() {
+        for (index, deployment) in strategy.deployments.iter().enumerate() {
+            accounts.entry(deployment.service_account()).or_insert_with(|| {
+                format!("/spec/install/spec/deployments/{index}/spec/template/spec/serviceAccountName")
+            });
         }
     }
     accounts.remove("default");

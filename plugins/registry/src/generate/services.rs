@@ -1,19 +1,17 @@
-//! Services: one in front of each Deployment that serves webhooks.
+//! Services: one in front of each Deployment that serves webhooks or an aggregated API.
 
 use serde_json::{Value, json};
 
 use super::{Context, Generated, service_name};
-use crate::{csv::Webhook, json::set};
+use crate::json::set;
 
 pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
-    let serving = context.webhook_deployments();
-    let webhooks = &context.bundle.csv.spec.webhookdefinitions;
+    let serving = context.serving_deployments();
     let deployments = context.bundle.csv.spec.install.spec.deployments.iter().enumerate();
     deployments
-        .filter(|(_, deployment)| serving.contains(deployment.name.as_str()))
+        .filter(|(_, deployment)| serving.contains_key(deployment.name.as_str()))
         .map(|(index, deployment)| {
-            let webhooks = webhooks.iter().filter(|webhook| webhook.deployment_name == deployment.name);
-            let mut spec = json!({"ports": ports(webhooks)});
+            let mut spec = json!({"ports": ports(context, &deployment.name)});
             if let Some(labels) = deployment.spec.pointer("/selector/matchLabels") {
                 set(&mut spec, ["selector"], labels.clone());
             }
@@ -33,13 +31,18 @@ pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
 }
 
 /// The distinct ports, by port and then by target port.
-fn ports<'a>(webhooks: impl Iterator<Item = &'a Webhook>) -> Vec<Value> {
-    let mut ports: Vec<(i32, Value)> = Vec::new();
-    for webhook in webhooks {
+fn ports(context: &Context<'_>, deployment: &str) -> Vec<Value> {
+    let webhooks = context.bundle.csv.spec.webhookdefinitions.iter();
+    let webhooks = webhooks.filter(|webhook| webhook.deployment_name == deployment).map(|webhook| {
         let port = webhook.service_port();
-        let target = webhook.target_port.clone().unwrap_or_else(|| json!(port));
-        if !ports.contains(&(port, target.clone())) {
-            ports.push((port, target));
+        (port, webhook.target_port.clone().unwrap_or_else(|| json!(port)))
+    });
+    let services = context.api_services().iter().filter(|service| service.deployment_name == deployment);
+    let services = services.map(|service| (service.service_port(), json!(service.service_port())));
+    let mut ports: Vec<(i32, Value)> = Vec::new();
+    for port in webhooks.chain(services) {
+        if !ports.contains(&port) {
+            ports.push(port);
         }
     }
     // Targets with a name count as their number, which is mostly zero; the text makes the order complete.

@@ -4,14 +4,15 @@
 //! kept no longer than it takes to convert it: a bundle's CRDs are megabytes, and the tree of one is many times its text.
 
 mod metadata;
+mod properties;
 
 pub(crate) use metadata::annotations;
 
-use chandler_sdk::{Content, Diagnostic, Failure, Location};
+use chandler_sdk::{Content, Diagnostic, Location};
 use chandler_yaml::{Document, Limits, Node};
 
 use crate::{
-    bundle::{Bundle, Crd, Locate as _, Other},
+    bundle::{Bundle, Crd, Locate as _, Other, Place},
     csv::Csv,
     typed::{
         self, Conversion, Record,
@@ -23,34 +24,37 @@ use crate::{
 /// The directory of the manifests.
 pub(crate) const MANIFESTS: &str = "manifests/";
 
-/// What loading found beside the bundle.
+/// What loading found.
 pub(crate) struct Loaded {
-    /// The bundle.
-    pub(crate) bundle: Bundle,
+    /// The bundle, as far as it could be read; none without a ClusterServiceVersion.
+    pub(crate) bundle: Option<Bundle>,
+    /// Whether everything in `manifests/` could be read, so that what is not there is missing.
+    pub(crate) complete: bool,
+    /// Why it is refused. Not empty where there is no bundle.
+    pub(crate) errors: Vec<Diagnostic>,
     /// Findings that do not stop the release.
     pub(crate) warnings: Vec<Diagnostic>,
 }
 
 /// Reads a bundle.
-pub(crate) fn load(content: &dyn Content) -> Result<Loaded, Failure> {
+pub(crate) fn load(content: &dyn Content) -> Loaded {
     let mut loader = Loader::default();
-    let package = metadata::package(content).map_err(|finding| loader.errors.push(*finding)).ok();
+    let package = metadata::package(content, &mut loader.warnings).map_err(|finding| loader.errors.push(*finding)).ok();
+    let before = loader.errors.len();
     for entry in content.files(MANIFESTS) {
         loader.file(content, &entry.path);
     }
+    let complete = loader.errors.len() == before;
     loader.check_presence();
-    let Loader { csv, crds, others, mut errors, warnings, .. } = loader;
-    let (Some(package), Some(mut source)) = (package, csv) else {
-        return Err(Failure::InvalidContent(errors));
-    };
-    if let Err(finding) = metadata::add_properties(content, &mut source.csv, &source.path) {
-        errors.push(*finding);
-    }
-    if !errors.is_empty() {
-        return Err(Failure::InvalidContent(errors));
-    }
-    let CsvSource { csv, path: csv_path, node: csv_node } = source;
-    Ok(Loaded { bundle: Bundle { package, csv, csv_path, csv_node, crds, others }, warnings })
+    let Loader { csv, crds, others, mut errors, mut warnings, .. } = loader;
+    let bundle = csv.map(|source| {
+        let CsvSource { mut csv, path: csv_path, node: csv_node } = source;
+        let statements = properties::read(content, &mut csv, &csv_path, &csv_node);
+        errors.extend(statements.errors);
+        warnings.extend(statements.warnings);
+        Bundle { package, csv, csv_path, csv_node, crds, others, properties: statements.properties }
+    });
+    Loaded { bundle, complete, errors, warnings }
 }
 
 /// The install modes that the ClusterServiceVersion of a bundle supports, for callers that need no more than those.
@@ -99,6 +103,7 @@ impl Loader {
         match chandler_yaml::parse(&bytes, &Limits::default()) {
             Ok(documents) => self.documents(path, documents),
             Err(error) => {
+                self.failed_csv |= crate::detect::mentions_csv(&bytes);
                 let message = format!("error parsing objects in {path:?}: {}", error.message);
                 let finding = Diagnostic::error("InvalidYaml", message).at(path).position(error.line, error.column);
                 self.errors.push(finding.help(
@@ -123,10 +128,7 @@ impl Loader {
     }
 
     fn documents(&mut self, path: &str, documents: Vec<Document>) {
-        for warning in documents.iter().flat_map(|document| &document.warnings) {
-            let finding = Diagnostic::warning("SuspiciousYaml", warning.message.clone()).at(path);
-            self.warnings.push(finding.position(warning.line, warning.column));
-        }
+        suspicious(path, &documents, &mut self.warnings);
         for node in chandler_yaml::flatten_lists(documents) {
             if !node.is_null() {
                 self.object(path, node);
@@ -139,7 +141,7 @@ impl Loader {
         match text("kind") {
             "" => {
                 let message = format!("error parsing objects in {path:?}: Object 'Kind' is missing");
-                let finding = Location::of(path, &node).error("KindMissing", message);
+                let finding = Place::of(path, &node).part("/kind").error("KindMissing", message);
                 self.errors.push(finding.help("manifests hold Kubernetes objects, each with a kind"));
             }
             "ClusterServiceVersion" => self.csv(path, node),
@@ -152,7 +154,7 @@ impl Loader {
                     kind: kind.to_owned(),
                     name: name.to_owned(),
                     value: node.to_json(),
-                    place: Location::of(path, &node),
+                    place: Place::of(path, &node),
                 });
             }
         }
@@ -168,26 +170,29 @@ impl Loader {
                 let source = CsvSource { csv, path: path.to_owned(), node };
                 if let Some(previous) = self.csv.replace(source) {
                     let message = "bundle contains several ClusterServiceVersions, and only the last one counts";
-                    let place = Location::of(&previous.path, &previous.node);
+                    let place = Place::of(&previous.path, &previous.node).part("/kind");
                     self.warnings.push(place.warning("SeveralClusterServiceVersions", message).help("keep one"));
                 }
             }
             // The typed form has the shape that is read here; this is a fault of the tables.
             Err(error) => {
                 let message = format!("error parsing objects in {path:?}: {error}");
-                self.errors.push(Location::of(path, &node).error("InvalidObject", message));
+                let finding = Place::of(path, &node).part("").error("InvalidObject", message);
+                self.errors.push(finding.help("compare the ClusterServiceVersion with the API's documentation"));
             }
         }
     }
 
     fn crd(&mut self, path: &str, node: &Node) {
-        let place = Location::of(path, node);
+        let place = Place::of(path, node);
         let version = node.get("apiVersion").and_then(Node::as_str).unwrap_or_default();
         let old = version == "apiextensions.k8s.io/v1beta1";
         if old {
             let message = "apiextensions.k8s.io/v1beta1 is not served by Kubernetes 1.22 and newer, and the schema of \
                            this CustomResourceDefinition is lost";
-            let finding = place.warning("OldCustomResourceDefinition", message);
+            let finding =
+                Location { pointer: Some("/apiVersion".to_owned()), ..Location::of(path, node.nearest("/apiVersion")) };
+            let finding = finding.warning("OldCustomResourceDefinition", message);
             self.warnings.push(finding.help("convert it to apiextensions.k8s.io/v1"));
         }
         let Some(conversion) = self.convert(path, node, &CUSTOM_RESOURCE_DEFINITION, !old) else {
@@ -212,8 +217,8 @@ impl Loader {
                 }
                 Some(conversion)
             }
-            Err(error) => {
-                self.errors.push(mismatch(path, &error));
+            Err(mismatches) => {
+                self.errors.extend(mismatches.iter().map(|error| mismatch(path, error)));
                 None
             }
         }
@@ -266,7 +271,16 @@ fn mismatch(path: &str, error: &Mismatch) -> Diagnostic {
 
 /// A whole file.
 fn read(content: &dyn Content, path: &str) -> Result<Vec<u8>, Box<Diagnostic>> {
-    content
-        .read(path)
-        .map_err(|error| Box::new(Diagnostic::error("UnreadableFile", format!("cannot be read: {error}")).at(path)))
+    content.read(path).map_err(|error| {
+        let finding = Diagnostic::error("UnreadableFile", format!("cannot be read: {error}")).at(path);
+        Box::new(finding.help("make it a regular file, and the bundle smaller than the host's limit"))
+    })
+}
+
+/// What is legal but hardly meant, such as a key that stands twice.
+fn suspicious(path: &str, documents: &[Document], warnings: &mut Vec<Diagnostic>) {
+    for warning in documents.iter().flat_map(|document| &document.warnings) {
+        let finding = Diagnostic::warning("SuspiciousYaml", warning.message.clone()).at(path);
+        warnings.push(finding.position(warning.line, warning.column));
+    }
 }

@@ -30,6 +30,9 @@ pub(crate) struct Dropped {
 /// More dropped fields than this are not reported: a CRD of an old version loses thousands.
 const MOST_DROPPED: usize = 20;
 
+/// More values of a wrong type than this are not reported: a list that should be a map is wrong in each of its items.
+const MOST_MISMATCHES: usize = 20;
+
 /// A value that does not have its type.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reference}: {} at {pointer:?}", self.mismatch())]
@@ -56,10 +59,17 @@ impl Mismatch {
 }
 
 /// Converts a document to the JSON form of its type.
-pub(crate) fn convert(node: &Node, record: &'static Record) -> Result<Conversion, Mismatch> {
-    let mut writer = Writer { out: Vec::new(), path: Vec::new(), dropped: Vec::new() };
-    writer.record(node, record)?;
-    Ok(Conversion { json: writer.out, dropped: writer.dropped })
+///
+/// # Errors
+/// The values that do not have their type, in the order in which they are written; at most [`MOST_MISMATCHES`].
+pub(crate) fn convert(node: &Node, record: &'static Record) -> Result<Conversion, Vec<Mismatch>> {
+    let mut writer = Writer { out: Vec::new(), path: Vec::new(), dropped: Vec::new(), mismatches: Vec::new() };
+    writer.record(node, record);
+    if writer.mismatches.is_empty() {
+        Ok(Conversion { json: writer.out, dropped: writer.dropped })
+    } else {
+        Err(writer.mismatches)
+    }
 }
 
 impl Conversion {
@@ -127,71 +137,73 @@ struct Writer<'a> {
     out: Vec<u8>,
     path: Vec<Step<'a>>,
     dropped: Vec<Dropped>,
+    mismatches: Vec<Mismatch>,
 }
 
 impl<'a> Writer<'a> {
-    fn value(&mut self, node: &'a Node, kind: &Type) -> Result<Written, Mismatch> {
+    fn value(&mut self, node: &'a Node, kind: &Type) -> Written {
         let shape = Shape::of(node);
         if matches!(shape, Shape::Null) {
-            return Ok(self.zero(kind));
+            return self.zero(kind);
         }
         match (kind, shape) {
             (Type::Any, _) => {
                 node.write_json(&mut self.out);
-                Ok(Written::Full)
+                Written::Full
             }
             (Type::String | Type::Bytes, Shape::Text(text)) => {
                 self.text(text);
-                Ok(Written::unless(text.is_empty()))
+                Written::unless(text.is_empty())
             }
             (Type::Bool, Shape::Bool(value)) => {
                 self.raw(if value { "true" } else { "false" });
-                Ok(Written::unless(!value))
+                Written::unless(!value)
             }
             (Type::Int32 | Type::Int64, Shape::Int(value)) => self.integer(value, kind, node),
             #[expect(clippy::cast_possible_truncation, reason = "the fraction is zero and the cast saturates")]
             (Type::Int32 | Type::Int64, Shape::Float(value)) if value.fract() == 0.0 => {
                 self.integer(value as i64, kind, node)
             }
-            (Type::Float64, Shape::Float(value)) => Ok(self.float(value)),
+            (Type::Float64, Shape::Float(value)) => self.float(value),
             #[expect(clippy::cast_precision_loss, reason = "a double is what the type holds")]
-            (Type::Float64, Shape::Int(value)) => Ok(self.float(value as f64)),
+            (Type::Float64, Shape::Int(value)) => self.float(value as f64),
             (Type::Quantity, Shape::Text(_) | Shape::Int(_) | Shape::Float(_)) => self.quantity(node),
             (Type::Time | Type::IntOrString, Shape::Text(text)) => {
                 self.text(text);
-                Ok(Written::Full)
+                Written::Full
             }
             (Type::IntOrString, Shape::Int(value)) => self.integer(value, &Type::Int32, node),
             (Type::SchemaOrBool, Shape::Bool(value)) => {
                 self.raw(if value { "true" } else { "false" });
-                Ok(Written::Full)
+                Written::Full
             }
             (Type::SchemaOrBool | Type::SchemaOrList | Type::SchemaOrStrings, Shape::Map) => {
-                self.record(node, &JSON_SCHEMA_PROPS)?;
-                Ok(Written::Full)
+                self.record(node, &JSON_SCHEMA_PROPS);
+                Written::Full
             }
             (
                 Type::SchemaOrList | Type::SchemaOrStrings,
                 Shape::List([]) | Shape::Bool(_) | Shape::Int(_) | Shape::Float(_) | Shape::Text(_),
             ) => {
                 self.raw("null");
-                Ok(Written::Nothing)
+                Written::Nothing
             }
             (Type::SchemaOrList, Shape::List(items)) => self.list(items, &Type::Record(&JSON_SCHEMA_PROPS)),
             (Type::SchemaOrStrings, Shape::List(items)) => self.list(items, &Type::String),
             (Type::List(item), Shape::List(items)) => self.list(items, item),
             (Type::Map(value), Shape::Map) => self.map(node, value),
             (Type::Record(record), Shape::Map) => {
-                self.record(node, record)?;
-                Ok(Written::Full)
+                self.record(node, record);
+                Written::Full
             }
-            _ => Err(self.mismatch(node, kind)),
+            _ => self.mismatch(node, kind),
         }
     }
 
-    fn record(&mut self, node: &'a Node, record: &'static Record) -> Result<(), Mismatch> {
+    fn record(&mut self, node: &'a Node, record: &'static Record) {
         let Some(entries) = node.as_mapping() else {
-            return Err(self.mismatch_with(node, "object", format!("cannot restore struct from: {}", go_kind(node))));
+            self.mismatch_with(node, "object", format!("cannot restore struct from: {}", go_kind(node)));
+            return;
         };
         self.raw("{");
         let start = self.out.len();
@@ -207,7 +219,7 @@ impl<'a> Writer<'a> {
             let before = self.out.len();
             self.key(field.name, start);
             self.path.push(Step::Key(field.name));
-            let written = self.value(value, &field.kind)?;
+            let written = self.value(value, &field.kind);
             self.path.pop();
             if written == Written::Nothing || field.keep == Keep::NonEmpty && written == Written::Empty {
                 self.out.truncate(before);
@@ -221,35 +233,34 @@ impl<'a> Writer<'a> {
             }
         }
         self.raw("}");
-        Ok(())
     }
 
-    fn list(&mut self, items: &'a [Node], kind: &Type) -> Result<Written, Mismatch> {
+    fn list(&mut self, items: &'a [Node], kind: &Type) -> Written {
         self.raw("[");
         for (index, item) in items.iter().enumerate() {
             if index > 0 {
                 self.raw(",");
             }
             self.path.push(Step::Index(index));
-            self.value(item, kind)?;
+            self.value(item, kind);
             self.path.pop();
         }
         self.raw("]");
-        Ok(Written::unless(items.is_empty()))
+        Written::unless(items.is_empty())
     }
 
-    fn map(&mut self, node: &'a Node, kind: &Type) -> Result<Written, Mismatch> {
+    fn map(&mut self, node: &'a Node, kind: &Type) -> Written {
         self.raw("{");
         let start = self.out.len();
         for entry in node.as_mapping().into_iter().flatten() {
             self.key(&entry.key, start);
             self.path.push(Step::Key(&entry.key));
-            self.value(&entry.value, kind)?;
+            self.value(&entry.value, kind);
             self.path.pop();
         }
         let empty = self.out.len() == start;
         self.raw("}");
-        Ok(Written::unless(empty))
+        Written::unless(empty)
     }
 
     /// The zero value of a type.
@@ -286,12 +297,12 @@ impl<'a> Writer<'a> {
         Written::Empty
     }
 
-    fn integer(&mut self, value: i64, kind: &Type, node: &Node) -> Result<Written, Mismatch> {
+    fn integer(&mut self, value: i64, kind: &Type, node: &Node) -> Written {
         if matches!(kind, Type::Int32) && i32::try_from(value).is_err() {
-            return Err(self.mismatch_with(node, "integer of 32 bits", "value out of range: int32".to_owned()));
+            return self.mismatch_with(node, "integer of 32 bits", "value out of range: int32".to_owned());
         }
         self.raw(&value.to_string());
-        Ok(Written::unless(value == 0))
+        Written::unless(value == 0)
     }
 
     fn float(&mut self, value: f64) -> Written {
@@ -301,7 +312,7 @@ impl<'a> Writer<'a> {
         Written::unless(value == 0.0)
     }
 
-    fn quantity(&mut self, node: &Node) -> Result<Written, Mismatch> {
+    fn quantity(&mut self, node: &Node) -> Written {
         let number = |value: f64| {
             let mut text = String::new();
             write_float(value, &mut text);
@@ -311,14 +322,14 @@ impl<'a> Writer<'a> {
             Shape::Text(text) => text.to_owned(),
             Shape::Int(value) => value.to_string(),
             Shape::Float(value) => number(value),
-            _ => return Err(self.mismatch(node, &Type::Quantity)),
+            _ => return self.mismatch(node, &Type::Quantity),
         };
         match quantity::canonical(&text) {
             Ok(canonical) => {
                 self.text(&canonical);
-                Ok(Written::Full)
+                Written::Full
             }
-            Err(error) => Err(self.mismatch_with(node, "quantity", error.to_string())),
+            Err(error) => self.mismatch_with(node, "quantity", error.to_string()),
         }
     }
 
@@ -360,7 +371,7 @@ impl<'a> Writer<'a> {
         pointer
     }
 
-    fn mismatch(&self, node: &Node, kind: &Type) -> Mismatch {
+    fn mismatch(&mut self, node: &Node, kind: &Type) -> Written {
         let got = go_kind(node);
         let scalar = |name: &str| match Shape::of(node) {
             Shape::Int(_) | Shape::Float(_) => format!("cannot convert {got} to {name}"),
@@ -384,9 +395,14 @@ impl<'a> Writer<'a> {
         self.mismatch_with(node, want, reference)
     }
 
-    fn mismatch_with(&self, node: &Node, want: &'static str, reference: String) -> Mismatch {
-        let got = node.type_name();
-        Mismatch { pointer: self.pointer(), line: node.line, column: node.column, got, want, reference }
+    /// Keeps the finding; `null` stands in for the value, so that the rest is looked at, too.
+    fn mismatch_with(&mut self, node: &Node, want: &'static str, reference: String) -> Written {
+        if self.mismatches.len() < MOST_MISMATCHES {
+            let (pointer, got) = (self.pointer(), node.type_name());
+            self.mismatches.push(Mismatch { pointer, line: node.line, column: node.column, got, want, reference });
+        }
+        self.raw("null");
+        Written::Full
     }
 }
 

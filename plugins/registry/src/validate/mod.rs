@@ -3,6 +3,7 @@
 //! All rules run and all findings are collected, each list sorted as the reference sorts it; the texts are its own, so
 //! that scripts which match them keep working. Codes, places and help are ours.
 
+mod serving;
 mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,17 +12,18 @@ use chandler_sdk::Diagnostic;
 
 use crate::{
     bundle::{Bundle, Locate as _},
+    compatibility::Compatibility,
     kinds,
     names::subdomain_errors,
 };
 
-/// What is wrong with the bundle.
-pub(crate) fn validate(bundle: &Bundle) -> Vec<Diagnostic> {
+/// What is wrong with the bundle. Where it could not be read completely, nothing counts as missing.
+pub(crate) fn validate(bundle: &Bundle, compatibility: Compatibility, complete: bool) -> Vec<Diagnostic> {
     let rules: &[fn(&Bundle) -> Vec<Diagnostic>] = &[
         unique_deployments,
         deployment_names,
         unique_crds,
-        owned_crds_exist,
+        if complete { owned_crds_exist } else { nothing },
         package_name,
         webhooks::conversion_needs_all_namespaces,
         webhooks::deployments_exist,
@@ -31,9 +33,21 @@ pub(crate) fn validate(bundle: &Bundle) -> Vec<Diagnostic> {
         webhooks::conversions_are_of_owned_crds,
         webhooks::rules,
         webhooks::converted_crds_prune,
-        supported_kinds,
+        if compatibility.refuses_unlisted() { supported_kinds } else { nothing },
     ];
-    rules.iter().flat_map(|rule| rule(bundle)).collect()
+    let extended: &[fn(&Bundle) -> Vec<Diagnostic>] = &[
+        serving::api_service_names,
+        serving::api_service_deployments_exist,
+        serving::api_services_agree,
+        serving::ports_agree,
+    ];
+    let extended = if compatibility.installs_api_services() { extended } else { &[] };
+    rules.iter().chain(extended).flat_map(|rule| rule(bundle)).collect()
+}
+
+/// A rule that does not apply.
+fn nothing(_: &Bundle) -> Vec<Diagnostic> {
+    Vec::new()
 }
 
 fn unique_deployments(bundle: &Bundle) -> Vec<Diagnostic> {
@@ -88,7 +102,7 @@ fn unique_crds(bundle: &Bundle) -> Vec<Diagnostic> {
         .into_iter()
         .filter_map(|(name, index)| {
             let message = format!("bundle contains duplicate custom resource definition '{name}'");
-            let place = &bundle.crds.get(index)?.place;
+            let place = bundle.crds.get(index)?.place.part("/metadata/name");
             Some(place.error("DuplicateCustomResourceDefinition", message).help("keep one of them"))
         })
         .collect()
@@ -117,11 +131,10 @@ fn owned_crds_exist(bundle: &Bundle) -> Vec<Diagnostic> {
 }
 
 fn package_name(bundle: &Bundle) -> Vec<Diagnostic> {
-    if !bundle.package.name.is_empty() {
-        return Vec::new();
-    }
+    let package = bundle.package.as_ref().filter(|package| package.name.is_empty());
     let help = "set the annotation operators.operatorframework.io.bundle.package.v1";
-    vec![bundle.package.place.error("PackageNameMissing", "package name is empty").help(help)]
+    let finding = package.map(|package| package.place.error("PackageNameMissing", "package name is empty").help(help));
+    finding.into_iter().collect()
 }
 
 fn supported_kinds(bundle: &Bundle) -> Vec<Diagnostic> {
@@ -131,10 +144,9 @@ fn supported_kinds(bundle: &Bundle) -> Vec<Diagnostic> {
         .filter(|other| kinds::supported(&other.kind).is_none())
         .map(|other| {
             let message = format!("unsupported resource {:?} with kind {:?}", other.name, other.kind);
-            other
-                .place
-                .error("UnsupportedKind", message)
-                .help("registry+v1 bundles hold a fixed list of kinds; let the operator create the others")
+            other.place.part("/kind").error("UnsupportedKind", message).help(
+                "registry+v1 bundles hold a fixed list of kinds; compatibility: extended installs the others, too",
+            )
         })
         .collect()
 }

@@ -197,7 +197,8 @@ pub(super) fn converted_crds_prune(bundle: &Bundle) -> Vec<Diagnostic> {
                  call webhook to do the conversion",
                 crd.name
             );
-            crd.place.error("ConvertedCustomResourceDefinitionKeepsUnknownFields", message).help(
+            let place = crd.place.part("/spec/preserveUnknownFields");
+            place.error("ConvertedCustomResourceDefinitionKeepsUnknownFields", message).help(
                 "remove spec.preserveUnknownFields and mark the fields that need it with \
                  x-kubernetes-preserve-unknown-fields",
             )

@@ -2,7 +2,7 @@
 
 use chandler_registry::Registry;
 use chandler_sdk::{
-    Failure, Request, Target,
+    Diagnostic, Failure, Location, Request, Severity, Target,
     testing::{Bundle, Recorder, run},
 };
 use serde_json::{Value, json};
@@ -107,11 +107,27 @@ impl Small {
             Failure::Unsupported(_) => "unsupported",
             Failure::Internal(message) => message,
         };
+        failure.diagnostics().iter().for_each(assert_explained);
         let findings = failure.diagnostics().iter().map(|finding| {
             let place = finding.location.as_ref().map(ToString::to_string).unwrap_or_default();
             format!("\n{} {place}: {}", finding.code, finding.message)
         });
         format!("{kind}{}", findings.collect::<String>())
+    }
+}
+
+/// Every refusal says where it is and what helps.
+pub(crate) fn assert_explained(finding: &Diagnostic) {
+    assert_eq!(finding.severity, Severity::Error, "{finding}");
+    assert!(finding.help.as_ref().is_some_and(|help| !help.is_empty()), "no help: {finding}");
+    let place = finding.location.as_ref().unwrap_or_else(|| panic!("no place: {finding}"));
+    // Files that are missing have no lines, text that is no YAML has no pointers, and the configuration has its lines
+    // only at the host.
+    if place.line.is_some() && finding.code != "InvalidYaml" || place.path == Location::CONFIG {
+        assert!(place.pointer.is_some(), "no pointer: {finding}");
+    }
+    if place.pointer.is_some() && place.path != Location::CONFIG {
+        assert!(place.line.is_some() && place.column.is_some(), "no line: {finding}");
     }
 }
 

@@ -14,7 +14,7 @@ fn node(value: &Value) -> Node {
     documents.into_iter().next().unwrap().root
 }
 
-fn convert_value(node: &Node, record: &'static Record) -> Result<Value, Mismatch> {
+fn convert_value(node: &Node, record: &'static Record) -> Result<Value, Vec<Mismatch>> {
     let conversion = convert(node, record)?;
     Ok(serde_json::from_slice(&conversion.json).expect("the writer writes JSON"))
 }
@@ -112,10 +112,21 @@ fn wrong_types_are_told_with_their_place() {
         (json!([]), "cannot restore struct from: slice: got array, want object at \"\""),
     ];
     for (value, want) in cases {
-        assert_eq!(convert(&node(&value), &OBJECT_META).unwrap_err().to_string(), want);
+        let mismatches = convert(&node(&value), &OBJECT_META).unwrap_err();
+        assert_eq!((mismatches.len(), mismatches[0].to_string().as_str()), (1, want));
     }
     let too_large = json!({"name": "c", "ports": [{"containerPort": 3_000_000_000_u32}]});
-    assert_eq!(convert(&node(&too_large), &CONTAINER).unwrap_err().want, "integer of 32 bits");
+    assert_eq!(convert(&node(&too_large), &CONTAINER).unwrap_err()[0].want, "integer of 32 bits");
+}
+
+#[test]
+fn all_wrong_types_are_told_up_to_a_limit() {
+    let value = json!({"name": 1, "env": [{"name": "A"}, {"name": true}], "ports": {}, "tty": "yes"});
+    let pointers: Vec<String> =
+        convert(&node(&value), &CONTAINER).unwrap_err().into_iter().map(|mismatch| mismatch.pointer).collect();
+    assert_eq!(pointers, ["/env/1/name", "/name", "/ports", "/tty"]);
+    let many = json!({"name": "c", "args": (0..100).collect::<Vec<_>>()});
+    assert_eq!(convert(&node(&many), &CONTAINER).unwrap_err().len(), MOST_MISMATCHES);
 }
 
 #[test]

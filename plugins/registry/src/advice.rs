@@ -1,0 +1,55 @@
+//! What an administrator should know about a release that is made.
+
+use chandler_sdk::Diagnostic;
+
+use crate::{
+    bundle::{Bundle, Locate as _},
+    config::{Certificates, Config},
+    kinds,
+};
+
+/// Findings that stop nothing.
+pub(crate) fn advice(bundle: &Bundle, config: &Config) -> Vec<Diagnostic> {
+    let mut findings = config.warnings.clone();
+    if config.certificates == Certificates::Without {
+        findings.extend(without_certificates(bundle, config));
+    }
+    for other in &bundle.others {
+        let listed = config.compatibility.listed(other);
+        if let Some(listed) = listed.filter(|_| other.api_version.is_empty()) {
+            let message = format!("{} {:?} has no apiVersion", other.kind, other.name);
+            let help = format!(
+                "it is taken for {}, where objects of this kind belong; say so in the manifest",
+                listed.api_version
+            );
+            findings.push(other.place.part("").warning("ApiVersionMissing", message).help(help));
+        }
+        if listed.is_none() && kinds::supported(&other.kind).is_none() {
+            let message = format!(
+                "{} {:?} is of a kind that registry+v1 bundles may not hold, and is installed",
+                other.kind, other.name
+            );
+            let help = "OLM refuses such a bundle, and so does compatibility: reference";
+            findings.push(other.place.part("/kind").warning("UnlistedKind", message).help(help));
+        }
+    }
+    findings
+}
+
+/// Without a certificate that the API server trusts, none of its calls arrives.
+fn without_certificates(bundle: &Bundle, config: &Config) -> Vec<Diagnostic> {
+    let help = "the API server calls by TLS only: mount a certificate and set the caBundle yourself";
+    let webhooks = bundle.csv.spec.webhookdefinitions.iter().enumerate();
+    let webhooks = webhooks.map(|(index, webhook)| {
+        let message = format!("nobody makes a certificate for webhook {:?}", webhook.generate_name);
+        let place = bundle.csv_place(&format!("/spec/webhookdefinitions/{index}"));
+        place.warning("WebhookWithoutCertificate", message).help(help)
+    });
+    let services = bundle.csv.spec.apiservicedefinitions.owned.iter().enumerate();
+    let services = services.filter(|_| config.compatibility.installs_api_services()).map(|(index, service)| {
+        let message = format!("nobody makes a certificate for API service {:?}", service.object_name());
+        let place = bundle.csv_place(&format!("/spec/apiservicedefinitions/owned/{index}"));
+        place.warning("ApiServiceWithoutCertificate", message).help(help)
+    });
+    webhooks.chain(services).collect()
+}

@@ -1,0 +1,88 @@
+//! APIServices: what makes an aggregated API server of the operator a part of the cluster's API.
+//!
+//! The reference refuses bundles that own one. The objects and their names are those of OLM's first generation
+//! (`pkg/controller/install/{apiservice,certresources}.go`): an APIService for each group and version, and for each
+//! Deployment behind one the two bindings without which it could neither authenticate nor authorize what the API server
+//! hands on.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{Context, Generated, service_name};
+use crate::csv::{ApiService, DeploymentSpec};
+
+/// Above what CustomResourceDefinitions get, below the groups of Kubernetes itself: clients that name a kind without its
+/// group mean theirs.
+const GROUP_PRIORITY_MINIMUM: i32 = 2000;
+/// Among the versions of a group.
+const VERSION_PRIORITY: i32 = 15;
+
+pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
+    let mut objects = Vec::new();
+    // Several kinds of one group and version are one APIService.
+    let mut seen: BTreeMap<String, ()> = BTreeMap::new();
+    for (index, service) in context.api_services().iter().enumerate() {
+        if seen.insert(service.object_name(), ()).is_none() {
+            let origin = context.bundle.csv_place(&format!("/spec/apiservicedefinitions/owned/{index}"));
+            objects.push(Generated::new(&api_service(context, service), origin));
+        }
+    }
+    for (index, deployment) in context.bundle.csv.spec.install.spec.deployments.iter().enumerate() {
+        if context.api_services().iter().any(|service| service.deployment_name == deployment.name) {
+            let origin = context.bundle.csv_place(&format!("/spec/install/spec/deployments/{index}"));
+            objects.extend(bindings(context, deployment).iter().map(|object| Generated::new(object, origin.clone())));
+        }
+    }
+    objects
+}
+
+fn api_service(context: &Context<'_>, service: &ApiService) -> Value {
+    let mut object = json!({
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": service.object_name()},
+        "spec": {
+            "group": service.group,
+            "version": service.version,
+            "groupPriorityMinimum": GROUP_PRIORITY_MINIMUM,
+            "versionPriority": VERSION_PRIORITY,
+            "service": {
+                "namespace": context.namespace,
+                "name": service_name(&service.deployment_name),
+                "port": service.service_port(),
+            },
+        },
+    });
+    if let Some(provider) = context.certificates {
+        provider.inject_ca(&mut object, context.namespace, &service.deployment_name);
+    }
+    object
+}
+
+/// The right to ask the API server who a caller is and what he may do, and to read by which certificates it vouches for
+/// callers.
+fn bindings(context: &Context<'_>, deployment: &DeploymentSpec) -> [Value; 2] {
+    let service = service_name(&deployment.name);
+    let subjects =
+        json!([{"kind": "ServiceAccount", "name": deployment.service_account(), "namespace": context.namespace}]);
+    let delegator = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": format!("{service}-system:auth-delegator")},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:auth-delegator"},
+        "subjects": subjects,
+    });
+    let reader = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": format!("{service}-auth-reader"), "namespace": "kube-system"},
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "Role",
+            "name": "extension-apiserver-authentication-reader",
+        },
+        "subjects": subjects,
+    });
+    [delegator, reader]
+}

@@ -1,0 +1,173 @@
+//! What a bundle needs of its target, and what it says of itself.
+//!
+//! The reference renders without looking at the target, and an operator that cannot run there fails later, in its pods.
+//! Here everything that the ClusterServiceVersion, `properties.yaml` and `dependencies.yaml` ask for is compared with what
+//! the contract tells of the target.
+//!
+//! Only a Kubernetes that is too old is a reason to refuse. Kinds come and go, are seen by the host with a delay, and a
+//! refusal is final until the bundle or its configuration changes; so a kind that is not served is a warning.
+
+mod constraint;
+mod properties;
+mod version;
+
+use chandler_sdk::{Diagnostic, Target};
+
+use self::version::Version;
+use crate::{
+    bundle::{Bundle, Locate as _},
+    compatibility::Compatibility,
+    csv::GroupVersionKind,
+};
+
+/// What the comparison found.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// Reasons to refuse.
+    pub(crate) errors: Vec<Diagnostic>,
+    /// What stops nothing.
+    pub(crate) warnings: Vec<Diagnostic>,
+}
+
+/// Compares a bundle with its target.
+pub(crate) fn check(bundle: &Bundle, target: &Target, compatibility: Compatibility) -> Findings {
+    let kinds = Kinds::new(bundle, target);
+    let mut findings = Findings::default();
+    if let Some(finding) = kubernetes_version(bundle, target) {
+        let refused = compatibility.refuses_old_targets() && finding.severity == chandler_sdk::Severity::Error;
+        let list = if refused { &mut findings.errors } else { &mut findings.warnings };
+        list.push(if refused { finding } else { Diagnostic { severity: chandler_sdk::Severity::Warning, ..finding } });
+    }
+    findings.warnings.extend(required_crds(bundle, &kinds));
+    findings.warnings.extend(required_api_services(bundle, &kinds));
+    findings.warnings.extend(native_apis(bundle, &kinds));
+    findings.warnings.extend(properties::check(bundle, target, &kinds));
+    findings
+}
+
+/// The kinds that are at hand: those of the target and those that the bundle brings.
+pub(super) struct Kinds<'a> {
+    /// `group/version/Kind`; empty where no cluster is known.
+    served: &'a [String],
+    /// The same of the bundle.
+    brought: Vec<String>,
+}
+
+impl<'a> Kinds<'a> {
+    fn new(bundle: &Bundle, target: &'a Target) -> Self {
+        let spec = &bundle.csv.spec;
+        let crds =
+            spec.customresourcedefinitions.owned.iter().map(|crd| path(group_of(&crd.name), &crd.version, &crd.kind));
+        let services = spec
+            .apiservicedefinitions
+            .owned
+            .iter()
+            .map(|service| path(&service.group, &service.version, &service.kind));
+        Self { served: &target.api_kinds, brought: crds.chain(services).collect() }
+    }
+
+    /// Whether a kind is served or will be; none where nobody can tell.
+    fn has(&self, wanted: &GroupVersionKind) -> Option<bool> {
+        let path = path(&wanted.group, &wanted.version, &wanted.kind);
+        if self.brought.contains(&path) || self.served.contains(&path) {
+            return Some(true);
+        }
+        (!self.served.is_empty() && !is_invisible(wanted)).then_some(false)
+    }
+
+    /// Whether the target is an OpenShift.
+    fn is_openshift(&self) -> bool {
+        self.served.iter().any(|path| path == "config.openshift.io/v1/ClusterVersion")
+    }
+}
+
+/// Kinds that can only be created do not stand in the contract's list.
+fn is_invisible(kind: &GroupVersionKind) -> bool {
+    matches!(kind.group.as_str(), "authentication.k8s.io" | "authorization.k8s.io")
+        || kind.group.is_empty() && kind.kind == "Binding"
+        || matches!(kind.kind.as_str(), "Eviction" | "Scale" | "TokenRequest")
+}
+
+/// `group/version/Kind`, and `version/Kind` for the core group.
+fn path(group: &str, version: &str, kind: &str) -> String {
+    if group.is_empty() { format!("{version}/{kind}") } else { format!("{group}/{version}/{kind}") }
+}
+
+/// The group in the name of a CustomResourceDefinition, which is `<plural>.<group>`.
+fn group_of(crd: &str) -> &str {
+    crd.split_once('.').map_or("", |(_, group)| group)
+}
+
+fn kubernetes_version(bundle: &Bundle, target: &Target) -> Option<Diagnostic> {
+    let least = &bundle.csv.spec.min_kube_version;
+    if least.is_empty() {
+        return None;
+    }
+    let place = bundle.csv_place("/spec/minKubeVersion");
+    let Some(wanted) = Version::parse(least) else {
+        let finding = place.warning("InvalidMinKubeVersion", format!("minKubeVersion {least:?} is not a version"));
+        return Some(finding.help("write it as 1.29.0"));
+    };
+    let running = Version::parse(&target.kubernetes_version)?;
+    (running < wanted).then(|| {
+        let message = format!("the operator needs Kubernetes {wanted}, and the target runs {running}");
+        let help = "upgrade the cluster or take an older version of the operator; compatibility: reference installs it \
+                    all the same";
+        place.error("KubernetesTooOld", message).help(help)
+    })
+}
+
+fn required_crds(bundle: &Bundle, kinds: &Kinds<'_>) -> Vec<Diagnostic> {
+    let required = bundle.csv.spec.customresourcedefinitions.required.iter().enumerate();
+    let missing = required.filter(|(_, crd)| {
+        let kind = GroupVersionKind {
+            group: group_of(&crd.name).to_owned(),
+            version: crd.version.clone(),
+            kind: crd.kind.clone(),
+        };
+        kinds.has(&kind) == Some(false) && bundle.crds.iter().all(|own| own.name != crd.name)
+    });
+    missing
+        .map(|(index, crd)| {
+            let message = format!(
+                "the operator needs the CustomResourceDefinition {:?} with version {} of kind {}, and the target does \
+                 not serve it",
+                crd.name, crd.version, crd.kind
+            );
+            let place = bundle.csv_place(&format!("/spec/customresourcedefinitions/required/{index}"));
+            place.warning("RequiredApiMissing", message).help("install the operator that owns it")
+        })
+        .collect()
+}
+
+fn required_api_services(bundle: &Bundle, kinds: &Kinds<'_>) -> Vec<Diagnostic> {
+    let required = bundle.csv.spec.apiservicedefinitions.required.iter().enumerate();
+    required
+        .filter_map(|(index, service)| {
+            let kind = GroupVersionKind {
+                group: service.group.clone(),
+                version: service.version.clone(),
+                kind: service.kind.clone(),
+            };
+            (kinds.has(&kind) == Some(false)).then(|| {
+                let kind = path(&service.group, &service.version, &service.kind);
+                let message = format!("the operator needs the aggregated API {kind}, and the target does not serve it");
+                let place = bundle.csv_place(&format!("/spec/apiservicedefinitions/required/{index}"));
+                place.warning("RequiredApiMissing", message).help("install the operator that serves it")
+            })
+        })
+        .collect()
+}
+
+fn native_apis(bundle: &Bundle, kinds: &Kinds<'_>) -> Vec<Diagnostic> {
+    let native = bundle.csv.spec.native_apis.iter().enumerate();
+    native
+        .filter(|(_, kind)| kinds.has(kind) == Some(false))
+        .map(|(index, kind)| {
+            let kind = path(&kind.group, &kind.version, &kind.kind);
+            let message = format!("the operator needs the API {kind}, and the target does not serve it");
+            let place = bundle.csv_place(&format!("/spec/nativeAPIs/{index}"));
+            place.warning("NativeApiMissing", message).help("take a version of the operator for this Kubernetes")
+        })
+        .collect()
+}
