@@ -77,15 +77,19 @@ impl<'a> Generated<'a> {
     fn new(value: &Value, origin: Location) -> Self {
         let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (api_version, kind) = (text("/apiVersion"), text("/kind"));
-        let (namespace, name) = (value.pointer("/metadata/namespace"), text("/metadata/name"));
-        let fault = fault(api_version, kind, namespace, name);
-        let identity = identity(api_version, kind, namespace.and_then(Value::as_str).unwrap_or_default(), name);
+        let name = text("/metadata/name");
+        let not_text = ["/metadata/namespace", "/metadata/name"].into_iter().find_map(|pointer| {
+            let other = value.pointer(pointer).filter(|value| !value.is_string() && !value.is_null())?;
+            Some(format!("{} is not text but {other}", pointer.trim_start_matches('/').replace('/', ".")))
+        });
+        let fault = not_text.or_else(|| fault(api_version, kind, text("/metadata/namespace"), name));
+        let identity = identity(api_version, kind, text("/metadata/namespace"), name);
         Self { json: Cow::Owned(value.to_string().into_bytes()), origin, identity, source: Source::Other, fault }
     }
 
     fn crd(crd: &'a Crd) -> Self {
         let identity = identity(&crd.api_version, "CustomResourceDefinition", "", &crd.name);
-        let fault = fault(&crd.api_version, "CustomResourceDefinition", None, &crd.name);
+        let fault = fault(&crd.api_version, "CustomResourceDefinition", "", &crd.name);
         Self {
             json: Cow::Borrowed(&crd.json),
             origin: crd.place.object.clone(),
@@ -105,17 +109,12 @@ fn identity(api_version: &str, kind: &str, namespace: &str, name: &str) -> Strin
 }
 
 /// Names stand in paths of URLs: `IsValidPathSegmentName` of `k8s.io/apimachinery/pkg/api/validation/path`.
-fn fault(api_version: &str, kind: &str, namespace: Option<&Value>, name: &str) -> Option<String> {
+fn fault(api_version: &str, kind: &str, namespace: &str, name: &str) -> Option<String> {
     let legal = |text: &str| {
         !matches!(text, "" | "." | "..")
             && text.len() <= 253
             && !text.contains(['/', '%'])
             && !text.contains(char::is_control)
-    };
-    let namespace = match namespace {
-        None | Some(Value::Null) => None,
-        Some(Value::String(text)) => Some(text.as_str()).filter(|text| !text.is_empty()),
-        Some(other) => return Some(format!("metadata.namespace is not text but {other}")),
     };
     let parts = [("apiVersion", api_version), ("kind", kind), ("metadata.name", name)];
     if let Some((field, _)) = parts.iter().find(|(_, text)| text.is_empty()) {
@@ -126,7 +125,7 @@ fn fault(api_version: &str, kind: &str, namespace: Option<&Value>, name: &str) -
         ("apiVersion", api_version, legal(group) && legal(version)),
         ("kind", kind, kind.bytes().all(|byte| byte.is_ascii_alphanumeric())),
         ("metadata.name", name, legal(name)),
-        ("metadata.namespace", namespace.unwrap_or_default(), namespace.is_none_or(legal)),
+        ("metadata.namespace", namespace, namespace.is_empty() || legal(namespace)),
     ];
     let (field, text, _) = parts.iter().find(|(.., legal)| !legal)?;
     Some(format!("{field} is not legal: {text:?}"))

@@ -90,11 +90,15 @@ impl Small {
         self
     }
 
-    /// Provisions it into the namespace `ns`.
+    /// Provisions it into the namespace `ns` of no particular cluster.
     pub(crate) fn render(&self, config: &Value) -> Result<Recorder, Failure> {
+        self.render_for(config, Target { name: "test".into(), namespace: "ns".into(), ..Target::default() })
+    }
+
+    /// Provisions it for a target.
+    pub(crate) fn render_for(&self, config: &Value, target: Target) -> Result<Recorder, Failure> {
         let csv = ("manifests/csv.yaml".to_owned(), serde_json::to_string_pretty(&self.csv).unwrap());
         let bundle = Bundle::new(self.files.iter().cloned().chain([csv]));
-        let target = Target { name: "test".into(), namespace: "ns".into(), ..Target::default() };
         run::<Registry>(&bundle, &Request { config: config.as_object().unwrap().clone(), target })
     }
 

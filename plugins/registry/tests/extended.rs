@@ -1,0 +1,310 @@
+//! What `compatibility: extended`, the default, makes of bundles that the reference refuses or breaks.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "tests may panic and print, and so may what they share"
+)]
+
+mod support;
+
+use std::{collections::BTreeSet, fs};
+
+use serde_json::{Value, json};
+use support::{
+    canonical, difference, fixtures, identity, render,
+    small::{CRD, Small, names, one},
+    values,
+};
+
+/// An operator with one aggregated API.
+fn aggregated() -> Small {
+    let mut small = Small::new(&["AllNamespaces"]);
+    small.csv["spec"]["apiservicedefinitions"] = json!({"owned": [
+        {"name": "ships", "group": "harbour.example.com", "version": "v1alpha1", "kind": "Ship",
+         "deploymentName": "op.main", "containerPort": 5443},
+        {"name": "tugs", "group": "harbour.example.com", "version": "v1alpha1", "kind": "Tug",
+         "deploymentName": "op.main", "containerPort": 5443},
+    ]});
+    small.csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["spec"]["serviceAccountName"] =
+        json!("op");
+    small
+}
+
+#[test]
+fn an_aggregated_api_gets_its_service_its_certificate_and_the_rights_to_ask() {
+    let release = aggregated().render(&json!({"certificateProvider": "cert-manager"})).unwrap();
+    insta::assert_json_snapshot!(names(&release), @r#"
+    [
+      "APIService /v1alpha1.harbour.example.com",
+      "Certificate ns/op-main-service-cert",
+      "ClusterRole /op.v1-op-28n751rod35l3i38px9ddojrfdjivpro9ikaezdl09m6",
+      "ClusterRoleBinding /op-main-service-system:auth-delegator",
+      "ClusterRoleBinding /op.v1-op-28n751rod35l3i38px9ddojrfdjivpro9ikaezdl09m6",
+      "Deployment ns/op.main",
+      "Issuer ns/op-main-service-cert-selfsigned-issuer",
+      "RoleBinding kube-system/op-main-service-auth-reader",
+      "Service ns/op-main-service",
+      "ServiceAccount ns/op"
+    ]
+    "#);
+    insta::assert_json_snapshot!(one(&release, "APIService"), @r#"
+    {
+      "apiVersion": "apiregistration.k8s.io/v1",
+      "kind": "APIService",
+      "metadata": {
+        "annotations": {
+          "cert-manager.io/inject-ca-from": "ns/op-main-service-cert"
+        },
+        "name": "v1alpha1.harbour.example.com"
+      },
+      "spec": {
+        "group": "harbour.example.com",
+        "groupPriorityMinimum": 2000,
+        "service": {
+          "name": "op-main-service",
+          "namespace": "ns",
+          "port": 5443
+        },
+        "version": "v1alpha1",
+        "versionPriority": 15
+      }
+    }
+    "#);
+    insta::assert_json_snapshot!(one(&release, "Service")["spec"], @r#"
+    {
+      "ports": [
+        {
+          "name": "5443",
+          "port": 5443,
+          "targetPort": 5443
+        }
+      ],
+      "selector": {
+        "app": "op"
+      }
+    }
+    "#);
+    insta::assert_json_snapshot!(one(&release, "RoleBinding"), @r#"
+    {
+      "apiVersion": "rbac.authorization.k8s.io/v1",
+      "kind": "RoleBinding",
+      "metadata": {
+        "name": "op-main-service-auth-reader",
+        "namespace": "kube-system"
+      },
+      "roleRef": {
+        "apiGroup": "rbac.authorization.k8s.io",
+        "kind": "Role",
+        "name": "extension-apiserver-authentication-reader"
+      },
+      "subjects": [
+        {
+          "kind": "ServiceAccount",
+          "name": "op",
+          "namespace": "ns"
+        }
+      ]
+    }
+    "#);
+    let bindings: Vec<&Value> = release.objects.iter().map(|object| &object.value).collect();
+    let delegator = bindings.iter().find(|object| object["roleRef"]["name"] == "system:auth-delegator").unwrap();
+    assert_eq!(delegator["subjects"], json!([{"kind": "ServiceAccount", "name": "op", "namespace": "ns"}]));
+    let pod = &one(&release, "Deployment")["spec"]["template"]["spec"];
+    assert_eq!(
+        pod["containers"][0]["volumeMounts"][1],
+        json!({"name": "apiservice-cert", "mountPath": "/apiserver.local.config/certificates"})
+    );
+}
+
+#[test]
+fn an_aggregated_api_with_the_service_ca_of_openshift_and_with_none() {
+    let release = aggregated().render(&json!({"certificateProvider": "openshift-service-ca"})).unwrap();
+    let annotations = &one(&release, "APIService")["metadata"]["annotations"];
+    assert_eq!(annotations, &json!({"service.beta.openshift.io/inject-cabundle": "true"}));
+    let annotations = &one(&release, "Service")["metadata"]["annotations"];
+    let secret = json!({"service.beta.openshift.io/serving-cert-secret-name": "op-main-service-cert"});
+    assert_eq!(annotations, &secret);
+
+    let release = aggregated().render(&json!({"certificateProvider": "none"})).unwrap();
+    let service = one(&release, "APIService");
+    assert_eq!(service["metadata"].get("annotations"), None);
+    assert_eq!(service["spec"].get("insecureSkipTLSVerify"), None, "nobody is asked to trust anybody");
+    let codes: Vec<&str> = release.findings.iter().map(|finding| finding.code.as_str()).collect();
+    assert_eq!(codes, ["ApiServiceWithoutCertificate", "ApiServiceWithoutCertificate"]);
+}
+
+#[test]
+fn a_webhook_and_an_aggregated_api_of_one_deployment_share_a_service() {
+    let small = aggregated().webhook("ValidatingAdmissionWebhook", "v.example.com");
+    let release = small.render(&json!({"certificateProvider": "cert-manager"})).unwrap();
+    let ports = json!([
+        {"name": "443", "port": 443, "targetPort": 9443},
+        {"name": "5443", "port": 5443, "targetPort": 5443},
+    ]);
+    assert_eq!(one(&release, "Service")["spec"]["ports"], ports);
+    assert!(one(&release, "Certificate").is_object());
+}
+
+#[test]
+fn what_is_wrong_with_an_aggregated_api() {
+    let mut small = aggregated().webhook("ValidatingAdmissionWebhook", "v.example.com");
+    let owned = &mut small.csv["spec"]["apiservicedefinitions"]["owned"];
+    owned[0]["containerPort"] = json!(443);
+    owned
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"name": "x", "group": "harbour", "version": "V1", "deploymentName": "gone"}));
+    insta::assert_snapshot!(small.refusal(&json!({"certificateProvider": "none"})), @r#"
+    content
+    InvalidApiService manifests/csv.yaml:31:20 (/spec/apiservicedefinitions/owned/2/group): API service "x" has an invalid group "harbour"
+    InvalidApiService manifests/csv.yaml:33:22 (/spec/apiservicedefinitions/owned/2/version): API service "x" has an invalid version "V1"
+    ApiServiceDeploymentMissing manifests/csv.yaml:30:29 (/spec/apiservicedefinitions/owned/2/deploymentName): API service "x" references non-existent deployment "gone"
+    ConflictingApiServices manifests/csv.yaml:21:9 (/spec/apiservicedefinitions/owned/1): "v1alpha1.harbour.example.com" is served by several deployments or ports
+    ConflictingPorts manifests/csv.yaml:13:9 (/spec/apiservicedefinitions/owned/0): port 443 in front of deployment "op.main" leads to 9443 and to 443 of its pods
+    "#);
+    insta::assert_snapshot!(aggregated().refusal(&json!({})), @r"
+    unsupported
+    CertificateProviderMissing manifests/csv.yaml:13:9 (/spec/apiservicedefinitions/owned/0): unsupported bundle: apiServiceDefintions are not supported: certificate provider is nil
+    CertificateProviderMissing manifests/csv.yaml:21:9 (/spec/apiservicedefinitions/owned/1): unsupported bundle: apiServiceDefintions are not supported: certificate provider is nil
+    ");
+    insta::assert_snapshot!(aggregated().refusal(&json!({"compatibility": "reference"})), @r"
+    unsupported
+    ApiServicesUnsupported manifests/csv.yaml:13:9 (/spec/apiservicedefinitions/owned/0): unsupported bundle: apiServiceDefintions are not supported
+    ApiServicesUnsupported manifests/csv.yaml:21:9 (/spec/apiservicedefinitions/owned/1): unsupported bundle: apiServiceDefintions are not supported
+    ");
+}
+
+#[test]
+fn accounts_that_only_a_deployment_names_are_made() {
+    let mut small = Small::new(&["AllNamespaces"]);
+    let deployments = small.csv["spec"]["install"]["spec"]["deployments"].as_array_mut().unwrap();
+    for (name, field) in
+        [("worker", "serviceAccountName"), ("older", "serviceAccount"), ("default", "serviceAccountName")]
+    {
+        let mut deployment = deployments[0].clone();
+        deployment["name"] = json!(name);
+        deployment["spec"]["template"]["spec"][field] = json!(name);
+        deployments.push(deployment);
+    }
+    let accounts = |compatibility: &str| -> Vec<String> {
+        let release = small.render(&json!({"compatibility": compatibility})).unwrap();
+        names(&release).into_iter().filter_map(|name| Some(name.strip_prefix("ServiceAccount ")?.to_owned())).collect()
+    };
+    assert_eq!(accounts("extended"), ["ns/older", "ns/op", "ns/worker"]);
+    assert_eq!(accounts("reference"), ["ns/op"]);
+}
+
+#[test]
+fn kinds_that_the_reference_refuses_are_installed() {
+    let objects = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j, namespace: elsewhere}\n---\n\
+                   apiVersion: v1\nkind: Namespace\nmetadata: {name: north}\n---\n\
+                   apiVersion: example.com/v1\nkind: Berth\nmetadata: {name: b}\n";
+    let small = Small::new(&["AllNamespaces"]).file("manifests/more.yaml", objects).file("manifests/crd.yaml", CRD);
+    let release = small.render(&json!({})).unwrap();
+    let kept: Vec<String> = names(&release)
+        .into_iter()
+        .filter(|name| ["Job ", "Namespace ", "Berth "].iter().any(|kind| name.starts_with(kind)))
+        .collect();
+    // What names a namespace is namespaced; of the rest only the host knows.
+    assert_eq!(kept, ["Berth /b", "Job ns/j", "Namespace /north"]);
+    let findings: Vec<String> = release.findings.iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(findings.join("\n"), @r#"
+    manifests/crd.yaml:16:7 (/spec/versions/0/additionalPrinterColumns/0/JSONPath): unknown field "JSONPath" is dropped (help: field names are case-sensitive; did you mean "jsonPath"?)
+    manifests/more.yaml:2:7 (/kind): Job "j" is of a kind that registry+v1 bundles may not hold, and is installed (help: OLM refuses such a bundle, and so does compatibility: reference)
+    manifests/more.yaml:6:7 (/kind): Namespace "north" is of a kind that registry+v1 bundles may not hold, and is installed (help: OLM refuses such a bundle, and so does compatibility: reference)
+    manifests/more.yaml:10:7 (/kind): Berth "b" is of a kind that registry+v1 bundles may not hold, and is installed (help: OLM refuses such a bundle, and so does compatibility: reference)
+    "#);
+    insta::assert_snapshot!(small.refusal(&json!({"compatibility": "reference"})), @r#"
+    content
+    UnsupportedKind manifests/more.yaml:2:7 (/kind): unsupported resource "j" with kind "Job"
+    UnsupportedKind manifests/more.yaml:6:7 (/kind): unsupported resource "north" with kind "Namespace"
+    UnsupportedKind manifests/more.yaml:10:7 (/kind): unsupported resource "b" with kind "Berth"
+    "#);
+}
+
+#[test]
+fn cluster_scoped_objects_lose_a_namespace_that_they_cannot_have() {
+    let role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: r, namespace: x}\n";
+    let small = Small::new(&["OwnNamespace"]).file("manifests/role.yaml", role);
+    let namespace = |compatibility: &str| {
+        let release = small.render(&json!({"watchNamespace": "ns", "compatibility": compatibility})).unwrap();
+        one(&release, "ClusterRole")["metadata"].get("namespace").cloned()
+    };
+    assert_eq!((namespace("extended"), namespace("reference")), (None, Some(json!("x"))));
+}
+
+#[test]
+fn objects_that_no_api_server_takes_are_refused_with_their_place() {
+    let mut small = Small::new(&["AllNamespaces"])
+        .file("manifests/a.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {generateName: s-}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: n}\n")
+        .file("manifests/b.yaml", "kind: Berth\nmetadata: {name: b}\n")
+        .file("manifests/c.yaml", "apiVersion: example.com/v1\nkind: Berth\nmetadata: {name: a/b}\n");
+    small.csv["spec"]["install"]["spec"]["permissions"][0]["serviceAccountName"] = json!("a%b");
+    insta::assert_snapshot!(small.refusal(&json!({})), @r#"
+    content
+    InvalidIdentity manifests/csv.yaml:56:35 (/spec/install/spec/permissions/0/serviceAccountName): no API server takes object ServiceAccount ns/a%b: metadata.name is not legal: "a%b"
+    InvalidIdentity manifests/csv.yaml:42:11 (/spec/install/spec/permissions/0): no API server takes object ClusterRole.rbac.authorization.k8s.io op.v1-a%b-21l15xx2lkqhb261kr8uds391kon840anr5jl6siswoj: metadata.name is not legal: "op.v1-a%b-21l15xx2lkqhb261kr8uds391kon840anr5jl6siswoj"
+    InvalidIdentity manifests/csv.yaml:42:11 (/spec/install/spec/permissions/0): no API server takes object ClusterRoleBinding.rbac.authorization.k8s.io op.v1-a%b-21l15xx2lkqhb261kr8uds391kon840anr5jl6siswoj: metadata.name is not legal: "op.v1-a%b-21l15xx2lkqhb261kr8uds391kon840anr5jl6siswoj"
+    InvalidIdentity manifests/a.yaml:1:1: no API server takes object Secret ns/: metadata.name is missing
+    InvalidIdentity manifests/a.yaml:5:1: no API server takes object Secret ns/: metadata.name is not text but false
+    InvalidIdentity manifests/b.yaml:1:1: no API server takes object Berth b: apiVersion is missing
+    InvalidIdentity manifests/c.yaml:1:1: no API server takes object Berth.example.com a/b: metadata.name is not legal: "a/b"
+    "#);
+}
+
+/// Drops what `extended` changes on purpose: the port of webhooks, and namespaces of cluster-scoped objects.
+fn without_changes(mut object: Value) -> Value {
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("namespace");
+    }
+    for webhook in object["webhooks"].as_array_mut().into_iter().flatten() {
+        webhook["clientConfig"]["service"].as_object_mut().unwrap().remove("port");
+    }
+    if let Some(service) = object.pointer_mut("/spec/conversion/webhook/clientConfig/service") {
+        service.as_object_mut().unwrap().remove("port");
+    }
+    object
+}
+
+#[test]
+fn extended_takes_nothing_away_from_real_bundles() {
+    let Some(fixtures) = fixtures() else { return };
+    let corpus = fixtures.join("corpus");
+    let index: Value = serde_json::from_slice(&fs::read(corpus.join("index.json")).unwrap()).unwrap();
+    let (mut compared, mut more) = (0, BTreeSet::new());
+    for bundle in index["bundles"].as_array().unwrap() {
+        let name = bundle["bundle"].as_str().unwrap();
+        let directory = corpus.join("bundles").join(name);
+        for config in [json!({}), json!({"watchNamespace": "oracle-system"}), json!({"watchNamespace": "watched"})] {
+            let objects = |compatibility: &str| {
+                let mut config = config.clone();
+                config["certificateProvider"] = json!("cert-manager");
+                config["compatibility"] = json!(compatibility);
+                render(&directory, "oracle-system", &config).map(|release| canonical(values(release), false))
+            };
+            let Ok(reference) = objects("reference") else { continue };
+            let extended = objects("extended").unwrap_or_else(|failure| panic!("{name}: {failure}"));
+            let (reference, extended): (Vec<Value>, Vec<Value>) = (
+                reference.into_iter().map(without_changes).collect(),
+                extended.into_iter().map(without_changes).collect(),
+            );
+            for object in &reference {
+                let identity = identity(object);
+                let other = extended.iter().find(|other| support::identity(other) == identity);
+                let other = other.unwrap_or_else(|| panic!("{name}: {identity} is gone"));
+                assert_eq!(difference(object, other, &identity), None, "{name}");
+            }
+            let known: BTreeSet<String> = reference.iter().map(identity).collect();
+            let added = extended.iter().map(identity).filter(|identity| !known.contains(identity));
+            more.extend(added.map(|identity| identity.split(' ').nth(1).unwrap().to_owned()));
+            compared += 1;
+        }
+    }
+    println!("{compared} releases; kinds that extended adds: {more:?}");
+    assert!(compared > 50, "only {compared}");
+    assert!(more.is_subset(&BTreeSet::from(["ServiceAccount".to_owned()])), "{more:?}");
+}
