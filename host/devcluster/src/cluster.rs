@@ -129,6 +129,7 @@ impl DevCluster {
             store: Store::new(options.history),
             clock: options.clock,
             identities: options.seed.map(Identities::seeded).unwrap_or_default(),
+            authenticator: credentials.authenticator(&url)?,
             ..Api::default()
         });
         for fault in options.faults {
@@ -137,7 +138,7 @@ impl DevCluster {
         let shutdown = CancellationToken::new();
         let mut tasks = JoinSet::new();
         controllers::start(&api, &credentials.authority_pem, options.established_delay, &shutdown, &mut tasks);
-        let server = Server { api: Arc::clone(&api), verifier: credentials.verifier() };
+        let server = Server { api: Arc::clone(&api) };
         tasks.spawn(server.serve(listener, TlsAcceptor::from(Arc::clone(&credentials.tls)), shutdown.clone()));
 
         let client = client(&kubeconfig).await?;

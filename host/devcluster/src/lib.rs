@@ -10,6 +10,8 @@
 //! | [`registry`] | which resources are served |
 //! | [`pipeline`] | what happens to an object between request and store, pure |
 //! | [`api`] | the verbs over the store |
+//! | [`authentication`] | who a request comes from |
+//! | [`authorization`] | what it may do |
 //! | [`request`] | query parameters, negotiation |
 //! | [`http`] | paths, answers, TLS |
 //! | [`controllers`] | CRDs, namespaces, garbage collection |
@@ -20,6 +22,8 @@
 //! [`status`], [`table`], [`version`].
 
 pub mod api;
+pub mod authentication;
+pub mod authorization;
 pub mod clock;
 pub mod cluster;
 pub mod controllers;

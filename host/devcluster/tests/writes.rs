@@ -294,8 +294,8 @@ async fn who_has_no_token_gets_nowhere() {
     let mut config = common::config(&cluster).await;
     config.auth_info.token = None;
     let stranger = kube::Client::try_from(config).unwrap();
-    assert_eq!(get(&stranger, CONFIG_MAPS).await.0, 401);
-    assert_eq!(get(&stranger, "/api").await.0, 401);
+    assert_eq!(get(&stranger, CONFIG_MAPS).await.0, 403);
+    assert_eq!(get(&stranger, "/api").await.0, 403);
     assert_eq!(get(&stranger, "/version").await.0, 200);
 }
 

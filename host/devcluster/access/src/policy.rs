@@ -1,9 +1,6 @@
 //! Roles, bindings and how they are looked up.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    fmt,
-};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -179,49 +176,53 @@ pub struct MissingRole {
     pub name: String,
 }
 
-/// A policy in memory.
+/// A policy in memory. Clones share what has not been set since.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicySet {
-    roles: HashMap<String, HashMap<String, Role>>,
-    cluster_roles: HashMap<String, Role>,
-    role_bindings: HashMap<String, Vec<Binding>>,
-    cluster_role_bindings: Vec<Binding>,
+    /// By namespace and name.
+    roles: Arc<HashMap<String, HashMap<String, Role>>>,
+    cluster_roles: Arc<HashMap<String, Role>>,
+    role_bindings: Arc<HashMap<String, Vec<Binding>>>,
+    cluster_role_bindings: Arc<Vec<Binding>>,
 }
 
 impl PolicySet {
     /// Replaces all Roles by these objects.
     pub fn set_roles<'a>(&mut self, objects: impl IntoIterator<Item = &'a Value>) {
-        self.roles.clear();
+        let mut roles: HashMap<String, HashMap<String, Role>> = HashMap::new();
         for object in objects {
             let (namespace, name) = identity(object);
-            self.roles.entry(namespace.to_owned()).or_default().insert(name.to_owned(), Role::read(object));
+            roles.entry(namespace.to_owned()).or_default().insert(name.to_owned(), Role::read(object));
         }
+        self.roles = Arc::new(roles);
     }
 
     /// Replaces all ClusterRoles by these objects.
     pub fn set_cluster_roles<'a>(&mut self, objects: impl IntoIterator<Item = &'a Value>) {
         let named = objects.into_iter().map(|object| (identity(object).1.to_owned(), Role::read(object)));
-        self.cluster_roles = named.collect();
+        self.cluster_roles = Arc::new(named.collect());
     }
 
     /// Replaces all RoleBindings by these objects.
     pub fn set_role_bindings<'a>(&mut self, objects: impl IntoIterator<Item = &'a Value>) {
-        let mut bindings: BTreeMap<(String, String), Binding> = BTreeMap::new();
-        for object in objects {
-            let binding = Binding::read(object);
-            bindings.insert((binding.namespace.clone(), binding.name.clone()), binding);
+        let mut bindings: HashMap<String, Vec<Binding>> = HashMap::new();
+        for binding in objects.into_iter().map(Binding::read) {
+            bindings.entry(binding.namespace.clone()).or_default().push(binding);
         }
-        self.role_bindings.clear();
-        for ((namespace, _), binding) in bindings {
-            self.role_bindings.entry(namespace).or_default().push(binding);
-        }
+        bindings.values_mut().for_each(|bindings| sort(bindings));
+        self.role_bindings = Arc::new(bindings);
     }
 
     /// Replaces all ClusterRoleBindings by these objects.
     pub fn set_cluster_role_bindings<'a>(&mut self, objects: impl IntoIterator<Item = &'a Value>) {
-        self.cluster_role_bindings = objects.into_iter().map(Binding::read).collect();
-        self.cluster_role_bindings.sort_by(|left, right| left.name.cmp(&right.name));
+        let mut bindings: Vec<Binding> = objects.into_iter().map(Binding::read).collect();
+        sort(&mut bindings);
+        self.cluster_role_bindings = Arc::new(bindings);
     }
+}
+
+fn sort(bindings: &mut [Binding]) {
+    bindings.sort_by(|left, right| left.name.cmp(&right.name));
 }
 
 fn identity(object: &Value) -> (&str, &str) {

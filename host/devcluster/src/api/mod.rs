@@ -9,15 +9,19 @@
 //! | [`delete`] | delete, deletecollection, finalizers |
 //! | [`scale`] | the scale subresource |
 //! | [`review`] | kinds that are answered and not stored |
+//! | [`tokens`] | tokens for ServiceAccounts |
+//! | `grants` | nobody grants what they do not hold |
 //! | [`admission`] | namespaces must exist; cluster addresses are given out |
 //! | [`view`] | objects in the version and representation asked for |
 
 pub mod admission;
 pub mod delete;
+mod grants;
 pub mod patch;
 pub mod read;
 pub mod review;
 pub mod scale;
+pub mod tokens;
 pub mod view;
 pub mod watch;
 pub mod write;
@@ -25,8 +29,11 @@ pub mod write;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use chandler_devcluster_access::User;
 
 use crate::{
+    authentication::Authenticator,
+    authorization::Authorizer,
     clock::Clock,
     faults::Faults,
     identity::Identities,
@@ -46,6 +53,10 @@ pub struct Api {
     pub clock: Clock,
     /// Where uids and generated names come from.
     pub identities: Identities,
+    /// Who requests come from.
+    pub authenticator: Authenticator,
+    /// What they may do.
+    pub authorizer: Authorizer,
     /// What is made to fail.
     pub faults: Faults,
     /// Cluster IPs and node ports.
@@ -55,6 +66,8 @@ pub struct Api {
 /// What a request is about, and how it is to be answered.
 #[derive(Clone, Debug)]
 pub struct Target {
+    /// Whose request it is.
+    pub user: Arc<User>,
     /// The resource.
     pub resource: Arc<Resource>,
     /// The namespace; empty for cluster-scoped objects and for all namespaces.

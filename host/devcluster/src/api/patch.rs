@@ -100,6 +100,7 @@ impl Api {
                 format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
             return Err(Status::conflict(&group_resource, &target.name, &why));
         }
+        self.confirm_creation(target)?;
         let draft = apply_to(target, None, applied, &write.options.field_manager, write.options.force, &write.now)?;
         let object = self.insert(&mut write, draft)?;
         Ok(write.written(&object, true))

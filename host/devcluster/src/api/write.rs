@@ -169,6 +169,7 @@ impl Api {
         strategy::prepare_create(resource, &mut object, &self.identities.uid(&key), &write.now);
         refine::default(resource, &mut object);
         self.admit_create(resource, &mut object)?;
+        self.confirm_grant(target, &object, None)?;
         for _ in 0..ATTEMPTS {
             if generated {
                 self.generate_name(&target.key(), &mut object);
@@ -271,6 +272,7 @@ impl Api {
         refine::default(resource, &mut object);
         strategy::prepare_update(resource, &mut object, old, target.subresource.as_deref());
         self.admit_update(resource, &mut object, old);
+        self.confirm_grant(target, &object, Some(old))?;
         strategy::count_generation(resource, &mut object, old);
         refine::validate(resource, &target.name, &object, Some(old))?;
         if !tracked {

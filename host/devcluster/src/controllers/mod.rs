@@ -5,12 +5,16 @@
 //! | [`definitions`] | establishes CRDs, serves them, deletes their objects |
 //! | [`garbage`] | deletes dependants of deleted owners |
 //! | [`namespaces`] | makes what every namespace has, empties those that are deleted |
+//! | [`policy`] | makes the bootstrap policy, gathers ClusterRoles that are made of others |
+//! | [`tokens`] | fills the Secrets that hold tokens of ServiceAccounts |
 //! | [`object`] | small changes to stored objects |
 
 pub mod definitions;
 pub mod garbage;
 pub mod namespaces;
 pub mod object;
+pub mod policy;
+pub mod tokens;
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,13 +32,20 @@ pub fn start(
     tasks: &mut JoinSet<()>,
 ) {
     namespaces::bootstrap(api);
+    policy::bootstrap(api);
     let definitions = definitions::Definitions::new(Arc::clone(api), established_delay);
     let namespaces = namespaces::Namespaces::new(Arc::clone(api), authority.to_owned());
+    let aggregation = policy::Aggregation::new(Arc::clone(api));
+    let tokens = tokens::Tokens::new(Arc::clone(api), authority.to_owned());
     let garbage = garbage::GarbageCollector::new(Arc::clone(api));
     let ended = shutdown.clone();
     tasks.spawn(async move { ended.run_until_cancelled_owned(definitions.run()).await.unwrap_or_default() });
     let ended = shutdown.clone();
     tasks.spawn(async move { ended.run_until_cancelled_owned(namespaces.run()).await.unwrap_or_default() });
+    let ended = shutdown.clone();
+    tasks.spawn(async move { ended.run_until_cancelled_owned(aggregation.run()).await.unwrap_or_default() });
+    let ended = shutdown.clone();
+    tasks.spawn(async move { ended.run_until_cancelled_owned(tokens.run()).await.unwrap_or_default() });
     let ended = shutdown.clone();
     tasks.spawn(async move { ended.run_until_cancelled_owned(garbage.run()).await.unwrap_or_default() });
 }

@@ -8,8 +8,12 @@ use rustls::{
     ServerConfig,
     pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
 };
-use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
+
+use crate::authentication::{
+    Authenticator,
+    jwt::{KeyError, SigningKey},
+};
 
 /// Why no credentials could be made.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +24,9 @@ pub enum CredentialsError {
     /// TLS does not take the certificate.
     #[error("cannot configure TLS with the certificate of the development cluster")]
     Tls(#[from] rustls::Error),
+    /// No key for the tokens of ServiceAccounts.
+    #[error(transparent)]
+    Key(#[from] KeyError),
 }
 
 /// Fresh credentials; nothing of them is written to disk here.
@@ -77,9 +84,12 @@ impl Credentials {
         Ok(Self { authority_pem: authority_certificate.pem(), tls: Arc::new(tls), token })
     }
 
-    /// A check of `Authorization` headers that holds no token.
-    pub fn verifier(&self) -> Verifier {
-        Verifier { digest: Sha256::digest(format!("Bearer {}", self.token)).into() }
+    /// What tells users by their credentials: the administrator by the token, ServiceAccounts by tokens of a new key.
+    ///
+    /// # Errors
+    /// When the cryptography fails.
+    pub fn authenticator(&self, url: &str) -> Result<Authenticator, CredentialsError> {
+        Ok(Authenticator::new(&self.token, SigningKey::generate()?, url))
     }
 
     /// A kubeconfig for the administrator, YAML. It holds the token: treat it as a secret.
@@ -109,43 +119,18 @@ impl Credentials {
     }
 }
 
-/// Checks `Authorization` headers.
-#[derive(Clone)]
-pub struct Verifier {
-    digest: [u8; 32],
-}
-
-impl std::fmt::Debug for Verifier {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Verifier").finish_non_exhaustive()
-    }
-}
-
-impl Verifier {
-    /// Whether a header carries the token. The time it takes says nothing about the token: digests are compared, and all of
-    /// their bytes.
-    pub fn accepts(&self, authorization: &[u8]) -> bool {
-        let digest: [u8; 32] = Sha256::digest(authorization).into();
-        let difference =
-            digest.iter().zip(self.digest).fold(0, |difference, (left, right)| difference | (left ^ right));
-        std::hint::black_box(difference) == 0
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn only_the_token_is_accepted_and_debug_output_hides_it() {
+    fn the_kubeconfig_holds_the_token_and_debug_output_does_not() {
         let credentials = Credentials::generate(([127, 0, 0, 1], 0).into(), Some("secret-token".into())).unwrap();
-        let verifier = credentials.verifier();
-        assert!(verifier.accepts(b"Bearer secret-token"));
-        for wrong in [&b""[..], b"Bearer ", b"secret-token", b"Bearer secret-toke", b"Basic secret-token"] {
-            assert!(!verifier.accepts(wrong));
-        }
-        assert!(!format!("{credentials:?}{verifier:?}").contains("secret"));
-        let kubeconfig = kube::config::Kubeconfig::from_yaml(&credentials.kubeconfig("https://127.0.0.1:1")).unwrap();
+        let authenticator = credentials.authenticator("https://127.0.0.1:1").unwrap();
+        assert!(!format!("{credentials:?}{authenticator:?}").contains("secret"));
+        let text = credentials.kubeconfig("https://127.0.0.1:1");
+        assert!(text.contains("secret-token"));
+        let kubeconfig = kube::config::Kubeconfig::from_yaml(&text).unwrap();
         assert_eq!(kubeconfig.current_context.as_deref(), Some("chandler-dev"));
     }
 }

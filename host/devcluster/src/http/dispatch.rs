@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use chandler_devcluster_access::User;
 use http::{Method, Request, Response, StatusCode, header};
 
 use super::{
@@ -11,16 +12,18 @@ use super::{
 };
 use crate::{
     api::{Api, Input, Target, write::Written},
+    authentication::openid,
     discovery,
     faults::Effect,
     openapi,
     registry::{Resource, Snapshot},
     request::{negotiate, query::Query},
     status::Status,
+    store::object::render,
     version,
 };
 
-/// Answers a request whose credential has been checked and whose body has been read.
+/// Answers a request that is authorized and whose body has been read; its user stands in the extensions.
 pub fn handle(api: &Arc<Api>, request: &Request<Bytes>) -> Response<Body> {
     let query = Query::parse(request.uri().query().unwrap_or_default());
     let watch = request.method() == Method::GET && query.flag("watch");
@@ -59,6 +62,11 @@ fn answer(api: &Arc<Api>, request: &Request<Bytes>, query: Query) -> Response<Bo
         Route::Groups => Ok(discovery::groups(&snapshot, accept)),
         Route::Group(group) => discovery::group(&snapshot, &group),
         Route::GroupVersion(group, version) => discovery::group_version(&snapshot, &group, &version),
+        Route::OpenIdConfiguration => Ok(respond::value(StatusCode::OK, &openid::configuration(&api.authenticator))),
+        Route::OpenIdKeys => {
+            let keys = render(&openid::keys(&api.authenticator));
+            Ok(respond::with_type(StatusCode::OK, openid::KEYS_TYPE, keys))
+        }
         Route::OpenApiIndex => Ok(openapi::index(&snapshot)),
         Route::OpenApi(path) => openapi::document(&snapshot, &path),
         Route::Unknown => Err(Status::no_such_resource()),
@@ -92,6 +100,10 @@ fn objects(
         (None, false) => single(api, target, &input, request),
         (Some("status"), _) if resource.resource_type.status => single(api, target, &input, request),
         (Some("finalize"), _) if resource.is_core("namespaces") => single(api, target, &input, request),
+        (Some("token"), false) if resource.is_core("serviceaccounts") => match *request.method() {
+            Method::POST => Ok(respond::json(StatusCode::CREATED, api.request_token(&target, &input)?)),
+            _ => Err(not_allowed(request)),
+        },
         (Some("scale"), _) => match *request.method() {
             Method::GET => Ok(respond::json(StatusCode::OK, api.scale(&target)?)),
             Method::PUT | Method::PATCH => Ok(written(api.set_scale(&target, &input)?)),
@@ -123,7 +135,9 @@ fn target(
             "an empty namespace may not be set when a resource name is provided or an object is created",
         ));
     }
+    let user = request.extensions().get::<Arc<User>>().cloned();
     Ok(Target {
+        user: user.unwrap_or_else(|| Arc::new(User::anonymous())),
         resource: Arc::clone(resource),
         namespace: path.namespace.clone().unwrap_or_default(),
         name: path.name.clone().unwrap_or_default(),
@@ -174,9 +188,4 @@ fn written(written: Written) -> Response<Body> {
 
 fn not_allowed(request: &Request<Bytes>) -> Status {
     Status::method_not_allowed(format!("the server does not allow {} on the requested resource", request.method()))
-}
-
-/// Whether a path is answered without a credential, as kube-apiserver's health checks and version are.
-pub fn is_public(path: &str) -> bool {
-    matches!(Route::parse(path), Route::Health | Route::Version)
 }

@@ -3,7 +3,8 @@
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{Request, Response, header};
+use chandler_devcluster_access::User;
+use http::{HeaderValue, Request, Response, header, request::Parts};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
@@ -19,11 +20,10 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    credentials::Verifier,
     dispatch,
     respond::{self, Body},
 };
-use crate::{api::Api, status::Status};
+use crate::{api::Api, authorization::request::attributes, request::query::Query, status::Status};
 
 /// The longest request body: kube-apiserver's limit for JSON.
 pub const BODY_LIMIT: usize = 3 << 20;
@@ -41,8 +41,6 @@ const BODY: Duration = Duration::from_mins(1);
 pub struct Server {
     /// The API.
     pub api: Arc<Api>,
-    /// Who may come in.
-    pub verifier: Verifier,
 }
 
 impl Server {
@@ -97,12 +95,26 @@ impl Server {
         }
     }
 
+    /// Tells whose request it is, and lets it in when that user may do what it is about.
+    fn admit(&self, parts: &Parts) -> Result<User, Status> {
+        let Api { store, clock, authenticator, authorizer, .. } = &*self.api;
+        let header = parts.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+        let user = authenticator.authenticate(store, clock.now(), header).map_err(|rejected| {
+            tracing::debug!(%rejected, "request not authenticated");
+            Status::unauthorized()
+        })?;
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let wanted = attributes(&parts.method, parts.uri.path(), &query);
+        let user = authorizer.impersonate(store, user, &parts.headers, &wanted)?;
+        authorizer.authorize(store, &user, &wanted)?;
+        Ok(user)
+    }
+
     async fn request(&self, request: Request<Incoming>) -> Response<Body> {
-        let (parts, body) = request.into_parts();
-        let authorized =
-            parts.headers.get(header::AUTHORIZATION).is_some_and(|value| self.verifier.accepts(value.as_bytes()));
-        if !authorized && !dispatch::is_public(parts.uri.path()) {
-            return respond::status(&Status::unauthorized());
+        let (mut parts, body) = request.into_parts();
+        match self.admit(&parts) {
+            Ok(user) => drop(parts.extensions.insert(Arc::new(user))),
+            Err(status) => return respond::status(&status),
         }
         let body = match tokio::time::timeout(BODY, Limited::new(body, BODY_LIMIT).collect()).await {
             Ok(Ok(body)) => body.to_bytes(),

@@ -19,6 +19,10 @@ pub enum Route {
     OpenApiIndex,
     /// `/openapi/v3/<path of a group and version>`
     OpenApi(String),
+    /// `/.well-known/openid-configuration`
+    OpenIdConfiguration,
+    /// `/openid/v1/jwks`
+    OpenIdKeys,
     /// Objects.
     Objects(ObjectPath),
     /// Anything else.
@@ -64,6 +68,8 @@ impl Route {
             ["apis", group, version] => Self::GroupVersion((*group).to_owned(), (*version).to_owned()),
             ["openapi", "v3"] => Self::OpenApiIndex,
             ["openapi", "v3", rest @ ..] => Self::OpenApi(rest.join("/")),
+            [".well-known", "openid-configuration"] => Self::OpenIdConfiguration,
+            ["openid", "v1", "jwks"] => Self::OpenIdKeys,
             ["api", version, rest @ ..] => objects("", version, rest),
             ["apis", group, version, rest @ ..] => objects(group, version, rest),
             _ => Self::Unknown,
@@ -133,6 +139,8 @@ mod tests {
             ("/apis/apps", Route::Group("apps".into())),
             ("/apis/apps/v1", Route::GroupVersion("apps".into(), "v1".into())),
             ("/openapi/v3/apis/apps/v1", Route::OpenApi("apis/apps/v1".into())),
+            ("/openid/v1/jwks/", Route::OpenIdKeys),
+            ("/.well-known/openid-configuration", Route::OpenIdConfiguration),
             ("/openapi/v2", Route::Unknown),
             ("/readyz/ping", Route::Health),
             ("/%FF", Route::Unknown),

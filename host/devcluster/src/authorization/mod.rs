@@ -1,0 +1,141 @@
+//! What a request may do.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`request`] | from method, path and query to what a request wants to do |
+//! | [`cache`] | the stored roles and bindings, read once for each change |
+//! | here | decisions, impersonation, and the answers to what is refused |
+
+pub mod cache;
+pub mod request;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use chandler_devcluster_access::{
+    Attributes, Decision, PolicySet, User,
+    attributes::refusal,
+    authorize,
+    impersonation::{self, Mode, Refused},
+    quote::quote,
+};
+use http::{HeaderMap, StatusCode};
+use serde_json::{Value, json};
+
+use crate::{
+    status::{GroupResource, Status},
+    store::Store,
+};
+
+/// So many requestors are remembered with the mode in which they last impersonated somebody.
+const REQUESTORS: usize = 1024;
+
+/// Decides what requests may do, by the roles and bindings in a store.
+#[derive(Debug, Default)]
+pub struct Authorizer {
+    cache: cache::Cache,
+    /// By name of the requestor.
+    modes: Mutex<HashMap<String, Mode>>,
+}
+
+impl Authorizer {
+    /// The roles and bindings as they are now.
+    pub fn policy(&self, store: &Store) -> Arc<PolicySet> {
+        self.cache.current(store)
+    }
+
+    /// Decides whether a user may do something.
+    pub fn decide(&self, store: &Store, user: &User, attributes: &Attributes) -> Decision {
+        if user.is_privileged() {
+            // Nothing is looked up for them, so that the policy need not be read.
+            return Decision { allowed: true, reason: String::new() };
+        }
+        authorize(&*self.policy(store), user, attributes)
+    }
+
+    /// Lets a user do something, or not.
+    ///
+    /// # Errors
+    /// 403 when the user may not do it.
+    pub fn authorize(&self, store: &Store, user: &User, attributes: &Attributes) -> Result<(), Status> {
+        let Decision { allowed, reason } = self.decide(store, user, attributes);
+        if allowed { Ok(()) } else { Err(refused(user, attributes, &reason)) }
+    }
+
+    /// The user as whom a request is to be made: the requestor, or whoever the headers `Impersonate-*` name.
+    ///
+    /// # Errors
+    /// 400 when the headers name no user, 403 when the requestor may not act as that user.
+    pub fn impersonate(
+        &self,
+        store: &Store,
+        requestor: User,
+        headers: &HeaderMap,
+        request: &Attributes,
+    ) -> Result<User, Status> {
+        // Header names are in lower case already. Values that are no text name nobody.
+        let headers = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+        let wanted = impersonation::wanted(headers).map_err(|error| Status::bad_request(error.to_string()))?;
+        let Some(wanted) = wanted else { return Ok(requestor) };
+        let decide = |user: &User, attributes: &Attributes| self.decide(store, user, attributes);
+        let first = self.modes().get(&requestor.name).copied();
+        match impersonation::impersonate(&decide, &requestor, &wanted, request, first) {
+            Ok((user, mode)) => {
+                self.remember(requestor.name, mode);
+                Ok(user)
+            }
+            Err(Refused { attributes, reason }) => Err(refused(&requestor, &attributes, &reason)),
+        }
+    }
+
+    fn modes(&self) -> std::sync::MutexGuard<'_, HashMap<String, Mode>> {
+        self.modes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remember(&self, requestor: String, mode: Mode) {
+        let mut modes = self.modes();
+        if modes.len() >= REQUESTORS && !modes.contains_key(&requestor) {
+            modes.clear();
+        }
+        modes.insert(requestor, mode);
+    }
+}
+
+/// The answer to a request that is not allowed.
+fn refused(user: &User, attributes: &Attributes, reason: &str) -> Status {
+    let why = refusal(user, attributes, reason);
+    match attributes {
+        Attributes::Resource(resource) => {
+            let about = GroupResource { group: resource.group.clone(), plural: resource.resource.clone() };
+            forbidden(&about, &resource.name, &why)
+        }
+        Attributes::NonResource(_) => Status { details: json!({}), ..forbidden_status(format!("forbidden: {why}")) },
+    }
+}
+
+/// 403 about an object, or about all when there is no name.
+pub fn forbidden(about: &GroupResource, name: &str, why: &str) -> Status {
+    let mut details = json!({"kind": about.plural});
+    if let Some(details) = details.as_object_mut() {
+        for (field, text) in [("name", name), ("group", about.group.as_str())] {
+            if !text.is_empty() {
+                details.insert(field.to_owned(), text.into());
+            }
+        }
+    }
+    let message = if name.is_empty() {
+        format!("{about} is forbidden: {why}")
+    } else {
+        format!("{about} {} is forbidden: {why}", quote(name))
+    };
+    Status { details, ..forbidden_status(message) }
+}
+
+fn forbidden_status(message: String) -> Status {
+    Status { code: StatusCode::FORBIDDEN, reason: "Forbidden", message, details: Value::Null }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,504 @@
+//! Who may do what: credentials, impersonation, RBAC, escalation, reviews; at the end the real kubectl.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test that cannot go on fails"
+)]
+
+mod common;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use chandler_devcluster::DevCluster;
+use common::{APPLY, CONFIG_MAPS, MERGE, config_map, get, ok, quiet, send, until, until_gone};
+use http::Request;
+use k8s_openapi::api::{
+    authentication::v1::{TokenRequest, TokenRequestSpec},
+    core::v1::ServiceAccount,
+};
+use kube::{Api, Client, api::PostParams};
+use serde_json::{Value, json};
+
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles";
+const ROLE_BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
+const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
+const REVIEWS: &str = "/apis/authorization.k8s.io/v1";
+
+/// A client with another bearer token, or with none.
+async fn with_token(cluster: &DevCluster, token: Option<&str>) -> Client {
+    let mut config = common::config(cluster).await;
+    config.auth_info.token = token.map(|token| token.to_owned().into());
+    Client::try_from(config).unwrap()
+}
+
+/// A client that acts as somebody else.
+async fn acting_as(cluster: &DevCluster, user: &str, groups: &[&str]) -> Client {
+    let mut config = common::config(cluster).await;
+    config.auth_info.impersonate = Some(user.to_owned());
+    config.auth_info.impersonate_groups = Some(groups.iter().map(|group| (*group).to_owned()).collect());
+    Client::try_from(config).unwrap()
+}
+
+/// A token for a ServiceAccount of the default namespace, which is created.
+async fn account(client: &Client, name: &str) -> String {
+    ok(client, "POST", ACCOUNTS, "", json!({"metadata": {"name": name}})).await;
+    token(client, name, json!({})).await
+}
+
+async fn token(client: &Client, name: &str, spec: Value) -> String {
+    let answer = ok(client, "POST", &format!("{ACCOUNTS}/{name}/token"), "", json!({"spec": spec})).await;
+    answer["status"]["token"].as_str().unwrap().to_owned()
+}
+
+fn role(name: &str, rules: Value) -> Value {
+    json!({"metadata": {"name": name}, "rules": rules})
+}
+
+fn rule(verbs: &[&str], group: &str, resources: &[&str]) -> Value {
+    json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
+}
+
+fn binding(name: &str, kind: &str, role: &str, user: &str) -> Value {
+    json!({
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
+        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user}],
+    })
+}
+
+/// Lets a user do something in the default namespace.
+async fn grant(client: &Client, name: &str, user: &str, rules: Value) {
+    ok(client, "POST", ROLES, "", role(name, rules)).await;
+    ok(client, "POST", ROLE_BINDINGS, "", binding(name, "Role", name, user)).await;
+}
+
+async fn refused(client: &Client, method: &str, path: &str, content_type: &str, body: Value) -> String {
+    let (status, answer) = send(client, method, path, content_type, body).await;
+    assert_eq!(status, 403, "{method} {path}: {answer}");
+    assert_eq!(answer["reason"], "Forbidden");
+    answer["message"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn strangers_see_what_is_public_and_wrong_tokens_nothing() {
+    let cluster = quiet().await;
+    let stranger = with_token(&cluster, None).await;
+    for path in ["/version", "/healthz", "/readyz", "/livez"] {
+        assert_eq!(get(&stranger, path).await.0, 200, "{path}");
+    }
+    let cases = [
+        ("/api", r#"forbidden: User "system:anonymous" cannot get path "/api""#),
+        ("/nothing", r#"forbidden: User "system:anonymous" cannot get path "/nothing""#),
+        ("/openid/v1/jwks", r#"forbidden: User "system:anonymous" cannot get path "/openid/v1/jwks""#),
+        (
+            CONFIG_MAPS,
+            r#"configmaps is forbidden: User "system:anonymous" cannot list resource "configmaps" in API group "" in the namespace "default""#,
+        ),
+        (
+            "/apis/example.com/v1/absent/x",
+            r#"absent.example.com "x" is forbidden: User "system:anonymous" cannot get resource "absent" in API group "example.com" at the cluster scope"#,
+        ),
+    ];
+    for (path, message) in cases {
+        assert_eq!(refused(&stranger, "GET", path, "", Value::Null).await, message);
+    }
+    let wrong = with_token(&cluster, Some("wrong")).await;
+    for path in ["/version", CONFIG_MAPS] {
+        let (status, answer) = get(&wrong, path).await;
+        assert_eq!((status, &answer["reason"]), (401, &json!("Unauthorized")), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn roles_allow_what_they_name_from_the_moment_they_are_bound() {
+    let cluster = quiet().await;
+    let admin = cluster.client();
+    let jane = acting_as(&cluster, "jane", &[]).await;
+    let map = format!("{CONFIG_MAPS}/a");
+    ok(&admin, "POST", CONFIG_MAPS, "", config_map("a", &json!({}))).await;
+    refused(&jane, "GET", &map, "", Value::Null).await;
+    grant(&admin, "reader", "jane", json!([rule(&["get", "watch"], "", &["configmaps"])])).await;
+    ok(&jane, "GET", &map, "", Value::Null).await;
+    let message = refused(&jane, "GET", CONFIG_MAPS, "", Value::Null).await;
+    assert!(message.contains(r#"User "jane" cannot list resource "configmaps""#), "{message}");
+    refused(&jane, "GET", "/api/v1/configmaps?watch=1", "", Value::Null).await;
+    refused(&jane, "DELETE", CONFIG_MAPS, "", Value::Null).await;
+    assert!(
+        refused(&jane, "GET", "/api/v1/namespaces/default", "", Value::Null)
+            .await
+            .starts_with("namespaces \"default\"")
+    );
+
+    // A list of one name is about that object.
+    let only = json!([{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["a"], "verbs": ["list"]}]);
+    grant(&admin, "lister", "jane", only).await;
+    ok(&jane, "GET", &format!("{CONFIG_MAPS}?fieldSelector=metadata.name%3Da"), "", Value::Null).await;
+    refused(&jane, "GET", &format!("{CONFIG_MAPS}?fieldSelector=metadata.name%3Db"), "", Value::Null).await;
+
+    ok(&admin, "DELETE", &format!("{ROLES}/reader"), "", Value::Null).await;
+    let message = refused(&jane, "GET", &map, "", Value::Null).await;
+    assert!(message.ends_with(r#": RBAC: role.rbac.authorization.k8s.io "reader" not found"#), "{message}");
+}
+
+#[tokio::test]
+async fn server_side_apply_creates_only_for_who_may_create() {
+    let cluster = quiet().await;
+    let admin = cluster.client();
+    grant(&admin, "patcher", "jane", json!([rule(&["patch"], "", &["configmaps"])])).await;
+    let jane = acting_as(&cluster, "jane", &[]).await;
+    let path = format!("{CONFIG_MAPS}/a?fieldManager=jane");
+    let map = config_map("a", &json!({"x": "1"}));
+    let message = refused(&jane, "PATCH", &path, APPLY, map.clone()).await;
+    assert_eq!(
+        message,
+        r#"configmaps "a" is forbidden: User "jane" cannot create resource "configmaps" in API group "" in the namespace "default""#
+    );
+    ok(&admin, "POST", CONFIG_MAPS, "", config_map("a", &json!({}))).await;
+    ok(&jane, "PATCH", &path, APPLY, map).await;
+}
+
+#[tokio::test]
+async fn only_who_may_acts_as_somebody_else() {
+    let cluster = quiet().await;
+    let admin = cluster.client();
+    let robot = account(&admin, "robot").await;
+    let as_user = async |headers: &[(&str, &str)]| {
+        let client = with_token(&cluster, Some(&robot)).await;
+        let mut request = Request::get(CONFIG_MAPS);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = client.send(request.body(kube::client::Body::empty()).unwrap()).await.unwrap();
+        let status = response.status().as_u16();
+        let bytes = http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes();
+        let answer: Value = serde_json::from_slice(&bytes).unwrap();
+        (status, answer["message"].as_str().unwrap_or_default().to_owned())
+    };
+    let robot_cannot = |what: &str| format!(r#"User "system:serviceaccount:default:robot" cannot {what}"#);
+    let (status, message) = as_user(&[("Impersonate-User", "bob")]).await;
+    let what = r#"impersonate-on:user-info:list resource "configmaps" in API group "" in the namespace "default""#;
+    assert_eq!((status, message), (403, format!("configmaps is forbidden: {}", robot_cannot(what))));
+
+    let rules =
+        json!([{"apiGroups": [""], "resources": ["users"], "resourceNames": ["bob"], "verbs": ["impersonate"]}]);
+    ok(&admin, "POST", &format!("{RBAC}/clusterroles"), "", role("act", rules)).await;
+    let bound = binding("act", "ClusterRole", "act", "system:serviceaccount:default:robot");
+    ok(&admin, "POST", &format!("{RBAC}/clusterrolebindings"), "", bound).await;
+    let (_, message) = as_user(&[("Impersonate-User", "bob")]).await;
+    assert!(message.contains(r#"User "bob" cannot list resource "configmaps""#), "{message}");
+    grant(&admin, "reader", "bob", json!([rule(&["list"], "", &["configmaps"])])).await;
+    assert_eq!(as_user(&[("Impersonate-User", "bob")]).await.0, 200);
+    let cannot = robot_cannot("impersonate");
+    let cases = [
+        (
+            vec![("Impersonate-User", "alice")],
+            format!(r#"users "alice" is forbidden: {cannot} resource "users" in API group "" at the cluster scope"#),
+        ),
+        (
+            vec![("Impersonate-User", "bob"), ("Impersonate-Group", "system:masters")],
+            format!(
+                r#"groups "system:masters" is forbidden: {cannot} resource "groups" in API group "" at the cluster scope"#
+            ),
+        ),
+        (
+            vec![("Impersonate-User", "bob"), ("Impersonate-Extra-Acme.io%2fScope", "x")],
+            format!(
+                r#"userextras.authentication.k8s.io "x" is forbidden: {cannot} resource "userextras/acme.io/scope" in API group "authentication.k8s.io" at the cluster scope"#
+            ),
+        ),
+    ];
+    for (headers, expected) in cases {
+        assert_eq!(as_user(&headers).await, (403, expected));
+    }
+    let (status, message) = as_user(&[("Impersonate-Group", "g")]).await;
+    assert_eq!(status, 400);
+    assert!(message.ends_with("without impersonating a user name"), "{message}");
+}
+
+#[tokio::test]
+async fn tokens_of_service_accounts_are_credentials_until_what_they_are_bound_to_goes() {
+    let cluster = quiet().await;
+    let admin = cluster.client();
+    let accounts: Api<ServiceAccount> = Api::default_namespaced(admin.clone());
+    accounts
+        .create(&PostParams::default(), &serde_json::from_value(json!({"metadata": {"name": "robot"}})).unwrap())
+        .await
+        .unwrap();
+    let request = TokenRequest {
+        spec: TokenRequestSpec { audiences: Vec::new(), expiration_seconds: Some(600), bound_object_ref: None },
+        ..TokenRequest::default()
+    };
+    let answer = accounts.create_token_request("robot", &PostParams::default(), &request).await.unwrap();
+    assert_eq!(answer.spec.audiences, ["https://kubernetes.default.svc"]);
+    let whoami = async |token: &str| {
+        let client = with_token(&cluster, Some(token)).await;
+        send(&client, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", "", json!({})).await
+    };
+    let plain = answer.status.unwrap().token;
+    let (status, review) = whoami(&plain).await;
+    assert_eq!(status, 201, "{review}");
+    let user = &review["status"]["userInfo"];
+    assert_eq!(user["username"], "system:serviceaccount:default:robot");
+    assert_eq!(
+        user["groups"],
+        json!(["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"])
+    );
+    assert_eq!(whoami(&format!("{plain}x")).await.0, 401);
+    assert_eq!(whoami(&token(&admin, "robot", json!({"audiences": ["vault"]})).await).await.0, 401);
+
+    ok(&admin, "POST", "/api/v1/namespaces/default/secrets", "", json!({"metadata": {"name": "s"}})).await;
+    let spec = json!({"boundObjectRef": {"kind": "Secret", "apiVersion": "v1", "name": "s"}});
+    let bound = token(&admin, "robot", spec).await;
+    assert_eq!(whoami(&bound).await.0, 201);
+    ok(&admin, "DELETE", "/api/v1/namespaces/default/secrets/s", "", Value::Null).await;
+    assert_eq!(whoami(&bound).await.0, 401);
+
+    ok(&admin, "DELETE", &format!("{ACCOUNTS}/robot"), "", Value::Null).await;
+    assert_eq!(whoami(&plain).await.0, 401);
+    account(&admin, "robot").await;
+    assert_eq!(whoami(&plain).await.0, 401, "another ServiceAccount has the name now");
+}
+
+#[tokio::test]
+async fn requests_for_tokens_are_checked() {
+    let cluster = quiet().await;
+    let admin = cluster.client();
+    account(&admin, "robot").await;
+    let path = format!("{ACCOUNTS}/robot/token");
+    let bound =
+        |kind: &str, name: &str| json!({"spec": {"boundObjectRef": {"kind": kind, "apiVersion": "v1", "name": name}}});
+    let cases = [
+        (json!({"spec": {"expirationSeconds": 10}}), 422, "may not specify a duration less than 10 minutes"),
+        (
+            json!({"spec": {"expirationSeconds": 1_i64 << 40}}),
+            422,
+            "may not specify a duration larger than 2^32 seconds",
+        ),
+        (json!({"spec": {"expirationSeconds": "x"}}), 400, "cannot be handled as a TokenRequest"),
+        (json!({"metadata": {"name": "x"}}), 422, "must match the service account name if specified"),
+        (json!({"metadata": {"uid": "x"}}), 409, "does not match the UID of the service account"),
+        (json!({"kind": "Pod", "apiVersion": "v1"}), 400, "cannot be handled as a TokenRequest"),
+        (bound("Secret", "absent"), 404, r#"secrets "absent" not found"#),
+        (bound("Node", "absent"), 404, r#"nodes "absent" not found"#),
+        (bound("ConfigMap", "x"), 400, "cannot bind token to object of type /v1, Kind=ConfigMap"),
+    ];
+    for (body, expected, text) in cases {
+        let (status, answer) = send(&admin, "POST", &path, "", body.clone()).await;
+        assert_eq!(status, expected, "{body} {answer}");
+        assert!(answer["message"].as_str().unwrap().contains(text), "{answer}");
+    }
+    assert_eq!(get(&admin, &path).await.0, 405);
+    assert_eq!(send(&admin, "POST", &format!("{ACCOUNTS}/absent/token"), "", json!({})).await.0, 404);
+}
+
+#[tokio::test]
+async fn secrets_for_tokens_are_filled_and_go_with_their_service_account() {
+    let cluster = quiet().await;
+    let admin = cluster.client();
+    account(&admin, "robot").await;
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let secret = |name: &str, account: &str| {
+        json!({
+        "type": "kubernetes.io/service-account-token",
+        "metadata": {"name": name, "annotations": {"kubernetes.io/service-account.name": account}}})
+    };
+    ok(&admin, "POST", secrets, "", secret("kept", "robot")).await;
+    let kept = until(&admin, &format!("{secrets}/kept"), |_, secret| !secret["data"]["token"].is_null()).await;
+    let text =
+        |field: &str| String::from_utf8(STANDARD.decode(kept["data"][field].as_str().unwrap()).unwrap()).unwrap();
+    assert_eq!(text("namespace"), "default");
+    assert!(text("ca.crt").starts_with("-----BEGIN CERTIFICATE-----"));
+    let robot = with_token(&cluster, Some(&text("token"))).await;
+    let message = refused(&robot, "GET", CONFIG_MAPS, "", Value::Null).await;
+    assert!(message.contains("system:serviceaccount:default:robot"), "{message}");
+
+    ok(&admin, "POST", secrets, "", secret("stray", "absent")).await;
+    until_gone(&admin, &format!("{secrets}/stray")).await;
+    ok(&admin, "DELETE", &format!("{ACCOUNTS}/robot"), "", Value::Null).await;
+    until_gone(&admin, &format!("{secrets}/kept")).await;
+    assert_eq!(get(&robot, CONFIG_MAPS).await.0, 401);
+}
+
+#[tokio::test]
+async fn others_can_check_tokens_by_the_published_key() {
+    let cluster = quiet().await;
+    let admin = cluster.client();
+    let robot = account(&admin, "robot").await;
+    let client = with_token(&cluster, Some(&robot)).await;
+    let (_, configuration) = get(&client, "/.well-known/openid-configuration").await;
+    assert_eq!(configuration["issuer"], "https://kubernetes.default.svc");
+    assert_eq!(configuration["jwks_uri"], format!("{}/openid/v1/jwks", cluster.url()));
+    let (_, keys) = get(&client, "/openid/v1/jwks").await;
+    let header: Value = serde_json::from_slice(
+        &base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(robot.split('.').next().unwrap()).unwrap(),
+    )
+    .unwrap();
+    assert_eq!((&keys["keys"][0]["kid"], &keys["keys"][0]["alg"]), (&header["kid"], &header["alg"]));
+}
+
+#[tokio::test]
+async fn nobody_grants_what_they_do_not_hold() {
+    let cluster = quiet().await;
+    let admin = cluster.client();
+    let verbs = ["get", "list", "create", "update", "patch", "delete"];
+    let resources = ["roles", "rolebindings"];
+    grant(&admin, "delegate", "carol", json!([rule(&verbs, "rbac.authorization.k8s.io", &resources)])).await;
+    let carol = acting_as(&cluster, "carol", &[]).await;
+    let pods = role("pods", json!([rule(&["get", "list"], "", &["pods", "pods/log"])]));
+    let expected = "roles.rbac.authorization.k8s.io \"pods\" is forbidden: user \"carol\" (groups=[\"system:authenticated\"]) \
+                    is attempting to grant RBAC permissions not currently held:\n\
+                    {APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"get\" \"list\"]}\n\
+                    {APIGroups:[\"\"], Resources:[\"pods/log\"], Verbs:[\"get\" \"list\"]}";
+    assert_eq!(refused(&carol, "POST", ROLES, "", pods.clone()).await, expected);
+    assert_eq!(refused(&carol, "POST", &format!("{ROLES}?dryRun=All"), "", pods.clone()).await, expected);
+    let apply = format!("{ROLES}/pods?fieldManager=carol");
+    let mut applied = pods.clone();
+    applied["apiVersion"] = "rbac.authorization.k8s.io/v1".into();
+    applied["kind"] = "Role".into();
+    assert_eq!(refused(&carol, "PATCH", &apply, APPLY, applied).await, expected);
+
+    // What changes nothing that is granted is allowed.
+    ok(&admin, "POST", ROLES, "", pods).await;
+    let path = format!("{ROLES}/pods");
+    ok(&carol, "PATCH", &path, MERGE, json!({"metadata": {"finalizers": ["example.com/x"]}})).await;
+    let message = refused(&carol, "PATCH", &path, MERGE, json!({"metadata": {"labels": {"a": "b"}}})).await;
+    assert_eq!(message, expected, "labels can be what another role gathers by");
+    ok(&carol, "PATCH", &path, MERGE, json!({"metadata": {"finalizers": null}})).await;
+    ok(&carol, "DELETE", &path, "", Value::Null).await;
+
+    // Bindings: what one holds may be bound, and what one may bind.
+    ok(&carol, "POST", ROLE_BINDINGS, "", binding("same", "Role", "delegate", "dave")).await;
+    let message =
+        refused(&carol, "POST", ROLE_BINDINGS, "", binding("all", "ClusterRole", "cluster-admin", "dave")).await;
+    assert!(
+        message.ends_with(
+            "{APIGroups:[\"*\"], Resources:[\"*\"], Verbs:[\"*\"]}\n{NonResourceURLs:[\"*\"], Verbs:[\"*\"]}"
+        ),
+        "{message}"
+    );
+    let (status, answer) = send(&carol, "POST", ROLE_BINDINGS, "", binding("none", "Role", "absent", "dave")).await;
+    assert_eq!(
+        (status, &answer["message"]),
+        (404, &json!("rolebindings.rbac.authorization.k8s.io \"absent\" not found"))
+    );
+    let bind = json!([{"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"], "resourceNames": ["cluster-admin"], "verbs": ["bind"]}]);
+    grant(&admin, "bind", "carol", bind).await;
+    ok(&carol, "POST", ROLE_BINDINGS, "", binding("all", "ClusterRole", "cluster-admin", "dave")).await;
+    let message = refused(&carol, "POST", ROLES, "", role("x", json!([rule(&["*"], "", &["pods"])]))).await;
+    assert!(message.contains("not currently held"), "{message}");
+    ok(&admin, "POST", ROLES, "", role("lead", json!([rule(&["escalate"], "rbac.authorization.k8s.io", &["roles"])])))
+        .await;
+    ok(&admin, "POST", ROLE_BINDINGS, "", binding("lead", "Role", "lead", "carol")).await;
+    ok(&carol, "POST", ROLES, "", role("x", json!([rule(&["*"], "", &["pods"])]))).await;
+
+    let changed = json!({"roleRef": {"name": "lead"}});
+    let (status, answer) = send(&admin, "PATCH", &format!("{ROLE_BINDINGS}/same"), MERGE, changed).await;
+    assert_eq!(status, 422, "{answer}");
+    assert!(answer["message"].as_str().unwrap().contains("cannot change roleRef"), "{answer}");
+}
+
+#[tokio::test]
+async fn cluster_roles_are_gathered_from_others() {
+    let cluster = quiet().await;
+    let admin = cluster.client();
+    let path = |name: &str| format!("{RBAC}/clusterroles/{name}");
+    let (_, view) = get(&admin, &path("view")).await;
+    assert!(view["rules"].as_array().unwrap().len() > 5, "gathered before anybody asks: {view}");
+    let mut widgets = role("widgets", json!([rule(&["get"], "example.com", &["widgets"])]));
+    widgets["metadata"]["labels"] = json!({"rbac.authorization.k8s.io/aggregate-to-view": "true"});
+    ok(&admin, "POST", &format!("{RBAC}/clusterroles"), "", widgets).await;
+    let has = |role: &Value| role["rules"].as_array().unwrap().iter().any(|rule| rule["apiGroups"][0] == "example.com");
+    for name in ["view", "edit", "admin"] {
+        until(&admin, &path(name), |_, role| has(role)).await;
+    }
+    ok(&admin, "DELETE", &path("widgets"), "", Value::Null).await;
+    for name in ["view", "edit", "admin"] {
+        until(&admin, &path(name), |_, role| !has(role)).await;
+    }
+
+    // Whoever gathers could gather anything.
+    let rules = json!([rule(&["create"], "rbac.authorization.k8s.io", &["clusterroles"])]);
+    ok(&admin, "POST", &format!("{RBAC}/clusterroles"), "", role("writer", rules)).await;
+    ok(&admin, "POST", &format!("{RBAC}/clusterrolebindings"), "", binding("writer", "ClusterRole", "writer", "carol"))
+        .await;
+    let carol = acting_as(&cluster, "carol", &[]).await;
+    let mut gathering = role("all", json!([]));
+    gathering["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]});
+    let message = refused(&carol, "POST", &format!("{RBAC}/clusterroles"), "", gathering).await;
+    assert!(message.ends_with("must have cluster-admin privileges to use the aggregationRule"), "{message}");
+}
+
+#[tokio::test]
+async fn reviews_tell_what_would_be_decided() {
+    let cluster = quiet().await;
+    let admin = cluster.client();
+    grant(&admin, "reader", "jane", json!([rule(&["get"], "", &["pods"])])).await;
+    let jane = acting_as(&cluster, "jane", &[]).await;
+    let ask = async |client: &Client, kind: &str, path: &str, spec: Value| {
+        let path = format!("{REVIEWS}/{path}");
+        let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec});
+        send(client, "POST", &path, "", review).await
+    };
+    let pods = |verb: &str| json!({"namespace": "default", "verb": verb, "resource": "pods"});
+    let own = "SelfSubjectAccessReview";
+    let (_, review) = ask(&jane, own, "selfsubjectaccessreviews", json!({"resourceAttributes": pods("get")})).await;
+    let reason = r#"RBAC: allowed by RoleBinding "reader/default" of Role "reader" to User "jane""#;
+    assert_eq!(review["status"], json!({"allowed": true, "reason": reason}));
+    let (_, review) = ask(&jane, own, "selfsubjectaccessreviews", json!({"resourceAttributes": pods("list")})).await;
+    assert_eq!(review["status"], json!({"allowed": false}));
+    let path = json!({"nonResourceAttributes": {"path": "/version", "verb": "get"}});
+    assert_eq!(ask(&jane, own, "selfsubjectaccessreviews", path).await.1["status"]["allowed"], true);
+
+    let of = json!({"user": "jane", "resourceAttributes": pods("get")});
+    let (_, review) = ask(&admin, "SubjectAccessReview", "subjectaccessreviews", of.clone()).await;
+    assert_eq!(review["status"]["allowed"], true);
+    let (_, review) =
+        ask(&admin, "LocalSubjectAccessReview", "namespaces/default/localsubjectaccessreviews", of.clone()).await;
+    assert_eq!(review["status"]["allowed"], true);
+    let elsewhere = "namespaces/kube-system/localsubjectaccessreviews";
+    let (status, review) = ask(&admin, "LocalSubjectAccessReview", elsewhere, of.clone()).await;
+    assert_eq!(status, 422, "{review}");
+    refused(&jane, "POST", &format!("{REVIEWS}/subjectaccessreviews"), "", json!({"spec": of})).await;
+    for spec in [json!({}), json!({"user": "x"}), json!({"resourceAttributes": {}})] {
+        let (status, review) = ask(&admin, "SubjectAccessReview", "subjectaccessreviews", spec).await;
+        assert_eq!(status, 422, "{review}");
+    }
+
+    let (_, review) =
+        ask(&jane, "SelfSubjectRulesReview", "selfsubjectrulesreviews", json!({"namespace": "default"})).await;
+    let rules = review["status"]["resourceRules"].as_array().unwrap();
+    assert!(rules.contains(&json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]})), "{review}");
+    assert!(!review["status"]["nonResourceRules"].as_array().unwrap().is_empty());
+    assert_eq!(ask(&jane, "SelfSubjectRulesReview", "selfsubjectrulesreviews", json!({})).await.0, 400);
+}
+
+#[tokio::test]
+async fn tokens_are_reviewed_for_others() {
+    let cluster = quiet().await;
+    let admin = cluster.client();
+    account(&admin, "robot").await;
+    let vault = token(&admin, "robot", json!({"audiences": ["vault"]})).await;
+    let review = async |spec: Value| {
+        let body = json!({"spec": spec});
+        ok(&admin, "POST", "/apis/authentication.k8s.io/v1/tokenreviews", "", body).await["status"].clone()
+    };
+    let status = review(json!({"token": vault, "audiences": ["vault", "other"]})).await;
+    assert_eq!((&status["authenticated"], &status["audiences"]), (&json!(true), &json!(["vault"])));
+    assert_eq!(status["user"]["username"], "system:serviceaccount:default:robot");
+    let error = r#"[invalid bearer token, token audiences ["vault"] is invalid for the target audiences ["https://kubernetes.default.svc"]]"#;
+    assert_eq!(review(json!({"token": vault})).await, json!({"user": {}, "error": error}));
+    assert_eq!(review(json!({"token": "x"})).await, json!({"user": {}, "error": "invalid bearer token"}));
+}
+
+#[tokio::test]
+async fn every_namespace_has_a_service_account_and_the_authority() {
+    let cluster = quiet().await;
+    let admin = cluster.client();
+    ok(&admin, "POST", "/api/v1/namespaces", "", json!({"metadata": {"name": "shop"}})).await;
+    until(&admin, "/api/v1/namespaces/shop/serviceaccounts/default", |status, _| status == 200).await;
+    let map = until(&admin, "/api/v1/namespaces/shop/configmaps/kube-root-ca.crt", |status, _| status == 200).await;
+    assert!(map["data"]["ca.crt"].as_str().unwrap().starts_with("-----BEGIN CERTIFICATE-----"));
+}
