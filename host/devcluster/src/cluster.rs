@@ -1,9 +1,9 @@
 //! Starting and stopping.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
-use tokio::{net::TcpListener, task::JoinSet};
+use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
@@ -11,13 +11,14 @@ use crate::{
     api::Api,
     clock::Clock,
     controllers,
-    faults::Fault,
+    faults::{Fault, FaultId, Report},
     http::{
         credentials::{Credentials, CredentialsError},
         listen::Server,
     },
     identity::Identities,
-    store::{Limits, Store},
+    kept::Kept,
+    store::{Limits, OpenError},
     workloads,
 };
 
@@ -28,6 +29,8 @@ pub struct Options {
     pub bind: SocketAddr,
     /// The administrator's bearer token; random when `None`.
     pub token: Option<String>,
+    /// The directory in which state is kept across restarts; in memory when `None`. It is made where there is none.
+    pub data: Option<PathBuf>,
     /// Whether Deployments become available, Jobs complete and so on; see [`workloads`](mod@workloads).
     pub workloads: bool,
     /// How long a new CRD takes to be established; until then its objects are answered with 404.
@@ -47,6 +50,7 @@ impl Default for Options {
         Self {
             bind: SocketAddr::from(([127, 0, 0, 1], 0)),
             token: None,
+            data: None,
             workloads: true,
             established_delay: Duration::from_millis(50),
             history: Limits::default(),
@@ -78,6 +82,9 @@ pub enum StartError {
     /// No credentials.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
+    /// The kept state cannot be used.
+    #[error(transparent)]
+    Data(#[from] OpenError),
     /// The kubeconfig made for the own client cannot be used.
     #[error("cannot make a client for the development cluster")]
     Kubeconfig(#[from] KubeconfigError),
@@ -118,18 +125,20 @@ impl DevCluster {
         {
             return Err(StartError::Token);
         }
-        let listener = TcpListener::bind(options.bind).await;
+        let kept = Kept::open(options.data.as_deref(), options.history)?;
+        let listener = kept.listen(options.bind).await;
         let listener = listener.map_err(|source| StartError::Listen { address: options.bind, source })?;
         let address = listener.local_addr().map_err(|source| StartError::Listen { address: options.bind, source })?;
-        let credentials = Credentials::generate(address, options.token)?;
+        kept.keep_address(address)?;
+        let credentials = Credentials::new(address, options.token, &kept.secrets)?;
         let url = format!("https://{address}");
         let kubeconfig = credentials.kubeconfig(&url);
 
         let api = Arc::new(Api {
-            store: Store::new(options.history),
+            store: kept.store,
             clock: options.clock,
             identities: options.seed.map(Identities::seeded).unwrap_or_default(),
-            authenticator: credentials.authenticator(&url)?,
+            authenticator: credentials.authenticator(&url, &kept.secrets)?,
             ..Api::default()
         });
         for fault in options.faults {
@@ -164,9 +173,19 @@ impl DevCluster {
         &self.url
     }
 
-    /// Makes requests fail.
-    pub fn inject(&self, fault: Fault) {
-        self.api.faults.add(fault);
+    /// Makes requests fail from now on; the result names the fault in [`faults`](Self::faults).
+    pub fn inject(&self, fault: Fault) -> FaultId {
+        self.api.faults.add(fault)
+    }
+
+    /// The faults and what they did so far.
+    pub fn faults(&self) -> Vec<Report> {
+        self.api.faults.list()
+    }
+
+    /// Takes away all faults; what they did. What a fault does to a watch that it has struck goes on.
+    pub fn clear_faults(&self) -> Vec<Report> {
+        self.api.faults.clear()
     }
 
     /// The revision of the last write: equal before and after what wrote nothing.
@@ -179,10 +198,13 @@ impl DevCluster {
         self.api.store.compact(self.api.store.revision());
     }
 
-    /// Stops serving and waits until everything has ended.
+    /// Stops serving and waits until everything has ended; what is kept is then on disk, and the directory is free.
     pub async fn stop(mut self) {
         self.shutdown.cancel();
         while self.tasks.join_next().await.is_some() {}
+        let store = self.api.store.clone();
+        // It fails when the runtime ends, too; the store is closed then when it is dropped.
+        let _ = tokio::task::spawn_blocking(move || store.close()).await;
     }
 }
 

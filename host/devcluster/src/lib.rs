@@ -32,6 +32,7 @@ pub mod discovery;
 pub mod faults;
 pub mod http;
 pub mod identity;
+mod kept;
 pub mod metadata;
 pub mod openapi;
 pub mod pipeline;

@@ -23,9 +23,10 @@ pub fn index(snapshot: &Snapshot) -> Response<Body> {
         for (group, versions) in snapshot.groups() {
             for version in versions {
                 let path = path(group, version);
-                let document = rendered(snapshot, group, version);
-                let hash = URL_SAFE_NO_PAD.encode(Sha256::digest(&document));
-                let url = format!("/openapi/v3/{path}?hash={hash}");
+                let hash = snapshot.document_of(group, version, "openapi hash", || {
+                    URL_SAFE_NO_PAD.encode(Sha256::digest(rendered(snapshot, group, version))).into()
+                });
+                let url = format!("/openapi/v3/{path}?hash={}", String::from_utf8_lossy(&hash));
                 paths.insert(path, json!({"serverRelativeURL": url}));
             }
         }
@@ -51,7 +52,7 @@ fn path(group: &str, version: &str) -> String {
 }
 
 fn rendered(snapshot: &Snapshot, group: &str, version: &str) -> Bytes {
-    snapshot.document(&format!("openapi/{}", path(group, version)), || {
+    snapshot.document_of(group, version, "openapi", || {
         let resources: Vec<Arc<Resource>> = snapshot.group_version(group, version).cloned().collect();
         let types: Vec<&ResourceType> = resources.iter().map(|resource| &resource.resource_type).collect();
         let document: Value = openapi::document("Kubernetes", &types);

@@ -112,28 +112,80 @@ pub struct Snapshot {
     resources: Vec<Arc<Resource>>,
     by_path: HashMap<(String, String, String), Arc<Resource>>,
     by_kind: HashMap<GroupVersionKind, Arc<Resource>>,
-    /// Discovery and OpenAPI documents, rendered on first use.
-    documents: RwLock<HashMap<String, Bytes>>,
+    group_versions: HashMap<(String, String), Arc<GroupVersion>>,
+    documents: Documents,
+}
+
+/// The resources of one group and version; snapshots in which they are the same share it.
+#[derive(Debug, Default)]
+struct GroupVersion {
+    resources: Vec<Arc<Resource>>,
+    documents: Documents,
+}
+
+/// Discovery and OpenAPI documents, rendered on first use.
+#[derive(Debug, Default)]
+struct Documents(RwLock<HashMap<String, Bytes>>);
+
+impl Documents {
+    fn get_or_render(&self, name: &str, render: impl FnOnce() -> Bytes) -> Bytes {
+        if let Some(document) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(name) {
+            return document.clone();
+        }
+        let document = render();
+        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), document.clone());
+        document
+    }
+}
+
+impl GroupVersion {
+    /// What is to be served, which is the same as before where the resources are.
+    fn all(resources: &[Arc<Resource>], before: &Snapshot) -> HashMap<(String, String), Arc<Self>> {
+        let mut all: HashMap<(String, String), Vec<Arc<Resource>>> = HashMap::new();
+        for resource in resources {
+            let kind = resource.kind();
+            all.entry((kind.group.clone(), kind.version.clone())).or_default().push(Arc::clone(resource));
+        }
+        let same = |before: &Self, resources: &[Arc<Resource>]| {
+            before.resources.len() == resources.len()
+                && before.resources.iter().zip(resources).all(|(before, now)| Arc::ptr_eq(before, now))
+        };
+        let reused = |(name, resources): ((String, String), Vec<_>)| {
+            let kept = before.group_versions.get(&name).filter(|kept| same(kept, &resources)).cloned();
+            (name, kept.unwrap_or_else(|| Arc::new(Self { resources, documents: Documents::default() })))
+        };
+        all.into_iter().map(reused).collect()
+    }
 }
 
 impl Snapshot {
-    fn new(resources: Vec<Arc<Resource>>) -> Self {
+    fn new(resources: Vec<Arc<Resource>>, before: &Self) -> Self {
         let by_path = resources.iter().map(|resource| {
             let kind = resource.kind();
             ((kind.group.clone(), kind.version.clone(), resource.plural().to_owned()), Arc::clone(resource))
         });
         let by_kind = resources.iter().map(|resource| (resource.kind().clone(), Arc::clone(resource)));
-        Self { by_path: by_path.collect(), by_kind: by_kind.collect(), resources, ..Self::default() }
+        Self {
+            by_path: by_path.collect(),
+            by_kind: by_kind.collect(),
+            group_versions: GroupVersion::all(&resources, before),
+            resources,
+            documents: Documents::default(),
+        }
     }
 
     /// A document that depends on nothing but this snapshot, rendered on first use.
     pub fn document(&self, name: &str, render: impl FnOnce() -> Bytes) -> Bytes {
-        if let Some(document) = self.documents.read().unwrap_or_else(PoisonError::into_inner).get(name) {
-            return document.clone();
+        self.documents.get_or_render(name, render)
+    }
+
+    /// A document that depends on nothing but the resources of a group and version, rendered on first use: it stays when
+    /// others change.
+    pub fn document_of(&self, group: &str, version: &str, name: &str, render: impl FnOnce() -> Bytes) -> Bytes {
+        match self.group_versions.get(&(group.to_owned(), version.to_owned())) {
+            Some(found) => found.documents.get_or_render(name, render),
+            None => render(),
         }
-        let document = render();
-        self.documents.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), document.clone());
-        document
     }
 
     /// Every resource, in discovery order.
@@ -208,13 +260,15 @@ fn version_priority(version: &str) -> (u8, u64, u64) {
 /// The resources that are served; CRDs come and go.
 #[derive(Debug)]
 pub struct Registry {
+    builtins: Vec<Arc<Resource>>,
     custom: RwLock<HashMap<String, Vec<Arc<Resource>>>>,
     snapshot: RwLock<Arc<Snapshot>>,
 }
 
 impl Default for Registry {
     fn default() -> Self {
-        let registry = Self { custom: RwLock::default(), snapshot: RwLock::default() };
+        let builtins = Builtins::get().resources().iter().map(|resource| Arc::new(Resource::builtin(resource)));
+        let registry = Self { builtins: builtins.collect(), custom: RwLock::default(), snapshot: RwLock::default() };
         registry.rebuild(&HashMap::new());
         registry
     }
@@ -266,12 +320,12 @@ impl Registry {
     }
 
     fn rebuild(&self, custom: &HashMap<String, Vec<Arc<Resource>>>) {
-        let mut resources: Vec<_> =
-            Builtins::get().resources().iter().map(|resource| Arc::new(Resource::builtin(resource))).collect();
+        let mut resources = self.builtins.clone();
         let mut names: Vec<_> = custom.iter().collect();
         names.sort_by_key(|(name, _)| *name);
         resources.extend(names.into_iter().flat_map(|(_, versions)| versions).cloned());
-        *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Snapshot::new(resources));
+        let snapshot = Arc::new(Snapshot::new(resources, &self.snapshot()));
+        *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = snapshot;
     }
 }
 
@@ -284,6 +338,32 @@ mod tests {
         let mut versions = ["v1alpha1", "foo1", "v2beta1", "v1", "v10", "v2", "v1beta2", "v11alpha2", "v3beta1"];
         versions.sort_by_key(|version| std::cmp::Reverse(version_priority(version)));
         assert_eq!(versions, ["v10", "v2", "v1", "v3beta1", "v2beta1", "v1beta2", "v11alpha2", "v1alpha1", "foo1"]);
+    }
+
+    #[test]
+    fn a_definition_changes_the_documents_of_its_own_group_only() {
+        let registry = Registry::default();
+        let render = |snapshot: &Snapshot, group: &str, mark: &'static str| {
+            snapshot.document_of(group, "v1", "test", || Bytes::from_static(mark.as_bytes()))
+        };
+        let before = registry.snapshot();
+        render(&before, "apps", "first");
+        let definition = CustomResourceDefinition::parse(&serde_json::json!({
+            "metadata": {"name": "toys.example.com"},
+            "spec": {
+                "group": "example.com", "scope": "Namespaced", "names": {"plural": "toys", "kind": "Toy"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+            },
+        }))
+        .unwrap();
+        registry.serve("toys.example.com", definition.clone(), false, false);
+        let served = registry.snapshot();
+        assert_eq!(render(&served, "example.com", "first"), "first");
+        assert_eq!(render(&served, "apps", "second"), "first");
+        registry.serve("toys.example.com", definition, true, false);
+        let changed = registry.snapshot();
+        assert_eq!(render(&changed, "example.com", "second"), "second");
+        assert_eq!(render(&changed, "apps", "second"), "first");
     }
 
     #[test]

@@ -178,7 +178,7 @@ async fn history_that_is_gone_is_410_at_the_start() {
 
 #[tokio::test]
 async fn a_reader_that_falls_behind_gets_an_error_event() {
-    let history = Limits { revisions: 4, bytes: usize::MAX };
+    let history = Limits { revisions: 4, bytes: usize::MAX, ..Limits::default() };
     let cluster = start(Options { workloads: false, history, ..Options::default() }).await;
     let client = cluster.client();
     until(&client, "/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt", |status, _| status == 200).await;

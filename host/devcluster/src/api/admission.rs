@@ -1,9 +1,6 @@
 //! What admission does in every cluster: namespaces must exist, Services get addresses.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
@@ -14,35 +11,6 @@ use crate::{
     status::{GroupResource, Status},
     store::Key,
 };
-
-/// Cluster IPs and node ports that were given out.
-#[derive(Debug, Default)]
-pub(crate) struct Addresses(Mutex<Counters>);
-
-#[derive(Debug, Default)]
-struct Counters {
-    addresses: u16,
-    ports: u16,
-}
-
-impl Addresses {
-    /// An address of 10.96.0.0/16; 65 000 are given out before one comes again.
-    fn address(&self) -> String {
-        let mut counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // The first ten are left to well-known services.
-        counters.addresses = if counters.addresses >= u16::MAX - 1 { 11 } else { counters.addresses.max(10) + 1 };
-        let [high, low] = counters.addresses.to_be_bytes();
-        format!("10.96.{high}.{low}")
-    }
-
-    /// A port from 30000 to 32767.
-    fn port(&self) -> u16 {
-        const PORTS: u16 = 2768;
-        let mut counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        counters.ports = (counters.ports + 1) % PORTS;
-        30_000 + counters.ports
-    }
-}
 
 impl Api {
     /// Admits a new object: its namespace must exist and not be on its way out.
@@ -58,20 +26,23 @@ impl Api {
             }
         }
         if resource.is_core("services") {
-            self.allocate(object, None);
+            self.allocate(object, None)?;
         }
         Ok(())
     }
 
     /// Admits a changed object.
-    pub(super) fn admit_update(&self, resource: &Resource, object: &mut Value, old: &Value) {
+    pub(super) fn admit_update(&self, resource: &Resource, object: &mut Value, old: &Value) -> Result<(), Status> {
         if resource.is_core("services") {
-            self.allocate(object, Some(old));
+            self.allocate(object, Some(old))?;
         }
+        Ok(())
     }
 
     /// Gives a Service its cluster IP and node ports; an update that leaves them out keeps those it has.
-    fn allocate(&self, service: &mut Value, old: Option<&Value>) {
+    fn allocate(&self, service: &mut Value, old: Option<&Value>) -> Result<(), Status> {
+        let full = |what: &str| Status::internal(format!("failed to allocate a {what}: range is full"));
+        self.addresses.take(&self.store, service);
         let spec = metadata::child(metadata::as_map(service), "spec");
         let service_type = spec.get("type").and_then(Value::as_str).unwrap_or("ClusterIP").to_owned();
         let old_spec = old.and_then(|old| old.get("spec"));
@@ -79,12 +50,15 @@ impl Api {
             for field in ["clusterIP", "clusterIPs"] {
                 spec.remove(field);
             }
-            return;
+            return Ok(());
         }
         let stated =
             spec.get("clusterIP").and_then(Value::as_str).filter(|address| !address.is_empty()).map(str::to_owned);
         let kept = old_spec.and_then(|spec| spec.get("clusterIP")).and_then(Value::as_str).map(str::to_owned);
-        let address = stated.or(kept).unwrap_or_else(|| self.addresses.address());
+        let address = match stated.or(kept) {
+            Some(address) => address,
+            None => self.addresses.address(&self.store).ok_or_else(|| full("serviceIP"))?,
+        };
         spec.insert("clusterIP".to_owned(), address.as_str().into());
         spec.insert("clusterIPs".to_owned(), json!([address]));
         spec.entry("ipFamilies").or_insert_with(|| json!(["IPv4"]));
@@ -98,10 +72,14 @@ impl Api {
                 let number = port.get("port").and_then(Value::as_i64);
                 let port = metadata::as_map(port);
                 if !port.contains_key("nodePort") {
-                    let node_port = known.get(&number).cloned().unwrap_or_else(|| self.addresses.port().into());
+                    let node_port = match known.get(&number) {
+                        Some(port) => port.clone(),
+                        None => self.addresses.port(&self.store).ok_or_else(|| full("nodePort"))?.into(),
+                    };
                     port.insert("nodePort".to_owned(), node_port);
                 }
             }
         }
+        Ok(())
     }
 }

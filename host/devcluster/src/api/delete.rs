@@ -168,7 +168,7 @@ impl Api {
             if next == *current.value() {
                 return Ok(Removed::Waiting(current));
             }
-            if let Ok(object) = self.store.put(key.clone(), Expected::Revision(current.revision()), next) {
+            if let Ok(object) = self.store(key.clone(), Expected::Revision(current.revision()), next) {
                 return Ok(Removed::Waiting(object));
             }
         }

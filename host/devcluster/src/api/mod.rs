@@ -8,14 +8,20 @@
 //! | [`patch`] | the patch formats and server-side apply |
 //! | [`delete`] | delete, deletecollection, finalizers |
 //! | [`scale`] | the scale subresource |
+//! | `bind` | the binding subresource of Pods |
 //! | [`review`] | kinds that are answered and not stored |
 //! | [`tokens`] | tokens for ServiceAccounts |
 //! | `grants` | nobody grants what they do not hold |
 //! | [`admission`] | namespaces must exist; cluster addresses are given out |
+//! | `addresses` | which cluster IPs and node ports are free |
+//! | `expiry` | which objects live for a time only |
 //! | [`view`] | objects in the version and representation asked for |
 
+mod addresses;
 pub mod admission;
+mod bind;
 pub mod delete;
+mod expiry;
 mod grants;
 pub mod patch;
 pub mod read;
@@ -60,7 +66,7 @@ pub struct Api {
     /// What is made to fail.
     pub faults: Faults,
     /// Cluster IPs and node ports.
-    pub(crate) addresses: admission::Addresses,
+    pub(crate) addresses: addresses::Addresses,
 }
 
 /// What a request is about, and how it is to be answered.
@@ -80,6 +86,8 @@ pub struct Target {
     pub query: Query,
     /// How objects are answered.
     pub representation: Representation,
+    /// How many revisions ago a watch cache that answers is; see [`Effect::Stale`](crate::faults::Effect::Stale).
+    pub lag: u64,
     /// The client's name for itself.
     pub user_agent: String,
 }

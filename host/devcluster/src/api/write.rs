@@ -192,7 +192,7 @@ impl Api {
             if write.options.dry_run {
                 return Ok(Arc::new(Object::unstored(stored)));
             }
-            match self.store.put(key.clone(), Expected::Absent, stored) {
+            match self.store(key.clone(), Expected::Absent, stored) {
                 Ok(object) => return Ok(object),
                 Err(Mismatch) if generated => {}
                 Err(Mismatch) => return Err(Status::already_exists(&resource.group_resource(), &name)),
@@ -229,7 +229,7 @@ impl Api {
             } else if same_but_for_times(current.value(), &stored) {
                 return Ok(current);
             } else {
-                self.store.put(key.clone(), Expected::Revision(current.revision()), stored)
+                self.store(key.clone(), Expected::Revision(current.revision()), stored)
             };
             if let Ok(object) = result {
                 return Ok(object);
@@ -271,7 +271,7 @@ impl Api {
         refine::prune(resource, &mut object, &duplicates, write.options.field_validation, warnings)?;
         refine::default(resource, &mut object);
         strategy::prepare_update(resource, &mut object, old, target.subresource.as_deref());
-        self.admit_update(resource, &mut object, old);
+        self.admit_update(resource, &mut object, old)?;
         self.confirm_grant(target, &object, Some(old))?;
         strategy::count_generation(resource, &mut object, old);
         refine::validate(resource, &target.name, &object, Some(old))?;

@@ -16,7 +16,7 @@ use crate::{
     metadata,
     pipeline::strategy::DEFINITION_FINALIZER,
     registry::{Resource, table_name},
-    store::{Key, Object, Scope},
+    store::{Key, Listing, Object, Scope},
 };
 
 /// The table of CRDs.
@@ -24,12 +24,24 @@ const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
 /// How often a CRD whose objects are still there is looked at again, besides when they change.
 const RETRY: Duration = Duration::from_millis(100);
 
+/// What decides on how a CRD is served.
+#[derive(Debug, PartialEq, Eq)]
+struct Served {
+    uid: String,
+    /// Tells one spec from another.
+    generation: Option<i64>,
+    default_on_read: bool,
+    terminating: bool,
+}
+
 /// The controller.
 pub struct Definitions {
     api: Arc<Api>,
     established_delay: Duration,
     /// When each CRD whose names are accepted becomes established.
     due: HashMap<String, Moment>,
+    /// What is served of each CRD, so that a change of its status alone changes nothing that is served.
+    served: HashMap<String, Served>,
     /// CRDs that are being deleted and whose objects are still there.
     emptying: HashSet<String>,
 }
@@ -37,17 +49,28 @@ pub struct Definitions {
 impl Definitions {
     /// A controller that establishes a CRD this long after its names were accepted.
     pub fn new(api: Arc<Api>, established_delay: Duration) -> Self {
-        Self { api, established_delay, due: HashMap::new(), emptying: HashSet::new() }
+        Self { api, established_delay, due: HashMap::new(), emptying: HashSet::new(), served: HashMap::new() }
+    }
+
+    /// Serves what was established before, so that it is there when the first request comes.
+    pub fn resume(&mut self) {
+        self.observe_all(&self.api.store.list_now(&scope()));
+    }
+
+    /// Looks first at those whose names were accepted, so that no other takes them.
+    fn observe_all(&mut self, listing: &Listing) {
+        let (established, others): (Vec<_>, Vec<_>) =
+            listing.objects.iter().partition(|(_, object)| has_condition(object.value(), "Established"));
+        for (key, object) in established.into_iter().chain(others) {
+            self.observe(key, object);
+        }
     }
 
     /// Works until dropped.
     pub async fn run(mut self) {
         loop {
-            let scope = Scope { resource: Some(TABLE.into()), namespace: None };
-            let (listing, mut watch) = self.api.store.list_and_watch(scope);
-            for (key, object) in &listing.objects {
-                self.observe(key, object);
-            }
+            let (listing, mut watch) = self.api.store.list_and_watch(scope());
+            self.observe_all(&listing);
             loop {
                 let (clock, due) = (self.api.clock.clone(), self.due.values().min().copied());
                 let timer = async {
@@ -90,6 +113,7 @@ impl Definitions {
             self.observe(key, &object);
         } else {
             self.due.remove(&key.name);
+            self.served.remove(&key.name);
             self.api.registry.withdraw(&key.name);
         }
     }
@@ -107,7 +131,7 @@ impl Definitions {
             }
         };
         if metadata::is_deleting(value) {
-            self.finalize(key, &definition);
+            self.finalize(key, value, &definition);
             return;
         }
         if let Some((reason, message)) = self.name_conflict(&key.name, &definition) {
@@ -119,14 +143,16 @@ impl Definitions {
         }
         let established = has_condition(value, "Established");
         let now = self.api.clock.moment();
-        let due = *self.due.entry(key.name.clone()).or_insert(now + self.established_delay);
+        let (api, usual) = (&self.api, self.established_delay);
+        let delay = || api.faults.established_delay(&key.name).unwrap_or(usual);
+        let due = *self.due.entry(key.name.clone()).or_insert_with(|| now + delay());
         if !established && due > now {
             self.change(key, accept_names);
             return;
         }
         self.due.remove(&key.name);
         let changed = value.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(1) > 1;
-        self.api.registry.serve(&key.name, definition, changed, false);
+        self.serve(key, value, definition, changed, false);
         self.change(key, |value, now| {
             accept_names(value, now);
             set_condition(
@@ -138,6 +164,22 @@ impl Definitions {
                 now,
             );
         });
+    }
+
+    fn serve(
+        &mut self,
+        key: &Key,
+        value: &Value,
+        definition: CustomResourceDefinition,
+        default_on_read: bool,
+        terminating: bool,
+    ) {
+        let generation = value.pointer("/metadata/generation").and_then(Value::as_i64);
+        let served = Served { uid: metadata::uid(value).to_owned(), generation, default_on_read, terminating };
+        if self.served.get(&key.name) != Some(&served) {
+            self.api.registry.serve(&key.name, definition, default_on_read, terminating);
+            self.served.insert(key.name.clone(), served);
+        }
     }
 
     /// Whether another CRD of the group has one of the names: reason and message.
@@ -167,7 +209,7 @@ impl Definitions {
     }
 
     /// Deletes the objects of a CRD that is being deleted, then lets it go.
-    fn finalize(&mut self, key: &Key, definition: &CustomResourceDefinition) {
+    fn finalize(&mut self, key: &Key, value: &Value, definition: &CustomResourceDefinition) {
         if !self
             .api
             .store
@@ -177,9 +219,8 @@ impl Definitions {
             return;
         }
         let table = table_name(&definition.group, &definition.plural);
-        let served = self.api.registry.snapshot().table(&table).is_some();
-        if served {
-            self.api.registry.serve(&key.name, definition.clone(), true, true);
+        if has_condition(value, "Established") {
+            self.serve(key, value, definition.clone(), true, true);
         }
         self.change(key, |value, now| {
             let message = "CustomResource deletion is in progress";
@@ -218,6 +259,10 @@ impl Definitions {
     fn definition_resource(&self) -> Option<Arc<Resource>> {
         self.api.registry.snapshot().table(TABLE).cloned()
     }
+}
+
+fn scope() -> Scope {
+    Scope { resource: Some(TABLE.into()), namespace: None }
 }
 
 fn has_condition(value: &Value, condition_type: &str) -> bool {

@@ -3,6 +3,7 @@
 //! | module | does |
 //! |---|---|
 //! | [`definitions`] | establishes CRDs, serves them, deletes their objects |
+//! | [`expiry`] | deletes Events when their time has come |
 //! | [`garbage`] | deletes dependants of deleted owners |
 //! | [`namespaces`] | makes what every namespace has, empties those that are deleted |
 //! | [`policy`] | makes the bootstrap policy, gathers ClusterRoles that are made of others |
@@ -10,6 +11,7 @@
 //! | [`object`] | small changes to stored objects |
 
 pub mod definitions;
+pub mod expiry;
 pub mod garbage;
 pub mod namespaces;
 pub mod object;
@@ -33,7 +35,8 @@ pub fn start(
 ) {
     namespaces::bootstrap(api);
     policy::bootstrap(api);
-    let definitions = definitions::Definitions::new(Arc::clone(api), established_delay);
+    let mut definitions = definitions::Definitions::new(Arc::clone(api), established_delay);
+    definitions.resume();
     let namespaces = namespaces::Namespaces::new(Arc::clone(api), authority.to_owned());
     let aggregation = policy::Aggregation::new(Arc::clone(api));
     let tokens = tokens::Tokens::new(Arc::clone(api), authority.to_owned());
@@ -46,6 +49,8 @@ pub fn start(
     tasks.spawn(async move { ended.run_until_cancelled_owned(aggregation.run()).await.unwrap_or_default() });
     let ended = shutdown.clone();
     tasks.spawn(async move { ended.run_until_cancelled_owned(tokens.run()).await.unwrap_or_default() });
+    let (ended, expiring) = (shutdown.clone(), Arc::clone(api));
+    tasks.spawn(async move { ended.run_until_cancelled_owned(expiry::run(expiring)).await.unwrap_or_default() });
     let ended = shutdown.clone();
     tasks.spawn(async move { ended.run_until_cancelled_owned(garbage.run()).await.unwrap_or_default() });
 }

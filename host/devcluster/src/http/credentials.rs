@@ -10,9 +10,12 @@ use rustls::{
 };
 use uuid::Uuid;
 
-use crate::authentication::{
-    Authenticator,
-    jwt::{KeyError, SigningKey},
+use crate::{
+    authentication::{
+        Authenticator,
+        jwt::{KeyError, SigningKey},
+    },
+    store::{OpenError, Secrets},
 };
 
 /// Why no credentials could be made.
@@ -27,9 +30,19 @@ pub enum CredentialsError {
     /// No key for the tokens of ServiceAccounts.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// What was kept of them cannot be used.
+    #[error(transparent)]
+    Kept(#[from] OpenError),
 }
 
-/// Fresh credentials; nothing of them is written to disk here.
+/// The name under which the key and the certificate of the authority are kept.
+const AUTHORITY: &str = "authority.pem";
+/// The name under which the administrator's token is kept.
+const TOKEN: &str = "administrator.token";
+/// The name under which the key that signs tokens of ServiceAccounts is kept.
+const SIGNING_KEY: &str = "service-accounts.pem";
+
+/// What clients and the listener need to trust each other.
 pub struct Credentials {
     /// The certificate of the authority, PEM.
     pub authority_pem: String,
@@ -46,18 +59,13 @@ impl std::fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Makes an authority and a certificate for an address; the token is random unless stated.
+    /// An authority, a certificate of it for an address, and a token, which is random unless stated. What is kept of an earlier
+    /// start is used again; the certificate itself is made anew, since the address may be another one.
     ///
     /// # Errors
-    /// When the cryptography fails.
-    pub fn generate(address: SocketAddr, token: Option<String>) -> Result<Self, CredentialsError> {
-        let authority_key = KeyPair::generate()?;
-        let mut authority = CertificateParams::default();
-        authority.distinguished_name.push(DnType::CommonName, "chandler devcluster authority");
-        authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        let authority_certificate = authority.self_signed(&authority_key)?;
-        let issuer = Issuer::new(authority, authority_key);
+    /// When the cryptography fails, or what was kept is of no use.
+    pub fn new(address: SocketAddr, token: Option<String>, secrets: &Secrets) -> Result<Self, CredentialsError> {
+        let (issuer, authority_pem) = authority(secrets)?;
 
         let key = KeyPair::generate()?;
         let mut serving = CertificateParams::new(vec!["localhost".to_owned(), "kubernetes.default.svc".to_owned()])?;
@@ -80,16 +88,23 @@ impl Credentials {
 
         // Two random UUIDs hold 244 random bits.
         let random = || format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
-        let token = token.unwrap_or_else(random);
-        Ok(Self { authority_pem: authority_certificate.pem(), tls: Arc::new(tls), token })
+        let token = match token {
+            Some(token) => token,
+            None => secrets.get_or_make(TOKEN, || Ok::<_, CredentialsError>(random()))?,
+        };
+        Ok(Self { authority_pem, tls: Arc::new(tls), token })
     }
 
-    /// What tells users by their credentials: the administrator by the token, ServiceAccounts by tokens of a new key.
+    /// What tells users by their credentials: the administrator by the token, ServiceAccounts by tokens of a key that is kept
+    /// where secrets are kept.
     ///
     /// # Errors
-    /// When the cryptography fails.
-    pub fn authenticator(&self, url: &str) -> Result<Authenticator, CredentialsError> {
-        Ok(Authenticator::new(&self.token, SigningKey::generate()?, url))
+    /// When the cryptography fails, or what was kept is of no use.
+    pub fn authenticator(&self, url: &str, secrets: &Secrets) -> Result<Authenticator, CredentialsError> {
+        let make = || Ok::<_, CredentialsError>(SigningKey::generate()?.pem().to_owned());
+        let pem = secrets.get_or_make(SIGNING_KEY, make)?;
+        let key = SigningKey::from_pem(&pem).map_err(|error| secrets.damaged(SIGNING_KEY, error))?;
+        Ok(Authenticator::new(&self.token, key, url))
     }
 
     /// A kubeconfig for the administrator, YAML. It holds the token: treat it as a secret.
@@ -119,14 +134,33 @@ impl Credentials {
     }
 }
 
+/// The authority and its certificate, PEM.
+fn authority(secrets: &Secrets) -> Result<(Issuer<'static, KeyPair>, String), CredentialsError> {
+    let mut authority = CertificateParams::default();
+    authority.distinguished_name.push(DnType::CommonName, "chandler devcluster authority");
+    authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    let make = || {
+        let key = KeyPair::generate()?;
+        Ok::<_, CredentialsError>(format!("{}{}", key.serialize_pem(), authority.self_signed(&key)?.pem()))
+    };
+    let kept = secrets.get_or_make(AUTHORITY, make)?;
+    let damaged = |what: &str| CredentialsError::from(secrets.damaged(AUTHORITY, what));
+    let split = kept.find("-----BEGIN CERTIFICATE-----").ok_or_else(|| damaged("it holds no certificate"))?;
+    let (key, certificate) = kept.split_at(split);
+    let key = KeyPair::from_pem(key).map_err(|_| damaged("it holds no key"))?;
+    // What is signed names the authority by these parameters, which are those of the certificate.
+    Ok((Issuer::new(authority, key), certificate.to_owned()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_kubeconfig_holds_the_token_and_debug_output_does_not() {
-        let credentials = Credentials::generate(([127, 0, 0, 1], 0).into(), Some("secret-token".into())).unwrap();
-        let authenticator = credentials.authenticator("https://127.0.0.1:1").unwrap();
+        let credentials = Credentials::new(([127, 0, 0, 1], 0).into(), Some("secret-token".into()), &Secrets::Fresh).unwrap();
+        let authenticator = credentials.authenticator("https://127.0.0.1:1", &Secrets::Fresh).unwrap();
         assert!(!format!("{credentials:?}{authenticator:?}").contains("secret"));
         let text = credentials.kubeconfig("https://127.0.0.1:1");
         assert!(text.contains("secret-token"));

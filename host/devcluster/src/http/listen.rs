@@ -1,6 +1,6 @@
 //! Sockets, TLS and limits.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use chandler_devcluster_access::User;
@@ -20,10 +20,10 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    dispatch,
+    promise,
     respond::{self, Body},
 };
-use crate::{api::Api, authorization::request::attributes, request::query::Query, status::Status};
+use crate::{api::Api, authorization::request::attributes, faults::watch::Reset, request::query::Query, status::Status};
 
 /// The longest request body: kube-apiserver's limit for JSON.
 pub const BODY_LIMIT: usize = 3 << 20;
@@ -88,7 +88,7 @@ impl Server {
         builder.http2().timer(TokioTimer::new()).max_concurrent_streams(250);
         let service = service_fn(move |request| {
             let server = self.clone();
-            async move { Ok::<_, Infallible>(server.request(request).await) }
+            async move { server.request(request).await }
         });
         if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
             tracing::debug!(%error, "connection ended");
@@ -110,20 +110,24 @@ impl Server {
         Ok(user)
     }
 
-    async fn request(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn request(&self, request: Request<Incoming>) -> Result<Response<Body>, Reset> {
         let (mut parts, body) = request.into_parts();
         match self.admit(&parts) {
             Ok(user) => drop(parts.extensions.insert(Arc::new(user))),
-            Err(status) => return respond::status(&status),
+            Err(status) => return Ok(respond::status(&status)),
         }
         let body = match tokio::time::timeout(BODY, Limited::new(body, BODY_LIMIT).collect()).await {
             Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => return respond::status(&Status::too_large(BODY_LIMIT)),
-            Ok(Err(error)) => return respond::status(&Status::bad_request(format!("cannot read the body: {error}"))),
-            Err(_) => return respond::status(&Status::bad_request("the body did not arrive in time")),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => {
+                return Ok(respond::status(&Status::too_large(BODY_LIMIT)));
+            }
+            Ok(Err(error)) => {
+                return Ok(respond::status(&Status::bad_request(format!("cannot read the body: {error}"))));
+            }
+            Err(_) => return Ok(respond::status(&Status::bad_request("the body did not arrive in time"))),
         };
         let request: Request<Bytes> = Request::from_parts(parts, body);
         tracing::trace!(method = %request.method(), uri = %request.uri(), "request");
-        dispatch::handle(&self.api, &request)
+        promise::handle(&self.api, &request).await
     }
 }

@@ -4,7 +4,9 @@
 //! |---|---|
 //! | [`route`] | paths |
 //! | [`respond`] | building responses |
+//! | [`struck`] | what faults make of a request |
 //! | [`dispatch`] | path and method to handler |
+//! | [`promise`] | writes are answered when they are safe |
 //! | [`listen`] | sockets, TLS, limits |
 //! | [`credentials`] | the authority, the serving certificate, the token |
 
@@ -14,5 +16,7 @@ pub mod listen;
 // For who still names them by their old place.
 pub use crate::request::{negotiate, query};
 
+pub mod promise;
 pub mod respond;
 pub mod route;
+pub mod struck;

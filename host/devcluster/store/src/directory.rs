@@ -81,7 +81,7 @@ impl DataDirectory {
         let next = self.path.join(format!("{name}.next"));
         let write = || {
             let mut file = private().write(true).create(true).truncate(true).open(&next)?;
-            file.set_permissions(fs::Permissions::from(std::os::unix::fs::PermissionsExt::from_mode(0o600)))?;
+            file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
             fs::rename(&next, &path)?;
@@ -89,6 +89,45 @@ impl DataDirectory {
             File::open(&self.path)?.sync_all()
         };
         write().map_err(|source| failed(&path, source))
+    }
+}
+
+/// Where secrets come from that are made once: keys and tokens.
+#[derive(Clone, Debug, Default)]
+pub enum Secrets {
+    /// Each start makes its own.
+    #[default]
+    Fresh,
+    /// They are kept, so that they are the same after a restart.
+    Kept(DataDirectory),
+}
+
+impl Secrets {
+    /// The secret of a name; made, and kept where secrets are kept, when there is none.
+    ///
+    /// # Errors
+    /// When it cannot be made, read or kept.
+    pub fn get_or_make<E: From<OpenError>>(
+        &self,
+        name: &str,
+        make: impl FnOnce() -> Result<String, E>,
+    ) -> Result<String, E> {
+        let Self::Kept(directory) = self else { return make() };
+        if let Some(secret) = directory.secret(name)? {
+            return Ok(secret);
+        }
+        let secret = make()?;
+        directory.keep_secret(name, &secret)?;
+        Ok(secret)
+    }
+
+    /// What to report when a secret that was read makes no sense.
+    pub fn damaged(&self, name: &str, what: impl ToString) -> OpenError {
+        let path = match self {
+            Self::Fresh => PathBuf::from(name),
+            Self::Kept(directory) => directory.path.join(name),
+        };
+        OpenError::Damaged { path, what: what.to_string() }
     }
 }
 

@@ -68,7 +68,7 @@ mod watch;
 mod tests;
 
 pub use change::{Change, Compacted, Event, Expected, Limits, Listing, Mismatch, Page, PageRequest};
-pub use directory::DataDirectory;
+pub use directory::{DataDirectory, Secrets};
 pub use error::{Failure, OpenError};
 pub use key::{Key, Scope};
 pub use object::Object;

@@ -171,7 +171,7 @@ impl Store {
 
     /// Why writes do not reach the disk any more.
     pub fn failure(&self) -> Option<Arc<Failure>> {
-        self.0.journal.as_ref()?.progress().borrow().failure.clone()
+        self.0.journal.as_ref()?.failure()
     }
 
     /// Brings everything to disk and lets go of the file; what is written after that is not kept. Blocks meanwhile.
@@ -190,16 +190,14 @@ impl Store {
         let mut state = self.write();
         let committed = write(&mut state)?;
         let object = Arc::clone(&committed.version.object);
-        match &self.0.journal {
-            Some(journal) => {
-                journal.push(committed);
-                drop(state);
-                journal.throttle();
-            }
-            None => {
-                drop(state);
-                committed.tell();
-            }
+        if let Some(journal) = &self.0.journal {
+            // Under the lock, so that the order is that of the revisions.
+            journal.push(committed);
+            drop(state);
+            journal.throttle();
+        } else {
+            drop(state);
+            committed.tell();
         }
         Ok(object)
     }

@@ -1,5 +1,7 @@
 //! Random interleavings of writes, reads, compactions and restarts, against a model that keeps everything.
 
+#![allow(clippy::expect_used, reason = "a test fails by panicking")]
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,

@@ -131,6 +131,11 @@ impl Journal {
         self.shared.durable.load(Ordering::Acquire)
     }
 
+    /// Why nothing more comes to disk.
+    pub(crate) fn failure(&self) -> Option<Arc<Failure>> {
+        self.shared.progress.borrow().failure.clone()
+    }
+
     /// Tells how far the disk has come.
     pub(crate) fn progress(&self) -> watch::Receiver<Progress> {
         self.shared.progress.subscribe()

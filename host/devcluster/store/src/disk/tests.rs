@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{Disk, journal::PENDING};
 use crate::{
-    DataDirectory, Expected, Key, Limits, OpenError, Scope, Store,
+    DataDirectory, Expected, Key, Limits, OpenError, Scope, Secrets, Store,
     state::{Committed, Restored},
 };
 
@@ -233,6 +233,11 @@ fn what_others_can_read_is_refused_and_what_is_made_they_cannot() {
     directory.keep_secret("token", "one").unwrap();
     directory.keep_secret("token", "two").unwrap();
     assert_eq!(directory.secret("token").unwrap().as_deref(), Some("two"));
+    let secrets = Secrets::Kept(directory.clone());
+    let make = |text: &str| secrets.get_or_make("key", || Ok::<_, OpenError>(text.to_owned())).unwrap();
+    assert_eq!((make("first"), make("second")), ("first".to_owned(), "first".to_owned()));
+    fs::write(path.join("key"), "").unwrap();
+    assert!(matches!(directory.secret("key").unwrap_err(), OpenError::Damaged { .. }));
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
     assert_eq!(mode(&path), 0o700);
     for file in ["objects.redb", "token"] {

@@ -1,0 +1,34 @@
+//! What is answered to a write is a promise: it is on disk by then, where state is kept.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response};
+
+use super::{
+    dispatch,
+    respond::{self, Body},
+};
+use crate::{api::Api, faults::watch::Reset, status::Status, store::Failure};
+
+/// [Answers](dispatch::handle) a request, and a write only when it is safe.
+///
+/// # Errors
+/// When a fault wants that there is no answer.
+pub async fn handle(api: &Arc<Api>, request: &Request<Bytes>) -> Result<Response<Body>, Reset> {
+    if request.method().is_safe() {
+        return dispatch::handle(api, request).await;
+    }
+    if let Some(failure) = api.store.failure() {
+        return Ok(refused(&failure));
+    }
+    let response = dispatch::handle(api, request).await?;
+    match api.store.durable(api.store.revision()).await {
+        Ok(()) => Ok(response),
+        Err(failure) => Ok(refused(&failure)),
+    }
+}
+
+fn refused(failure: &Failure) -> Response<Body> {
+    respond::status(&Status::internal(failure.to_string()))
+}
