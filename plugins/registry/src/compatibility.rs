@@ -1,11 +1,13 @@
 //! `compatibility`: whether the objects are those of the reference, or better ones where nothing is lost by it.
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::{
     bundle::Other,
     csv::Webhook,
     kinds::{self, SupportedKind},
+    typed::Spelling,
 };
 
 /// Whether known faults and limits of the reference are kept.
@@ -53,6 +55,25 @@ impl Compatibility {
     /// Whether ServiceAccounts are made that only a Deployment names.
     pub(crate) fn makes_accounts_of_deployments(self) -> bool {
         self == Self::Extended
+    }
+
+    /// Whether CustomResourceDefinitions of v1beta1, which no API server takes any more, are installed as those of v1.
+    pub(crate) fn upgrades_definitions(self) -> bool {
+        self == Self::Extended
+    }
+
+    /// How the names of fields are read. OLM's first generation took any case, and bundles were written with it.
+    pub(crate) fn spelling(self) -> Spelling {
+        match self {
+            Self::Reference => Spelling::Exact,
+            Self::Extended => Spelling::AnyCase,
+        }
+    }
+
+    /// What a configuration asks for, whatever else is in it. What cannot be read is as good as not there, and reported
+    /// with the rest of the configuration.
+    pub(crate) fn requested(config: &Map<String, Value>) -> Self {
+        config.get("compatibility").and_then(|value| Self::deserialize(value).ok()).unwrap_or_default()
     }
 
     /// Whether a target that cannot run the operator is a reason to refuse.

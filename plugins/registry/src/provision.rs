@@ -10,6 +10,7 @@ use chandler_sdk::{Content, Diagnostic, Failure, Location, Output, Request};
 use crate::{
     advice::advice,
     bundle::{Bundle, Locate as _},
+    compatibility::Compatibility,
     config::{self, Certificates, Config},
     generate::{Context, generate},
     load::load,
@@ -22,7 +23,7 @@ use crate::{
 /// Emits the objects of a bundle.
 pub(crate) fn provision(request: &Request, content: &dyn Content, output: &mut dyn Output) -> Result<(), Failure> {
     let mut refusal = Refusal::default();
-    let loaded = load(content);
+    let loaded = load(content, Compatibility::requested(&request.config));
     refusal.add(loaded.errors, Failure::InvalidContent);
     let Some(bundle) = &loaded.bundle else {
         return Err(refusal.failure.unwrap_or_else(|| Failure::Internal("no bundle and no reason".to_owned())));

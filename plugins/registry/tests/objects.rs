@@ -137,7 +137,7 @@ fn every_object_tells_where_it_comes_from() {
 #[test]
 fn unknown_fields_are_dropped_and_reported() {
     let small = Small::new(&["AllNamespaces"]).file("manifests/crd.yaml", CRD);
-    let release = small.render(&json!({})).unwrap();
+    let release = small.render(&json!({"compatibility": "reference"})).unwrap();
     let version = &one(&release, "CustomResourceDefinition")["spec"]["versions"][0];
     assert_eq!(version["additionalPrinterColumns"], json!([{"name": "Age", "type": "date", "jsonPath": ""}]));
     assert_eq!(version["schema"]["openAPIV3Schema"], json!({"type": "object"}));

@@ -189,7 +189,10 @@ fn old_definitions_lose_their_schema_and_keep_their_version() {
                \x20 names: {kind: Berth, plural: berths}\n  subresources: {status: {}}\n\
                \x20 additionalPrinterColumns: [{name: Age, type: date, JSONPath: .x}]\n\
                \x20 validation: {openAPIV3Schema: {type: object}}\n  versions: [{name: v1, served: true, storage: true}]\n";
-    let release = Small::new(&["AllNamespaces"]).file("manifests/old.yaml", old).render(&json!({})).unwrap();
+    let release = Small::new(&["AllNamespaces"])
+        .file("manifests/old.yaml", old)
+        .render(&json!({"compatibility": "reference"}))
+        .unwrap();
     insta::assert_json_snapshot!(one(&release, "CustomResourceDefinition"), @r#"
     {
       "apiVersion": "apiextensions.k8s.io/v1beta1",

@@ -27,7 +27,7 @@ use crate::{
     compatibility::Compatibility,
     generate::CertificateProvider,
     modes::InstallModes,
-    typed::{self, Conversion, convert::Dropped, tables::pod::SUBSCRIPTION_CONFIG},
+    typed::{self, Conversion, Spelling, convert::Dropped, tables::pod::SUBSCRIPTION_CONFIG},
 };
 
 /// What a configuration asks for.
@@ -206,7 +206,7 @@ fn deployment_config(root: &Node) -> Result<Option<Conversion>, Vec<Diagnostic>>
             finding.help("the keys of deploymentConfig are those of OLM's subscription configuration but selector")
         })
         .collect();
-    match typed::convert(node, &SUBSCRIPTION_CONFIG) {
+    match typed::convert(node, &SUBSCRIPTION_CONFIG, Spelling::Exact) {
         Ok(conversion) if findings.is_empty() => return Ok(Some(conversion)),
         Ok(_) => {}
         Err(errors) => findings.extend(errors.iter().map(|error| {

@@ -4,6 +4,7 @@
 //! kept no longer than it takes to convert it: a bundle's CRDs are megabytes, and the tree of one is many times its text.
 
 mod metadata;
+mod old_crd;
 mod properties;
 
 pub(crate) use metadata::annotations;
@@ -13,6 +14,7 @@ use chandler_yaml::{Document, Limits, Node};
 
 use crate::{
     bundle::{Bundle, Crd, Locate as _, Other, Place},
+    compatibility::Compatibility,
     csv::Csv,
     typed::{
         self, Conversion, Record,
@@ -37,8 +39,8 @@ pub(crate) struct Loaded {
 }
 
 /// Reads a bundle.
-pub(crate) fn load(content: &dyn Content) -> Loaded {
-    let mut loader = Loader::default();
+pub(crate) fn load(content: &dyn Content, compatibility: Compatibility) -> Loaded {
+    let mut loader = Loader { compatibility, ..Loader::default() };
     let package = metadata::package(content, &mut loader.warnings).map_err(|finding| loader.errors.push(*finding)).ok();
     let before = loader.errors.len();
     for entry in content.files(MANIFESTS) {
@@ -74,6 +76,7 @@ struct CsvSource {
 
 #[derive(Default)]
 struct Loader {
+    compatibility: Compatibility,
     only_csv: bool,
     files: usize,
     csv: Option<CsvSource>,
@@ -186,7 +189,10 @@ impl Loader {
     fn crd(&mut self, path: &str, node: &Node) {
         let place = Place::of(path, node);
         let version = node.get("apiVersion").and_then(Node::as_str).unwrap_or_default();
-        let old = version == "apiextensions.k8s.io/v1beta1";
+        let old = version == old_crd::API_VERSION;
+        if old && self.compatibility.upgrades_definitions() {
+            return self.old_crd(path, node);
+        }
         if old {
             let message = "apiextensions.k8s.io/v1beta1 is not served by Kubernetes 1.22 and newer, and the schema of \
                            this CustomResourceDefinition is lost";
@@ -195,7 +201,36 @@ impl Loader {
             let finding = finding.warning("OldCustomResourceDefinition", message);
             self.warnings.push(finding.help("convert it to apiextensions.k8s.io/v1"));
         }
-        let Some(conversion) = self.convert(path, node, &CUSTOM_RESOURCE_DEFINITION, !old) else {
+        self.typed_crd(path, node, place, version, !old);
+    }
+
+    /// A definition of v1beta1 that is installed as one of v1.
+    fn old_crd(&mut self, path: &str, node: &Node) {
+        let pointer = "/apiVersion";
+        let place = Location { pointer: Some(pointer.to_owned()), ..Location::of(path, node.nearest(pointer)) };
+        let message = "apiextensions.k8s.io/v1beta1 is not served by Kubernetes 1.22 and newer, and this \
+                       CustomResourceDefinition is installed as one of apiextensions.k8s.io/v1";
+        let finding = place.warning("OldCustomResourceDefinition", message);
+        self.warnings.push(finding.help("convert it in the bundle, and look at the schema that comes of it"));
+        let upgraded = old_crd::upgrade(node.to_json());
+        // As text once more, so that it takes the same way through the types as the others.
+        match chandler_yaml::parse(upgraded.to_string().as_bytes(), &Limits::default()) {
+            Ok(documents) => {
+                for document in documents {
+                    let place = Place::of(path, node);
+                    self.typed_crd(path, &document.root, place, "apiextensions.k8s.io/v1", false);
+                }
+            }
+            Err(error) => {
+                let message = format!("error parsing objects in {path:?}: {}", error.message);
+                let finding = Place::of(path, node).part("").error("InvalidObject", message);
+                self.errors.push(finding.help("convert it to apiextensions.k8s.io/v1"));
+            }
+        }
+    }
+
+    fn typed_crd(&mut self, path: &str, node: &Node, place: Place, version: &str, report: bool) {
+        let Some(conversion) = self.convert(path, node, &CUSTOM_RESOURCE_DEFINITION, report) else {
             return;
         };
         let name = node.at("/metadata/name").and_then(Node::as_str).unwrap_or_default();
@@ -210,7 +245,7 @@ impl Loader {
     }
 
     fn convert(&mut self, path: &str, node: &Node, record: &'static Record, report: bool) -> Option<Conversion> {
-        match typed::convert(node, record) {
+        match typed::convert(node, record, self.compatibility.spelling()) {
             Ok(conversion) => {
                 if report {
                     self.report_dropped(path, &conversion);
@@ -225,6 +260,18 @@ impl Loader {
     }
 
     fn report_dropped(&mut self, path: &str, conversion: &Conversion) {
+        for respelt in &conversion.respelt {
+            let place = Location {
+                line: Some(respelt.line),
+                column: Some(respelt.column),
+                pointer: Some(respelt.pointer.clone()),
+                path: path.to_owned(),
+            };
+            let name = respelt.pointer.rsplit('/').next().unwrap_or_default();
+            let meant = respelt.meant.unwrap_or_default();
+            let finding = place.warning("MisspeltField", format!("unknown field {name:?} is taken for {meant:?}"));
+            self.warnings.push(finding.help("field names are case-sensitive; OLM drops this one"));
+        }
         for dropped in &conversion.dropped {
             // The status is the API server's to write; every tool leaves it out.
             if dropped.pointer == "/status" {

@@ -3,7 +3,7 @@
 use chandler_yaml::{Entry, Kind, Node};
 use serde_json::Value;
 
-use super::{Keep, Record, Type, number::write_float, quantity, tables::crd::JSON_SCHEMA_PROPS};
+use super::{Field, Keep, Record, Type, number::write_float, quantity, tables::crd::JSON_SCHEMA_PROPS};
 
 /// What became of a document.
 #[derive(Debug)]
@@ -12,9 +12,20 @@ pub(crate) struct Conversion {
     pub(crate) json: Vec<u8>,
     /// Fields that the type does not know. At most [`MOST_DROPPED`] are kept.
     pub(crate) dropped: Vec<Dropped>,
+    /// Fields that were taken for others whose names differ in case alone. At most [`MOST_DROPPED`] are kept.
+    pub(crate) respelt: Vec<Dropped>,
 }
 
-/// A field that was left out.
+/// How the names of fields are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spelling {
+    /// As they are.
+    Exact,
+    /// In any case, where that leaves no doubt.
+    AnyCase,
+}
+
+/// A field that was left out or taken for another.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Dropped {
     /// Where it was.
@@ -62,11 +73,18 @@ impl Mismatch {
 ///
 /// # Errors
 /// The values that do not have their type, in the order in which they are written; at most [`MOST_MISMATCHES`].
-pub(crate) fn convert(node: &Node, record: &'static Record) -> Result<Conversion, Vec<Mismatch>> {
-    let mut writer = Writer { out: Vec::new(), path: Vec::new(), dropped: Vec::new(), mismatches: Vec::new() };
+pub(crate) fn convert(node: &Node, record: &'static Record, spelling: Spelling) -> Result<Conversion, Vec<Mismatch>> {
+    let mut writer = Writer {
+        spelling,
+        out: Vec::new(),
+        path: Vec::new(),
+        dropped: Vec::new(),
+        respelt: Vec::new(),
+        mismatches: Vec::new(),
+    };
     writer.record(node, record);
     if writer.mismatches.is_empty() {
-        Ok(Conversion { json: writer.out, dropped: writer.dropped })
+        Ok(Conversion { json: writer.out, dropped: writer.dropped, respelt: writer.respelt })
     } else {
         Err(writer.mismatches)
     }
@@ -134,9 +152,11 @@ enum Step<'a> {
 }
 
 struct Writer<'a> {
+    spelling: Spelling,
     out: Vec<u8>,
     path: Vec<Step<'a>>,
     dropped: Vec<Dropped>,
+    respelt: Vec<Dropped>,
     mismatches: Vec<Mismatch>,
 }
 
@@ -207,8 +227,10 @@ impl<'a> Writer<'a> {
         };
         self.raw("{");
         let start = self.out.len();
+        let mut respelt: Vec<&str> = Vec::new();
         for entry in entries {
-            let Some(field) = record.field(&entry.key) else {
+            let Some(field) = record.field(&entry.key).or_else(|| self.respell(node, entry, record, &mut respelt))
+            else {
                 self.drop_field(entry, record);
                 continue;
             };
@@ -227,7 +249,7 @@ impl<'a> Writer<'a> {
         }
         for field in record.fields {
             let always = matches!(field.keep, Keep::Always | Keep::Struct);
-            if always && node.get(field.name).is_none_or(Node::is_null) {
+            if always && node.get(field.name).is_none_or(Node::is_null) && !respelt.contains(&field.name) {
                 self.key(field.name, start);
                 self.zero(&field.kind);
             }
@@ -333,13 +355,38 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn drop_field(&mut self, entry: &Entry, record: &Record) {
-        let Entry { key, line, column, .. } = entry;
-        if self.dropped.len() < MOST_DROPPED {
-            let meant = record.fields.iter().find(|field| field.name.eq_ignore_ascii_case(key)).map(|field| field.name);
-            let pointer = format!("{}/{}", self.pointer(), escape(key));
-            self.dropped.push(Dropped { pointer, line: *line, column: *column, meant });
+    /// The field that an entry means, if only the case of its name is wrong and no other entry means it.
+    fn respell(
+        &mut self,
+        node: &Node,
+        entry: &Entry,
+        record: &'static Record,
+        respelt: &mut Vec<&'static str>,
+    ) -> Option<&'static Field> {
+        let meant = record.fields.iter().find(|field| field.name.eq_ignore_ascii_case(&entry.key))?;
+        let taken = entry.value.is_null() || node.get(meant.name).is_some() || respelt.contains(&meant.name);
+        if self.spelling == Spelling::Exact || taken {
+            return None;
         }
+        respelt.push(meant.name);
+        if self.respelt.len() < MOST_DROPPED {
+            let finding = self.dropped(entry, Some(meant.name));
+            self.respelt.push(finding);
+        }
+        Some(meant)
+    }
+
+    fn drop_field(&mut self, entry: &Entry, record: &Record) {
+        if self.dropped.len() < MOST_DROPPED {
+            let meant = record.fields.iter().find(|field| field.name.eq_ignore_ascii_case(&entry.key));
+            let finding = self.dropped(entry, meant.map(|field| field.name));
+            self.dropped.push(finding);
+        }
+    }
+
+    fn dropped(&self, entry: &Entry, meant: Option<&'static str>) -> Dropped {
+        let pointer = format!("{}/{}", self.pointer(), escape(&entry.key));
+        Dropped { pointer, line: entry.line, column: entry.column, meant }
     }
 
     fn key(&mut self, key: &str, start: usize) {

@@ -12,7 +12,7 @@ pub(crate) mod number;
 pub(crate) mod quantity;
 pub(crate) mod tables;
 
-pub(crate) use convert::{Conversion, convert};
+pub(crate) use convert::{Conversion, Spelling, convert};
 
 /// The type of a value.
 #[derive(Clone, Copy)]

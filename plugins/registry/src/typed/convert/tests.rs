@@ -15,7 +15,7 @@ fn node(value: &Value) -> Node {
 }
 
 fn convert_value(node: &Node, record: &'static Record) -> Result<Value, Vec<Mismatch>> {
-    let conversion = convert(node, record)?;
+    let conversion = convert(node, record, Spelling::Exact)?;
     Ok(serde_json::from_slice(&conversion.json).expect("the writer writes JSON"))
 }
 
@@ -112,30 +112,43 @@ fn wrong_types_are_told_with_their_place() {
         (json!([]), "cannot restore struct from: slice: got array, want object at \"\""),
     ];
     for (value, want) in cases {
-        let mismatches = convert(&node(&value), &OBJECT_META).unwrap_err();
+        let mismatches = convert(&node(&value), &OBJECT_META, Spelling::Exact).unwrap_err();
         assert_eq!((mismatches.len(), mismatches[0].to_string().as_str()), (1, want));
     }
     let too_large = json!({"name": "c", "ports": [{"containerPort": 3_000_000_000_u32}]});
-    assert_eq!(convert(&node(&too_large), &CONTAINER).unwrap_err()[0].want, "integer of 32 bits");
+    assert_eq!(convert(&node(&too_large), &CONTAINER, Spelling::Exact).unwrap_err()[0].want, "integer of 32 bits");
 }
 
 #[test]
 fn all_wrong_types_are_told_up_to_a_limit() {
     let value = json!({"name": 1, "env": [{"name": "A"}, {"name": true}], "ports": {}, "tty": "yes"});
-    let pointers: Vec<String> =
-        convert(&node(&value), &CONTAINER).unwrap_err().into_iter().map(|mismatch| mismatch.pointer).collect();
+    let pointers: Vec<String> = convert(&node(&value), &CONTAINER, Spelling::Exact)
+        .unwrap_err()
+        .into_iter()
+        .map(|mismatch| mismatch.pointer)
+        .collect();
     assert_eq!(pointers, ["/env/1/name", "/name", "/ports", "/tty"]);
     let many = json!({"name": "c", "args": (0..100).collect::<Vec<_>>()});
-    assert_eq!(convert(&node(&many), &CONTAINER).unwrap_err().len(), MOST_MISMATCHES);
+    assert_eq!(convert(&node(&many), &CONTAINER, Spelling::Exact).unwrap_err().len(), MOST_MISMATCHES);
 }
 
 #[test]
 fn dropped_fields_are_few_and_say_what_was_meant() {
     let mut fields: serde_json::Map<String, Value> = (0..50).map(|i| (format!("f{i:02}"), json!(i))).collect();
     fields.insert("Name".to_owned(), json!("c"));
-    let conversion = convert(&node(&Value::Object(fields)), &CONTAINER).unwrap();
+    let conversion = convert(&node(&Value::Object(fields)), &CONTAINER, Spelling::Exact).unwrap();
     assert_eq!(conversion.dropped.len(), MOST_DROPPED);
     assert_eq!(conversion.dropped[0].meant, Some("name"));
+}
+
+#[test]
+fn names_in_another_case_are_taken_where_that_leaves_no_doubt() {
+    let value = json!({"NAME": "c", "Image": "x", "image": "y", "ARGS": null, "TTY": true, "tTy": true});
+    let conversion = convert(&node(&value), &CONTAINER, Spelling::AnyCase).unwrap();
+    assert_eq!(conversion.value(), json!({"name": "c", "image": "y", "tty": true, "resources": {}}));
+    let names = |list: &[Dropped]| list.iter().map(|field| field.pointer.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&conversion.respelt), ["/NAME", "/TTY"]);
+    assert_eq!(names(&conversion.dropped), ["/ARGS", "/Image", "/tTy"]);
 }
 
 /// Documents whose keys often are those of the types.
