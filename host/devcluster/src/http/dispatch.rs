@@ -104,6 +104,10 @@ fn objects(
             Method::POST => Ok(respond::json(StatusCode::CREATED, api.request_token(&target, &input)?)),
             _ => Err(not_allowed(request)),
         },
+        (Some("binding"), false) if resource.is_core("pods") => match *request.method() {
+            Method::POST => Ok(respond::json(StatusCode::CREATED, api.bind(&target, &input)?)),
+            _ => Err(not_allowed(request)),
+        },
         (Some("scale"), _) => match *request.method() {
             Method::GET => Ok(respond::json(StatusCode::OK, api.scale(&target)?)),
             Method::PUT | Method::PATCH => Ok(written(api.set_scale(&target, &input)?)),

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::metadata;
 
-/// The annotation that tells what to pretend: `stall`, `fail` or `crash-loop`.
+/// The annotation that tells what to pretend: `stall`, `fail`, `crash-loop`, `image-pull` or `healthy`.
 pub const ANNOTATION: &str = "devcluster.chandler.dev/simulate";
 
 /// What is pretended.
@@ -13,28 +13,31 @@ pub enum Behaviour {
     /// All is well.
     #[default]
     Healthy,
-    /// It never gets ready.
+    /// What is not ready does not get ready.
     Stall,
-    /// It fails for good.
+    /// It fails for good: Pods of Jobs fail, containers of others crash, and a Deployment's deadline passes at once.
     Fail,
-    /// Its containers start and end, again and again.
+    /// Containers start and end, again and again.
     CrashLoop,
-    /// Its image cannot be pulled.
+    /// The image cannot be pulled.
     ImagePull,
 }
 
 impl Behaviour {
-    /// What to pretend of an object: its own annotation counts before that of its Pod template, then the images.
-    pub fn of(object: &Value) -> Self {
-        let template = object.pointer("/spec/template");
-        let stated = metadata::annotation(object, ANNOTATION)
-            .or_else(|| template.and_then(|template| metadata::annotation(template, ANNOTATION)));
-        match stated {
-            Some("stall") => return Self::Stall,
-            Some("fail") => return Self::Fail,
-            Some("crash-loop") => return Self::CrashLoop,
-            _ => {}
+    /// What the annotation of an object says; `None` when it says nothing that is known.
+    pub(super) fn annotated(object: &Value) -> Option<Self> {
+        match metadata::annotation(object, ANNOTATION)? {
+            "healthy" => Some(Self::Healthy),
+            "stall" => Some(Self::Stall),
+            "fail" => Some(Self::Fail),
+            "crash-loop" => Some(Self::CrashLoop),
+            "image-pull" => Some(Self::ImagePull),
+            _ => None,
         }
+    }
+
+    /// What the images of a Pod or of a Pod template say.
+    pub(super) fn of_images(object: &Value) -> Self {
         let pod_spec = object.pointer("/spec/template/spec").or_else(|| object.get("spec"));
         let containers =
             ["initContainers", "containers"].into_iter().filter_map(|list| pod_spec?.get(list)?.as_array());
@@ -49,7 +52,7 @@ impl Behaviour {
 }
 
 /// Whether an image's registry is under `.invalid`, the domain that never resolves (RFC 2606).
-fn is_unpullable(image: &str) -> bool {
+pub(super) fn is_unpullable(image: &str) -> bool {
     let Some((host, _)) = image.split_once('/') else { return false };
     let host = host.split(':').next().unwrap_or_default();
     host == "invalid" || host.ends_with(".invalid")
@@ -62,25 +65,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn annotations_and_images_tell_what_to_pretend() {
-        let template = |annotation: &str, image: &str| {
-            json!({"spec": {"template": {
-                "metadata": {"annotations": {ANNOTATION: annotation}}, "spec": {"containers": [{"image": image}]}}}})
-        };
+    fn annotations_tell_what_to_pretend() {
+        let annotated = |text: &str| Behaviour::annotated(&json!({"metadata": {"annotations": {ANNOTATION: text}}}));
         let cases = [
-            (template("", "nginx"), Behaviour::Healthy),
-            (template("unknown", "quay.io/a/b"), Behaviour::Healthy),
-            (template("stall", "nginx"), Behaviour::Stall),
-            (template("fail", "nginx"), Behaviour::Fail),
-            (template("crash-loop", "nginx"), Behaviour::CrashLoop),
-            (template("", "registry.invalid/a:1"), Behaviour::ImagePull),
-            (template("", "registry.invalid:5000/a:1"), Behaviour::ImagePull),
-            (template("", "invalid.example.com/a"), Behaviour::Healthy),
-            (json!({"metadata": {"annotations": {ANNOTATION: "fail"}}, "spec": {}}), Behaviour::Fail),
-            (json!({"spec": {"containers": [{"image": "x.invalid/y"}]}}), Behaviour::ImagePull),
+            ("", None),
+            ("unknown", None),
+            ("healthy", Some(Behaviour::Healthy)),
+            ("stall", Some(Behaviour::Stall)),
+            ("fail", Some(Behaviour::Fail)),
+            ("crash-loop", Some(Behaviour::CrashLoop)),
+            ("image-pull", Some(Behaviour::ImagePull)),
         ];
-        for (object, expected) in cases {
-            assert_eq!(Behaviour::of(&object), expected, "{object}");
+        for (text, expected) in cases {
+            assert_eq!(annotated(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn images_that_cannot_be_pulled_are_told_by_their_registry() {
+        let cases = [
+            ("nginx", Behaviour::Healthy),
+            ("quay.io/a/b", Behaviour::Healthy),
+            ("registry.invalid/a:1", Behaviour::ImagePull),
+            ("registry.invalid:5000/a:1", Behaviour::ImagePull),
+            ("invalid.example.com/a", Behaviour::Healthy),
+        ];
+        for (image, expected) in cases {
+            let spec = json!({"containers": [{"image": image}]});
+            assert_eq!(Behaviour::of_images(&json!({"spec": {"template": {"spec": spec}}})), expected, "{image}");
+            assert_eq!(Behaviour::of_images(&json!({"spec": spec})), expected, "{image}");
         }
     }
 }

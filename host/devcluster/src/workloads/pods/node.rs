@@ -1,0 +1,133 @@
+//! The one node, and which Pods it takes.
+
+use serde_json::{Value, json};
+
+use super::status::NODE_ADDRESS;
+use crate::{
+    metadata,
+    workloads::{
+        action::{Action, Decision},
+        conditions::Conditions,
+        fields::{flag, is_true, list, map, text},
+        kind::{Key, Kind},
+        labels::matches_all,
+        world::World,
+    },
+};
+
+/// The name of the node.
+pub(in crate::workloads) const NODE: &str = "devcluster-node";
+
+/// The node as it is created.
+fn node() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": NODE, "labels": {
+            "kubernetes.io/hostname": NODE, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
+            "beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": "amd64",
+        }},
+        "spec": {"podCIDR": "10.128.0.0/9", "podCIDRs": ["10.128.0.0/9"]},
+    })
+}
+
+/// Makes the node exist and be ready.
+pub(in crate::workloads) fn reconcile(world: &World<'_>) -> Decision {
+    let mut decision = Decision::default();
+    let Some(found) = world.cache.find(Kind::Node, "", NODE) else {
+        decision.push(Action::Create { kind: Kind::Node, object: node(), note: None, failure: None });
+        return decision;
+    };
+    if metadata::is_deleting(found) {
+        return decision;
+    }
+    let mut conditions = Conditions::with_messages(found, &world.timestamp());
+    conditions.set("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available");
+    conditions.set("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure");
+    conditions.set("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available");
+    conditions.set("Ready", "True", "KubeletReady", "kubelet is posting ready status");
+    let capacity = json!({"cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "100000"});
+    let mut wanted = found.get("status").cloned().unwrap_or_default();
+    let fields = metadata::as_map(&mut wanted);
+    fields.insert("conditions".to_owned(), conditions.build().unwrap_or_default());
+    fields.insert("capacity".to_owned(), capacity.clone());
+    fields.insert("allocatable".to_owned(), capacity);
+    fields.insert(
+        "addresses".to_owned(),
+        json!([{"type": "InternalIP", "address": NODE_ADDRESS}, {"type": "Hostname", "address": NODE}]),
+    );
+    fields.insert(
+        "nodeInfo".to_owned(),
+        json!({
+            "machineID": "", "systemUUID": "", "bootID": "", "kernelVersion": "simulated", "osImage": "simulated",
+            "containerRuntimeVersion": "devcluster://1.0.0", "kubeletVersion": "v1.36.0-chandler.devcluster",
+            "kubeProxyVersion": "", "operatingSystem": "linux", "architecture": "amd64",
+        }),
+    );
+    decision.status(Kind::Node, found, &wanted);
+    decision
+}
+
+/// The node that a Pod goes to, or why there is none.
+pub(super) fn choose(world: &World<'_>, pod: &Value) -> Result<String, String> {
+    let nodes: Vec<&Value> = world.cache.namespace(Kind::Node, "").map(AsRef::as_ref).collect();
+    let usable =
+        |node: &&&Value| is_true(node, "Ready") && (is_of_daemon_set(pod) || !flag(node, "/spec/unschedulable"));
+    let all = nodes.len();
+    let usable: Vec<&&Value> = nodes.iter().filter(usable).collect();
+    if let Some(node) = usable.iter().find(|node| fits(node, pod.get("spec").unwrap_or(&Value::Null))) {
+        return Ok(metadata::name(node).to_owned());
+    }
+    let unusable = all - usable.len();
+    let mut reasons = Vec::new();
+    if !usable.is_empty() {
+        reasons.push(format!("{} node(s) didn't match Pod's node affinity/selector", usable.len()));
+    }
+    if unusable > 0 {
+        reasons.push(format!("{unusable} node(s) were unschedulable"));
+    }
+    Err(match reasons.is_empty() {
+        true => "no nodes available to schedule pods".to_owned(),
+        false => format!("0/{all} nodes are available: {}.", reasons.join(", ")),
+    })
+}
+
+fn is_of_daemon_set(pod: &Value) -> bool {
+    crate::workloads::fields::controller(pod).and_then(Kind::of_reference) == Some(Kind::DaemonSet)
+}
+
+/// Whether a Pod of this spec may run on a node: `nodeSelector` and the required node affinity.
+pub(in crate::workloads) fn fits(node: &Value, pod_spec: &Value) -> bool {
+    let labels = Value::Object(map(node, "/metadata/labels"));
+    if !matches_all(pod_spec.get("nodeSelector"), &labels) {
+        return false;
+    }
+    let required = "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+    let terms = list(pod_spec, required);
+    let fields = json!({"metadata.name": metadata::name(node)});
+    terms.is_empty()
+        || terms.iter().any(|term| {
+            list(term, "/matchExpressions").iter().all(|expression| matches(expression, &labels))
+                && list(term, "/matchFields").iter().all(|expression| matches(expression, &fields))
+        })
+}
+
+fn matches(expression: &Value, values: &Value) -> bool {
+    let value = values.get(text(expression, "/key"));
+    let stated = list(expression, "/values");
+    let number = |value: Option<&Value>| value.and_then(Value::as_str).and_then(|text| text.parse::<i64>().ok());
+    let compared = number(value).zip(number(stated.first()));
+    match text(expression, "/operator") {
+        "In" => value.is_some_and(|value| stated.contains(value)),
+        "NotIn" => value.is_none_or(|value| !stated.contains(value)),
+        "Exists" => value.is_some(),
+        "DoesNotExist" => value.is_none(),
+        "Gt" => compared.is_some_and(|(value, bound)| value > bound),
+        "Lt" => compared.is_some_and(|(value, bound)| value < bound),
+        _ => false,
+    }
+}
+
+/// The place of the node.
+pub(in crate::workloads) fn key() -> Key {
+    Key::new(Kind::Node, "", NODE)
+}
