@@ -2,7 +2,7 @@
 
 use chandler_sdk::{Content, Diagnostic, documents, yaml::Node};
 
-use crate::{MANIFESTS, stage::stages};
+use crate::{MANIFESTS, images::is_references, stage::stages};
 
 /// A value of a manifest. Whether it is an object is not known yet.
 #[derive(Debug)]
@@ -81,8 +81,7 @@ impl Loaded {
             }
         };
         self.warnings.extend(read.warnings);
-        let is_references = |node: &Node| name == "image-references" && kind(node) == Some("ImageStream");
-        let objects = read.nodes.into_iter().filter(|node| !is_references(node));
+        let objects = read.nodes.into_iter().filter(|node| !is_references(name, node));
         self.objects.extend(objects.map(|node| Manifest { node, path: path.clone(), stage }));
     }
 }

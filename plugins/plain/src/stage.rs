@@ -1,8 +1,12 @@
 //! Run levels: files named `0000_<level>_<component>...` are rolled out level by level.
 //!
-//! That is the convention of OpenShift's cluster-version operator, which applies manifests in the order of their names. A
-//! stage is a level here, so that each level becomes healthy before the next begins. Components of one level are rolled out
-//! together, as there.
+//! That is the convention of OpenShift's cluster-version operator, which applies manifests in the order of their names, level
+//! by level, the components of one level side by side. A stage is a level here, so that each level becomes healthy before the
+//! next begins, and components of one level are rolled out together.
+//!
+//! There, the files of one component follow one another, too. Stages have one order for all, so that stages within a level
+//! would let components wait for each other, which ends in a deadlock where two of them depend on one another; the order of
+//! kinds, which the host follows within a stage, is what remains of the order of files.
 
 /// The stage of files without a level that sort after all files with one: after the highest level, 99.
 const AFTER_ALL: u32 = 100;
