@@ -5,6 +5,7 @@
 
 mod bench;
 mod command;
+mod corpus;
 mod demo;
 mod generate;
 mod guests;
@@ -30,6 +31,8 @@ enum Task {
     Plugins,
     /// Measure the engine: instantiation, sandboxed against native, cold start (release build)
     Bench(bench::Bench),
+    /// Render a tree of registry+v1 bundles and compare with what the reference made of them (release build)
+    Corpus(corpus::Corpus),
     /// Write the generated files (CRDs, command-line reference), or check that they are up to date
     Generate(generate::Generate),
 }
@@ -40,6 +43,7 @@ fn main() -> anyhow::Result<()> {
         Task::Test(test) => test.run(),
         Task::Plugins => guests::build_all(),
         Task::Bench(bench) => bench.run(),
+        Task::Corpus(corpus) => corpus.run(),
         Task::Generate(generate) => generate.run(),
     }
 }

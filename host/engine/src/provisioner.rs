@@ -14,7 +14,7 @@ use crate::{
         Plugin, PluginPre, chandler::provisioner::types::Failure, exports::chandler::provisioner::provisioner as guest,
     },
     host::{Identity, State, diagnostics},
-    schema,
+    schema::{self, Schemas},
     text::tame,
     threads::Threads,
 };
@@ -44,13 +44,14 @@ pub(crate) struct Loaded {
     pub(crate) plugin: PluginPre<State>,
     pub(crate) threads: Arc<Threads>,
     pub(crate) share: Arc<Semaphore>,
+    schemas: Arc<Schemas>,
 }
 
 impl Loaded {
     pub(crate) fn new(digest: Digest, facts: Facts, plugin: PluginPre<State>, threads: Arc<Threads>) -> Self {
         let identity = Identity { name: facts.name.clone(), version: facts.version.clone(), digest };
         let share = threads.share();
-        Self { identity, facts, plugin, threads, share }
+        Self { identity, facts, plugin, threads, share, schemas: Arc::default() }
     }
 }
 
@@ -105,8 +106,9 @@ impl Provisioner {
         limits: &Limits,
     ) -> Result<Release, CallError> {
         let (request, findings) = (request.clone(), limits.diagnostics);
+        let schemas = Arc::clone(&self.loaded.schemas);
         let ((), state) = call::run(&self.loaded, "provision", content, limits, move |store, plugin| {
-            Box::pin(async move { provision(store, &plugin, request, findings).await })
+            Box::pin(async move { provision(store, &plugin, request, schemas, findings).await })
         })
         .await?;
         let (objects, probes, findings) = state.output.into_parts();
@@ -130,13 +132,14 @@ async fn provision(
     store: &mut Store<State>,
     plugin: &Plugin,
     request: Request,
+    schemas: Arc<Schemas>,
     findings_limit: u32,
 ) -> Result<(), Stop> {
     let config = Value::Object(request.config);
     let text = config.to_string();
     if let Some(schema) = config_schema(store, plugin).await? {
         // A foreign schema may take a while even within its limits, and a panic in its reader ends this call alone.
-        let check = tokio::task::spawn_blocking(move || schema::check(&schema, &config)).await;
+        let check = tokio::task::spawn_blocking(move || schemas.read(&schema)?.check(&config)).await;
         let panicked = |_| schema::unusable("could not be evaluated".into());
         check.unwrap_or_else(|error| Err(panicked(error))).map_err(Stop::Error)?;
     }

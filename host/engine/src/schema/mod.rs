@@ -5,12 +5,14 @@
 //! linear time.
 
 mod cost;
+mod kept;
 mod message;
 
 use chandler_core::{Diagnostic, Location, Severity};
-use jsonschema::PatternOptions;
+use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
+pub(crate) use self::kept::Schemas;
 use crate::{CallError, InvalidOutput, text::tame};
 
 /// The most findings that are reported.
@@ -22,27 +24,46 @@ const WORK: usize = 50_000_000;
 /// The memory that one compiled pattern may take.
 const PATTERN_BYTES: usize = 1 << 20;
 
-/// Checks a configuration.
-pub(crate) fn check(schema: &str, config: &Value) -> Result<(), CallError> {
-    let schema: Value = serde_json::from_str(schema).map_err(|error| unusable(format!("is not JSON: {error}")))?;
-    let parts = cost::check(&schema).map_err(unusable)?;
-    if parts.saturating_mul(cost::count(config)) > WORK {
-        return Err(unusable("is too large for a configuration of this size".into()));
+/// A schema that was read and is ready for use.
+pub(crate) struct Schema {
+    /// How many parts it has when its references are expanded.
+    parts: usize,
+    validator: Validator,
+}
+
+impl Schema {
+    /// Reads a schema.
+    pub(crate) fn read(text: &str) -> Result<Self, CallError> {
+        let schema: Value = serde_json::from_str(text).map_err(|error| unusable(format!("is not JSON: {error}")))?;
+        let parts = cost::check(&schema).map_err(unusable)?;
+        let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES);
+        let validator = jsonschema::draft202012::options()
+            .offline()
+            .with_pattern_options(patterns)
+            .build(&schema)
+            .map_err(|error| unusable(format!("is not a JSON schema: {error}")))?;
+        Ok(Self { parts, validator })
     }
-    let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES);
-    let validator = jsonschema::draft202012::options()
-        .offline()
-        .with_pattern_options(patterns)
-        .build(&schema)
-        .map_err(|error| unusable(format!("is not a JSON schema: {error}")))?;
-    let mut findings: Vec<Diagnostic> =
-        validator.iter_errors(config).flat_map(|error| message::findings(&error)).take(FINDINGS).collect();
-    if findings.is_empty() {
-        return Ok(());
+
+    /// How much of the host it takes, in parts.
+    pub(crate) fn parts(&self) -> usize {
+        self.parts
     }
-    findings.sort();
-    findings.dedup();
-    Err(CallError::InvalidConfiguration(findings))
+
+    /// Checks a configuration.
+    pub(crate) fn check(&self, config: &Value) -> Result<(), CallError> {
+        if self.parts.saturating_mul(cost::count(config)) > WORK {
+            return Err(unusable("is too large for a configuration of this size".into()));
+        }
+        let mut findings: Vec<Diagnostic> =
+            self.validator.iter_errors(config).flat_map(|error| message::findings(&error)).take(FINDINGS).collect();
+        if findings.is_empty() {
+            return Ok(());
+        }
+        findings.sort();
+        findings.dedup();
+        Err(CallError::InvalidConfiguration(findings))
+    }
 }
 
 /// The error for a schema that cannot be used.
@@ -66,6 +87,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn check(schema: &str, config: &Value) -> Result<(), CallError> {
+        Schema::read(schema)?.check(config)
+    }
 
     fn texts(schema: &Value, config: &Value) -> String {
         match check(&schema.to_string(), config) {

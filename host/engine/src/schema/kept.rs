@@ -1,0 +1,76 @@
+//! Schemas that are kept ready. Reading that of a large format takes longer than rendering a small bundle, and the bundles of a
+//! format share a handful of schemas.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use chandler_core::Digest;
+
+use super::Schema;
+use crate::CallError;
+
+/// The parts of all schemas together that are kept for one provisioner. A part takes well below a kilobyte.
+const PARTS: usize = 50_000;
+
+/// The schemas of one provisioner that were used last.
+#[derive(Default)]
+pub(crate) struct Schemas(Mutex<VecDeque<(Digest, Arc<Schema>)>>);
+
+impl Schemas {
+    /// A schema, read unless it is kept.
+    pub(crate) fn read(&self, text: &str) -> Result<Arc<Schema>, CallError> {
+        let digest = Digest::of(text.as_bytes());
+        if let Some(schema) = self.find(&digest) {
+            return Ok(schema);
+        }
+        // Whoever else wants it meanwhile reads it, too: that is rarer than a wait would be long.
+        let schema = Arc::new(Schema::read(text)?);
+        self.keep(digest, &schema);
+        Ok(schema)
+    }
+
+    fn find(&self, digest: &Digest) -> Option<Arc<Schema>> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = kept.iter().position(|(found, _)| found == digest)?;
+        let found = kept.remove(index)?;
+        let schema = Arc::clone(&found.1);
+        kept.push_front(found);
+        Some(schema)
+    }
+
+    fn keep(&self, digest: Digest, schema: &Arc<Schema>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|(found, _)| *found != digest);
+        kept.push_front((digest, Arc::clone(schema)));
+        let mut parts = 0_usize;
+        kept.retain(|(_, schema)| {
+            parts = parts.saturating_add(schema.parts());
+            parts <= PARTS
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_schema_is_read_once_and_the_oldest_go() {
+        let schemas = Schemas::default();
+        let large = |name: &str| json!({"title": name, "enum": vec![Value::Null; PARTS / 2 - 10]}).to_string();
+        let first = schemas.read(&large("first")).unwrap();
+        let second = schemas.read(&large("second")).unwrap();
+        assert!(Arc::ptr_eq(&first, &schemas.read(&large("first")).unwrap()));
+        schemas.read(&large("third")).unwrap();
+        assert!(Arc::ptr_eq(&first, &schemas.read(&large("first")).unwrap()));
+        assert!(!Arc::ptr_eq(&second, &schemas.read(&large("second")).unwrap()));
+        let huge = json!({"enum": vec![Value::Null; PARTS + 1]}).to_string();
+        let huge_once = schemas.read(&huge).unwrap();
+        assert!(!Arc::ptr_eq(&huge_once, &schemas.read(&huge).unwrap()));
+        assert!(schemas.read("{").is_err());
+    }
+}

@@ -1,0 +1,132 @@
+//! Objects in a form that can be compared: what says nothing is left out, and the order is that of their identity.
+
+use std::{cmp::Reverse, collections::BTreeSet};
+
+use serde_json::Value;
+
+/// How much of a value is shown.
+const SHOWN: usize = 200;
+
+/// Objects sorted by identity, without nulls and `status`.
+///
+/// A permission that a bundle repeats gives the same role twice in the reference and once here; and of a ServiceAccount that is
+/// generated and in the bundle, the reference applies both, the one that says more last.
+pub fn canonical(objects: impl IntoIterator<Item = Value>) -> Vec<Value> {
+    let mut objects: Vec<Value> = objects.into_iter().map(without_what_says_nothing).collect();
+    objects.sort_by_cached_key(|object| (identity(object), Reverse(object.to_string().len())));
+    objects.dedup_by(|next, first| {
+        next == first || text(next, "/kind") == "ServiceAccount" && identity(next) == identity(first)
+    });
+    objects
+}
+
+fn without_what_says_nothing(mut object: Value) -> Value {
+    if let Some(object) = object.as_object_mut() {
+        object.remove("status");
+    }
+    drop_nulls(&mut object);
+    object
+}
+
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, value| !value.is_null());
+            map.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(list) => list.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// `apiVersion kind namespace/name`.
+pub fn identity(object: &Value) -> String {
+    let text = |pointer| text(object, pointer);
+    format!("{} {} {}/{}", text("/apiVersion"), text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
+}
+
+/// Where two values first differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// A JSON pointer.
+    pub pointer: String,
+    /// What stands there and what should, shortened.
+    pub text: String,
+}
+
+/// The first place where two values differ. Numbers are equal by value: `1` and `1.0`.
+pub fn difference(want: &Value, got: &Value) -> Option<Difference> {
+    at("", want, got)
+}
+
+fn at(pointer: &str, want: &Value, got: &Value) -> Option<Difference> {
+    match (want, got) {
+        (Value::Object(want), Value::Object(got)) => {
+            let keys: BTreeSet<_> = want.keys().chain(got.keys()).collect();
+            keys.into_iter().find_map(|key| {
+                let pointer = format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"));
+                match (want.get(key), got.get(key)) {
+                    (Some(want), Some(got)) => at(&pointer, want, got),
+                    (want, got) => Some(found(pointer, want, got)),
+                }
+            })
+        }
+        (Value::Array(want), Value::Array(got)) if want.len() == got.len() => {
+            let mut pairs = want.iter().zip(got).enumerate();
+            pairs.find_map(|(index, (want, got))| at(&format!("{pointer}/{index}"), want, got))
+        }
+        (want, got) if want == got => None,
+        (Value::Number(want), Value::Number(got)) if want.as_f64() == got.as_f64() => None,
+        (want, got) => Some(found(pointer.to_owned(), Some(want), Some(got))),
+    }
+}
+
+fn found(pointer: String, want: Option<&Value>, got: Option<&Value>) -> Difference {
+    Difference { pointer, text: format!("want {}, got {}", short(want), short(got)) }
+}
+
+fn short(value: Option<&Value>) -> String {
+    value.map_or_else(|| "nothing".to_owned(), |value| value.to_string().chars().take(SHOWN).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_says_nothing_does_not_count() {
+        let account = |extra: Value| {
+            let mut account =
+                json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a", "x": null}});
+            account["metadata"]["labels"] = extra;
+            account
+        };
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b"}, "status": {"phase": "x"}});
+        let objects = canonical([account(json!(null)), pod.clone(), account(json!({"a": "b"})), pod]);
+        let names: Vec<_> = objects.iter().map(identity).collect();
+        assert_eq!(names, ["v1 Pod /b", "v1 ServiceAccount /a"]);
+        assert_eq!(objects[1].pointer("/metadata/labels/a"), Some(&json!("b")));
+        assert_eq!(objects[0].get("status"), None);
+    }
+
+    #[test]
+    fn the_first_difference_is_found() {
+        let cases = [
+            (json!({"a": 1}), json!({"a": 1.0}), None),
+            (json!({"a/b": [1, 2]}), json!({"a/b": [1, 3]}), Some(("/a~1b/1", "want 2, got 3"))),
+            (json!({"a": {}}), json!({}), Some(("/a", "want {}, got nothing"))),
+            (json!([1]), json!([1, 2]), Some(("", "want [1], got [1,2]"))),
+        ];
+        for (want, got, expected) in cases {
+            let found = difference(&want, &got);
+            let found = found.as_ref().map(|difference| (difference.pointer.as_str(), difference.text.as_str()));
+            assert_eq!(found, expected);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! An outcome against what is expected.
+
+use serde_json::Value;
+
+use crate::{
+    canonical::{canonical, difference, identity},
+    render::{Outcome, Refusal},
+};
+
+/// What came of a comparison.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The same objects.
+    SameObjects,
+    /// Refused by both, for the same kind of reason.
+    SameRefusal(Refusal),
+    /// Something else: its class, for counting, and what exactly.
+    Different {
+        /// What kind of difference it is, without what is particular to the bundle.
+        class: String,
+        /// What differs.
+        text: String,
+    },
+}
+
+impl Verdict {
+    fn different(class: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::Different { class: class.into(), text: text.into() }
+    }
+}
+
+/// Compares what a bundle became with what the reference made of it: `{"objects": [...]}` or `{"error": "..."}`.
+pub fn compare(expected: Value, outcome: Outcome) -> Verdict {
+    let error = expected.get("error").and_then(Value::as_str).map(str::to_owned);
+    match (error, outcome) {
+        (Some(text), Outcome::Refused(refusal, messages)) => {
+            let wanted = class_of(&text);
+            if wanted == refusal {
+                return Verdict::SameRefusal(refusal);
+            }
+            let found = format!("want {wanted} ({text}), got {refusal}: {}", messages.join("; "));
+            Verdict::different(format!("refused as {refusal} instead of {wanted}"), found)
+        }
+        (Some(text), Outcome::Objects(_)) => {
+            Verdict::different(format!("rendered what the reference refuses as {}", class_of(&text)), text)
+        }
+        (None, Outcome::Refused(refusal, messages)) => {
+            Verdict::different(format!("refused as {refusal} what the reference renders"), messages.join("; "))
+        }
+        (None, Outcome::Objects(objects)) => {
+            let Value::Object(mut expected) = expected else {
+                return Verdict::different("unreadable", "no JSON object");
+            };
+            let Some(Value::Array(expected)) = expected.remove("objects") else {
+                return Verdict::different("unreadable", "neither objects nor error");
+            };
+            compare_objects(expected, objects)
+        }
+    }
+}
+
+fn compare_objects(expected: Vec<Value>, objects: Vec<Value>) -> Verdict {
+    let expected = canonical(expected.into_iter().map(with_api_version));
+    let objects = canonical(objects);
+    let names = |objects: &[Value]| objects.iter().map(identity).collect::<Vec<_>>();
+    let (want, got) = (names(&expected), names(&objects));
+    if want != got {
+        let only = |these: &[String], those: &[String]| {
+            these.iter().filter(|name| !those.contains(name)).cloned().collect::<Vec<_>>()
+        };
+        let (missing, extra) = (only(&want, &got), only(&got, &want));
+        let kind = |names: &[String]| {
+            names.first().and_then(|name| name.split(' ').nth(1)).map(str::to_owned).unwrap_or_default()
+        };
+        let class = match (missing.is_empty(), extra.is_empty()) {
+            (false, true) => format!("{} missing", kind(&missing)),
+            (true, false) => format!("{} too much", kind(&extra)),
+            _ => format!("{} under another name", kind(&missing)),
+        };
+        return Verdict::different(class, format!("missing {missing:?}, too much {extra:?}"));
+    }
+    for (want, got) in expected.iter().zip(&objects) {
+        if let Some(found) = difference(want, got) {
+            let kind = want.get("kind").and_then(Value::as_str).unwrap_or_default();
+            let class = format!("{kind} {}", general(&found.pointer));
+            return Verdict::different(class, format!("{}{}: {}", identity(want), found.pointer, found.text));
+        }
+    }
+    Verdict::SameObjects
+}
+
+/// The reference passes on objects without apiVersion, which no API server takes; here they get the obvious one.
+fn with_api_version(mut object: Value) -> Value {
+    let version = match object.get("kind").and_then(Value::as_str) {
+        Some("ClusterRole" | "ClusterRoleBinding" | "Role" | "RoleBinding") => "rbac.authorization.k8s.io/v1",
+        Some("ConfigMap" | "Secret" | "Service" | "ServiceAccount") => "v1",
+        _ => return object,
+    };
+    if let Some(object) = object.as_object_mut() {
+        object.entry("apiVersion").or_insert_with(|| version.into());
+    }
+    object
+}
+
+/// A pointer without the numbers of list items.
+fn general(pointer: &str) -> String {
+    let parts = pointer.split('/').map(|part| if part.parse::<usize>().is_ok() { "*" } else { part });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// What the reference's refusal is about, told from its text.
+fn class_of(text: &str) -> Refusal {
+    let classes = [
+        ("invalid configuration: ", Refusal::Configuration),
+        ("unsupported bundle: ", Refusal::Unsupported),
+        ("invalid target namespaces", Refusal::Configuration),
+    ];
+    classes.iter().find(|(part, _)| text.contains(part)).map_or(Refusal::Content, |(_, class)| *class)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(kind: &str, name: &str, data: &Value) -> Value {
+        json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, "data": data})
+    }
+
+    fn class(expected: Value, outcome: Outcome) -> String {
+        match compare(expected, outcome) {
+            Verdict::SameObjects => "same objects".into(),
+            Verdict::SameRefusal(refusal) => format!("same refusal: {refusal}"),
+            Verdict::Different { class, .. } => class,
+        }
+    }
+
+    #[test]
+    fn differences_are_classed() {
+        let refused = |refusal| Outcome::Refused(refusal, vec!["because".into()]);
+        let objects = |objects: &[Value]| json!({"objects": objects});
+        let (a, b) = (object("ConfigMap", "a", &json!([1])), object("ConfigMap", "a", &json!([2])));
+        let secret = object("Secret", "s", &json!(null));
+        let error = |text: &str| json!({"error": text});
+        let cases = [
+            (objects(&[a.clone()]), Outcome::Objects(vec![a.clone()]), "same objects"),
+            (objects(&[a.clone()]), Outcome::Objects(vec![b]), "ConfigMap /data/*"),
+            (objects(&[a.clone()]), Outcome::Objects(vec![]), "ConfigMap missing"),
+            (objects(&[]), Outcome::Objects(vec![a.clone()]), "ConfigMap too much"),
+            (objects(&[a.clone()]), Outcome::Objects(vec![secret]), "ConfigMap under another name"),
+            (error("stat manifests"), refused(Refusal::Content), "same refusal: content"),
+            (error("unsupported bundle: x"), refused(Refusal::Content), "refused as content instead of unsupported"),
+            (
+                objects(&[]),
+                refused(Refusal::Other("PluginTimeout")),
+                "refused as PluginTimeout what the reference renders",
+            ),
+            (
+                error("invalid configuration: x"),
+                Outcome::Objects(vec![]),
+                "rendered what the reference refuses as configuration",
+            ),
+            (json!([]), Outcome::Objects(vec![]), "unreadable"),
+        ];
+        for (expected, outcome, class_wanted) in cases {
+            assert_eq!(class(expected, outcome), class_wanted);
+        }
+    }
+}

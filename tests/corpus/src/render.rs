@@ -1,0 +1,155 @@
+//! Rendering a bundle, in the sandbox or natively.
+
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::Context as _;
+use chandler_core::{Content, MemoryContent, Object, Release, Request, Target};
+use chandler_engine::{CallError, Engine, EngineOptions, Limits, Provisioner};
+use chandler_registry::Registry;
+use chandler_sdk::{Content as _, Diagnostic, EmitError, Failure, Location, Output, Probe, Provisioner as _, testing};
+use serde_json::{Map, Value};
+
+/// What kind of refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refusal {
+    /// The bundle is wrong.
+    Content,
+    /// The configuration is wrong.
+    Configuration,
+    /// The bundle asks for what cannot be done.
+    Unsupported,
+    /// The provisioner or the host failed, for this reason.
+    Other(&'static str),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Content => "content",
+            Self::Configuration => "configuration",
+            Self::Unsupported => "unsupported",
+            Self::Other(reason) => reason,
+        })
+    }
+}
+
+/// What became of a bundle.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// The objects of the release.
+    Objects(Vec<Value>),
+    /// Why there is none: the kind and the messages.
+    Refused(Refusal, Vec<String>),
+}
+
+/// What renders bundles.
+pub enum Renderer {
+    /// The component in its sandbox, as the controller runs it.
+    Sandboxed(Box<Provisioner>, Limits),
+    /// The same code without Wasm.
+    Native,
+}
+
+impl Renderer {
+    /// A renderer that runs a component.
+    ///
+    /// # Errors
+    /// When the component cannot be loaded.
+    pub async fn sandboxed(component: &[u8]) -> anyhow::Result<Self> {
+        let engine = Engine::new(EngineOptions::default())?;
+        let provisioner = engine.load(component).await.context("failed to load the component")?;
+        Ok(Self::Sandboxed(Box::new(provisioner), Limits::default()))
+    }
+
+    /// Renders a bundle; how long that took, from the files in memory to the finished release.
+    pub async fn render(
+        &self,
+        bundle: &testing::Bundle,
+        namespace: &str,
+        config: Map<String, Value>,
+    ) -> (Outcome, Duration) {
+        match self {
+            Self::Sandboxed(provisioner, limits) => {
+                let content = match content(bundle) {
+                    Ok(content) => content,
+                    Err(problem) => {
+                        return (Outcome::Refused(Refusal::Content, vec![problem]), Duration::ZERO);
+                    }
+                };
+                let target = Target { name: "corpus".into(), namespace: namespace.into(), ..Target::default() };
+                let started = Instant::now();
+                let result = provisioner.provision(&Request { config, target }, content, limits).await;
+                let elapsed = started.elapsed();
+                (result.map_or_else(|error| refused(&error), |release| objects(&release)), elapsed)
+            }
+            Self::Native => {
+                let started = Instant::now();
+                let result = natively(bundle, namespace, config);
+                let elapsed = started.elapsed();
+                (result.map_or_else(|failure| failed(&failure), |release| objects(&release)), elapsed)
+            }
+        }
+    }
+}
+
+fn content(bundle: &testing::Bundle) -> Result<Arc<dyn Content>, String> {
+    let mut files = Vec::new();
+    for entry in bundle.files("") {
+        let bytes = bundle.read(&entry.path).map_err(|error| format!("{}: {error}", entry.path))?;
+        files.push((entry.path, bytes));
+    }
+    Ok(Arc::new(MemoryContent::new(files)))
+}
+
+fn objects(release: &Release) -> Outcome {
+    Outcome::Objects(release.objects().iter().map(|object| Value::Object(object.value.clone())).collect())
+}
+
+fn refused(error: &CallError) -> Outcome {
+    let (refusal, findings) = match error {
+        CallError::InvalidContent(findings) => (Refusal::Content, findings),
+        CallError::InvalidConfiguration(findings) => (Refusal::Configuration, findings),
+        CallError::UnsupportedContent(findings) => (Refusal::Unsupported, findings),
+        other => return Outcome::Refused(Refusal::Other(other.reason()), vec![other.to_string()]),
+    };
+    Outcome::Refused(refusal, findings.iter().map(|finding| finding.message.clone()).collect())
+}
+
+fn failed(failure: &Failure) -> Outcome {
+    let refusal = match failure {
+        Failure::InvalidContent(_) => Refusal::Content,
+        Failure::InvalidConfig(_) => Refusal::Configuration,
+        Failure::Unsupported(_) => Refusal::Unsupported,
+        Failure::Internal(message) => return Outcome::Refused(Refusal::Other("Internal"), vec![message.clone()]),
+    };
+    Outcome::Refused(refusal, failure.diagnostics().iter().map(|finding| finding.message.clone()).collect())
+}
+
+/// The objects of a call, read as the host reads them.
+#[derive(Default)]
+struct Objects(Vec<Object>);
+
+impl Output for Objects {
+    fn emit(&mut self, object: &[u8], stage: Option<u32>, _origin: Option<Location>) -> Result<(), EmitError> {
+        self.0.push(Object::parse(object, stage.unwrap_or(0), None).map_err(|_| EmitError::Malformed)?);
+        Ok(())
+    }
+
+    fn probe(&mut self, _probe: &Probe) -> Result<(), EmitError> {
+        Ok(())
+    }
+
+    fn report(&mut self, _finding: &Diagnostic) {}
+}
+
+fn natively(bundle: &testing::Bundle, namespace: &str, config: Map<String, Value>) -> Result<Release, Failure> {
+    let target =
+        chandler_sdk::Target { name: "corpus".into(), namespace: namespace.into(), ..chandler_sdk::Target::default() };
+    let mut output = Objects::default();
+    Registry::provision(&chandler_sdk::Request { config, target }, bundle, &mut output)?;
+    Ok(Release::new(output.0, vec![], vec![]))
+}
