@@ -99,11 +99,6 @@ impl Status {
         Self::new(StatusCode::CONFLICT, "Conflict", message).causes(causes.collect())
     }
 
-    /// A conflict made on demand; see [`crate::faults`].
-    pub fn injected_conflict() -> Self {
-        Self::new(StatusCode::CONFLICT, "Conflict", "Operation cannot be fulfilled: injected fault")
-    }
-
     /// The object breaks rules.
     pub fn invalid(kind: &GroupVersionKind, name: &str, errors: &[FieldError]) -> Self {
         let causes = errors.iter().map(
@@ -192,6 +187,12 @@ impl Status {
         let mut status = Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", "please try again later");
         status.details = json!({"retryAfterSeconds": seconds});
         status
+    }
+
+    /// The server cannot answer at present.
+    pub fn unavailable() -> Self {
+        let message = "the server is currently unable to handle the request";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
     }
 
     /// The server does not do this; the message says what and names `DIFFERENCES.md`.

@@ -19,7 +19,11 @@ use std::{
     time::Duration,
 };
 
-use chandler_devcluster::{Effect, Fault, Options, workloads::ANNOTATION};
+use chandler_devcluster::{
+    Effect, Fault, Options,
+    faults::{Verb, When},
+    workloads::ANNOTATION,
+};
 use common::{CONFIG_MAPS, PATIENCE, config_map, ok, quiet, start, until};
 use futures::StreamExt as _;
 use k8s_openapi::api::{
@@ -79,9 +83,8 @@ async fn a_controller_converges_and_survives_dropped_and_expired_watches() {
     until(&client, &copy, |_, copy| copy["data"]["x"] == "1").await;
 
     // Every watch ends after a second; these end at once, or find their history gone.
-    let fault =
-        |effect: Effect| Fault { method: Some("WATCH".into()), path_contains: "configmaps".into(), times: 4, effect };
-    cluster.inject(fault(Effect::DropWatch));
+    let fault = |effect: Effect| Fault::new(effect).verb(Verb::Watch).resource("configmaps").times(4);
+    cluster.inject(fault(Effect::DropWatch(When::AT_ONCE)));
     cluster.inject(fault(Effect::Gone));
     for value in ["2", "3"] {
         let change = json!({"data": {"x": value}});

@@ -10,7 +10,6 @@
 
 mod common;
 
-use chandler_devcluster::{Effect, Fault};
 use common::{APPLY, CONFIG_MAPS, JSON_PATCH, MERGE, config_map, get, ok, quiet, send, until};
 use serde_json::{Value, json};
 
@@ -265,27 +264,6 @@ async fn a_deployment_is_scaled_through_its_subresource() {
     ok(&client, "PATCH", &path, MERGE, json!({"spec": {"replicas": 4}})).await;
     let scaled = ok(&client, "GET", &format!("{DEPLOYMENTS}/web"), "", Value::Null).await;
     assert_eq!((&scaled["spec"]["replicas"], &scaled["metadata"]["generation"]), (&json!(4), &json!(2)));
-}
-
-#[tokio::test]
-async fn faults_strike_as_they_are_told() {
-    let cluster = quiet().await;
-    let client = common::without_retries(&cluster).await;
-    let fault =
-        |effect: Effect| Fault { method: Some("POST".into()), path_contains: "configmaps".into(), times: 1, effect };
-    let cases = [
-        (Effect::Conflict, 409, false),
-        (Effect::InternalError, 500, false),
-        (Effect::InternalErrorAfterWrite, 500, true),
-        (Effect::Gone, 410, false),
-        (Effect::TooManyRequests(1), 429, false),
-    ];
-    for (index, (effect, expected, written)) in cases.into_iter().enumerate() {
-        cluster.inject(fault(effect));
-        let name = format!("c{index}");
-        assert_eq!(send(&client, "POST", CONFIG_MAPS, "", config_map(&name, &json!({}))).await.0, expected);
-        assert_eq!(get(&client, &format!("{CONFIG_MAPS}/{name}")).await.0 == 200, written, "{effect:?}");
-    }
 }
 
 #[tokio::test]

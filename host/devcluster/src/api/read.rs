@@ -53,7 +53,14 @@ impl Api {
     /// When it does not exist.
     pub fn get(&self, target: &Target) -> Result<Bytes, Status> {
         let missing = || Status::not_found(&target.resource.group_resource(), &target.name);
-        let object = self.store.get(&target.key()).ok_or_else(missing)?;
+        let key = target.key();
+        let object = if target.lag > 0 {
+            let listing = self.lagging(target, target.query.number("resourceVersion")?);
+            listing.objects.into_iter().find(|(found, _)| *found == key).map(|(_, object)| object)
+        } else {
+            self.store.get(&key)
+        };
+        let object = object.ok_or_else(missing)?;
         Ok(view::represent(target, &object, self.clock.now()))
     }
 
@@ -155,9 +162,22 @@ impl Api {
             }
         };
         self.check_not_future(requested)?;
+        if target.lag > 0 && !exact {
+            return Ok(self.lagging(target, requested));
+        }
         // Whatever is not exact may be newer than asked for: the present always is.
         let listing = self.store.list(&target.scope(), requested.filter(|_| exact));
         listing.map_err(|Compacted { requested, oldest }| Status::expired(requested, oldest))
+    }
+
+    /// The collection as a cache shows it that lags behind, but not behind what is asked for, nor behind the history.
+    pub(super) fn lagging(&self, target: &Target, requested: Option<u64>) -> Listing {
+        let scope = target.scope();
+        let revision = self.store.revision().saturating_sub(target.lag).max(requested.unwrap_or(0)).max(1);
+        self.store
+            .list(&scope, Some(revision))
+            .or_else(|Compacted { oldest, .. }| self.store.list(&scope, Some(oldest)))
+            .unwrap_or_else(|_| self.store.list_now(&scope))
     }
 
     pub(super) fn check_not_future(&self, requested: Option<u64>) -> Result<(), Status> {

@@ -10,6 +10,7 @@ use super::{Api, Target, read::selector, view};
 use crate::{
     clock::{Clock, Moment},
     convert,
+    faults::watch::Line,
     request::negotiate::Representation,
     selector::Selector,
     status::Status,
@@ -39,7 +40,7 @@ struct Running {
     target: Target,
     selector: Selector,
     watch: Watch,
-    pending: VecDeque<Bytes>,
+    pending: VecDeque<Line>,
     clock: Clock,
     bookmarks: bool,
     sent_columns: bool,
@@ -50,11 +51,11 @@ struct Running {
 }
 
 impl Api {
-    /// Watches a collection: a stream of JSON events, one a line.
+    /// Watches a collection: a stream of events, as they are sent.
     ///
     /// # Errors
     /// When a parameter is wrong or the revision is not known any more.
-    pub fn watch(&self, target: Target) -> Result<impl Stream<Item = Bytes> + Send + 'static, Status> {
+    pub fn watch(&self, target: Target) -> Result<impl Stream<Item = Line> + Send + 'static, Status> {
         let query = &target.query;
         let selector = selector(&target)?;
         let start = start(&target)?;
@@ -64,7 +65,7 @@ impl Api {
         let (initial, watch) = match &start {
             Start::Present { .. } => {
                 self.check_not_future(query.number("resourceVersion")?)?;
-                let (listing, watch) = self.store.list_and_watch(scope);
+                let (listing, watch) = self.begin(&target)?;
                 (Some(listing), watch)
             }
             Start::Now => (None, self.store.list_and_watch(scope).1),
@@ -95,9 +96,22 @@ impl Api {
             running.begin(&listing, matches!(start, Start::Present { bookmark: true }) && bookmarks);
         }
         Ok(stream::unfold(running, |mut running| async move {
-            let chunk = running.next().await?;
-            Some((chunk, running))
+            let line = running.next().await?;
+            Some((line, running))
         }))
+    }
+}
+
+impl Api {
+    /// The present objects and the changes after them; of a cache that lags behind, those of then.
+    fn begin(&self, target: &Target) -> Result<(Listing, Watch), Status> {
+        if target.lag > 0 {
+            let listing = self.lagging(target, target.query.number("resourceVersion")?);
+            if let Ok(watch) = self.store.watch(target.scope(), listing.revision) {
+                return Ok((listing, watch));
+            }
+        }
+        Ok(self.store.list_and_watch(target.scope()))
     }
 }
 
@@ -141,11 +155,11 @@ impl Running {
         }
     }
 
-    /// The next chunk of the response; `None` ends it.
-    async fn next(&mut self) -> Option<Bytes> {
+    /// The next event; `None` ends the watch.
+    async fn next(&mut self) -> Option<Line> {
         loop {
-            if let Some(chunk) = self.drain() {
-                return Some(chunk);
+            if let Some(line) = self.pending.pop_front() {
+                return Some(line);
             }
             if self.ended {
                 return None;
@@ -165,8 +179,7 @@ impl Running {
                         }
                     }
                     Err(Compacted { requested, oldest }) => {
-                        let status = Status::expired(requested, oldest).to_value();
-                        self.pending.push_back(line("ERROR", &render(&status)));
+                        self.pending.push_back(failure(&Status::expired(requested, oldest)));
                         self.ended = true;
                     }
                 },
@@ -199,18 +212,6 @@ impl Running {
         }
     }
 
-    /// Everything that is pending, as one chunk.
-    fn drain(&mut self) -> Option<Bytes> {
-        if self.pending.len() < 2 {
-            return self.pending.pop_front();
-        }
-        let mut chunk = BytesMut::with_capacity(self.pending.iter().map(Bytes::len).sum());
-        for line in self.pending.drain(..) {
-            chunk.put(line);
-        }
-        Some(chunk.freeze())
-    }
-
     fn selects(&self, object: &Object) -> bool {
         self.selector.is_everything() || self.selector.matches(&view::served(&self.target.resource, object))
     }
@@ -235,7 +236,7 @@ impl Running {
         self.pending.push_back(line);
     }
 
-    fn line(&mut self, event_type: &str, object: &Object) -> Bytes {
+    fn line(&mut self, event_type: &str, object: &Object) -> Line {
         let resource = &self.target.resource;
         let body = match self.target.representation {
             Representation::Object => view::object_json(resource, object),
@@ -254,7 +255,7 @@ impl Running {
         line(event_type, &body)
     }
 
-    fn bookmark(&self, initial_events_end: bool) -> Bytes {
+    fn bookmark(&self, initial_events_end: bool) -> Line {
         let kind = self.target.resource.kind();
         let mut metadata = json!({"resourceVersion": self.revision.to_string(), "creationTimestamp": null});
         if let (true, Some(metadata)) = (initial_events_end, metadata.as_object_mut()) {
@@ -302,12 +303,17 @@ fn required_parts(shape: &chandler_devcluster_schema::Shape) -> serde_json::Map<
     required.iter().filter_map(empty).collect()
 }
 
-fn line(event_type: &str, object: &Bytes) -> Bytes {
+/// The event that ends a watch which cannot go on.
+pub fn failure(status: &Status) -> Line {
+    line("ERROR", &render(&status.to_value()))
+}
+
+fn line(event_type: &str, object: &Bytes) -> Line {
     let mut line = BytesMut::with_capacity(object.len() + event_type.len() + 24);
     line.put_slice(b"{\"type\":\"");
     line.put_slice(event_type.as_bytes());
     line.put_slice(b"\",\"object\":");
     line.put_slice(object);
     line.put_slice(b"}\n");
-    line.freeze()
+    Line { bookmark: event_type == "BOOKMARK", bytes: line.freeze() }
 }

@@ -4,17 +4,22 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use chandler_devcluster_access::User;
+use futures::StreamExt as _;
 use http::{Method, Request, Response, StatusCode, header};
 
 use super::{
     respond::{self, Body},
     route::{ObjectPath, Route},
+    struck,
 };
 use crate::{
-    api::{Api, Input, Target, write::Written},
+    api::{self, Api, Input, Target, write::Written},
     authentication::openid,
     discovery,
-    faults::Effect,
+    faults::{
+        Strike,
+        watch::{Reset, disturb},
+    },
     openapi,
     registry::{Resource, Snapshot},
     request::{negotiate, query::Query},
@@ -24,33 +29,27 @@ use crate::{
 };
 
 /// Answers a request that is authorized and whose body has been read; its user stands in the extensions.
-pub fn handle(api: &Arc<Api>, request: &Request<Bytes>) -> Response<Body> {
+///
+/// # Errors
+/// When a fault wants that there is no answer.
+pub async fn handle(api: &Arc<Api>, request: &Request<Bytes>) -> Result<Response<Body>, Reset> {
     let query = Query::parse(request.uri().query().unwrap_or_default());
-    let watch = request.method() == Method::GET && query.flag("watch");
-    let verb = if watch { "WATCH" } else { request.method().as_str() };
-    let effect = api.faults.strike(verb, request.uri().path());
-    match effect {
-        None => {}
-        Some(Effect::Conflict) => return respond::status(&Status::injected_conflict()),
-        Some(Effect::Gone) => return respond::status(&Status::expired(0, api.store.revision())),
-        Some(Effect::TooManyRequests(seconds)) => return respond::status(&Status::too_many_requests(seconds)),
-        Some(Effect::InternalError) => return respond::status(&Status::internal("injected fault")),
-        Some(Effect::DropWatch) => return respond::stream(futures::stream::empty()),
-        Some(Effect::InternalErrorAfterWrite) => {
-            drop(answer(api, request, query));
-            return respond::status(&Status::internal("injected fault"));
-        }
+    let route = Route::parse(request.uri().path());
+    let strike = struck::strike(api, request, &route, &query);
+    let answered = async || answer(api, request, &route, query.clone(), &strike);
+    if strike.faults.is_empty() {
+        return Ok(answered().await);
     }
-    answer(api, request, query)
+    tracing::debug!(method = %request.method(), uri = %request.uri(), faults = ?strike.faults, "struck");
+    struck::answer(api, &route, &query, &strike, answered).await
 }
 
-fn answer(api: &Arc<Api>, request: &Request<Bytes>, query: Query) -> Response<Body> {
+fn answer(api: &Arc<Api>, request: &Request<Bytes>, route: &Route, query: Query, strike: &Strike) -> Response<Body> {
     let snapshot = api.registry.snapshot();
-    let route = Route::parse(request.uri().path());
     let accept = header_text(request, header::ACCEPT);
     let read_only = matches!(*request.method(), Method::GET | Method::HEAD);
     let result = match route {
-        Route::Objects(path) => objects(api, &snapshot, &path, request, query),
+        Route::Objects(path) => objects(api, &snapshot, path, request, query, strike),
         _ if !read_only => {
             Err(Status::method_not_allowed("the server does not allow this method on the requested resource"))
         }
@@ -60,15 +59,15 @@ fn answer(api: &Arc<Api>, request: &Request<Bytes>, query: Query) -> Response<Bo
         Route::Version => Ok(respond::value(StatusCode::OK, &version::document())),
         Route::LegacyVersions => Ok(discovery::legacy_versions(&snapshot, accept)),
         Route::Groups => Ok(discovery::groups(&snapshot, accept)),
-        Route::Group(group) => discovery::group(&snapshot, &group),
-        Route::GroupVersion(group, version) => discovery::group_version(&snapshot, &group, &version),
+        Route::Group(group) => discovery::group(&snapshot, group),
+        Route::GroupVersion(group, version) => discovery::group_version(&snapshot, group, version),
         Route::OpenIdConfiguration => Ok(respond::value(StatusCode::OK, &openid::configuration(&api.authenticator))),
         Route::OpenIdKeys => {
             let keys = render(&openid::keys(&api.authenticator));
             Ok(respond::with_type(StatusCode::OK, openid::KEYS_TYPE, keys))
         }
         Route::OpenApiIndex => Ok(openapi::index(&snapshot)),
-        Route::OpenApi(path) => openapi::document(&snapshot, &path),
+        Route::OpenApi(path) => openapi::document(&snapshot, path),
         Route::Unknown => Err(Status::no_such_resource()),
     };
     result.unwrap_or_else(|status| respond::status(&status))
@@ -84,9 +83,10 @@ fn objects(
     path: &ObjectPath,
     request: &Request<Bytes>,
     query: Query,
+    strike: &Strike,
 ) -> Result<Response<Body>, Status> {
     let resource = snapshot.resource(&path.group, &path.version, &path.plural).ok_or_else(Status::no_such_resource)?;
-    let target = target(resource, path, request, query)?;
+    let target = Target { lag: strike.lag, ..target(resource, path, request, query)? };
     let content_type = header_text(request, header::CONTENT_TYPE).split(';').next().unwrap_or_default().trim();
     let input = Input { body: request.body().clone(), content_type: content_type.to_owned() };
     if resource.resource_type.virtual_resource {
@@ -96,10 +96,10 @@ fn objects(
         };
     }
     match (target.subresource.as_deref(), target.name.is_empty()) {
-        (None, true) => collection(api, target, &input, request),
-        (None, false) => single(api, target, &input, request),
-        (Some("status"), _) if resource.resource_type.status => single(api, target, &input, request),
-        (Some("finalize"), _) if resource.is_core("namespaces") => single(api, target, &input, request),
+        (None, true) => collection(api, target, &input, request, strike),
+        (None, false) => single(api, target, &input, request, strike),
+        (Some("status"), _) if resource.resource_type.status => single(api, target, &input, request, strike),
+        (Some("finalize"), _) if resource.is_core("namespaces") => single(api, target, &input, request, strike),
         (Some("token"), false) if resource.is_core("serviceaccounts") => match *request.method() {
             Method::POST => Ok(respond::json(StatusCode::CREATED, api.request_token(&target, &input)?)),
             _ => Err(not_allowed(request)),
@@ -148,6 +148,7 @@ fn target(
         subresource: path.subresource.clone(),
         representation: negotiate::representation(header_text(request, header::ACCEPT), query.get("includeObject"))?,
         query,
+        lag: 0,
         user_agent: header_text(request, header::USER_AGENT).to_owned(),
     })
 }
@@ -157,9 +158,10 @@ fn collection(
     target: Target,
     input: &Input,
     request: &Request<Bytes>,
+    strike: &Strike,
 ) -> Result<Response<Body>, Status> {
     match *request.method() {
-        Method::GET if target.query.flag("watch") => Ok(respond::stream(api.watch(target)?)),
+        Method::GET if target.query.flag("watch") => watch(api, target, strike),
         Method::GET => Ok(respond::json(StatusCode::OK, api.list(&target)?)),
         Method::POST => Ok(written(api.create(&target, input)?)),
         Method::DELETE => Ok(respond::json(StatusCode::OK, api.delete_collection(&target, input)?)),
@@ -167,11 +169,17 @@ fn collection(
     }
 }
 
-fn single(api: &Arc<Api>, target: Target, input: &Input, request: &Request<Bytes>) -> Result<Response<Body>, Status> {
+fn single(
+    api: &Arc<Api>,
+    target: Target,
+    input: &Input,
+    request: &Request<Bytes>,
+    strike: &Strike,
+) -> Result<Response<Body>, Status> {
     let main = target.subresource.is_none();
     match *request.method() {
         // Watching one object is watching the collection for its name.
-        Method::GET if main && target.query.flag("watch") => Ok(respond::stream(api.watch(target)?)),
+        Method::GET if main && target.query.flag("watch") => watch(api, target, strike),
         Method::GET => Ok(respond::json(StatusCode::OK, api.get(&target)?)),
         Method::PUT => Ok(written(api.update(&target, input)?)),
         Method::PATCH => Ok(written(api.patch(&target, input)?)),
@@ -181,6 +189,16 @@ fn single(api: &Arc<Api>, target: Target, input: &Input, request: &Request<Bytes
         }
         _ => Err(not_allowed(request)),
     }
+}
+
+fn watch(api: &Api, target: Target, strike: &Strike) -> Result<Response<Body>, Status> {
+    let expired = struck::expired(api, &target.query);
+    let lines = api.watch(target)?;
+    if strike.watch.is_nothing() {
+        return Ok(respond::stream(lines.map(Ok)));
+    }
+    let expired = api::watch::failure(&expired).bytes;
+    Ok(respond::stream(disturb(lines, strike.watch.clone(), api.clock.clone(), expired)))
 }
 
 fn written(written: Written) -> Response<Body> {

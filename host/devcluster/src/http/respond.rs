@@ -3,17 +3,20 @@
 use std::convert::Infallible;
 
 use bytes::Bytes;
-use futures::Stream;
-use futures::StreamExt as _;
+use futures::{Stream, StreamExt as _, stream};
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
 use hyper::body::Frame;
 use serde_json::Value;
 
-use crate::{status::Status, store::object::render};
+use crate::{
+    faults::watch::{Line, Reset},
+    status::Status,
+    store::object::render,
+};
 
 /// A response body: all at once, or a stream of watch events.
-pub type Body = UnsyncBoxBody<Bytes, Infallible>;
+pub type Body = UnsyncBoxBody<Bytes, Reset>;
 
 /// A JSON response.
 pub fn json(code: StatusCode, body: Bytes) -> Response<Body> {
@@ -22,7 +25,7 @@ pub fn json(code: StatusCode, body: Bytes) -> Response<Body> {
 
 /// A response with a body of some type.
 pub fn with_type(code: StatusCode, content_type: &'static str, body: Bytes) -> Response<Body> {
-    let mut response = Response::new(Full::new(body).boxed_unsync());
+    let mut response = Response::new(Full::new(body).map_err(|never: Infallible| match never {}).boxed_unsync());
     *response.status_mut() = code;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
@@ -43,13 +46,35 @@ pub fn status(status: &Status) -> Response<Body> {
     response
 }
 
-/// A stream of lines.
-pub fn stream(chunks: impl Stream<Item = Bytes> + Send + 'static) -> Response<Body> {
-    let body = StreamBody::new(chunks.map(|chunk| Ok::<_, Infallible>(Frame::data(chunk))));
+/// A stream of events; those that are there at the same time go out together.
+pub fn stream(lines: impl Stream<Item = Result<Line, Reset>> + Send + 'static) -> Response<Body> {
+    /// The most events in one piece.
+    const TOGETHER: usize = 256;
+    let pieces = lines.ready_chunks(TOGETHER).flat_map(|lines| stream::iter(join(lines)));
+    let frames = pieces.then(async |piece| {
+        if piece.is_err() {
+            // What was sent before goes out when there is nothing to send for a moment.
+            tokio::task::yield_now().await;
+        }
+        piece.map(Frame::data)
+    });
+    let body = StreamBody::new(frames);
     let mut response = Response::new(body.boxed_unsync());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     response
+}
+
+/// Puts events together, up to where the stream breaks.
+fn join(lines: Vec<Result<Line, Reset>>) -> Vec<Result<Bytes, Reset>> {
+    let whole: Vec<Bytes> = lines.iter().map_while(|line| line.as_ref().ok()).map(|line| line.bytes.clone()).collect();
+    let broken = lines.into_iter().find_map(Result::err);
+    let piece = match whole.as_slice() {
+        [only] => only.clone(),
+        several => several.concat().into(),
+    };
+    let piece = (!piece.is_empty()).then_some(Ok(piece));
+    piece.into_iter().chain(broken.map(Err)).collect()
 }
 
 /// Adds `Warning` headers (RFC 7234, 5.5, code 299), as clients print them.

@@ -4,7 +4,7 @@
 
 use crate::support::{Stage, config_map, config_map_key, key, ox, oxen, release};
 
-use chandler_devcluster::{Effect, Fault};
+use chandler_devcluster::{Effect, Fault, faults::Verb};
 use serde_json::{Value, json};
 
 fn first() -> Vec<(u32, Value)> {
@@ -21,17 +21,18 @@ fn second() -> Vec<(u32, Value)> {
 }
 
 /// Brings the second release onto the first with one request failing, and then again by a controller that knows nothing.
-async fn upgrade_with_failure(method: &str, path: &str, times: u32, effect: Effect) {
+async fn upgrade_with_failure(fault: Fault) {
     let mut stage = Stage::set().await;
     stage.complete(&release(&first())).await;
-    stage.cluster.inject(Fault { method: Some(method.into()), path_contains: path.into(), times, effect });
+    let text = fault.to_string();
+    stage.cluster.inject(fault);
     let second = release(&second());
     let error = stage.fail(&second).await;
-    assert!(error.is_transient(), "{method} {path}: {error}");
+    assert!(error.is_transient(), "{text}: {error}");
     stage.restart().await;
     let changes = stage.complete(&second).await;
 
-    let context = format!("{method} {path} {effect:?}: {changes}");
+    let context = format!("{text}: {changes}");
     assert_eq!(stage.live(&config_map_key("kept")).await.unwrap()["data"], json!({"a": "2"}), "{context}");
     assert!(stage.live(&config_map_key("new")).await.is_some(), "{context}");
     assert_eq!(stage.live(&config_map_key("old")).await, None, "{context}");
@@ -43,16 +44,16 @@ async fn upgrade_with_failure(method: &str, path: &str, times: u32, effect: Effe
 
 #[tokio::test]
 async fn an_upgrade_that_fails_anywhere_is_completed_by_the_next_attempt() {
-    for (method, path, times) in [
-        ("PATCH", "/configmaps/kept", 1),
+    for (verb, resource, name, times) in [
+        (Verb::Patch, "configmaps", "kept", 1),
         // The dry run before it fails too, which stops nothing.
-        ("POST", "/namespaces/install/configmaps", 2),
-        ("DELETE", "/oxen/one", 1),
-        ("DELETE", "/configmaps/old", 1),
-        ("PATCH", "/bundledeployments/demo", 1),
+        (Verb::Create, "configmaps", "new", 2),
+        (Verb::Delete, "oxen.example.com", "one", 1),
+        (Verb::Delete, "configmaps", "old", 1),
+        (Verb::Patch, "bundledeployments", "demo", 1),
     ] {
-        for effect in [Effect::InternalError, Effect::InternalErrorAfterWrite] {
-            upgrade_with_failure(method, path, times, effect).await;
+        for effect in [Effect::InternalError, Effect::InternalErrorAfterWrite, Effect::ResetAfterWrite] {
+            upgrade_with_failure(Fault::new(effect).verb(verb).resource(resource).name(name).times(times)).await;
         }
     }
 }
