@@ -108,34 +108,47 @@ fn plain_resources(resource: &Resource) -> Vec<Value> {
     }
     main.insert("storageVersionHash".to_owned(), storage_version_hash(resource).into());
     let mut all = vec![Value::Object(main)];
-    for (subresource, subresource_kind) in subresources(resource) {
+    for Subresource { name, kind: other, verbs } in subresources(resource) {
         let mut entry = json!({
-            "name": format!("{}/{subresource}", names.plural),
+            "name": format!("{}/{name}", names.plural),
             "singularName": "",
             "namespaced": names.namespaced,
-            "kind": subresource_kind.unwrap_or(kind),
-            "verbs": SUBRESOURCE_VERBS,
+            "kind": other.map_or(kind.as_str(), |[.., kind]| kind),
+            "verbs": verbs,
         });
-        if let (Some(_), Some(entry)) = (subresource_kind, entry.as_object_mut()) {
-            entry.insert("group".to_owned(), "autoscaling".into());
-            entry.insert("version".to_owned(), "v1".into());
+        if let (Some([group, version, _]), Some(entry)) = (other, entry.as_object_mut()) {
+            entry.insert("group".to_owned(), group.into());
+            entry.insert("version".to_owned(), version.into());
         }
         all.push(entry);
     }
     all
 }
 
-/// The subresources that are served; a kind where it is not the resource's own.
-fn subresources(resource: &Resource) -> Vec<(&'static str, Option<&'static str>)> {
+/// A subresource that is served.
+struct Subresource {
+    name: &'static str,
+    /// Group, version and kind where it is not the resource's own.
+    kind: Option<[&'static str; 3]>,
+    verbs: &'static [&'static str],
+}
+
+/// The subresources that are served.
+fn subresources(resource: &Resource) -> Vec<Subresource> {
+    let own = |name| Subresource { name, kind: None, verbs: SUBRESOURCE_VERBS };
     let mut all = Vec::new();
     if resource.is_core("namespaces") {
-        all.push(("finalize", None));
+        all.push(Subresource { verbs: &["update"], ..own("finalize") });
     }
     if resource.resource_type.scale.is_some() {
-        all.push(("scale", Some("Scale")));
+        all.push(Subresource { kind: Some(["autoscaling", "v1", "Scale"]), ..own("scale") });
     }
     if resource.resource_type.status {
-        all.push(("status", None));
+        all.push(own("status"));
+    }
+    if resource.is_core("serviceaccounts") {
+        let kind = Some(["authentication.k8s.io", "v1", "TokenRequest"]);
+        all.push(Subresource { name: "token", kind, verbs: &["create"] });
     }
     all
 }
@@ -202,9 +215,9 @@ fn aggregated_resource(resource: &Resource) -> Value {
     let own = || response_kind(&kind.group, &kind.version, &kind.kind);
     let subresources: Vec<Value> = subresources(resource)
         .into_iter()
-        .map(|(subresource, subresource_kind)| {
-            let shown = subresource_kind.map_or_else(own, |kind| response_kind("autoscaling", "v1", kind));
-            json!({"subresource": subresource, "responseKind": shown, "verbs": SUBRESOURCE_VERBS})
+        .map(|Subresource { name, kind: other, verbs }| {
+            let shown = other.map_or_else(own, |[group, version, kind]| response_kind(group, version, kind));
+            json!({"subresource": name, "responseKind": shown, "verbs": verbs})
         })
         .collect();
     let mut entry = json!({

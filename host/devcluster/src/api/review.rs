@@ -6,7 +6,7 @@ use bytes::Bytes;
 use chandler_devcluster_access::{
     Attributes, Decision, NonResourceAttributes, PolicyRule, ResourceAttributes, User, authorize::rules_for,
 };
-use chandler_devcluster_schema::FieldError;
+use chandler_devcluster_schema::{FieldError, GroupVersionKind};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -192,7 +192,12 @@ fn asked(target: &Target, spec: AccessSpec, errors: &[FieldError]) -> Result<Att
     match (spec.resource_attributes, spec.non_resource_attributes) {
         (Some(resource), None) if errors.is_empty() => Ok(Attributes::Resource(resource)),
         (None, Some(path)) if errors.is_empty() => Ok(Attributes::NonResource(path)),
-        _ => Err(Status::invalid(target.resource.kind(), "", errors)),
+        // kube-apiserver leaves the kind out of these messages.
+        _ => Err(Status::invalid(
+            &GroupVersionKind { kind: String::new(), ..target.resource.kind().clone() },
+            "",
+            errors,
+        )),
     }
 }
 

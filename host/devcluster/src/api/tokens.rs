@@ -54,6 +54,7 @@ impl Api {
         let mut request = body::of_kind(API_VERSION, KIND, &input.content_type, &input.body)?.value;
         check_type(&request)?;
         check_identity(target, &request)?;
+        self.find("namespaces", "", &target.namespace)?;
         let account = self.find("serviceaccounts", &target.namespace, &target.name)?;
         let (stated, uid) = (metadata::uid(&request), metadata::uid(&account));
         if !stated.is_empty() && stated != uid {
@@ -174,19 +175,15 @@ fn check_type(request: &Value) -> Result<(), Status> {
 
 /// Name and namespace in the body, where there are any, are those of the path.
 fn check_identity(target: &Target, request: &Value) -> Result<(), Status> {
-    let checks = [
-        ("metadata.name", metadata::name(request), &target.name, "must match the service account name if specified"),
-        (
-            "metadata.namespace",
-            metadata::namespace(request),
-            &target.namespace,
-            "must match the service account namespace if specified",
-        ),
-    ];
-    for (path, stated, expected, detail) in checks {
-        if !stated.is_empty() && stated != expected {
-            return Err(Status::invalid(&kind(), &target.name, &[FieldError::invalid(&path, stated, detail)]));
-        }
+    let (name, namespace) = (metadata::name(request), metadata::namespace(request));
+    if !namespace.is_empty() && namespace != target.namespace {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    if !name.is_empty() && name != target.name {
+        let error = FieldError::invalid(&"metadata.name", name, "must match the service account name if specified");
+        return Err(Status::invalid(&kind(), &target.name, &[error]));
     }
     Ok(())
 }

@@ -10,11 +10,13 @@ use crate::{
     metadata,
     pipeline::{refine, strategy},
     registry::Resource,
-    store::{Expected, Key, Scope},
+    store::{Batch, Change, Event, Expected, Key, Scope},
 };
 
 /// The namespaces that every cluster has.
 const FIRST: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
+/// What every namespace has: table and name.
+const KEPT: [(&str, &str); 2] = [("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")];
 /// How often namespaces that are not empty yet are looked at again.
 const RETRY: Duration = Duration::from_millis(100);
 
@@ -59,6 +61,10 @@ impl Namespaces {
         loop {
             let scope = Scope { resource: Some("namespaces".into()), namespace: None };
             let (listing, mut watch) = self.api.store.list_and_watch(scope);
+            let [mut accounts, mut maps] = KEPT.map(|(table, _)| {
+                let scope = Scope { resource: Some(table.into()), namespace: None };
+                self.api.store.list_and_watch(scope).1
+            });
             let mut terminating = false;
             for (key, _) in &listing.objects {
                 terminating |= self.reconcile(key);
@@ -78,7 +84,27 @@ impl Namespaces {
                             terminating |= self.reconcile(&event.key);
                         }
                     }
+                    batch = accounts.next() => {
+                        let Ok(batch) = batch else { break };
+                        self.restore(&batch);
+                    }
+                    batch = maps.next() => {
+                        let Ok(batch) = batch else { break };
+                        self.restore(&batch);
+                    }
                     () = retry => terminating = self.sweep(),
+                }
+            }
+        }
+    }
+
+    /// Makes again what every namespace has, where it was deleted.
+    fn restore(&self, batch: &Batch) {
+        for Event { change, key, .. } in &batch.events {
+            if *change == Change::Deleted && KEPT.contains(&(&*key.resource, &*key.name)) {
+                let namespace = Key::new("namespaces".into(), "", key.namespace.as_str());
+                if self.api.store.get(&namespace).is_some_and(|namespace| !metadata::is_deleting(namespace.value())) {
+                    self.reconcile(&namespace);
                 }
             }
         }

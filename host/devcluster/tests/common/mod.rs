@@ -2,6 +2,8 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its part")]
 
+pub mod access;
+
 use std::time::Duration;
 
 use chandler_devcluster::{DevCluster, Options};

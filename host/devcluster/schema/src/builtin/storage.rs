@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{immutable, list};
+use super::{immutable, list, text};
 use crate::{error::FieldError, path::FieldPath};
 
 /// Most bytes of all values together.
@@ -36,6 +36,14 @@ pub(super) fn data(kind: &str, new: &Value, old: Option<&Value>, errors: &mut Ve
     if size > MOST_DATA {
         let path = if kind == "Secret" { "data" } else { "" };
         errors.push(FieldError::too_long(&path, MOST_DATA as u64));
+    }
+    if kind == "Secret" && text(new, "type") == "kubernetes.io/service-account-token" {
+        let account = "kubernetes.io/service-account.name";
+        let annotations = new.get("metadata").and_then(|metadata| metadata.get("annotations"));
+        if annotations.is_none_or(|annotations| text(annotations, account).is_empty()) {
+            let metadata = root.field("metadata");
+            errors.push(FieldError::required(&metadata.field("annotations").key(account), ""));
+        }
     }
     let Some(old) = old else { return };
     if kind == "Secret" {
