@@ -5,6 +5,7 @@ use chandler_sdk::Diagnostic;
 use crate::{
     bundle::{Bundle, Locate as _},
     config::{Certificates, Config},
+    generate::subjects_without_namespace,
     kinds,
 };
 
@@ -14,7 +15,23 @@ pub(crate) fn advice(bundle: &Bundle, config: &Config) -> Vec<Diagnostic> {
     if config.certificates == Certificates::Without {
         findings.extend(without_certificates(bundle, config));
     }
+    for (index, webhook) in bundle.csv.spec.webhookdefinitions.iter().enumerate() {
+        if webhook.webhook_kind().is_none() {
+            let message = format!(
+                "webhook {:?} has the unknown type {:?} and is not installed",
+                webhook.generate_name, webhook.kind
+            );
+            let place = bundle.csv_place(&format!("/spec/webhookdefinitions/{index}/type"));
+            let help = "use ValidatingAdmissionWebhook, MutatingAdmissionWebhook or ConversionWebhook";
+            findings.push(place.warning("UnknownWebhookType", message).help(help));
+        }
+    }
     for other in &bundle.others {
+        if config.compatibility.fills_subjects() && !subjects_without_namespace(other).is_empty() {
+            let message = format!("{} {:?} binds a ServiceAccount of no namespace", other.kind, other.name);
+            let help = "API servers refuse that; the one in the install namespace is taken";
+            findings.push(other.place.part("").warning("SubjectNamespaceMissing", message).help(help));
+        }
         let listed = config.compatibility.listed(other);
         if let Some(listed) = listed.filter(|_| other.api_version.is_empty()) {
             let message = format!("{} {:?} has no apiVersion", other.kind, other.name);

@@ -76,6 +76,18 @@ impl Compatibility {
         config.get("compatibility").and_then(|value| Self::deserialize(value).ok()).unwrap_or_default()
     }
 
+    /// Whether the name of a webhook may end in a dash, as in OLM's first generation, where a hash followed. The reference
+    /// drops the dash when it makes objects, but refuses such names before it comes to that.
+    pub(crate) fn takes_prefixes(self) -> bool {
+        self == Self::Extended
+    }
+
+    /// Whether bindings of the bundle to ServiceAccounts of no namespace are taken to mean those beside the operator.
+    /// API servers refuse them.
+    pub(crate) fn fills_subjects(self) -> bool {
+        self == Self::Extended
+    }
+
     /// Whether a target that cannot run the operator is a reason to refuse.
     pub(crate) fn refuses_old_targets(self) -> bool {
         self == Self::Extended

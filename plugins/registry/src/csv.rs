@@ -240,6 +240,11 @@ impl Webhook {
         }
     }
 
+    /// The name of its configuration.
+    pub(crate) fn object_name(&self) -> &str {
+        self.generate_name.strip_suffix('-').unwrap_or(&self.generate_name)
+    }
+
     /// Whether it converts custom resources.
     pub(crate) fn is_conversion(&self) -> bool {
         self.webhook_kind() == Some(WebhookKind::Conversion)

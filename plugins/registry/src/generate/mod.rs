@@ -22,6 +22,7 @@ use chandler_sdk::Location;
 use serde_json::Value;
 
 pub(crate) use certificates::CertificateProvider;
+pub(crate) use others::subjects_without_namespace;
 
 use crate::{
     bundle::{Bundle, Crd},

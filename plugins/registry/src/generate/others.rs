@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Context, Generated};
-use crate::{compatibility::Placement, json::set};
+use crate::{bundle::Other, compatibility::Placement, json::set};
 
 pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
     context
@@ -27,7 +27,25 @@ pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
             {
                 set(&mut value, ["apiVersion"], listed.api_version);
             }
+            if context.compatibility.fills_subjects() {
+                for index in subjects_without_namespace(other) {
+                    if let Some(subject) = value.pointer_mut(&format!("/subjects/{index}")) {
+                        set(subject, ["namespace"], context.namespace);
+                    }
+                }
+            }
             Generated::new(&value, other.place.object.clone())
         })
         .collect()
+}
+
+/// The indices of the ServiceAccounts without a namespace that an object of the bundle binds a role to.
+pub(crate) fn subjects_without_namespace(other: &Other) -> Vec<usize> {
+    if !matches!(other.kind.as_str(), "RoleBinding" | "ClusterRoleBinding") {
+        return Vec::new();
+    }
+    let subjects = other.value.get("subjects").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let text = |subject: &Value, field: &str| subject.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let lacks = |subject: &Value| text(subject, "kind") == "ServiceAccount" && text(subject, "namespace").is_empty();
+    subjects.iter().enumerate().filter(|(_, subject)| lacks(subject)).map(|(index, _)| index).collect()
 }

@@ -29,7 +29,7 @@ fn generate<'a>(context: &Context<'a>, kind: WebhookKind) -> Vec<Generated<'a>> 
 }
 
 fn configuration(context: &Context<'_>, webhook: &Webhook, kind: WebhookKind) -> Value {
-    let name = webhook.generate_name.strip_suffix('-').unwrap_or(&webhook.generate_name);
+    let name = webhook.object_name();
     let mut metadata = json!({"name": name});
     if context.compatibility.namespaces_webhook_configurations() {
         set(&mut metadata, ["namespace"], context.namespace);

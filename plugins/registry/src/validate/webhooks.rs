@@ -77,9 +77,18 @@ pub(super) fn unique_names(bundle: &Bundle) -> Vec<Diagnostic> {
 
 /// The name is checked as it is written: a trailing dash, which OLM's first generation took for a prefix, is refused.
 pub(super) fn names(bundle: &Bundle) -> Vec<Diagnostic> {
+    invalid_names(bundle, |webhook| &webhook.generate_name)
+}
+
+/// The name is checked as it is used: without a trailing dash.
+pub(super) fn prefixes(bundle: &Bundle) -> Vec<Diagnostic> {
+    invalid_names(bundle, Webhook::object_name)
+}
+
+fn invalid_names(bundle: &Bundle, name: fn(&Webhook) -> &str) -> Vec<Diagnostic> {
     let mut invalid = BTreeMap::new();
     for (pointer, webhook) in webhooks(bundle) {
-        let errors = subdomain_errors(&webhook.generate_name);
+        let errors = subdomain_errors(name(webhook));
         if !errors.is_empty() {
             invalid.entry((&webhook.kind, &webhook.generate_name)).or_insert((pointer, errors));
         }

@@ -1,0 +1,154 @@
+//! What was decided about odd behaviour of the reference, as far as no other file shows it. `docs/registry-v1.md` lists all.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "tests may panic and print, and so may what they share"
+)]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::small::{CRD, Small, names, one};
+
+fn codes(small: &Small, config: &Value) -> Vec<String> {
+    small.render(config).unwrap().findings.into_iter().map(|finding| finding.code).collect()
+}
+
+#[test]
+fn accounts_are_sorted_and_default_is_never_made() {
+    let mut small = Small::new(&["AllNamespaces"]);
+    let strategy = &mut small.csv["spec"]["install"]["spec"];
+    let permission = strategy["permissions"][0].clone();
+    for name in ["zebra", "", "alpha", "default", "mast"] {
+        let mut permission = permission.clone();
+        permission["serviceAccountName"] = json!(name);
+        strategy["permissions"].as_array_mut().unwrap().push(permission);
+    }
+    let release = small.render(&json!({})).unwrap();
+    let accounts: Vec<&Value> = release
+        .objects
+        .iter()
+        .filter(|object| object.value["kind"] == "ServiceAccount")
+        .map(|object| &object.value["metadata"]["name"])
+        .collect();
+    assert_eq!(accounts, ["alpha", "mast", "op", "zebra"]);
+    // The roles of the account without a name are bound to the one that every namespace has.
+    let bound = release.objects.iter().any(|object| object.value["subjects"][0]["name"] == "default");
+    assert!(bound);
+}
+
+#[test]
+fn of_several_cluster_service_versions_the_last_counts() {
+    let small = Small::new(&["AllNamespaces"]);
+    let mut first = small.csv.clone();
+    first["metadata"]["name"] = json!("other.v0");
+    let small = small.file("manifests/a.yaml", &first.to_string());
+    let release = small.render(&json!({})).unwrap();
+    assert!(names(&release).iter().all(|name| !name.contains("other.v0")));
+    insta::assert_snapshot!(release.findings[0], @"manifests/a.yaml:1:54 (/kind): bundle contains several ClusterServiceVersions, and only the last one counts (help: keep one)");
+}
+
+#[test]
+fn what_looks_like_a_template_is_text() {
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: tides}\ndata: {a: '{{ fail \"x\" }}', b: '${B}'}\n";
+    let release = Small::new(&["AllNamespaces"]).file("manifests/tides.yaml", map).render(&json!({})).unwrap();
+    assert_eq!(one(&release, "ConfigMap")["data"], json!({"a": "{{ fail \"x\" }}", "b": "${B}"}));
+}
+
+#[test]
+fn a_webhook_may_be_named_with_a_prefix_unless_the_reference_is_asked_for() {
+    let small = Small::new(&["AllNamespaces"]).webhook("ValidatingAdmissionWebhook", "v.example.com-");
+    let release = small.render(&json!({"certificateProvider": "none"})).unwrap();
+    let configuration = one(&release, "ValidatingWebhookConfiguration");
+    assert_eq!(
+        (&configuration["metadata"]["name"], &configuration["webhooks"][0]["name"]),
+        (&json!("v.example.com"), &json!("v.example.com"))
+    );
+    let refusal = small.refusal(&json!({"certificateProvider": "none", "compatibility": "reference"}));
+    assert!(refusal.starts_with("content\nInvalidWebhookName"), "{refusal}");
+    // Two that differ in the dash alone are one.
+    let twice = small.webhook("ValidatingAdmissionWebhook", "v.example.com");
+    assert_eq!(names(&twice.render(&json!({"certificateProvider": "none"})).unwrap()).len(), names(&release).len());
+}
+
+#[test]
+fn a_webhook_of_an_unknown_type_is_not_installed_and_reported() {
+    let small = Small::new(&["AllNamespaces"]).webhook("AdmissionWebhook", "v.example.com");
+    let config = json!({"certificateProvider": "cert-manager"});
+    assert_eq!(codes(&small, &config), ["UnknownWebhookType"]);
+    let release = small.render(&config).unwrap();
+    assert!(names(&release).iter().all(|name| !name.contains("Configuration")));
+}
+
+#[test]
+fn webhooks_are_called_what_the_bundle_calls_them() {
+    // Two operators with one name for a webhook collide; the host tells whose it is.
+    let small = Small::new(&["AllNamespaces"]).webhook("MutatingAdmissionWebhook", "m.example.com");
+    let release = small.render(&json!({"certificateProvider": "none"})).unwrap();
+    assert_eq!(one(&release, "MutatingWebhookConfiguration")["metadata"]["name"], "m.example.com");
+}
+
+#[test]
+fn labels_of_a_deployment_stay_off_its_pods_and_its_history_is_short() {
+    let mut small = Small::new(&["AllNamespaces"]);
+    let deployment = &mut small.csv["spec"]["install"]["spec"]["deployments"][0];
+    deployment["label"] = json!({"tier": "operators"});
+    deployment["spec"]["revisionHistoryLimit"] = json!(10);
+    let release = small.render(&json!({})).unwrap();
+    let deployment = one(&release, "Deployment");
+    assert_eq!(deployment["metadata"]["labels"], json!({"tier": "operators"}));
+    assert_eq!(deployment["spec"]["template"]["metadata"]["labels"], json!({"app": "op"}));
+    assert_eq!(deployment["spec"]["revisionHistoryLimit"], 1);
+}
+
+#[test]
+fn a_definition_need_not_be_owned() {
+    let small = Small::new(&["AllNamespaces"]).file("manifests/crd.yaml", CRD);
+    assert!(one(&small.render(&json!({})).unwrap(), "CustomResourceDefinition").is_object());
+}
+
+#[test]
+fn the_strategy_is_taken_for_a_deployment_whatever_it_is_called() {
+    let mut small = Small::new(&["AllNamespaces"]);
+    small.csv["spec"]["install"]["strategy"] = json!("image");
+    assert!(one(&small.render(&json!({})).unwrap(), "Deployment").is_object());
+}
+
+#[test]
+fn an_own_namespace_is_not_guessed() {
+    let refusal = Small::new(&["OwnNamespace"]).refusal(&json!({}));
+    assert!(refusal.contains("RequiredFieldMissing"), "{refusal}");
+    let release = Small::new(&["AllNamespaces", "OwnNamespace"]).render(&json!({})).unwrap();
+    let annotations = &one(&release, "Deployment")["spec"]["template"]["metadata"]["annotations"];
+    assert_eq!(annotations["olm.targetNamespaces"], "");
+}
+
+#[test]
+fn the_suggested_namespace_is_not_looked_at() {
+    let mut small = Small::new(&["AllNamespaces"]);
+    small.csv["metadata"]["annotations"]["operatorframework.io/suggested-namespace"] = json!("elsewhere");
+    let release = small.render(&json!({})).unwrap();
+    assert_eq!(one(&release, "Deployment")["metadata"]["namespace"], "ns");
+}
+
+#[test]
+fn bindings_to_accounts_of_no_namespace_mean_those_beside_the_operator() {
+    let binding = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: b}\n\
+                   roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}\n\
+                   subjects: [{kind: ServiceAccount, name: op}, {kind: ServiceAccount, name: x, namespace: other}, {kind: User, name: u}]\n";
+    let small = Small::new(&["OwnNamespace"]).file("manifests/b.yaml", binding);
+    let subjects = |compatibility: &str| {
+        let release = small.render(&json!({"watchNamespace": "ns", "compatibility": compatibility})).unwrap();
+        let codes: Vec<String> = release.findings.iter().map(|finding| finding.code.clone()).collect();
+        let subjects = one(&release, "ClusterRoleBinding")["subjects"].as_array().unwrap().clone();
+        (subjects.iter().map(|subject| subject["namespace"].clone()).collect::<Vec<_>>(), codes)
+    };
+    let (filled, codes) = subjects("extended");
+    assert_eq!(filled, [json!("ns"), json!("other"), json!(null)]);
+    assert_eq!(codes, ["SubjectNamespaceMissing"]);
+    assert_eq!(subjects("reference"), (vec![json!(null), json!("other"), json!(null)], Vec::new()));
+}
