@@ -1,9 +1,11 @@
 //! `metadata.managedFields` of writes other than apply.
 
-use chandler_devcluster_schema::{Schema, Shape};
+use chandler_devcluster_schema::{Schema, canonicalize};
 use serde_json::{Map, Value};
 
 use crate::{
+    element::PathElement,
+    field_set::FieldSet,
     managers::{Managers, Operation, Owned, Owner, with_managed_fields, without_managed_fields},
     typed,
 };
@@ -23,20 +25,23 @@ pub struct UpdateRequest<'a> {
     pub api_version: &'a str,
     /// The subresource written to; empty for the object itself.
     pub subresource: &'a str,
+    /// Fields that the endpoint takes from what is stored, whatever the request says: nobody comes to own them by it.
+    pub reset: &'a [&'a [&'a str]],
     /// The time of the write, RFC 3339 with whole seconds.
     pub now: &'a str,
 }
 
 /// Returns `new` with its `metadata.managedFields`: fields that changed belong to the manager alone.
 ///
-/// A write that changes nothing changes no entry, so that the caller can tell by comparing. Call it last, when defaults are
-/// filled in. Never fails: what cannot be tracked (a malformed entry) is left out, as kube-apiserver does.
+/// A write that changes nothing changes no entry, so that the caller can tell by comparing. Call it when defaults are filled in and
+/// before the server adds anything of its own, which has no owner. Never fails: what cannot be tracked (a malformed entry) is left out, as kube-apiserver does.
 pub fn track_update(request: UpdateRequest<'_>) -> Value {
     let new = without_managed_fields(request.new);
     let live = request.live.map_or_else(|| blank(request.schema), without_managed_fields);
     let mut managers = starting_managers(&request);
     let comparison = typed::compare(request.schema, &live, &new);
-    let written = comparison.written();
+    let reset = reset_fields(request.reset);
+    let written = comparison.written().recursive_difference(&reset);
     for owned in managers.owners.values_mut() {
         owned.fields = owned.fields.difference(&written).difference(&comparison.removed);
     }
@@ -75,31 +80,25 @@ fn starting_managers(request: &UpdateRequest<'_>) -> Managers {
     }
 }
 
+fn reset_fields(paths: &[&[&str]]) -> FieldSet {
+    let mut fields = FieldSet::new();
+    for path in paths {
+        let path: Vec<PathElement> = path.iter().map(|name| PathElement::field(*name)).collect();
+        fields.insert(&path);
+    }
+    fields
+}
+
 /// What an object of the type is before anything is set.
 ///
-/// kube-apiserver compares a new object of a built-in kind with the empty Go struct, in which these parts are always there, so
-/// that nobody owns them as such.
+/// kube-apiserver compares a new object of a built-in kind with the empty Go struct, in which some parts are always there, so
+/// that nobody owns them as such: structs that are no pointers, and fields without `omitempty`.
 fn blank(schema: &Schema) -> Value {
-    const ALWAYS_THERE: &[&str] = &["spec", "status", "template", "jobTemplate", "strategy", "updateStrategy"];
-    let mut blank = Map::new();
-    if !schema.is_builtin() {
-        return Value::Object(blank);
+    let mut blank = Value::Object(Map::new());
+    if schema.is_builtin() {
+        canonicalize(schema, &mut blank);
     }
-    if let Shape::Object { properties, required, .. } = &schema.shape {
-        for (name, property) in properties {
-            let value = match &property.shape {
-                _ if name == "metadata" => Value::Object(Map::new()),
-                // A list without `omitempty` is null in the empty struct.
-                Shape::List { .. } if required.contains(name) => Value::Null,
-                Shape::Object { .. } if ALWAYS_THERE.contains(&name.as_str()) && property.is_builtin() => {
-                    self::blank(property)
-                }
-                _ => continue,
-            };
-            blank.insert(name.clone(), value);
-        }
-    }
-    Value::Object(blank)
+    blank
 }
 
 /// Whether two objects differ in nothing but the times of their `managedFields`.

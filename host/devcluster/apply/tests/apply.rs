@@ -57,6 +57,7 @@ impl Cluster {
             manager,
             api_version: self.api_version,
             subresource: "",
+            reset: &[],
             now: EARLIER,
         }));
         self.live.as_ref().unwrap()

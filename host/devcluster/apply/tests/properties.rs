@@ -129,11 +129,11 @@ proptest! {
         let live = force(None, "a", &first);
         let schema = schema();
         let written = managed::track_update(UpdateRequest {
-            schema: &schema, live: Some(&live), new: &second, manager: "b", api_version: "apps/v1", subresource: "", now: "t",
+            schema: &schema, live: Some(&live), new: &second, manager: "b", api_version: "apps/v1", subresource: "", reset: &[], now: "t",
         });
         // Whoever then applies what is there meets no conflict, and without a change the entries stay.
         let same = managed::track_update(UpdateRequest {
-            schema: &schema, live: Some(&written), new: &second, manager: "c", api_version: "apps/v1", subresource: "", now: "u",
+            schema: &schema, live: Some(&written), new: &second, manager: "c", api_version: "apps/v1", subresource: "", reset: &[], now: "u",
         });
         prop_assert_eq!(&same, &written);
         let shared = apply(ApplyRequest {

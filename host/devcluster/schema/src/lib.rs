@@ -19,6 +19,7 @@ pub mod names;
 pub mod openapi;
 mod parse;
 mod path;
+mod presence;
 mod prune;
 pub mod quantity;
 mod registry;
@@ -36,5 +37,7 @@ pub use path::FieldPath;
 pub use prune::{prune, unknown_field_messages};
 pub use registry::Builtins;
 pub use resources::{GroupVersionKind, ResourceType, Scale};
-pub use schema::{Combinations, ListType, MapType, Node, PatchStrategy, Pattern, Range, Rule, Scalar, Schema, Shape};
+pub use schema::{
+    Combinations, ListType, MapType, Node, PatchStrategy, Pattern, Presence, Range, Rule, Scalar, Schema, Shape,
+};
 pub use validate::validate;

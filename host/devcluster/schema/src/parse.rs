@@ -7,6 +7,7 @@ use std::{
 
 use serde_json::{Map, Value};
 
+use crate::presence;
 use crate::registry::Builtins;
 use crate::schema::{
     Combinations, ListType, MapType, Node, PatchStrategy, Pattern, Range, Rule, Scalar, Schema, Shape,
@@ -96,6 +97,7 @@ pub(crate) fn definition(name: &str, json: &Value, names: &HashMap<String, usize
         _ => {
             let mut node = Parser { names: Some(names) }.node(json, name, 0)?;
             add_key_defaults(name, &mut node.shape);
+            presence::mark(name, &mut node.shape);
             Ok(node)
         }
     }

@@ -36,9 +36,30 @@ pub fn parse(text: &str) -> Result<Nanos, QuantityError> {
 /// When the text is no quantity.
 pub fn canonical(text: &str) -> Result<String, QuantityError> {
     let (nanos, format) = parse_with_format(text)?;
+    Ok(written(nanos, format))
+}
+
+/// The canonical form of a quantity, rounded up to thousandths as in lists of resources.
+///
+/// # Errors
+/// When the text is no quantity.
+pub fn rounded_to_millis(text: &str) -> Result<String, QuantityError> {
+    const MILLI: i128 = 1_000_000;
+    let (nanos, format) = parse_with_format(text)?;
+    let rest = nanos.rem_euclid(MILLI);
+    // Away from zero.
+    let rounded = match (rest, nanos < 0) {
+        (0, _) => nanos,
+        (_, true) => nanos - rest,
+        (_, false) => nanos - rest + MILLI,
+    };
+    Ok(written(rounded, format))
+}
+
+fn written(nanos: i128, format: Format) -> String {
     let (sign, magnitude) = if nanos < 0 { ("-", nanos.unsigned_abs()) } else { ("", nanos.unsigned_abs()) };
     if magnitude == 0 {
-        return Ok("0".to_owned());
+        return "0".to_owned();
     }
     // Binary suffixes need at least 1024 and a whole number; kube-apiserver falls back to decimal ones otherwise.
     let whole = magnitude.is_multiple_of(NANO);
@@ -52,7 +73,7 @@ pub fn canonical(text: &str) -> Result<String, QuantityError> {
             value /= 1024;
             suffix = name;
         }
-        return Ok(format!("{sign}{value}{suffix}"));
+        return format!("{sign}{value}{suffix}");
     }
     let mut value = magnitude;
     let mut exponent = -9;
@@ -61,10 +82,10 @@ pub fn canonical(text: &str) -> Result<String, QuantityError> {
         exponent += 3;
     }
     if format == Format::DecimalExponent {
-        return Ok(if exponent == 0 { format!("{sign}{value}") } else { format!("{sign}{value}e{exponent}") });
+        return if exponent == 0 { format!("{sign}{value}") } else { format!("{sign}{value}e{exponent}") };
     }
     let suffix = DECIMAL.iter().find(|(_, known)| *known == exponent).map_or("", |(name, _)| name);
-    Ok(format!("{sign}{value}{suffix}"))
+    format!("{sign}{value}{suffix}")
 }
 
 const NANO: u128 = 1_000_000_000;
@@ -163,6 +184,13 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(canonical(text).as_deref(), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn resources_count_in_thousandths() {
+        for (text, expected) in [("100n", "1m"), ("1", "1"), ("1500u", "2m"), ("-1u", "-1m"), ("0.5Mi", "512Ki")] {
+            assert_eq!(rounded_to_millis(text).as_deref(), Ok(expected), "{text}");
         }
     }
 

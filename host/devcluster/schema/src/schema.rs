@@ -20,6 +20,24 @@ pub struct Schema {
     pub patch: PatchStrategy,
     /// The value that an absent field takes.
     pub default: Option<Arc<Value>>,
+    /// How the value at this place is written when it holds nothing; only fields of built-in types differ.
+    pub presence: Presence,
+}
+
+/// What a field of a Go struct serialises to when it is the zero value of its type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Presence {
+    /// Whatever the field holds is kept, and nothing is added: places that are no fields of a Go struct.
+    #[default]
+    AsIs,
+    /// Nothing (`omitempty`).
+    Omitted,
+    /// Nothing when it is not set; a pointer, so that zero is a value.
+    Pointer,
+    /// `null`: a pointer without `omitempty`.
+    Null,
+    /// The zero value: `""`, `0`, `false`, an object of zero values, and `null` for lists and maps.
+    Written,
 }
 
 #[derive(Clone, Debug)]
@@ -225,7 +243,12 @@ pub struct Rule {
 impl Schema {
     /// Makes a schema of a node.
     pub fn new(node: Node) -> Self {
-        Self { node: NodeReference::Shared(Arc::new(node)), patch: PatchStrategy::default(), default: None }
+        Self {
+            node: NodeReference::Shared(Arc::new(node)),
+            patch: PatchStrategy::default(),
+            default: None,
+            presence: Presence::AsIs,
+        }
     }
 
     /// The schema of any value: nothing is known of it.
@@ -240,7 +263,12 @@ impl Schema {
 
     /// A reference to a definition of the built-in table.
     pub(crate) fn definition(index: usize) -> Self {
-        Self { node: NodeReference::Definition(index), patch: PatchStrategy::default(), default: None }
+        Self {
+            node: NodeReference::Definition(index),
+            patch: PatchStrategy::default(),
+            default: None,
+            presence: Presence::AsIs,
+        }
     }
 
     /// Whether this is a type of the built-in table, whose objects are Go structs in kube-apiserver.

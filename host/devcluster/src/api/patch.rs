@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     metadata,
-    pipeline::{decode, refine},
+    pipeline::{decode, refine, reset},
     request::query::FieldValidation,
     status::Status,
 };
@@ -77,7 +77,7 @@ impl Api {
         let mut applied = typed(&target.resource, decoded.value)?;
         let validation = write.options.field_validation;
         refine::prune(&target.resource, &mut applied, &decoded.duplicates, validation, &mut write.warnings)?;
-        strip(target, &mut applied);
+        reset::strip(&mut applied, reset::fields(&target.resource, target.subresource.as_deref()));
         // What was unknown is reported and gone; the merged object is not reported on again.
         write.options.field_validation = FieldValidation::Ignore;
         if self.store.get(&target.key()).is_none() {
@@ -134,23 +134,6 @@ fn apply_to(
             }
             _ => Status::bad_request(error.to_string()),
         }),
-    }
-}
-
-/// Leaves out what the endpoint does not write: the main one no status, `status` nothing but that and the identity.
-fn strip(target: &Target, applied: &mut Value) {
-    let fields = metadata::as_map(applied);
-    match target.subresource.as_deref() {
-        Some("status") => {
-            fields.retain(|field, _| matches!(field.as_str(), "apiVersion" | "kind" | "metadata" | "status"));
-            metadata::of(applied).retain(|field, _| {
-                matches!(field.as_str(), "name" | "namespace" | "uid" | "resourceVersion" | "managedFields")
-            });
-        }
-        _ if target.resource.resource_type.status => {
-            fields.remove("status");
-        }
-        _ => {}
     }
 }
 

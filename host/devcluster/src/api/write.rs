@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 use super::{Api, Input, Target, view};
 use crate::{
     clock, convert, metadata,
-    pipeline::{body, decode, refine, strategy},
+    pipeline::{body, decode, refine, reset, strategy},
     registry::Resource,
     request::query::WriteOptions,
     status::Status,
@@ -159,16 +159,19 @@ impl Api {
         refine::prune(resource, &mut object, &duplicates, write.options.field_validation, &mut write.warnings)?;
         let generated = metadata::name(&object).is_empty() && !metadata::text(&object, "generateName").is_empty();
         check_name(target, &mut object)?;
-        let managed_fields = metadata::of(&mut object).get("managedFields").cloned();
         let mut key = target.key();
         // A generated name is not known yet: its prefix stands for it.
         metadata::name(&object).clone_into(&mut key.name);
         if generated {
             metadata::text(&object, "generateName").clone_into(&mut key.name);
         }
+        refine::default(resource, &mut object);
+        if !tracked {
+            object = track(write, &object, None);
+        }
+        self.admit_create(resource, &mut object)?;
         strategy::prepare_create(resource, &mut object, &self.identities.uid(&key), &write.now);
         refine::default(resource, &mut object);
-        self.admit_create(resource, &mut object)?;
         self.confirm_grant(target, &object, None)?;
         for _ in 0..ATTEMPTS {
             if generated {
@@ -176,11 +179,6 @@ impl Api {
             }
             let name = metadata::name(&object).to_owned();
             refine::validate(resource, &name, &object, None)?;
-            if tracked {
-                metadata::set(metadata::of(&mut object), "managedFields", managed_fields.clone());
-            } else {
-                object = track(write, &object, None);
-            }
             key.name.clone_from(&name);
             if self.store.get(&key).is_some() {
                 if generated {
@@ -188,12 +186,18 @@ impl Api {
                 }
                 return Err(Status::already_exists(&resource.group_resource(), &name));
             }
+            let more = refine::warnings(resource, &object, None);
+            refine::stored(resource, &mut object);
             let stored = convert::to_stored(resource, object.clone());
             if write.options.dry_run {
+                write.warnings.extend(more);
                 return Ok(Arc::new(Object::unstored(stored)));
             }
             match self.store(key.clone(), Expected::Absent, stored) {
-                Ok(object) => return Ok(object),
+                Ok(object) => {
+                    write.warnings.extend(more);
+                    return Ok(object);
+                }
                 Err(Mismatch) if generated => {}
                 Err(Mismatch) => return Err(Status::already_exists(&resource.group_resource(), &name)),
             }
@@ -270,14 +274,16 @@ impl Api {
         check_name(target, &mut object)?;
         refine::prune(resource, &mut object, &duplicates, write.options.field_validation, warnings)?;
         refine::default(resource, &mut object);
+        if !tracked {
+            object = track(write, &object, Some(old));
+        }
         strategy::prepare_update(resource, &mut object, old, target.subresource.as_deref());
         self.admit_update(resource, &mut object, old)?;
         self.confirm_grant(target, &object, Some(old))?;
         strategy::count_generation(resource, &mut object, old);
         refine::validate(resource, &target.name, &object, Some(old))?;
-        if !tracked {
-            object = track(write, &object, Some(old));
-        }
+        warnings.extend(refine::warnings(resource, &object, Some(old)));
+        refine::stored(resource, &mut object);
         metadata::of(&mut object).insert("resourceVersion".to_owned(), metadata::text(old, "resourceVersion").into());
         Ok(object)
     }
@@ -291,6 +297,7 @@ fn track(write: &Write<'_>, object: &Value, live: Option<&Value>) -> Value {
         manager: &write.options.field_manager,
         api_version: &write.resource().kind().api_version(),
         subresource: write.target.subresource.as_deref().unwrap_or_default(),
+        reset: reset::fields(write.resource(), write.target.subresource.as_deref()),
         now: &write.now,
     })
 }

@@ -147,7 +147,10 @@ impl Definitions {
         let delay = || api.faults.established_delay(&key.name).unwrap_or(usual);
         let due = *self.due.entry(key.name.clone()).or_insert_with(|| now + delay());
         if !established && due > now {
-            self.change(key, accept_names);
+            self.change(key, |value, now| {
+                accept_names(value, now);
+                keep_for_its_objects(value);
+            });
             return;
         }
         self.due.remove(&key.name);
@@ -155,6 +158,7 @@ impl Definitions {
         self.serve(key, value, definition, changed, false);
         self.change(key, |value, now| {
             accept_names(value, now);
+            keep_for_its_objects(value);
             set_condition(
                 value,
                 "Established",
@@ -271,6 +275,17 @@ fn has_condition(value: &Value, condition_type: &str) -> bool {
         condition.get("type").and_then(Value::as_str) == Some(condition_type)
             && condition.get("status").and_then(Value::as_str) == Some("True")
     })
+}
+
+/// Lets the CRD wait for the end of its objects when it is deleted.
+fn keep_for_its_objects(definition: &mut Value) {
+    let map = metadata::of(definition);
+    let finalizers = map.entry("finalizers").or_insert_with(|| json!([]));
+    if let Some(finalizers) = finalizers.as_array_mut()
+        && !finalizers.iter().any(|finalizer| finalizer == DEFINITION_FINALIZER)
+    {
+        finalizers.push(DEFINITION_FINALIZER.into());
+    }
 }
 
 fn accept_names(definition: &mut Value, now: &str) {

@@ -54,6 +54,9 @@ pub(super) fn set_condition(
     let status = if status { "True" } else { "False" };
     let conditions =
         metadata::child(metadata::as_map(object), "status").entry("conditions").or_insert_with(|| json!([]));
+    if conditions.is_null() {
+        *conditions = json!([]);
+    }
     let Some(conditions) = conditions.as_array_mut() else { return };
     let condition = json!({
         "type": condition_type, "status": status, "reason": reason, "message": message, "lastTransitionTime": now});

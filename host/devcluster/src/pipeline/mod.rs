@@ -7,9 +7,11 @@
 //! | [`body`] | a body to a value, by its media type |
 //! | [`decode`] | bytes to a value, with duplicate fields found |
 //! | [`refine`] | pruning, defaulting, validation |
+//! | [`reset`] | fields that an endpoint leaves as they are |
 //! | [`strategy`] | what only the server may set: status, generation, identity |
 
 pub mod body;
 pub mod decode;
 pub mod refine;
+pub mod reset;
 pub mod strategy;

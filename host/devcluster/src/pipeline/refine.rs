@@ -54,6 +54,19 @@ pub fn default(resource: &Resource, object: &mut Value) {
     }
 }
 
+/// Makes of an object what storing it makes.
+pub fn stored(resource: &Resource, object: &mut Value) {
+    let json = matches!(resource.kind().group.as_str(), "apiextensions.k8s.io" | "apiregistration.k8s.io");
+    if resource.custom.is_none() && !json {
+        canonical::stored(resource.schema(), object);
+    }
+}
+
+/// What to warn of when an object is written; `old` is what is stored, on an update.
+pub fn warnings(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
+    if resource.custom.is_some() { Vec::new() } else { builtin::warnings(resource.kind(), object, old) }
+}
+
 /// Validates an object; `old` is what is stored, on an update.
 ///
 /// # Errors
@@ -64,9 +77,6 @@ pub fn validate(resource: &Resource, name: &str, object: &Value, old: Option<&Va
         errors.extend(schema::validate(resource.schema(), object, old));
     } else {
         errors.extend(builtin::validate(resource.kind(), object, old));
-    }
-    if resource.is_definition() {
-        errors.extend(schema::validate_definition(object, old));
     }
     if errors.is_empty() { Ok(()) } else { Err(Status::invalid(resource.kind(), name, &errors)) }
 }

@@ -5,6 +5,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};
 
+use super::reset;
 use crate::{metadata, registry::Resource};
 
 /// Fields of `metadata` that an update takes from what is stored.
@@ -46,7 +47,7 @@ fn counts_generation(resource: &Resource) -> bool {
 /// Gives a new object its identity and first status.
 pub fn prepare_create(resource: &Resource, object: &mut Value, uid: &str, now: &str) {
     let map = metadata::of(object);
-    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion", "managedFields"] {
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
         map.remove(field);
     }
     map.insert("uid".to_owned(), uid.into());
@@ -88,12 +89,15 @@ fn prepare_builtin_create(resource: &Resource, object: &mut Value, uid: &str) {
             }
         }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
-            let finalizers = metadata::of(object).entry("finalizers").or_insert_with(|| json!([]));
-            if let Some(finalizers) = finalizers.as_array_mut()
-                && !finalizers.iter().any(|finalizer| finalizer == DEFINITION_FINALIZER)
-            {
-                finalizers.push(DEFINITION_FINALIZER.into());
-            }
+            let names = json!({"plural": "", "kind": ""});
+            fields.insert(
+                "status".to_owned(),
+                json!({"conditions": null, "acceptedNames": names, "storedVersions": null}),
+            );
+        }
+        ("policy", "PodDisruptionBudget") => {
+            let none = ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"];
+            fields.insert("status".to_owned(), none.map(|field| (field, Value::from(0))).into_iter().collect());
         }
         _ => {}
     }
@@ -143,23 +147,24 @@ fn quality_of_service(spec: Option<&Value>) -> &'static str {
 
 /// Takes from the stored object what an update of the main endpoint or of a subresource may not change.
 pub fn prepare_update(resource: &Resource, object: &mut Value, old: &Value, subresource: Option<&str>) {
+    let managed_fields = object.pointer("/metadata/managedFields").cloned();
     match subresource {
-        Some("status") => keep_all_but_status(resource, object, old),
+        Some("status") if resource.custom.is_some() => {
+            let status = object.get("status").cloned();
+            *object = old.clone();
+            metadata::set(metadata::as_map(object), "status", status);
+        }
         Some("finalize") => {
             let finalizers = object.pointer("/spec/finalizers").cloned();
             *object = old.clone();
             let spec = metadata::child(metadata::as_map(object), "spec");
             metadata::set(spec, "finalizers", finalizers);
         }
-        _ => {
-            if resource.resource_type.status {
-                metadata::set(metadata::as_map(object), "status", old.get("status").cloned());
-            }
-            if resource.is_core("namespaces") {
-                let finalizers = old.pointer("/spec/finalizers").cloned();
-                metadata::set(metadata::child(metadata::as_map(object), "spec"), "finalizers", finalizers);
-            }
-        }
+        _ => reset::restore(object, old, reset::fields(resource, subresource)),
+    }
+    if subresource.is_none() && resource.is_core("namespaces") {
+        let finalizers = old.pointer("/spec/finalizers").cloned();
+        metadata::set(metadata::child(metadata::as_map(object), "spec"), "finalizers", finalizers);
     }
     let old_metadata = old.get("metadata");
     let kept =
@@ -168,21 +173,8 @@ pub fn prepare_update(resource: &Resource, object: &mut Value, old: &Value, subr
     for (field, value) in kept {
         metadata::set(map, field, value);
     }
+    metadata::set(map, "managedFields", managed_fields);
     prepare_write(resource, object);
-}
-
-fn keep_all_but_status(resource: &Resource, object: &mut Value, old: &Value) {
-    let status = object.get("status").cloned();
-    let managed_fields = object.pointer("/metadata/managedFields").cloned();
-    // Pods and Nodes let their agents write metadata along with the status.
-    let own_metadata = matches!(resource.kind().kind.as_str(), "Pod" | "Node") && resource.kind().group.is_empty();
-    let own_metadata = own_metadata.then(|| object.get("metadata").cloned()).flatten();
-    *object = old.clone();
-    metadata::set(metadata::as_map(object), "status", status);
-    if let Some(own_metadata) = own_metadata {
-        metadata::as_map(object).insert("metadata".to_owned(), own_metadata);
-    }
-    metadata::set(metadata::of(object), "managedFields", managed_fields);
 }
 
 /// What holds for every write.
@@ -219,6 +211,9 @@ fn record_storage_version(definition: &mut Value) {
     let Some(storage) = storage else { return };
     let status = metadata::child(metadata::as_map(definition), "status");
     let stored = status.entry("storedVersions").or_insert_with(|| json!([]));
+    if stored.is_null() {
+        *stored = json!([]);
+    }
     if let Some(stored) = stored.as_array_mut()
         && !stored.contains(&storage)
     {

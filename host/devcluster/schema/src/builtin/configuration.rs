@@ -1,46 +1,9 @@
-//! Webhook configurations, disruption budgets, autoscalers, ingresses.
+//! Disruption budgets, autoscalers, ingresses.
 
 use serde_json::Value;
 
 use super::{list, text};
 use crate::{error::FieldError, path::FieldPath};
-
-/// Validates a webhook configuration; other kinds of the group have no `webhooks`.
-pub(super) fn webhooks(object: &Value, errors: &mut Vec<FieldError>) {
-    let root = FieldPath::Root;
-    let webhooks_path = root.field("webhooks");
-    for (index, webhook) in list(object, "webhooks").iter().enumerate() {
-        let path = webhooks_path.index(index);
-        let name = text(webhook, "name");
-        if name.split('.').count() < 3 {
-            let detail = "should be a domain with at least three segments separated by dots";
-            errors.push(FieldError::invalid(&path.field("name"), name, detail));
-        }
-        if list(webhook, "admissionReviewVersions").is_empty() {
-            let detail = "must specify one of v1, v1beta1";
-            errors.push(FieldError::required(&path.field("admissionReviewVersions"), detail));
-        }
-        match text(webhook, "sideEffects") {
-            "" => {
-                errors.push(FieldError::required(&path.field("sideEffects"), "must specify one of None, NoneOnDryRun"));
-            }
-            "None" | "NoneOnDryRun" => {}
-            other => {
-                errors.push(FieldError::not_supported(&path.field("sideEffects"), other, ["None", "NoneOnDryRun"]));
-            }
-        }
-        if let Some(seconds) =
-            webhook.get("timeoutSeconds").and_then(Value::as_i64).filter(|seconds| !(1..=30).contains(seconds))
-        {
-            let detail = "the timeout value must be between 1 and 30 seconds";
-            errors.push(FieldError::invalid(&path.field("timeoutSeconds"), seconds, detail));
-        }
-        let client = webhook.get("clientConfig").unwrap_or(&Value::Null);
-        if client.get("url").is_some() == client.get("service").is_some() {
-            errors.push(FieldError::required(&path.field("clientConfig"), "exactly one of url or service is required"));
-        }
-    }
-}
 
 /// Validates the `spec` of a PodDisruptionBudget.
 pub(super) fn disruption_budget(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {

@@ -22,13 +22,17 @@ mod defaults;
 mod immutable;
 mod pod;
 mod required;
+mod selector;
 mod service;
 mod storage;
+mod warnings;
+pub(crate) mod webhook;
 mod workload;
 
 use serde_json::Value;
 
 pub use defaults::default;
+pub use warnings::warnings;
 
 use crate::{
     crd::validate_definition,
@@ -49,7 +53,7 @@ pub fn validate(kind: &GroupVersionKind, new: &Value, old: Option<&Value>) -> Ve
     if typed.iter().any(|error| error.error_type == ErrorType::TypeInvalid) {
         return typed.into_iter().filter(|error| error.error_type == ErrorType::TypeInvalid).collect();
     }
-    let mut errors: Vec<FieldError> = typed.into_iter().filter(required::counts).collect();
+    let mut errors: Vec<FieldError> = typed.into_iter().filter(|error| required::counts(kind, error)).collect();
     let root = FieldPath::Root;
     let spec = root.field("spec");
     let new_spec = new.get("spec").unwrap_or(&Value::Null);
@@ -77,7 +81,9 @@ pub fn validate(kind: &GroupVersionKind, new: &Value, old: Option<&Value>) -> Ve
             );
         }
         ("rbac.authorization.k8s.io", kind) => access::rbac(kind, new, old, &mut errors),
-        ("admissionregistration.k8s.io", _) => configuration::webhooks(new, &mut errors),
+        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration") => {
+            webhook::configuration(new, &mut errors);
+        }
         ("policy", "PodDisruptionBudget") => configuration::disruption_budget(new_spec, &spec, &mut errors),
         ("autoscaling", "HorizontalPodAutoscaler") => configuration::autoscaler(new_spec, &spec, &mut errors),
         ("networking.k8s.io", "Ingress") => configuration::ingress(new_spec, &spec, &mut errors),

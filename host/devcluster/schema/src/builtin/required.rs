@@ -1,6 +1,9 @@
 //! Which `required` of the OpenAPI document kube-apiserver really enforces.
 
-use crate::error::{ErrorType, FieldError};
+use crate::{
+    error::{ErrorType, FieldError},
+    resources::GroupVersionKind,
+};
 
 /// Fields that the document calls required because the Go struct has no `omitempty`, and that may be absent all the same: their zero
 /// value is valid.
@@ -22,12 +25,18 @@ const LENIENT: &[&str] = &[
     "spec",
 ];
 
+/// Kinds whose own rules say all that is required.
+const KNOWN: &[&str] = &["CustomResourceDefinition", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
+
 /// Whether an error found by type counts for an object of a built-in kind.
 ///
 /// Nothing in `status` is required on a write, nor is anything whose zero value is valid.
-pub(super) fn counts(error: &FieldError) -> bool {
+pub(super) fn counts(kind: &GroupVersionKind, error: &FieldError) -> bool {
     if error.error_type != ErrorType::Required {
         return true;
+    }
+    if KNOWN.contains(&kind.kind.as_str()) {
+        return false;
     }
     let last = error.field.rsplit('.').next().unwrap_or_default();
     !(error.field.starts_with("status") || LENIENT.contains(&last))

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::{immutable, list, pod, text};
-use crate::{error::FieldError, metadata::label_errors, path::FieldPath};
+use super::{immutable, list, pod, selector, text};
+use crate::{error::FieldError, path::FieldPath};
 
 /// Validates a controller of the group `apps`.
 pub(super) fn controller(
@@ -22,10 +22,8 @@ pub(super) fn controller(
     match new.get("selector").filter(|selector| !selector.is_null()) {
         None => errors.push(FieldError::required(&selector_path, "")),
         Some(selector) => {
-            errors.extend(label_errors(selector.get("matchLabels"), &selector_path.field("matchLabels")));
-            if list(selector, "matchExpressions").is_empty()
-                && selector.get("matchLabels").and_then(Value::as_object).is_none_or(serde_json::Map::is_empty)
-            {
+            selector::selector(selector, &selector_path, errors);
+            if selector::is_empty(selector) {
                 let detail = format!("empty selector is invalid for {}", kind.to_lowercase());
                 errors.push(FieldError::invalid(&selector_path, selector.clone(), detail));
             } else if !selects(selector, template.pointer("/metadata/labels")) {

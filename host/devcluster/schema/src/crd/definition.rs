@@ -4,90 +4,110 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::structural;
-use crate::{error::FieldError, names, path::FieldPath};
+use super::common;
+use crate::{builtin::webhook, error::FieldError, names, path::FieldPath};
 
 /// Validates a CustomResourceDefinition object beyond its type; `old` is what is stored, on an update.
 ///
 /// Names, scope, versions (unique, exactly one stored, none dropped that objects may be stored in), conversion, subresources, and the
-/// structural schema of every version with its rules compiled.
+/// structural schema of every version with its rules compiled. Paths are those of kube-apiserver: what all versions agree in is
+/// reported once, as a part of `spec`.
 pub fn validate_definition(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let root = FieldPath::Root;
     let path = root.field("spec");
     let spec = new.get("spec").unwrap_or(&Value::Null);
-    naming(new, spec, &path, &mut errors);
+    let spec_names = spec.get("names").unwrap_or(&Value::Null);
+    let name = new.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    if old.is_none() && name != format!("{}.{}", text(spec_names, "plural"), text(spec, "group")) {
+        errors.push(FieldError::invalid(&"metadata.name", name, "must be spec.names.plural+\".\"+spec.group"));
+    }
+    group_and_scope(spec, &path, &mut errors);
     versions(spec, &path, &mut errors);
+    naming(spec_names, &path.field("names"), &mut errors);
+    common::check(spec, &path, &mut errors);
     conversion(spec, &path, &mut errors);
+    if let Some(old) = old {
+        immutable(spec, old, &path, &mut errors);
+    }
+    stored_versions(new, spec, &mut errors);
+    approval(new, spec, old, &mut errors);
     if spec.get("preserveUnknownFields") == Some(&Value::Bool(true)) {
         let detail = "must be false in order to use defaults in the schema, and in apiextensions.k8s.io/v1";
         errors.push(FieldError::invalid(&path.field("preserveUnknownFields"), true, detail));
     }
-    stored_versions(new, spec, &mut errors);
-    if let Some(old) = old.and_then(|old| old.get("spec")) {
-        immutable(spec, old, &path, &mut errors);
-    }
     errors
 }
 
-fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+pub(super) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+pub(super) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-fn naming(object: &Value, spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+fn group_and_scope(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let group = text(spec, "group");
     let group_path = path.field("group");
+    let details = names::dns1123_subdomain(group);
     if group.is_empty() {
         errors.push(FieldError::required(&group_path, ""));
-    } else {
-        errors.extend(
-            names::dns1123_subdomain(group).into_iter().map(|detail| FieldError::invalid(&group_path, group, detail)),
-        );
-        if !group.contains('.') {
-            errors.push(FieldError::invalid(&group_path, group, "should be a domain with at least one dot"));
-        }
+    } else if !details.is_empty() {
+        errors.push(FieldError::invalid(&group_path, group, details.join(",")));
+    } else if !group.contains('.') {
+        errors.push(FieldError::invalid(&group_path, group, "should be a domain with at least one dot"));
     }
     match text(spec, "scope") {
         "" => errors.push(FieldError::required(&path.field("scope"), "")),
         "Cluster" | "Namespaced" => {}
         other => errors.push(FieldError::not_supported(&path.field("scope"), other, ["Cluster", "Namespaced"])),
     }
-    let names_path = path.field("names");
-    let spec_names = spec.get("names").unwrap_or(&Value::Null);
-    for (key, lower) in [("plural", true), ("singular", true), ("kind", false), ("listKind", false)] {
-        let name = text(spec_names, key);
-        let name_path = names_path.field(key);
-        if name.is_empty() {
-            if matches!(key, "plural" | "kind") {
-                errors.push(FieldError::required(&name_path, ""));
-            }
-            continue;
+}
+
+fn naming(spec_names: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    for key in ["plural", "singular", "kind", "listKind"] {
+        if text(spec_names, key).is_empty() {
+            errors.push(FieldError::required(&path.field(key), ""));
         }
-        let checked = if lower { name.to_owned() } else { name.to_lowercase() };
-        errors.extend(
-            names::dns1035_label(&checked).into_iter().map(|detail| FieldError::invalid(&name_path, name, detail)),
+    }
+    for key in ["plural", "singular"] {
+        let name = text(spec_names, key);
+        label(name, name, "", &path.field(key), errors);
+    }
+    for key in ["kind", "listKind"] {
+        let name = text(spec_names, key);
+        label(
+            name,
+            &name.to_lowercase(),
+            "may have mixed case, but should otherwise match: ",
+            &path.field(key),
+            errors,
         );
     }
-    for key in ["shortNames", "categories"] {
-        let list_path = names_path.field(key);
-        for (index, name) in list(spec_names, key).iter().enumerate() {
-            let name = name.as_str().unwrap_or_default();
-            let details = names::dns1035_label(name);
-            errors.extend(details.into_iter().map(|detail| FieldError::invalid(&list_path.index(index), name, detail)));
-        }
-    }
+    list_of_labels(spec_names, "shortNames", path, errors);
     if !text(spec_names, "kind").is_empty() && text(spec_names, "kind") == text(spec_names, "listKind") {
         let detail = "kind and listKind may not be the same";
-        errors.push(FieldError::invalid(&names_path.field("listKind"), text(spec_names, "listKind"), detail));
+        errors.push(FieldError::invalid(&path.field("listKind"), text(spec_names, "listKind"), detail));
     }
-    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-    let required = format!("{}.{group}", text(spec_names, "plural"));
-    if name != required {
-        errors.push(FieldError::invalid(&"metadata.name", name, "must be spec.names.plural+\".\"+spec.group"));
+    list_of_labels(spec_names, "categories", path, errors);
+}
+
+fn label(name: &str, checked: &str, introduction: &str, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    let details = names::dns1035_label(checked);
+    if !name.is_empty() && !details.is_empty() {
+        errors.push(FieldError::invalid(path, name, format!("{introduction}{}", details.join(","))));
+    }
+}
+
+fn list_of_labels(spec_names: &Value, key: &str, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    let path = path.field(key);
+    for (index, name) in list(spec_names, key).iter().enumerate() {
+        let name = name.as_str().unwrap_or_default();
+        let details = names::dns1035_label(name);
+        if !details.is_empty() {
+            errors.push(FieldError::invalid(&path.index(index), name, details.join(",")));
+        }
     }
 }
 
@@ -95,29 +115,56 @@ fn versions(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let versions_path = path.field("versions");
     let versions = list(spec, "versions");
     let mut seen = HashSet::new();
+    let mut unique = true;
+    if !common::in_all(spec, "schema")
+        || versions.iter().all(|version| version.pointer("/schema/openAPIV3Schema").is_none())
+    {
+        for (index, version) in versions.iter().enumerate() {
+            if version.pointer("/schema/openAPIV3Schema").is_none_or(Value::is_null) {
+                let path = versions_path.index(index);
+                errors.push(FieldError::required(&path.field("schema").field("openAPIV3Schema"), ""));
+            }
+        }
+    }
     for (index, version) in versions.iter().enumerate() {
         let path = versions_path.index(index);
         let name = text(version, "name");
         let details = names::dns1035_label(name);
-        errors.extend(details.into_iter().map(|detail| FieldError::invalid(&path.field("name"), name, detail)));
-        if !seen.insert(name) {
-            errors.push(FieldError::invalid(&versions_path, name, "must contain unique version names"));
+        if !details.is_empty() {
+            errors.push(FieldError::invalid(&path.field("name"), name, details.join(",")));
         }
-        let schema_path = path.field("schema");
-        match version.pointer("/schema/openAPIV3Schema") {
-            Some(schema) => structural::check(schema, &schema_path.field("openAPIV3Schema"), errors),
-            None => errors.push(FieldError::required(&schema_path.field("openAPIV3Schema"), "schemas are required")),
-        }
-        subresources(version, &path, errors);
-        columns(version, &path, errors);
+        unique &= seen.insert(name);
+        deprecation(version, &path, errors);
+        common::own_parts(spec, version, &path, errors);
+    }
+    let value = || short(&spec.get("versions").cloned().unwrap_or_default());
+    if !unique {
+        errors.push(FieldError::invalid(&versions_path, value(), "must contain unique version names"));
     }
     if versions.iter().filter(|version| version.get("storage") == Some(&Value::Bool(true))).count() != 1 {
-        let value = spec.get("versions").cloned().unwrap_or_default();
-        errors.push(FieldError::invalid(
-            &versions_path,
-            short(&value),
-            "must have exactly one version marked as storage version",
-        ));
+        let detail = "must have exactly one version marked as storage version";
+        errors.push(FieldError::invalid(&versions_path, value(), detail));
+    }
+}
+
+fn deprecation(version: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    const LONGEST: usize = 256;
+    let Some(warning) = version.get("deprecationWarning").and_then(Value::as_str) else { return };
+    let path = path.field("deprecationWarning");
+    let mut invalid = |detail: &str| errors.push(FieldError::invalid(&path, warning, detail));
+    if version.get("deprecated") != Some(&Value::Bool(true)) {
+        invalid("can only be set for deprecated versions");
+        return;
+    }
+    if warning.len() > LONGEST {
+        invalid("must be <= 256 characters long");
+    }
+    if warning.is_empty() {
+        invalid("must not be an empty string");
+    }
+    if let Some(index) = warning.char_indices().find(|(_, character)| character.is_control()).map(|(index, _)| index) {
+        let what = "must only contain printable UTF-8 characters; non-printable character found at index";
+        invalid(&format!("{what} {index}"));
     }
 }
 
@@ -126,71 +173,32 @@ fn short(versions: &Value) -> Value {
     versions.as_array().into_iter().flatten().filter_map(|version| version.get("name").cloned()).collect()
 }
 
-fn subresources(version: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
-    let Some(scale) = version.pointer("/subresources/scale").filter(|scale| scale.is_object()) else { return };
-    let subresources = path.field("subresources");
-    let path = subresources.field("scale");
-    for (key, parent) in [("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")] {
-        let value = text(scale, key);
-        if value.is_empty() {
-            errors.push(FieldError::required(&path.field(key), ""));
-        } else if !value.starts_with(parent) {
-            let detail = format!("should be a json path under {}", parent.trim_end_matches('.'));
-            errors.push(FieldError::invalid(&path.field(key), value, detail));
-        }
-    }
-    let selector = text(scale, "labelSelectorPath");
-    if !selector.is_empty() && !selector.starts_with(".spec.") && !selector.starts_with(".status.") {
-        let detail = "should be a json path under either .spec or .status";
-        errors.push(FieldError::invalid(&path.field("labelSelectorPath"), selector, detail));
-    }
-}
-
-fn columns(version: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
-    let columns_path = path.field("additionalPrinterColumns");
-    for (index, column) in list(version, "additionalPrinterColumns").iter().enumerate() {
-        let path = columns_path.index(index);
-        if text(column, "name").is_empty() {
-            errors.push(FieldError::required(&path.field("name"), ""));
-        }
-        let types = ["boolean", "date", "integer", "number", "string"];
-        let found = text(column, "type");
-        if found.is_empty() {
-            errors.push(FieldError::required(&path.field("type"), format!("must be one of {}", types.join(","))));
-        } else if !types.contains(&found) {
-            errors.push(FieldError::invalid(&path.field("type"), found, format!("must be one of {}", types.join(","))));
-        }
-        if text(column, "jsonPath").is_empty() {
-            errors.push(FieldError::required(&path.field("jsonPath"), ""));
-        }
-    }
-}
-
+/// Paths are those of the internal type, in which the webhook has no object of its own.
 fn conversion(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let Some(conversion) = spec.get("conversion").filter(|conversion| conversion.is_object()) else { return };
     let path = path.field("conversion");
+    let (client_path, versions_path) = (path.field("webhookClientConfig"), path.field("conversionReviewVersions"));
+    let client = conversion.pointer("/webhook/clientConfig").filter(|client| !client.is_null());
+    let versions = conversion.get("webhook").map_or(&[][..], |webhook| list(webhook, "conversionReviewVersions"));
     match text(conversion, "strategy") {
-        "" | "None" => {
-            if conversion.get("webhook").is_some_and(|webhook| !webhook.is_null()) {
-                let detail = "should not be set when strategy is not set to Webhook";
-                errors.push(FieldError::forbidden(&path.field("webhook"), detail));
-            }
-        }
-        "Webhook" => {
-            let webhook_path = path.field("webhook");
-            if conversion.pointer("/webhook/clientConfig").is_none() {
-                errors.push(FieldError::required(
-                    &webhook_path.field("clientConfig"),
-                    "required when strategy is set to Webhook",
-                ));
-            }
-            let versions =
-                conversion.get("webhook").map_or(&[][..], |webhook| list(webhook, "conversionReviewVersions"));
-            if versions.is_empty() {
-                errors.push(FieldError::required(&webhook_path.field("conversionReviewVersions"), ""));
-            }
-        }
+        "" => errors.push(FieldError::required(&path.field("strategy"), "")),
+        "None" | "Webhook" => {}
         other => errors.push(FieldError::not_supported(&path.field("strategy"), other, ["None", "Webhook"])),
+    }
+    if text(conversion, "strategy") == "Webhook" {
+        match client {
+            None => errors.push(FieldError::required(&client_path, "required when strategy is set to Webhook")),
+            Some(client) => webhook::client(client, &client_path, errors),
+        }
+        webhook::review_versions(versions, &versions_path, errors);
+        return;
+    }
+    let detail = "should not be set when strategy is not set to Webhook";
+    if client.is_some() {
+        errors.push(FieldError::forbidden(&client_path, detail));
+    }
+    if !versions.is_empty() {
+        errors.push(FieldError::forbidden(&versions_path, detail));
     }
 }
 
@@ -201,22 +209,61 @@ fn stored_versions(object: &Value, spec: &Value, errors: &mut Vec<FieldError>) {
     for (index, stored) in list(status, "storedVersions").iter().enumerate() {
         let stored = stored.as_str().unwrap_or_default();
         if !known.contains(&stored) {
-            let detail = "missing from spec.versions; must appear in spec.versions because objects may be stored in it"
-                .replace("missing", &format!("{stored} is missing"));
+            let detail = format!(
+                "missing from spec.versions; {stored} was previously a storage version, and must remain in spec.versions until a \
+                 storage migration ensures no data remains persisted in {stored} and removes {stored} from status.storedVersions"
+            );
             errors.push(FieldError::invalid(&format!("status.storedVersions[{index}]"), stored, detail));
         }
     }
 }
 
+/// Groups of Kubernetes itself are protected.
+fn approval(object: &Value, spec: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    const ANNOTATION: &str = "api-approved.kubernetes.io";
+    const SEE: &str = "https://github.com/kubernetes/enhancements/pull/1111";
+    let group = text(spec, "group");
+    let is_protected = |group: &str| {
+        ["k8s.io", "kubernetes.io"]
+            .iter()
+            .any(|domain| group.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
+    };
+    let of = |object: &Value| -> String {
+        let value = object.pointer("/metadata/annotations").and_then(|annotations| annotations.get(ANNOTATION));
+        value.and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let value = of(object);
+    let unchanged = old.is_some_and(|old| of(old) == value);
+    if !is_protected(group) || unchanged {
+        return;
+    }
+    let path = format!("metadata.annotations[{ANNOTATION}]");
+    if value.is_empty() {
+        let detail = format!("protected groups must have approval annotation {ANNOTATION:?}, see {SEE}");
+        errors.push(FieldError::required(&path, detail));
+    } else if !value.starts_with("unapproved") && !value.contains("://") {
+        let detail = format!(
+            "protected groups must have approval annotation {ANNOTATION:?} with either a URL or a reason starting with \
+             \"unapproved\", see {SEE}"
+        );
+        errors.push(FieldError::invalid(&path, value, detail));
+    }
+}
+
 fn immutable(new: &Value, old: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let names_path = path.field("names");
-    for (pointer, field) in [
-        ("/group", path.field("group")),
-        ("/scope", path.field("scope")),
-        ("/names/kind", names_path.field("kind")),
-        ("/names/plural", names_path.field("plural")),
+    let conditions = old.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+    let established = conditions
+        .into_iter()
+        .any(|condition| text(condition, "type") == "Established" && text(condition, "status") == "True");
+    let old = old.get("spec").unwrap_or(&Value::Null);
+    for (pointer, field, always) in [
+        ("/scope", path.field("scope"), false),
+        ("/names/kind", names_path.field("kind"), false),
+        ("/group", path.field("group"), true),
+        ("/names/plural", names_path.field("plural"), true),
     ] {
-        if new.pointer(pointer) != old.pointer(pointer) {
+        if new.pointer(pointer) != old.pointer(pointer) && (always || established) {
             let value = new.pointer(pointer).cloned().unwrap_or_default();
             errors.push(FieldError::invalid(&field, value, "field is immutable"));
         }
@@ -233,7 +280,8 @@ mod tests {
         json!({
             "metadata": {"name": "foos.example.com"},
             "spec": {
-                "group": "example.com", "scope": "Namespaced", "names": {"plural": "foos", "kind": "Foo"},
+                "group": "example.com", "scope": "Namespaced",
+                "names": {"plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList"},
                 "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
             },
         })
@@ -245,7 +293,7 @@ mod tests {
 
     #[test]
     fn schemas_must_be_structural() {
-        let prefix = "spec.versions[0].schema.openAPIV3Schema";
+        let prefix = "spec.validation.openAPIV3Schema";
         let cases = [
             (json!({}), ".type: Required value: must not be empty at the root"),
             (json!({"type": "string"}), ".type: Invalid value: \"string\": must be object at the root"),
@@ -271,7 +319,7 @@ mod tests {
             ),
             (
                 json!({"type": "object", "properties": {"a": {"type": "integer", "default": "x"}}}),
-                ".properties[a].default: Invalid value: \"string\": spec.versions[0].schema.openAPIV3Schema.properties[a].default in body must be of type integer: \"string\"",
+                ".properties[a].default: Invalid value: \"string\": spec.validation.openAPIV3Schema.properties[a].default in body must be of type integer: \"string\"",
             ),
             (
                 json!({"type": "object", "properties": {"a": {"type": "string", "anyOf": [{"type": "string"}]}}}),
@@ -311,23 +359,24 @@ mod tests {
         object["status"] = json!({"storedVersions": ["v1alpha1"]});
         insta::assert_debug_snapshot!(errors(&object), @r#"
         [
-            "spec.scope: Unsupported value: \"Global\": supported values: \"Cluster\", \"Namespaced\"",
             "metadata.name: Invalid value: \"bars.example.com\": must be spec.names.plural+\".\"+spec.group",
+            "spec.scope: Unsupported value: \"Global\": supported values: \"Cluster\", \"Namespaced\"",
+            "spec.versions[1].schema.openAPIV3Schema: Required value",
             "spec.versions[0].subresources.scale.specReplicasPath: Invalid value: \".replicas\": should be a json path under .spec",
             "spec.versions[0].subresources.scale.statusReplicasPath: Required value",
-            "spec.versions: Invalid value: \"v1\": must contain unique version names",
-            "spec.versions[1].schema.openAPIV3Schema: Required value: schemas are required",
+            "spec.versions: Invalid value: [\"v1\",\"v1\"]: must contain unique version names",
             "spec.versions: Invalid value: [\"v1\",\"v1\"]: must have exactly one version marked as storage version",
-            "spec.conversion.webhook.clientConfig: Required value: required when strategy is set to Webhook",
-            "spec.conversion.webhook.conversionReviewVersions: Required value",
-            "status.storedVersions[0]: Invalid value: \"v1alpha1\": v1alpha1 is missing from spec.versions; must appear in spec.versions because objects may be stored in it",
+            "spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook",
+            "spec.conversion.conversionReviewVersions: Required value: must specify one of v1, v1beta1",
+            "status.storedVersions[0]: Invalid value: \"v1alpha1\": missing from spec.versions; v1alpha1 was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in v1alpha1 and removes v1alpha1 from status.storedVersions",
         ]
         "#);
     }
 
     #[test]
     fn what_may_not_change() {
-        let old = definition(&json!({"type": "object"}));
+        let mut old = definition(&json!({"type": "object"}));
+        old["status"] = json!({"conditions": [{"type": "Established", "status": "True"}]});
         let mut new = old.clone();
         new["spec"]["scope"] = json!("Cluster");
         new["spec"]["names"]["kind"] = json!("Bar");

@@ -1,5 +1,6 @@
 //! CustomResourceDefinitions.
 
+mod common;
 mod definition;
 mod structural;
 

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use crate::{
     error::FieldError,
     path::FieldPath,
-    schema::{ListType, Schema, Shape},
+    schema::{ListType, Presence, Schema, Shape},
 };
 
 /// Most errors reported for one object; the rest would only repeat what is wrong.
@@ -47,7 +47,8 @@ impl Walk {
         if self.errors.len() >= MOST_ERRORS {
             return;
         }
-        if new.is_null() && (schema.nullable || matches!(schema.shape, Shape::Any | Shape::Deduced)) {
+        let null_is_zero = schema.is_builtin() || schema.presence != Presence::AsIs;
+        if new.is_null() && (schema.nullable || null_is_zero || matches!(schema.shape, Shape::Any | Shape::Deduced)) {
             return;
         }
         let unchanged = old == Some(new);
@@ -88,7 +89,9 @@ impl Walk {
             (Shape::Scalar(scalar), value) => scalar::check(scalar, value, path, &mut self.errors),
             (Shape::Object { required, embedded_resource, size, .. }, Value::Object(object)) => {
                 for name in required {
-                    if !object.contains_key(name) {
+                    // A Go struct cannot tell the empty text from none.
+                    let zero = |value: &Value| schema.is_builtin() && (value.is_null() || value == "");
+                    if object.get(name).is_none_or(zero) {
                         self.errors.push(FieldError::required(&path.field(name), ""));
                     }
                 }
