@@ -61,15 +61,12 @@ pub(crate) fn parse(config: &Map<String, Value>) -> Result<Images, Failure> {
         None | Some(Value::Null) => {}
         Some(Value::Object(members)) => {
             for (name, image) in members {
-                match image.as_str().filter(|image| is_image(image)) {
-                    Some(image) => {
-                        images.insert(name.clone(), image.to_owned());
-                    }
-                    None => {
-                        let message = format!("image {name:?} is not a reference to an image");
-                        let finding = wrong("InvalidImage", message, &format!("/images/{}", escape(name)));
-                        findings.push(finding.help("write it as registry.example.com/repository@sha256:..."));
-                    }
+                if let Some(image) = image.as_str().filter(|image| is_image(image)) {
+                    images.insert(name.clone(), image.to_owned());
+                } else {
+                    let message = format!("image {name:?} is not a reference to an image");
+                    let finding = wrong("InvalidImage", message, &format!("/images/{}", escape(name)));
+                    findings.push(finding.help("write it as registry.example.com/repository@sha256:..."));
                 }
             }
         }
@@ -88,6 +85,7 @@ fn is_image(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '/' | '@' | '+' | '-'))
 }
 
-fn escape(part: &str) -> String {
+/// A part of a JSON pointer.
+pub(crate) fn escape(part: &str) -> String {
     part.replace('~', "~0").replace('/', "~1")
 }

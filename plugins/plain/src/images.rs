@@ -11,7 +11,11 @@
 use chandler_sdk::{Content, Diagnostic, Location, documents, yaml::Node};
 use serde_json::Value;
 
-use crate::{MANIFESTS, config::Images, load::kind};
+use crate::{
+    MANIFESTS,
+    config::{Images, escape},
+    load::kind,
+};
 
 /// The name of the file.
 pub(crate) const FILE: &str = "image-references";
@@ -100,7 +104,7 @@ impl References {
         }
         let unknown = images.iter().filter(|(name, _)| self.tags.iter().all(|tag| tag.name != **name));
         let unknown = unknown.map(|(name, _)| {
-            let pointer = format!("/images/{}", name.replace('~', "~0").replace('/', "~1"));
+            let pointer = format!("/images/{}", escape(name));
             let finding = Diagnostic::warning("UnknownImage", format!("the bundle has no image {name:?}"));
             let names: Vec<&str> = self.tags.iter().map(|tag| tag.name.as_str()).collect();
             finding.at(Location::CONFIG).pointer(pointer).help(format!("its images are {}", names.join(", ")))
@@ -155,18 +159,17 @@ impl Replacements {
     fn walk(&self, value: &mut Value, pointer: &mut String, left: &mut Vec<String>) {
         let length = pointer.len();
         match value {
-            Value::String(text) => {
-                if self.0.iter().any(|(source, _)| text.contains(source.as_str())) {
-                    let (replaced, rest) = self.replace(text);
-                    *text = replaced;
-                    if rest {
-                        left.push(pointer.clone());
-                    }
+            Value::String(text) if self.0.iter().any(|(source, _)| text.contains(source.as_str())) => {
+                let (replaced, rest) = self.replace(text);
+                *text = replaced;
+                if rest {
+                    left.push(pointer.clone());
                 }
             }
             Value::Array(items) => {
                 for (index, item) in items.iter_mut().enumerate() {
-                    pointer.push_str(&format!("/{index}"));
+                    pointer.push('/');
+                    pointer.push_str(&index.to_string());
                     self.walk(item, pointer, left);
                     pointer.truncate(length);
                 }
@@ -174,7 +177,7 @@ impl Replacements {
             Value::Object(members) => {
                 for (key, member) in members {
                     pointer.push('/');
-                    pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+                    pointer.push_str(&escape(key));
                     self.walk(member, pointer, left);
                     pointer.truncate(length);
                 }

@@ -41,6 +41,13 @@ pub(crate) fn advice(bundle: &Bundle, config: &Config) -> Vec<Diagnostic> {
             );
             findings.push(other.place.part("").warning("ApiVersionMissing", message).help(help));
         }
+        if let Some(version) = config.compatibility.successor(other) {
+            let message = format!(
+                "{} {:?} is of version {}, which is not served any more, and is installed as {version}",
+                other.kind, other.name, other.api_version
+            );
+            findings.push(other.place.part("").warning("OldApiVersion", message).help("say so in the manifest"));
+        }
         if listed.is_none() && kinds::supported(&other.kind).is_none() {
             let message = format!(
                 "{} {:?} is of a kind that registry+v1 bundles may not hold, and is installed",

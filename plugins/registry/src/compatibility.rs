@@ -88,6 +88,11 @@ impl Compatibility {
         self == Self::Extended
     }
 
+    /// The version that takes the place of that of an object, if no API server serves its own any more.
+    pub(crate) fn successor(self, other: &Other) -> Option<&'static str> {
+        (self == Self::Extended).then(|| kinds::successor(&other.api_version, &other.kind))?
+    }
+
     /// Whether a target that cannot run the operator is a reason to refuse.
     pub(crate) fn refuses_old_targets(self) -> bool {
         self == Self::Extended
@@ -114,9 +119,8 @@ impl Compatibility {
             // Namespaced in truth; the list of the reference has it wrong.
             (Self::Extended, Some(listed)) if listed.kind == "VerticalPodAutoscaler" => Placement::Install,
             (Self::Extended, Some(_)) => Placement::Cluster,
-            (Self::Reference, _) => Placement::AsWritten,
             (Self::Extended, None) if other.value.pointer("/metadata/namespace").is_some() => Placement::Install,
-            (Self::Extended, None) => Placement::AsWritten,
+            (Self::Reference, _) | (Self::Extended, None) => Placement::AsWritten,
         }
     }
 }

@@ -53,9 +53,31 @@ const SUPPORTED: &[SupportedKind] = &[
     cluster("VerticalPodAutoscaler", "autoscaling.k8s.io/v1"),
 ];
 
+/// The version that took the place of one that no API server serves any more, where the form of the objects is the same.
+/// Published bundles hold some of each.
+pub(crate) fn successor(api_version: &str, kind: &str) -> Option<&'static str> {
+    Some(match (api_version, kind) {
+        (
+            "rbac.authorization.k8s.io/v1beta1" | "rbac.authorization.k8s.io/v1alpha1",
+            "Role" | "RoleBinding" | "ClusterRole" | "ClusterRoleBinding",
+        ) => "rbac.authorization.k8s.io/v1",
+        ("policy/v1beta1", "PodDisruptionBudget") => "policy/v1",
+        ("extensions/v1beta1", "NetworkPolicy") => "networking.k8s.io/v1",
+        ("scheduling.k8s.io/v1beta1" | "scheduling.k8s.io/v1alpha1", "PriorityClass") => "scheduling.k8s.io/v1",
+        _ => return None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn versions_that_are_gone() {
+        assert_eq!(successor("policy/v1beta1", "PodDisruptionBudget"), Some("policy/v1"));
+        assert_eq!(successor("policy/v1beta1", "PodSecurityPolicy"), None);
+        assert_eq!(successor("policy/v1", "PodDisruptionBudget"), None);
+    }
 
     #[test]
     fn twenty_two_kinds_by_name_alone() {

@@ -40,7 +40,7 @@ pub(crate) fn provision(request: &Request, content: &dyn Content, output: &mut d
     refusal.add(if installable { Vec::new() } else { no_install_mode(bundle, &modes) }, Failure::Unsupported);
     let configured = installable && config_errors.is_empty();
     refusal.add(config_errors, Failure::InvalidConfig);
-    let requirements = requirements::check(bundle, &request.target, config.compatibility);
+    let requirements = requirements::check(bundle, &request.target, &config);
     refusal.add(requirements.errors, Failure::Unsupported);
     refusal.add(validate(bundle, config.compatibility, loaded.complete), Failure::InvalidContent);
     let targets = config.targets.clone().unwrap_or_else(|| modes.default_targets());
@@ -53,7 +53,7 @@ pub(crate) fn provision(request: &Request, content: &dyn Content, output: &mut d
         Certificates::By(provider) => Some(provider),
         Certificates::Unset | Certificates::Without => None,
     };
-    let context = Context {
+    let plan = Context {
         bundle,
         namespace,
         targets: &targets,
@@ -62,7 +62,7 @@ pub(crate) fn provision(request: &Request, content: &dyn Content, output: &mut d
         deployment_config: config.deployments.as_ref(),
         compatibility: config.compatibility,
     };
-    let objects = unique(generate(&context)).map_err(Failure::InvalidContent)?;
+    let objects = unique(generate(&plan)).map_err(Failure::InvalidContent)?;
     let nothing = objects.is_empty().then(|| {
         let place = Location::of(&bundle.csv_path, &bundle.csv_node);
         place.warning("NothingToInstall", "the bundle describes nothing to install")

@@ -325,6 +325,25 @@ fn old_definitions_are_installed_as_new_ones() {
 }
 
 #[test]
+fn objects_of_versions_that_are_gone_get_their_successors() {
+    let objects = "apiVersion: rbac.authorization.k8s.io/v1beta1\nkind: ClusterRole\nmetadata: {name: r1}\n---\n\
+                   apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: p1}\nspec: {selector: {}, minAvailable: 1}\n---\n\
+                   apiVersion: scheduling.k8s.io/v1beta1\nkind: PriorityClass\nmetadata: {name: c1}\n";
+    let small = Small::new(&["OwnNamespace"]).file("manifests/old.yaml", objects);
+    let config = |compatibility: &str| json!({"watchNamespace": "ns", "compatibility": compatibility});
+    let release = small.render(&config("extended")).unwrap();
+    let versions =
+        ["ClusterRole", "PodDisruptionBudget", "PriorityClass"].map(|kind| one(&release, kind)["apiVersion"].clone());
+    assert_eq!(versions, [json!("rbac.authorization.k8s.io/v1"), json!("policy/v1"), json!("scheduling.k8s.io/v1")]);
+    // What chose no pods goes on choosing none.
+    assert_eq!(one(&release, "PodDisruptionBudget")["spec"], json!({"minAvailable": 1}));
+    assert_eq!(release.findings.len(), 3);
+    insta::assert_snapshot!(release.findings[0], @r#"manifests/old.yaml:1:1: ClusterRole "r1" is of version rbac.authorization.k8s.io/v1beta1, which is not served any more, and is installed as rbac.authorization.k8s.io/v1 (help: say so in the manifest)"#);
+    let release = small.render(&config("reference")).unwrap();
+    assert_eq!(one(&release, "PodDisruptionBudget")["apiVersion"], "policy/v1beta1");
+}
+
+#[test]
 fn cluster_scoped_objects_lose_a_namespace_that_they_cannot_have() {
     let role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: r, namespace: x}\n";
     let small = Small::new(&["OwnNamespace"]).file("manifests/role.yaml", role);
@@ -395,8 +414,9 @@ fn extended_takes_nothing_away_from_real_bundles() {
             );
             for object in &reference {
                 let identity = identity(object);
-                // No API server takes these: definitions of v1beta1, and roles of rules without groups.
-                if object["apiVersion"] == "apiextensions.k8s.io/v1beta1" || misspelt && has_hashed_name(object) {
+                // No API server takes these: versions that are gone, and roles of rules without groups.
+                let gone = object["apiVersion"].as_str().is_some_and(|version| version.ends_with(".k8s.io/v1beta1"));
+                if gone || misspelt && has_hashed_name(object) {
                     continue;
                 }
                 let other = extended.iter().find(|other| support::identity(other) == identity);
@@ -415,7 +435,7 @@ fn extended_takes_nothing_away_from_real_bundles() {
     }
     println!("{compared} releases; kinds that extended adds: {more:?}");
     assert!(compared > 50, "only {compared}");
-    let expected = ["CustomResourceDefinition", "ServiceAccount"].map(str::to_owned);
+    let expected = ["ClusterRole", "CustomResourceDefinition", "ServiceAccount"].map(str::to_owned);
     assert!(more.is_subset(&BTreeSet::from(expected)), "{more:?}");
 }
 

@@ -91,6 +91,25 @@ fn kinds_that_the_target_does_not_serve_are_reported() {
 }
 
 #[test]
+fn objects_that_the_target_cannot_take_yet_are_reported_once_for_each_kind() {
+    let rule = |name: &str| {
+        format!("apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata: {{name: {name}}}\n")
+    };
+    let small = Small::new(&["AllNamespaces"])
+        .webhook("ValidatingAdmissionWebhook", "v.example.com")
+        .file("manifests/rules.yaml", &format!("{}---\n{}", rule("a1"), rule("a2")));
+    let config = json!({"certificateProvider": "cert-manager"});
+    let release = small.render_for(&config, target("v1.36.0", &["v1/Pod"])).unwrap();
+    insta::assert_snapshot!(findings(&release), @r#"
+    Warning ApiNotServed manifests/rules.yaml:1:1: PrometheusRule "a1" is of the API monitoring.coreos.com/v1, which the target does not serve (help: the rollout waits until it does; install what provides the API)
+    Warning ApiNotServed config (/certificateProvider): certificates are asked of cert-manager, and the target does not serve its API (help: install cert-manager)
+    "#);
+    let served = ["monitoring.coreos.com/v1/PrometheusRule", "cert-manager.io/v1/Certificate"];
+    assert_eq!(findings(&small.render_for(&config, target("v1.36.0", &served)).unwrap()), "");
+    assert_eq!(findings(&small.render(&config).unwrap()), "");
+}
+
+#[test]
 fn properties_and_dependencies_are_told() {
     let properties = "properties:\n\
                       - {type: olm.package, value: {packageName: op, version: 1.2.3}}\n\

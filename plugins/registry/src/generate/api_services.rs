@@ -5,7 +5,7 @@
 //! Deployment behind one the two bindings without which it could neither authenticate nor authorize what the API server
 //! hands on.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
@@ -21,9 +21,9 @@ const VERSION_PRIORITY: i32 = 15;
 pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
     let mut objects = Vec::new();
     // Several kinds of one group and version are one APIService.
-    let mut seen: BTreeMap<String, ()> = BTreeMap::new();
+    let mut seen = BTreeSet::new();
     for (index, service) in context.api_services().iter().enumerate() {
-        if seen.insert(service.object_name(), ()).is_none() {
+        if seen.insert(service.object_name()) {
             let origin = context.bundle.csv_place(&format!("/spec/apiservicedefinitions/owned/{index}"));
             objects.push(Generated::new(&api_service(context, service), origin));
         }

@@ -27,6 +27,9 @@ pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
             {
                 set(&mut value, ["apiVersion"], listed.api_version);
             }
+            if let Some(version) = context.compatibility.successor(other) {
+                upgrade(&mut value, version);
+            }
             if context.compatibility.fills_subjects() {
                 for index in subjects_without_namespace(other) {
                     if let Some(subject) = value.pointer_mut(&format!("/subjects/{index}")) {
@@ -37,6 +40,18 @@ pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
             Generated::new(&value, other.place.object.clone())
         })
         .collect()
+}
+
+/// Gives an object a version of the same form.
+fn upgrade(value: &mut Value, version: &str) {
+    set(value, ["apiVersion"], version);
+    // An empty selector chose no pods in v1beta1, and all in v1; none chooses no pods in both.
+    if version == "policy/v1"
+        && let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut)
+        && spec.get("selector").and_then(Value::as_object).is_some_and(serde_json::Map::is_empty)
+    {
+        spec.remove("selector");
+    }
 }
 
 /// The indices of the ServiceAccounts without a namespace that an object of the bundle binds a role to.

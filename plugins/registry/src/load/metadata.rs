@@ -32,19 +32,13 @@ pub(super) fn package(content: &dyn Content, warnings: &mut Vec<Diagnostic>) -> 
     let place = Location::of(ANNOTATIONS, root.nearest(&pointer));
     let name = root.at(&pointer);
     let place = Location { pointer: Some(pointer), ..place };
-    match name {
-        Some(name) if !name.is_null() => match name.as_str() {
-            Some(text) => Ok(Package { name: text.to_owned(), place }),
-            None => {
-                let message = format!("annotation {PACKAGE:?} is not a string");
-                let finding = place.error("InvalidAnnotations", message);
-                Err(Box::new(
-                    finding.help(format!("got {}: put the name of the package into quotes", name.type_name())),
-                ))
-            }
-        },
-        _ => Ok(Package { name: String::new(), place }),
-    }
+    let Some(name) = name.filter(|name| !name.is_null()) else {
+        return Ok(Package { name: String::new(), place });
+    };
+    name.as_str().map(|text| Package { name: text.to_owned(), place: place.clone() }).ok_or_else(|| {
+        let finding = place.error("InvalidAnnotations", format!("annotation {PACKAGE:?} is not a string"));
+        Box::new(finding.help(format!("got {}: put the name of the package into quotes", name.type_name())))
+    })
 }
 
 /// The first document of a file, if there is one.

@@ -135,12 +135,11 @@ fn items(root: &Node, list: &str, path: &str, errors: &mut Vec<Diagnostic>) -> V
     let mut items = Vec::with_capacity(sequence.len());
     for (index, item) in sequence.iter().enumerate() {
         let place = at(format!("/{list}/{index}"), item);
-        match (item.get("type").and_then(Node::as_str), item.get("value")) {
-            (Some(kind), Some(value)) => items.push((kind.to_owned(), value.to_json(), place)),
-            _ => {
-                let message = format!("failed to unmarshal {path}: an item has no type or no value");
-                errors.push(place.error("InvalidProperties", message).help(help.as_str()));
-            }
+        if let (Some(kind), Some(value)) = (item.get("type").and_then(Node::as_str), item.get("value")) {
+            items.push((kind.to_owned(), value.to_json(), place));
+        } else {
+            let message = format!("failed to unmarshal {path}: an item has no type or no value");
+            errors.push(place.error("InvalidProperties", message).help(help.as_str()));
         }
     }
     items

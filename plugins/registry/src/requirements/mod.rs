@@ -11,13 +11,17 @@ mod constraint;
 mod properties;
 mod version;
 
-use chandler_sdk::{Diagnostic, Target};
+use std::collections::BTreeSet;
+
+use chandler_sdk::{Diagnostic, Location, Target};
 
 use self::version::Version;
 use crate::{
     bundle::{Bundle, Locate as _},
     compatibility::Compatibility,
+    config::{Certificates, Config},
     csv::GroupVersionKind,
+    generate::CertificateProvider,
 };
 
 /// What the comparison found.
@@ -30,7 +34,8 @@ pub(crate) struct Findings {
 }
 
 /// Compares a bundle with its target.
-pub(crate) fn check(bundle: &Bundle, target: &Target, compatibility: Compatibility) -> Findings {
+pub(crate) fn check(bundle: &Bundle, target: &Target, config: &Config) -> Findings {
+    let compatibility = config.compatibility;
     let kinds = Kinds::new(bundle, target);
     let mut findings = Findings::default();
     if let Some(finding) = kubernetes_version(bundle, target) {
@@ -41,6 +46,8 @@ pub(crate) fn check(bundle: &Bundle, target: &Target, compatibility: Compatibili
     findings.warnings.extend(required_crds(bundle, &kinds));
     findings.warnings.extend(required_api_services(bundle, &kinds));
     findings.warnings.extend(native_apis(bundle, &kinds));
+    findings.warnings.extend(installed(bundle, compatibility, &kinds));
+    findings.warnings.extend(cert_manager(bundle, config, &kinds));
     findings.warnings.extend(properties::check(bundle, target, &kinds));
     findings
 }
@@ -157,6 +164,40 @@ fn required_api_services(bundle: &Bundle, kinds: &Kinds<'_>) -> Vec<Diagnostic> 
             })
         })
         .collect()
+}
+
+/// Objects of the bundle whose kind the target does not serve: they hold up the rollout until it does.
+fn installed(bundle: &Bundle, compatibility: Compatibility, kinds: &Kinds<'_>) -> Vec<Diagnostic> {
+    let mut seen = BTreeSet::new();
+    let mut findings = Vec::new();
+    for other in bundle.others.iter().filter(|other| !other.api_version.is_empty()) {
+        let api_version = compatibility.successor(other).unwrap_or(&other.api_version);
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let kind = GroupVersionKind { group: group.to_owned(), version: version.to_owned(), kind: other.kind.clone() };
+        // A definition need not be listed as owned to be installed.
+        let own = bundle.crds.iter().any(|crd| group_of(&crd.name) == group);
+        if !own && kinds.has(&kind) == Some(false) && seen.insert((api_version, other.kind.as_str())) {
+            let message =
+                format!("{} {:?} is of the API {api_version}, which the target does not serve", other.kind, other.name);
+            let finding = other.place.part("").warning("ApiNotServed", message);
+            findings.push(finding.help("the rollout waits until it does; install what provides the API"));
+        }
+    }
+    findings
+}
+
+/// Whether there is anybody to make the certificates that are asked for.
+fn cert_manager(bundle: &Bundle, config: &Config, kinds: &Kinds<'_>) -> Option<Diagnostic> {
+    let services = &bundle.csv.spec.apiservicedefinitions.owned;
+    let served = config.compatibility.installs_api_services() && !services.is_empty();
+    let needed = served || !bundle.csv.spec.webhookdefinitions.is_empty();
+    let asked = config.certificates == Certificates::By(CertificateProvider::CertManager);
+    let kind = GroupVersionKind { group: "cert-manager.io".into(), version: "v1".into(), kind: "Certificate".into() };
+    (needed && asked && kinds.has(&kind) == Some(false)).then(|| {
+        let message = "certificates are asked of cert-manager, and the target does not serve its API";
+        let finding = Diagnostic::warning("ApiNotServed", message).at(Location::CONFIG);
+        finding.pointer("/certificateProvider").help("install cert-manager")
+    })
 }
 
 fn native_apis(bundle: &Bundle, kinds: &Kinds<'_>) -> Vec<Diagnostic> {
