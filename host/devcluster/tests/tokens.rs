@@ -61,6 +61,20 @@ async fn tokens_of_service_accounts_are_credentials_until_what_they_are_bound_to
     ok(&admin, "DELETE", "/api/v1/namespaces/default/secrets/s", "", Value::Null).await;
     assert_eq!(whoami(&bound).await.0, 401);
 
+    let pods = "/api/v1/namespaces/default/pods";
+    let mut pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "x"}]}});
+    assert_eq!(ok(&admin, "POST", pods, "", pod.clone()).await["spec"]["serviceAccountName"], "default");
+    let by_pod = json!({"spec": {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "p"}}});
+    let path = format!("{ACCOUNTS}/robot/token");
+    assert_eq!(send(&admin, "POST", &path, "", by_pod.clone()).await.0, 400, "the Pod runs as another");
+    ok(&admin, "DELETE", &format!("{pods}/p?gracePeriodSeconds=0"), "", Value::Null).await;
+    until_gone(&admin, &format!("{pods}/p")).await;
+    pod["spec"]["serviceAccountName"] = "robot".into();
+    ok(&admin, "POST", pods, "", pod).await;
+    let bound = ok(&admin, "POST", &path, "", by_pod).await["status"]["token"].as_str().unwrap().to_owned();
+    let (_, review) = whoami(&bound).await;
+    assert_eq!(review["status"]["userInfo"]["extra"]["authentication.kubernetes.io/pod-name"], json!(["p"]));
+
     ok(&admin, "DELETE", &format!("{ACCOUNTS}/robot"), "", Value::Null).await;
     assert_eq!(whoami(&plain).await.0, 401);
     account(&admin, "robot").await;

@@ -209,7 +209,9 @@ impl PolicySet {
         for binding in objects.into_iter().map(Binding::read) {
             bindings.entry(binding.namespace.clone()).or_default().push(binding);
         }
-        bindings.values_mut().for_each(|bindings| sort(bindings));
+        for bindings in bindings.values_mut() {
+            sort(bindings);
+        }
         self.role_bindings = Arc::new(bindings);
     }
 

@@ -1,4 +1,4 @@
-//! What admission does in every cluster: namespaces must exist, Services get addresses.
+//! What admission does in every cluster: namespaces must exist, Services get addresses, Pods a ServiceAccount.
 
 use std::collections::HashMap;
 
@@ -27,6 +27,9 @@ impl Api {
         }
         if resource.is_core("services") {
             self.allocate(object, None)?;
+        }
+        if resource.is_core("pods") {
+            default_account(object);
         }
         Ok(())
     }
@@ -81,5 +84,15 @@ impl Api {
             }
         }
         Ok(())
+    }
+}
+
+/// A Pod that names no ServiceAccount runs as that which every namespace has.
+fn default_account(pod: &mut Value) {
+    let spec = metadata::child(metadata::as_map(pod), "spec");
+    for field in ["serviceAccountName", "serviceAccount"] {
+        if spec.get(field).and_then(Value::as_str).unwrap_or_default().is_empty() {
+            spec.insert(field.to_owned(), "default".into());
+        }
     }
 }

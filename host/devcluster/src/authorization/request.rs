@@ -47,6 +47,8 @@ fn resource(method: &Method, query: &Query, group: &str, version: &str, rest: &[
     }
     let verb = match (prefixed, method.as_str()) {
         (Some(verb), _) => verb,
+        // kube-apiserver takes no notice of the parameter here; this server watches the object.
+        (None, "GET") if !name.is_empty() && part(2).is_empty() && query.flag("watch") => "watch",
         (None, "GET" | "HEAD") if !name.is_empty() => "get",
         (None, "GET" | "HEAD") => {
             name = query.get("fieldSelector").and_then(selected_name).unwrap_or_default();
@@ -104,8 +106,8 @@ mod tests {
             ("GET", "/api/v1/namespaces/n/pods?watch=true", "watch /v1 pods/ n/"),
             ("GET", "/api/v1/namespaces/n/pods?watch=0", "list /v1 pods/ n/"),
             ("HEAD", "/api/v1/namespaces/n/pods/a", "get /v1 pods/ n/a"),
-            ("GET", "/api/v1/namespaces/n/pods/a?watch=1", "get /v1 pods/ n/a"),
-            ("GET", "/api/v1/namespaces/n/pods/a/log", "get /v1 pods/log n/a"),
+            ("GET", "/api/v1/namespaces/n/pods/a?watch=1", "watch /v1 pods/ n/a"),
+            ("GET", "/api/v1/namespaces/n/pods/a/log?watch=1", "get /v1 pods/log n/a"),
             ("POST", "/api/v1/namespaces/n/serviceaccounts/a/token", "create /v1 serviceaccounts/token n/a"),
             ("POST", "/apis/apps/v1/namespaces/n/deployments", "create apps/v1 deployments/ n/"),
             ("PUT", "/apis/apps/v1/namespaces/n/deployments/a/scale", "update apps/v1 deployments/scale n/a"),

@@ -71,14 +71,12 @@ impl Tokens {
         let account = self.api.store.get(&Key::new("serviceaccounts".into(), key.namespace.as_str(), name));
         let account = account.map(|account| Reference::to(&account.peek()));
         let stated = metadata::annotation(secret, UID).unwrap_or_default();
-        match account.filter(|account| stated.is_empty() || stated == account.uid) {
-            Some(account) => self.fill(secrets, key, secret, &account),
-            None => {
-                // Only this very Secret: another may have taken its place. One that is gone is what is wanted.
-                let options = DeleteOptions { uid: Some(metadata::uid(secret).to_owned()), ..DeleteOptions::default() };
-                let _ = self.api.remove(secrets, key, &options);
-            }
+        if let Some(account) = account.filter(|account| stated.is_empty() || stated == account.uid) {
+            return self.fill(secrets, key, secret, &account);
         }
+        // Only this very Secret: another may have taken its place. One that is gone is what is wanted.
+        let options = DeleteOptions { uid: Some(metadata::uid(secret).to_owned()), ..DeleteOptions::default() };
+        let _ = self.api.remove(secrets, key, &options);
     }
 
     fn fill(&self, secrets: &Resource, key: &Key, secret: &Value, account: &Reference) {
