@@ -110,7 +110,7 @@ fn a_document_that_expands_without_end_is_refused() {
     let mut text = "a0: &a0 [ship, ship, ship, ship, ship, ship, ship, ship, ship, ship]\n".to_owned();
     for level in 1..12 {
         let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
-        text += &format!("a{level}: &a{level} [{aliases}]\n");
+        text = format!("{text}a{level}: &a{level} [{aliases}]\n");
     }
     let refusal = tides(&text).refusal(&json!({}));
     assert!(refusal.starts_with("content\nInvalidYaml manifests/tides.yaml:1"), "{refusal}");
