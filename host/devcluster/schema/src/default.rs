@@ -43,11 +43,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::parse;
+    use crate::crd::root;
 
     #[test]
     fn defaults_fill_absent_fields_outside_in() {
-        let schema = parse::custom(&json!({
+        let schema = root::read(&json!({
             "type": "object",
             "properties": {
                 "spec": {"type": "object", "default": {}, "properties": {

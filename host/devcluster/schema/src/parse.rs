@@ -1,16 +1,17 @@
 //! OpenAPI v3 schemas into [`Schema`]s.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::HashMap,
     sync::{Arc, OnceLock},
 };
 
 use serde_json::{Map, Value};
 
-use crate::presence;
-use crate::registry::Builtins;
-use crate::schema::{
-    Combinations, ListType, MapType, Node, PatchStrategy, Pattern, Range, Rule, Scalar, Schema, Shape,
+use crate::{
+    presence,
+    schema::{
+        Combinations, Definition, ListType, MapType, Node, PatchStrategy, Pattern, Range, Rule, Scalar, Schema, Shape,
+    },
 };
 
 /// Deepest nesting read; `JSONSchemaProps` of real CRDs stay below 40.
@@ -50,46 +51,20 @@ pub enum SchemaError {
     },
 }
 
-/// Reads the schema of one version of a CRD.
-pub(crate) fn custom(json: &Value) -> Result<Schema, SchemaError> {
-    let mut node = Parser { names: None }.node(json, "openAPIV3Schema", 0)?;
-    add_object_fields(&mut node);
-    Ok(Schema::new(node))
+/// Reads a schema that refers to no definitions.
+pub(crate) fn whole(json: &Value) -> Result<Node, SchemaError> {
+    Parser { names: None }.node(json, "openAPIV3Schema", 0)
 }
 
 /// Reads a part of the schema of a CRD, without its rules.
 pub(crate) fn part(json: &Value) -> Result<Schema, SchemaError> {
-    let mut node = Parser { names: None }.node(json, "openAPIV3Schema", 0)?;
+    let mut node = whole(json)?;
     node.rules.clear();
     Ok(Schema::new(node))
 }
 
-/// Every object has `apiVersion`, `kind` and `metadata`, and the type of `metadata` is fixed.
-///
-/// What a CRD states below `metadata` restricts values but does not change the type: it becomes one more validation.
-fn add_object_fields(node: &mut Node) {
-    let Shape::Object { properties, .. } = &mut node.shape else { return };
-    for name in ["apiVersion", "kind"] {
-        properties.entry(name.to_owned()).or_insert_with(|| {
-            Schema::new(scalar_node(Scalar::String { format: None, pattern: None, length: (None, None) }))
-        });
-    }
-    if let Some(restriction) = properties.insert("metadata".to_owned(), Builtins::get().object_meta()) {
-        let shape = Shape::Object {
-            properties: BTreeMap::from([("metadata".to_owned(), restriction)]),
-            required: Vec::new(),
-            values: None,
-            map_type: MapType::Granular,
-            preserve_unknown: true,
-            embedded_resource: false,
-            size: (None, None),
-        };
-        node.combinations.get_or_insert_default().all_of.push(Schema::new(Node { shape, ..Node::default() }));
-    }
-}
-
 /// Reads one definition of the built-in table.
-pub(crate) fn definition(name: &str, json: &Value, names: &HashMap<String, usize>) -> Result<Node, SchemaError> {
+pub(crate) fn definition(name: &str, json: &Value, names: &HashMap<String, Definition>) -> Result<Node, SchemaError> {
     match name {
         // The generated JSON schema calls a quantity "string or number" and an IntOrString "string or integer".
         "io.k8s.apimachinery.pkg.api.resource.Quantity" => Ok(scalar_node(Scalar::Quantity)),
@@ -120,17 +95,17 @@ fn scalar_node(scalar: Scalar) -> Node {
 
 struct Parser<'a> {
     /// Names of the built-in definitions; `None` for CRDs, which have no references.
-    names: Option<&'a HashMap<String, usize>>,
+    names: Option<&'a HashMap<String, Definition>>,
 }
 
 impl Parser<'_> {
     fn schema(&self, json: &Value, path: &str, depth: usize) -> Result<Schema, SchemaError> {
         let mut schema = match (json.get("$ref").and_then(Value::as_str), self.names) {
             (Some(name), Some(names)) => {
-                let index = names
+                let definition = names
                     .get(name)
                     .ok_or_else(|| SchemaError::UnknownReference { path: path.to_owned(), name: name.to_owned() })?;
-                Schema::definition(*index)
+                Schema::definition(definition)
             }
             _ => Schema::new(self.node(json, path, depth)?),
         };

@@ -58,11 +58,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Builtins, GroupVersionKind, parse};
+    use crate::{Builtins, GroupVersionKind, crd::root};
 
     #[test]
     fn unknown_fields_go_and_are_named() {
-        let schema = parse::custom(&json!({
+        let schema = root::read(&json!({
             "type": "object",
             "properties": {
                 "spec": {"type": "object", "properties": {

@@ -67,7 +67,7 @@ impl Builtins {
 
     /// A type that is no resource, by the name of its definition, e.g. `io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta`.
     pub fn definition(&self, name: &str) -> Option<Schema> {
-        table::table().index(name).map(Schema::definition)
+        table::table().schema(name)
     }
 
     /// The type of `metadata`.

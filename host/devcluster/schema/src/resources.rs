@@ -328,7 +328,7 @@ fn resource(group: &str, version: &str, package: &str, row: &Row) -> ResourceTyp
         scale,
         subresources,
         virtual_resource: matches!(scope, Review | NamespacedReview),
-        schema: table::table().index(&definition).map_or_else(Schema::any, Schema::definition),
+        schema: table::table().schema(&definition).unwrap_or_else(Schema::any),
         definition,
     }
 }

@@ -2,12 +2,15 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
     ops::Deref,
-    sync::{Arc, OnceLock},
+    sync::{Arc, LazyLock, OnceLock},
 };
 
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
+
+use crate::expression::CompiledRule;
 
 /// A type of values, as used at one place of an object. Cheap to clone.
 ///
@@ -43,8 +46,33 @@ pub enum Presence {
 #[derive(Clone, Debug)]
 enum NodeReference {
     Shared(Arc<Node>),
-    /// A definition of the built-in table. Named, not pointed to, since definitions may refer to themselves.
-    Definition(usize),
+    /// A definition of the built-in table.
+    Definition(Definition),
+}
+
+/// A place for a definition of the built-in table, filled after all places are known: definitions refer to one another and to
+/// themselves. They live as long as the program.
+#[derive(Clone, Default)]
+pub(crate) struct Definition(Arc<OnceLock<Node>>);
+
+impl Definition {
+    /// Says what the definition is; only the first time counts.
+    pub(crate) fn fill(&self, node: Node) {
+        let _ = self.0.set(node);
+    }
+
+    /// The definition; the empty node before it is known.
+    fn node(&self) -> &Node {
+        static NOTHING: LazyLock<Node> = LazyLock::new(Node::default);
+        self.0.get().unwrap_or(&NOTHING)
+    }
+}
+
+impl fmt::Debug for Definition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // What it is made of may hold it again.
+        f.write_str("Definition")
+    }
 }
 
 /// What is true of a type wherever it is used.
@@ -237,7 +265,7 @@ pub struct Rule {
     pub field_path: Option<String>,
     /// Whether `oldSelf` is an optional, and the rule runs on create too.
     pub optional_old_self: bool,
-    pub(crate) compiled: OnceLock<Result<crate::validate::CompiledRule, String>>,
+    pub(crate) compiled: OnceLock<Result<CompiledRule, String>>,
 }
 
 impl Schema {
@@ -262,9 +290,9 @@ impl Schema {
     }
 
     /// A reference to a definition of the built-in table.
-    pub(crate) fn definition(index: usize) -> Self {
+    pub(crate) fn definition(definition: &Definition) -> Self {
         Self {
-            node: NodeReference::Definition(index),
+            node: NodeReference::Definition(definition.clone()),
             patch: PatchStrategy::default(),
             default: None,
             presence: Presence::AsIs,
@@ -317,7 +345,7 @@ impl Deref for Schema {
     fn deref(&self) -> &Node {
         match &self.node {
             NodeReference::Shared(node) => node,
-            NodeReference::Definition(index) => crate::table::definition(*index),
+            NodeReference::Definition(definition) => definition.node(),
         }
     }
 }

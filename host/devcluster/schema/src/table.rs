@@ -4,7 +4,10 @@ use std::{collections::HashMap, io::Read as _, sync::OnceLock};
 
 use serde_json::{Map, Value};
 
-use crate::{parse, schema::Node};
+use crate::{
+    parse,
+    schema::{Definition, Schema},
+};
 
 /// Made by `examples/generate.rs`; its header names the source.
 static COMPRESSED: &[u8] = include_bytes!("generated/kubernetes-v1.36.json.gz");
@@ -12,8 +15,7 @@ static TABLE: OnceLock<Table> = OnceLock::new();
 
 /// The decoded table.
 pub(crate) struct Table {
-    names: HashMap<String, usize>,
-    nodes: Vec<Node>,
+    names: HashMap<String, Definition>,
     /// Every definition in OpenAPI form; references read `#/components/schemas/<name>`.
     pub(crate) definitions: Map<String, Value>,
 }
@@ -26,15 +28,9 @@ pub(crate) fn table() -> &'static Table {
     TABLE.get_or_init(|| Table::decode(COMPRESSED).unwrap_or_else(|_| Table::empty()))
 }
 
-/// The node of the definition with this index; the empty node for an index that is not in the table.
-pub(crate) fn definition(index: usize) -> &'static Node {
-    static NOTHING: OnceLock<Node> = OnceLock::new();
-    table().nodes.get(index).unwrap_or_else(|| NOTHING.get_or_init(Node::default))
-}
-
 impl Table {
     fn empty() -> Self {
-        Self { names: HashMap::new(), nodes: Vec::new(), definitions: Map::new() }
+        Self { names: HashMap::new(), definitions: Map::new() }
     }
 
     fn decode(compressed: &[u8]) -> Result<Self, String> {
@@ -44,19 +40,20 @@ impl Table {
         let Some(Value::Object(definitions)) = table.get_mut("definitions").map(Value::take) else {
             return Err("the table has no definitions".to_owned());
         };
-        let names: HashMap<String, usize> =
-            definitions.keys().enumerate().map(|(index, name)| (name.clone(), index)).collect();
-        let nodes = definitions
-            .iter()
-            .map(|(name, schema)| parse::definition(name, schema, &names))
-            .collect::<Result<_, _>>()
-            .map_err(|error| error.to_string())?;
-        Ok(Self { names, nodes, definitions })
+        let names: HashMap<String, Definition> =
+            definitions.keys().map(|name| (name.clone(), Definition::default())).collect();
+        for (name, schema) in &definitions {
+            let node = parse::definition(name, schema, &names).map_err(|error| error.to_string())?;
+            if let Some(definition) = names.get(name) {
+                definition.fill(node);
+            }
+        }
+        Ok(Self { names, definitions })
     }
 
-    /// The index of the definition with this name, e.g. `io.k8s.api.apps.v1.Deployment`.
-    pub(crate) fn index(&self, name: &str) -> Option<usize> {
-        self.names.get(name).copied()
+    /// The type with this name, e.g. `io.k8s.api.apps.v1.Deployment`.
+    pub(crate) fn schema(&self, name: &str) -> Option<Schema> {
+        self.names.get(name).map(Schema::definition)
     }
 }
 
@@ -67,7 +64,11 @@ mod tests {
     #[test]
     fn the_embedded_table_decodes_and_every_reference_resolves() {
         let table = Table::decode(COMPRESSED).unwrap();
-        assert!(table.nodes.len() > 700, "{}", table.nodes.len());
-        assert!(table.index("io.k8s.api.apps.v1.Deployment").is_some());
+        assert!(table.names.len() > 700, "{}", table.names.len());
+        let deployment = table.schema("io.k8s.api.apps.v1.Deployment").unwrap();
+        let containers = ["spec", "template", "spec", "containers"]
+            .iter()
+            .fold(deployment, |schema, field| schema.property(field).unwrap_or_else(|| panic!("no {field}")).clone());
+        assert!(containers.items().unwrap().property("image").is_some());
     }
 }

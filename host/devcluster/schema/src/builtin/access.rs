@@ -2,8 +2,11 @@
 
 use serde_json::Value;
 
-use super::{list, text};
-use crate::{error::FieldError, path::FieldPath};
+use crate::{
+    error::FieldError,
+    fields::{list, text},
+    path::FieldPath,
+};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 

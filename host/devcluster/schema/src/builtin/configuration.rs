@@ -2,8 +2,11 @@
 
 use serde_json::Value;
 
-use super::{list, text};
-use crate::{error::FieldError, path::FieldPath};
+use crate::{
+    error::FieldError,
+    fields::{list, text},
+    path::FieldPath,
+};
 
 /// Validates the `spec` of a PodDisruptionBudget.
 pub(super) fn disruption_budget(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {

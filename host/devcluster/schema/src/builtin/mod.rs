@@ -22,11 +22,9 @@ mod defaults;
 mod immutable;
 mod pod;
 mod required;
-mod selector;
 mod service;
 mod storage;
 mod warnings;
-pub(crate) mod webhook;
 mod workload;
 
 use serde_json::Value;
@@ -41,6 +39,7 @@ use crate::{
     registry::Builtins,
     resources::GroupVersionKind,
     validate::validate as validate_type,
+    webhook,
 };
 
 /// Validates an object of a built-in kind: its type and the rules beyond it; `old` is what is stored, on an update.
@@ -109,21 +108,6 @@ fn without_repeated_required(errors: Vec<FieldError>) -> Vec<FieldError> {
         }
     }
     kept
-}
-
-/// A text field; empty when absent.
-fn text<'a>(value: &'a Value, key: &str) -> &'a str {
-    value.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// The items of a list field; none when absent.
-fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
-    value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
-/// The details of a syntax rule as errors about one value.
-fn invalid_each(path: &FieldPath<'_>, value: &str, details: Vec<String>, errors: &mut Vec<FieldError>) {
-    errors.extend(details.into_iter().map(|detail| FieldError::invalid(path, value, detail)));
 }
 
 #[cfg(test)]

@@ -4,8 +4,13 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{invalid_each, list, text};
-use crate::{error::FieldError, metadata::label_errors, names, path::FieldPath};
+use crate::{
+    error::FieldError,
+    fields::{invalid_each, list, text},
+    metadata::label_errors,
+    names,
+    path::FieldPath,
+};
 
 /// Validates the `spec` of a Pod.
 pub(super) fn pod(new: &Value, old: Option<&Value>, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {

@@ -4,8 +4,12 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{invalid_each, list, text};
-use crate::{error::FieldError, names, path::FieldPath};
+use crate::{
+    error::FieldError,
+    fields::{invalid_each, list, text},
+    names,
+    path::FieldPath,
+};
 
 /// Validates the `spec` of a Service.
 pub(super) fn service(new: &Value, old: Option<&Value>, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {

@@ -2,8 +2,12 @@
 
 use serde_json::Value;
 
-use super::{immutable, list, text};
-use crate::{error::FieldError, path::FieldPath};
+use super::immutable;
+use crate::{
+    error::FieldError,
+    fields::{list, text},
+    path::FieldPath,
+};
 
 /// Most bytes of all values together.
 const MOST_DATA: usize = 1024 * 1024;

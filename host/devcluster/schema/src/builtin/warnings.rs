@@ -6,8 +6,12 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::{list, text};
-use crate::{path::FieldPath, quantity, resources::GroupVersionKind};
+use crate::{
+    fields::{list, text},
+    path::FieldPath,
+    quantity,
+    resources::GroupVersionKind,
+};
 
 const DEPRECATED_LABELS: &[(&str, &str)] = &[
     ("beta.kubernetes.io/arch", "deprecated since v1.14; use \"kubernetes.io/arch\" instead"),

@@ -2,8 +2,13 @@
 
 use serde_json::Value;
 
-use super::{immutable, list, pod, selector, text};
-use crate::{error::FieldError, path::FieldPath};
+use super::{immutable, pod};
+use crate::{
+    error::FieldError,
+    fields::{list, text},
+    path::FieldPath,
+    selector,
+};
 
 /// Validates a controller of the group `apps`.
 pub(super) fn controller(

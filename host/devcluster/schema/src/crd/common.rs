@@ -5,11 +5,12 @@
 
 use serde_json::Value;
 
-use super::{
-    definition::{list, text},
-    structural,
+use super::structural;
+use crate::{
+    error::FieldError,
+    fields::{list, text},
+    path::FieldPath,
 };
-use crate::{error::FieldError, path::FieldPath};
 
 /// The parts that can be common, with their names in `spec`.
 const PARTS: &[(&str, &str)] = &[

@@ -5,7 +5,13 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::common;
-use crate::{builtin::webhook, error::FieldError, names, path::FieldPath};
+use crate::{
+    error::FieldError,
+    fields::{list, text},
+    names,
+    path::FieldPath,
+    webhook,
+};
 
 /// Validates a CustomResourceDefinition object beyond its type; `old` is what is stored, on an update.
 ///
@@ -37,14 +43,6 @@ pub fn validate_definition(new: &Value, old: Option<&Value>) -> Vec<FieldError> 
         errors.push(FieldError::invalid(&path.field("preserveUnknownFields"), true, detail));
     }
     errors
-}
-
-pub(super) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
-    value.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-pub(super) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
-    value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 fn group_and_scope(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {

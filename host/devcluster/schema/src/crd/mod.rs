@@ -2,13 +2,14 @@
 
 mod common;
 mod definition;
+pub(crate) mod root;
 mod structural;
 
 pub use definition::validate_definition;
 use serde_json::Value;
 
 use crate::{
-    parse::{self, SchemaError},
+    parse::SchemaError,
     resources::{GroupVersionKind, ResourceType, Scale},
     schema::Schema,
 };
@@ -111,7 +112,7 @@ impl CustomResourceDefinition {
     fn version(&self, version: &Value) -> Result<CustomResourceVersion, SchemaError> {
         let name = text(version, "name");
         let schema = match version.pointer("/schema/openAPIV3Schema") {
-            Some(schema) => parse::custom(schema)?,
+            Some(schema) => root::read(schema)?,
             None => Schema::deduced(),
         };
         let columns = version.get("additionalPrinterColumns").and_then(Value::as_array).into_iter().flatten();

@@ -273,7 +273,7 @@ fn rules(object: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut Vec<Fie
         let path = rules_path.index(index);
         if rule.rule.trim().is_empty() {
             errors.push(FieldError::required(&path.field("rule"), "rule is not specified"));
-        } else if let Err(error) = crate::validate::compile(rule) {
+        } else if let Err(error) = crate::expression::compile(&rule.rule, rule.message_expression.as_deref()) {
             let detail = format!("compilation failed: {error}");
             errors.push(FieldError::invalid(&path.field("rule"), rule.rule.as_str(), detail));
         }

@@ -1,6 +1,5 @@
 //! Validation of a value against its type.
 
-mod combination;
 mod format;
 mod rule;
 mod rule_value;
@@ -8,13 +7,12 @@ mod scalar;
 mod uniqueness;
 
 use rule::Budget;
-pub(crate) use rule::{CompiledRule, compile};
 use serde_json::{Map, Value};
 
 use crate::{
     error::FieldError,
     path::FieldPath,
-    schema::{ListType, Presence, Schema, Shape},
+    schema::{Combinations, ListType, Presence, Schema, Shape},
 };
 
 /// Most errors reported for one object; the rest would only repeat what is wrong.
@@ -78,7 +76,7 @@ impl Walk {
             self.errors.push(FieldError::not_supported(path, value.clone(), supported.iter().map(String::as_str)));
         }
         if let Some(combinations) = &schema.combinations {
-            combination::check(combinations, value, path, &mut self.errors);
+            check_combinations(combinations, value, path, &mut self.errors);
         }
     }
 
@@ -163,6 +161,29 @@ impl Walk {
             }
             _ => {}
         }
+    }
+}
+
+/// Reports which of `allOf`, `anyOf`, `oneOf` and `not` a value does not satisfy.
+fn check_combinations(combinations: &Combinations, value: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    let holds = |schema: &&Schema| validate(schema, value, None).is_empty();
+    let place = path.to_string();
+    let mut invalid = |detail: String| errors.push(FieldError::invalid(path, value.clone(), detail));
+    if !combinations.any_of.is_empty() && !combinations.any_of.iter().any(|schema| holds(&schema)) {
+        invalid(format!("{place:?} must validate at least one schema (anyOf)"));
+    }
+    if !combinations.one_of.is_empty() {
+        let valid = combinations.one_of.iter().filter(holds).count();
+        if valid != 1 {
+            let found = if valid == 0 { "none".to_owned() } else { valid.to_string() };
+            invalid(format!("{place:?} must validate one and only one schema (oneOf). Found {found} valid"));
+        }
+    }
+    if combinations.not.as_ref().is_some_and(|schema| holds(&schema)) {
+        invalid(format!("{place:?} must not validate the schema (not)"));
+    }
+    for schema in &combinations.all_of {
+        errors.extend(validate_at(schema, value, None, path));
     }
 }
 

@@ -1,38 +1,20 @@
 //! CEL rules (`x-kubernetes-validations`).
 
-use cel::{
-    Context, Program, Value as CelValue,
-    common::ast::{EntryExpr, Expr},
-    objects::OptionalValue,
-};
+use cel::{Context, Value as CelValue, objects::OptionalValue};
 use kube_cel::KubeCelExt as _;
 use serde_json::Value;
 
 use super::rule_value;
 use crate::{
     error::FieldError,
+    expression::{CompiledRule, compile},
     path::FieldPath,
     schema::{Rule, Schema},
 };
 
-/// Longest expression that is compiled, in bytes.
-const LONGEST: usize = 16 * 1024;
-/// Deepest nesting of brackets and most operators of an expression: the parser and the interpreter recurse over them.
-const DEEPEST: usize = 64;
-const MOST_OPERATORS: usize = 500;
 /// What one rule, and all rules of one object, may cost; the unit is a visited value.
 const RULE_BUDGET: u64 = 10_000_000;
 const OBJECT_BUDGET: u64 = 100_000_000;
-
-/// A rule, ready to run.
-#[derive(Debug)]
-pub(crate) struct CompiledRule {
-    program: Program,
-    message: Option<Program>,
-    /// How deep loops nest: the exponent of the cost.
-    loops: u32,
-    uses_old_self: bool,
-}
 
 /// What the rules of one object may still cost.
 pub(super) struct Budget(u64);
@@ -57,58 +39,6 @@ impl Budget {
     }
 }
 
-/// Compiles the expressions of a rule.
-pub(crate) fn compile(rule: &Rule) -> Result<CompiledRule, String> {
-    let program = expression(&rule.rule)?;
-    let message = rule.message_expression.as_deref().map(expression).transpose()?;
-    let uses_old_self = program.references().has_variable("oldSelf");
-    let loops = loops(&program.expression().expr);
-    Ok(CompiledRule { program, message, loops, uses_old_self })
-}
-
-fn expression(text: &str) -> Result<Program, String> {
-    let depth = text.chars().try_fold((0_usize, 0_usize), |(depth, deepest), character| match character {
-        '(' | '[' | '{' => Some((depth + 1, deepest.max(depth + 1))),
-        ')' | ']' | '}' => Some((depth.saturating_sub(1), deepest)),
-        _ => Some((depth, deepest)),
-    });
-    let operators = text.bytes().filter(|byte| b"+-*/%?:!<>=&|.".contains(byte)).count();
-    if text.len() > LONGEST || depth.is_some_and(|(_, deepest)| deepest > DEEPEST) || operators > MOST_OPERATORS {
-        return Err(format!(
-            "expressions may have {LONGEST} bytes, {MOST_OPERATORS} operators, and brackets nested {DEEPEST} deep"
-        ));
-    }
-    Program::compile(text).map_err(|error| error.to_string())
-}
-
-/// How deep the loops (`all`, `exists`, `map`, ...) of an expression nest.
-fn loops(expression: &Expr) -> u32 {
-    match expression {
-        Expr::Comprehension(comprehension) => {
-            let inside = [&comprehension.loop_cond, &comprehension.loop_step, &comprehension.result];
-            let inside = inside.into_iter().map(|inner| loops(&inner.expr)).max().unwrap_or(0);
-            loops(&comprehension.iter_range.expr).max(inside + 1)
-        }
-        Expr::Call(call) => {
-            let target = call.target.as_deref().map_or(0, |target| loops(&target.expr));
-            call.args.iter().map(|argument| loops(&argument.expr)).max().unwrap_or(0).max(target)
-        }
-        Expr::List(list) => list.elements.iter().map(|element| loops(&element.expr)).max().unwrap_or(0),
-        Expr::Select(select) => loops(&select.operand.expr),
-        Expr::Map(map) => entries(map.entries.iter().map(|entry| &entry.expr)),
-        Expr::Struct(object) => entries(object.entries.iter().map(|entry| &entry.expr)),
-        _ => 0,
-    }
-}
-
-fn entries<'a>(entries: impl Iterator<Item = &'a EntryExpr>) -> u32 {
-    let depth = |entry: &EntryExpr| match entry {
-        EntryExpr::MapEntry(entry) => loops(&entry.key.expr).max(loops(&entry.value.expr)),
-        EntryExpr::StructField(field) => loops(&field.value.expr),
-    };
-    entries.map(depth).max().unwrap_or(0)
-}
-
 /// Runs the rules of one place.
 ///
 /// Rules that mention `oldSelf` run only where there is an old value; the others not where the value is unchanged.
@@ -131,7 +61,7 @@ pub(super) fn check(
     context.add_variable_from_value("self", convert(new));
     let old_value = old.map(convert);
     for rule in &schema.rules {
-        let compiled = match rule.compiled.get_or_init(|| compile(rule)) {
+        let compiled = match rule.compiled.get_or_init(|| compile(&rule.rule, rule.message_expression.as_deref())) {
             Ok(compiled) => compiled,
             Err(error) => {
                 let detail = format!("rule compile error: compilation failed: {error}");

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::*;
-use crate::parse;
+use crate::crd::root;
 
 fn spec(properties: &Value) -> Schema {
-    parse::custom(&json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}))
+    root::read(&json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}))
         .unwrap()
 }
 
@@ -17,7 +17,7 @@ fn errors(schema: &Schema, new: &Value, old: Option<&Value>) -> Vec<String> {
 
 #[test]
 fn types_bounds_and_enumerations() {
-    let schema = parse::custom(
+    let schema = root::read(
         &json!({"type": "object", "properties": {"spec": {"type": "object", "required": ["must"], "properties": {
             "n": {"type": "integer", "minimum": 1, "maximum": 5, "exclusiveMaximum": true, "multipleOf": 2},
             "s": {"type": "string", "minLength": 2, "maxLength": 3, "pattern": "^a"},
@@ -98,7 +98,7 @@ fn combinations() {
 
 #[test]
 fn rules_with_messages_reasons_and_paths() {
-    let schema = parse::custom(&json!({"type": "object",
+    let schema = root::read(&json!({"type": "object",
         "x-kubernetes-validations": [{"rule": "self.metadata.name.startsWith('a')", "message": "bad name"}],
         "properties": {"spec": {"type": "object", "properties": {
             "min": {"type": "integer"}, "max": {"type": "integer"}, "when": {"type": "string", "format": "date-time"},

@@ -2,11 +2,16 @@
 
 use serde_json::Value;
 
-use super::{list, text};
-use crate::{error::FieldError, metadata::label_errors, names, path::FieldPath};
+use crate::{
+    error::FieldError,
+    fields::{invalid_each, list, text},
+    metadata::label_errors,
+    names,
+    path::FieldPath,
+};
 
 /// Validates a label selector (`k8s.io/apimachinery/pkg/apis/meta/v1/validation.ValidateLabelSelector`).
-pub(super) fn selector(selector: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+pub(crate) fn selector(selector: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     errors.extend(label_errors(selector.get("matchLabels"), &path.field("matchLabels")));
     let expressions = path.field("matchExpressions");
     for (index, expression) in list(selector, "matchExpressions").iter().enumerate() {
@@ -25,24 +30,24 @@ pub(super) fn selector(selector: &Value, path: &FieldPath<'_>, errors: &mut Vec<
             other => errors.push(FieldError::invalid(&path.field("operator"), other, "not a valid selector operator")),
         }
         let key = text(expression, "key");
-        super::invalid_each(&path.field("key"), key, names::qualified_name(key), errors);
+        invalid_each(&path.field("key"), key, names::qualified_name(key), errors);
         let values_path = path.field("values");
         for (index, value) in values.iter().enumerate() {
             let value = value.as_str().unwrap_or_default();
-            super::invalid_each(&values_path.index(index), value, names::label_value(value), errors);
+            invalid_each(&values_path.index(index), value, names::label_value(value), errors);
         }
     }
 }
 
 /// Validates the selector in a field, if there is one.
-pub(super) fn optional(parent: &Value, field: &str, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+pub(crate) fn optional(parent: &Value, field: &str, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     if let Some(found) = parent.get(field).filter(|found| found.is_object()) {
         selector(found, &path.field(field), errors);
     }
 }
 
 /// Whether a selector selects everything.
-pub(super) fn is_empty(selector: &Value) -> bool {
+pub(crate) fn is_empty(selector: &Value) -> bool {
     list(selector, "matchExpressions").is_empty()
         && selector.get("matchLabels").and_then(Value::as_object).is_none_or(serde_json::Map::is_empty)
 }

@@ -6,11 +6,16 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{list, selector, text};
-use crate::{error::FieldError, names, path::FieldPath};
+use crate::{
+    error::FieldError,
+    fields::{invalid_each, list, text},
+    names,
+    path::FieldPath,
+    selector,
+};
 
 /// Validates a webhook configuration.
-pub(super) fn configuration(object: &Value, errors: &mut Vec<FieldError>) {
+pub(crate) fn configuration(object: &Value, errors: &mut Vec<FieldError>) {
     let root = FieldPath::Root;
     let webhooks_path = root.field("webhooks");
     let mut seen = HashSet::new();
@@ -160,7 +165,7 @@ pub(crate) fn review_versions(versions: &[Value], path: &FieldPath<'_>, errors: 
             errors.push(FieldError::invalid(&path.index(index), version, "duplicate version"));
             continue;
         }
-        super::invalid_each(&path.index(index), version, names::dns1035_label(version), errors);
+        invalid_each(&path.index(index), version, names::dns1035_label(version), errors);
     }
     if !seen.contains("v1") && !seen.contains("v1beta1") {
         errors.push(FieldError::invalid(path, versions.to_vec(), "must include at least one of v1, v1beta1"));
