@@ -8,6 +8,7 @@ use futures::StreamExt as _;
 use http::{Method, Request, Response, StatusCode, header};
 
 use super::{
+    health,
     respond::{self, Body},
     route::{ObjectPath, Route},
     struck,
@@ -53,9 +54,7 @@ fn answer(api: &Arc<Api>, request: &Request<Bytes>, route: &Route, query: Query,
         _ if !read_only => {
             Err(Status::method_not_allowed("the server does not allow this method on the requested resource"))
         }
-        Route::Health => {
-            return respond::with_type(StatusCode::OK, "text/plain; charset=utf-8", Bytes::from_static(b"ok"));
-        }
+        Route::Health => return health::answer(request.uri().path(), &query),
         Route::Version => Ok(respond::value(StatusCode::OK, &version::document())),
         Route::LegacyVersions => Ok(discovery::legacy_versions(&snapshot, accept)),
         Route::Groups => Ok(discovery::groups(&snapshot, accept)),
@@ -67,7 +66,7 @@ fn answer(api: &Arc<Api>, request: &Request<Bytes>, route: &Route, query: Query,
             Ok(respond::with_type(StatusCode::OK, openid::KEYS_TYPE, keys))
         }
         Route::OpenApiIndex => Ok(openapi::index(&snapshot)),
-        Route::OpenApi(path) => openapi::document(&snapshot, path),
+        Route::OpenApi(path) => openapi::document(&snapshot, path, query.get("hash"), api.clock.now()),
         Route::Unknown => Err(Status::no_such_resource()),
     };
     result.unwrap_or_else(|status| respond::status(&status))

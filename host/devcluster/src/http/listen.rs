@@ -20,10 +20,13 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    promise,
+    legacy, promise,
+    represent::represent,
     respond::{self, Body},
 };
-use crate::{api::Api, authorization::request::attributes, faults::watch::Reset, request::query::Query, status::Status};
+use crate::{
+    api::Api, authorization::request::attributes, faults::watch::Reset, request::query::Query, status::Status,
+};
 
 /// The longest request body: kube-apiserver's limit for JSON.
 pub const BODY_LIMIT: usize = 3 << 20;
@@ -112,6 +115,9 @@ impl Server {
 
     async fn request(&self, request: Request<Incoming>) -> Result<Response<Body>, Reset> {
         let (mut parts, body) = request.into_parts();
+        if let Some(uri) = legacy::modern(&parts.uri) {
+            parts.uri = uri;
+        }
         match self.admit(&parts) {
             Ok(user) => drop(parts.extensions.insert(Arc::new(user))),
             Err(status) => return Ok(respond::status(&status)),
@@ -128,6 +134,7 @@ impl Server {
         };
         let request: Request<Bytes> = Request::from_parts(parts, body);
         tracing::trace!(method = %request.method(), uri = %request.uri(), "request");
-        promise::handle(&self.api, &request).await
+        let response = promise::handle(&self.api, &request).await?;
+        represent(&request, response).await
     }
 }

@@ -58,6 +58,30 @@ impl<'a> MediaType<'a> {
     pub fn is_json(&self) -> bool {
         matches!(self.essence, "application/json" | "application/*" | "*/*" | "")
     }
+
+    /// Whether this element asks for YAML.
+    pub fn is_yaml(&self) -> bool {
+        self.essence == "application/yaml"
+    }
+
+    fn is_written(&self) -> bool {
+        self.is_json() || self.is_yaml()
+    }
+}
+
+/// How an answer is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// As JSON.
+    Json,
+    /// As YAML.
+    Yaml,
+}
+
+/// The first format that a client accepts; JSON where it accepts none of them.
+pub fn format(accept: &str) -> Format {
+    let wanted = MediaType::parse_all(accept).find(MediaType::is_written);
+    if wanted.is_some_and(|media| media.is_yaml()) { Format::Yaml } else { Format::Json }
 }
 
 /// Chooses the representation for objects.
@@ -75,7 +99,7 @@ pub fn representation(accept: &str, include_object: Option<&str>) -> Result<Repr
             )));
         }
     };
-    for media in MediaType::parse_all(accept).filter(MediaType::is_json) {
+    for media in MediaType::parse_all(accept).filter(MediaType::is_written) {
         let group = media.parameter("g").unwrap_or("meta.k8s.io");
         let version = media.parameter("v").unwrap_or("v1");
         match (media.parameter("as"), group, version) {
@@ -89,7 +113,11 @@ pub fn representation(accept: &str, include_object: Option<&str>) -> Result<Repr
             _ => {}
         }
     }
-    Err(Status::not_acceptable("only the following media types are accepted: application/json"))
+    let mut message = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml".to_owned();
+    if accept.contains("protobuf") {
+        message.push_str(" (protobuf is read and not written, see host/devcluster/DIFFERENCES.md)");
+    }
+    Err(Status::not_acceptable(message))
 }
 
 #[cfg(test)]
@@ -107,11 +135,18 @@ mod tests {
             ("application/vnd.kubernetes.protobuf,application/json", Representation::Object),
             ("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", Representation::PartialMetadata),
             ("*/*", Representation::Object),
+            ("application/yaml", Representation::Object),
+            ("application/yaml;as=Table;v=v1;g=meta.k8s.io", table),
         ];
         for (accept, expected) in cases {
             assert_eq!(representation(accept, None).unwrap(), expected, "{accept}");
         }
-        assert!(representation("application/vnd.kubernetes.protobuf", None).is_err());
+        let refused = representation("application/vnd.kubernetes.protobuf", None).unwrap_err();
+        assert_eq!(refused.reason, "NotAcceptable");
+        assert!(refused.message.contains("DIFFERENCES.md"), "{refused}");
+        assert_eq!(format("application/yaml, application/json"), Format::Yaml);
+        assert_eq!(format("application/cbor, */*"), Format::Json);
+        assert_eq!(format(""), Format::Json);
         assert!(representation("application/json", Some("All")).is_err());
     }
 }
