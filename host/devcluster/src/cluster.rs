@@ -11,13 +11,14 @@ use crate::{
     api::Api,
     clock::Clock,
     controllers,
-    faults::{Fault, FaultId, Report},
+    faults::{Exposure, Fault, FaultId, Report},
     http::{
         credentials::{Credentials, CredentialsError},
         listen::Server,
     },
     identity::Identities,
     kept::Kept,
+    service::Service,
     store::{Limits, OpenError},
     workloads,
 };
@@ -152,6 +153,8 @@ impl DevCluster {
 
         let client = client(&kubeconfig).await?;
         if options.workloads {
+            let service = Service::new(Arc::clone(&api), shutdown.clone());
+            let client = service.exposed(Exposure::Simulation).client();
             let (client, clock, shutdown) = (client.clone(), api.clock.clone(), shutdown.clone());
             tasks.spawn(workloads::simulate_workloads(client, clock, async move { shutdown.cancelled().await }));
         }
@@ -166,6 +169,25 @@ impl DevCluster {
     /// A client for the administrator.
     pub fn client(&self) -> kube::Client {
         self.client.clone()
+    }
+
+    /// The API without sockets, for clients in this process: the same answers, nothing to encrypt and nothing to connect to.
+    ///
+    /// Requests come from the administrator unless another user is chosen. [`Service::client`] is a client over it.
+    ///
+    /// ```
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use chandler_devcluster::{DevCluster, Options};
+    /// use k8s_openapi::api::core::v1::Namespace;
+    ///
+    /// let cluster = DevCluster::start(Options::default()).await?;
+    /// let client = kube::Client::new(cluster.service(), "default");
+    /// let namespaces = kube::Api::<Namespace>::all(client).list(&Default::default()).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn service(&self) -> Service {
+        Service::new(Arc::clone(&self.api), self.shutdown.clone())
     }
 
     /// The address, e.g. `https://127.0.0.1:34567`.

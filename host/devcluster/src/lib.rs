@@ -18,8 +18,8 @@
 //! | [`workloads`] | Deployments that become available without running anything |
 //! | [`faults`] | failures on demand |
 //!
-//! Below these: [`clock`], [`convert`], [`discovery`], [`identity`], [`metadata`], [`openapi`], [`selector`],
-//! [`status`], [`table`], [`version`].
+//! Below these: [`clock`], [`convert`], [`discovery`], [`identity`], [`metadata`], [`openapi`], [`respond`],
+//! [`selector`], [`status`], [`table`], [`version`].
 
 pub mod api;
 pub mod authentication;
@@ -38,7 +38,9 @@ pub mod openapi;
 pub mod pipeline;
 pub mod registry;
 pub mod request;
+pub mod respond;
 pub mod selector;
+pub mod service;
 pub mod status;
 pub mod table;
 pub mod version;
@@ -48,3 +50,4 @@ pub use chandler_devcluster_store as store;
 pub use clock::Clock;
 pub use cluster::{DevCluster, Options, StartError};
 pub use faults::{Effect, Fault};
+pub use service::Service;

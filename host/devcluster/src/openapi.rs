@@ -10,8 +10,8 @@ use sha2::{Digest as _, Sha512};
 use time::{Duration, OffsetDateTime, format_description::BorrowedFormatItem, macros::format_description};
 
 use crate::{
-    http::respond::{self, Body},
     registry::{Resource, Snapshot},
+    respond::{self, Body},
     status::Status,
     store::object::render,
 };

@@ -189,6 +189,11 @@ impl Status {
         status
     }
 
+    /// There is no such fault.
+    pub fn unknown_fault(id: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "NotFound", format!("fault {id:?} not found"))
+    }
+
     /// The server cannot answer at present.
     pub fn unavailable() -> Self {
         let message = "the server is currently unable to handle the request";

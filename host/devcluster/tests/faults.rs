@@ -251,6 +251,57 @@ async fn a_definition_takes_as_long_as_a_fault_says() {
     assert_eq!(get(&client, common::WIDGETS).await.0, 200);
 }
 
+#[tokio::test]
+async fn faults_can_be_seen_and_changed_while_the_cluster_runs() {
+    const FAULTS: &str = "/chandler.dev/faults";
+    let cluster = quiet().await;
+    let client = without_retries(&cluster).await;
+    let post = async |text: &'static str| {
+        let request = http::Request::post(FAULTS).body(kube::client::Body::from(text.as_bytes().to_vec())).unwrap();
+        let response = client.send(request).await.unwrap();
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (status, serde_json::from_slice::<Value>(&body).unwrap())
+    };
+    // Even a fault that strikes everything leaves this path alone.
+    let (status, added) = post("# for a while\ninternal-error\n\nlatency=1ms,verb=get\n").await;
+    assert_eq!((status, &added["items"][1]["fault"]), (201, &json!("latency=1ms,verb=get")), "{added}");
+    assert_eq!(get(&client, CONFIG_MAPS).await.0, 500);
+    let (_, list) = get(&client, FAULTS).await;
+    assert_eq!(list["items"][0], json!({"id": 1, "fault": "internal-error", "matched": 1, "struck": 1}));
+    assert_eq!(send(&client, "DELETE", &format!("{FAULTS}/1"), "", Value::Null).await.1["items"][0]["struck"], 1);
+    assert_eq!(get(&client, CONFIG_MAPS).await.0, 200);
+    assert_eq!(get(&client, &format!("{FAULTS}/1")).await.0, 404);
+    assert_eq!(get(&client, &format!("{FAULTS}/2")).await.1["items"][0]["id"], 2);
+    // All or none.
+    let (status, refused) = post("conflict\nconflct").await;
+    assert_eq!(status, 400);
+    assert_eq!(refused["message"], "fault \"conflct\": \"conflct\" is no effect: did you mean conflict?");
+    assert_eq!(cluster.faults().len(), 1);
+    assert_eq!(send(&client, "DELETE", FAULTS, "", Value::Null).await.1["items"].as_array().unwrap().len(), 1);
+    assert_eq!(cluster.faults(), []);
+
+    let stranger = cluster.service().of_user("somebody", &[]).client();
+    assert_eq!(get(&stranger, FAULTS).await.0, 403);
+}
+
+#[tokio::test]
+async fn the_simulation_of_workloads_is_spared_unless_it_is_meant() {
+    let cluster = common::start(Options::default()).await;
+    let client = cluster.client();
+    cluster.inject("internal-error,verb=patch,subresource=status".parse().unwrap());
+    let pod = |name: &str| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+            "spec": {"containers": [{"name": "c", "image": "nginx"}]}})
+    };
+    ok(&client, "POST", "/api/v1/namespaces/default/pods", "", pod("a")).await;
+    until(&client, "/api/v1/namespaces/default/pods/a", |_, pod| pod["status"]["phase"] == "Running").await;
+    cluster.inject("internal-error,simulation=true,verb=patch+update,resource=pods,times=2".parse().unwrap());
+    ok(&client, "POST", "/api/v1/namespaces/default/pods", "", pod("b")).await;
+    until(&client, "/api/v1/namespaces/default/pods/b", |_, pod| pod["status"]["phase"] == "Running").await;
+    assert_eq!(counts(&cluster), [(0, 0), (2, 2)]);
+}
+
 /// What a controller holds must be what there is, whatever the server does to it.
 #[tokio::test]
 async fn a_reflector_comes_to_the_same_through_every_fault() {

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha512};
 
 use super::{subresource, verbs};
 use crate::{
-    http::respond::{self, Body},
+    respond::{self, Body},
     registry::{Resource, Snapshot},
     request::negotiate::MediaType,
     store::object::render,

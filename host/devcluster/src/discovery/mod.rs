@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    http::respond::{self, Body},
+    respond::{self, Body},
     registry::{Resource, Snapshot},
     status::Status,
 };

@@ -8,8 +8,7 @@ use futures::StreamExt as _;
 use http::{Method, Request, Response, StatusCode, header};
 
 use super::{
-    health,
-    respond::{self, Body},
+    faults, health,
     route::{ObjectPath, Route},
     struck,
 };
@@ -24,6 +23,7 @@ use crate::{
     openapi,
     registry::{Resource, Snapshot},
     request::{negotiate, query::Query},
+    respond::{self, Body},
     status::Status,
     store::object::render,
     version,
@@ -50,6 +50,7 @@ fn answer(api: &Arc<Api>, request: &Request<Bytes>, route: &Route, query: Query,
     let accept = header_text(request, header::ACCEPT);
     let read_only = matches!(*request.method(), Method::GET | Method::HEAD);
     let result = match route {
+        Route::Faults(id) => faults::answer(api, request, id.as_deref()),
         Route::Objects(path) => objects(api, &snapshot, path, request, query, strike),
         _ if !read_only => {
             Err(Status::method_not_allowed("the server does not allow this method on the requested resource"))

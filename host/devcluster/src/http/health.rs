@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use http::{Response, StatusCode};
 
-use super::respond::{self, Body};
 use crate::request::query::Query;
+use crate::respond::{self, Body};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 

@@ -2,10 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
-use chandler_devcluster_access::User;
-use http::{HeaderValue, Request, Response, header, request::Parts};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http::{HeaderValue, Request, Response, header};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -19,25 +16,20 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    legacy, promise,
-    represent::represent,
-    respond::{self, Body},
-};
+use super::admit;
 use crate::{
-    api::Api, authorization::request::attributes, faults::watch::Reset, request::query::Query, status::Status,
+    api::Api,
+    faults::watch::Reset,
+    respond::{self, Body},
+    status::Status,
 };
 
-/// The longest request body: kube-apiserver's limit for JSON.
-pub const BODY_LIMIT: usize = 3 << 20;
 /// The most connections at a time.
 const CONNECTIONS: usize = 1024;
 /// How long a client may take for the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long a client may take to send a request's headers.
 const HEADERS: Duration = Duration::from_secs(30);
-/// How long a client may take to send a body.
-const BODY: Duration = Duration::from_mins(1);
 
 /// Everything that a connection needs.
 #[derive(Clone, Debug)]
@@ -98,43 +90,16 @@ impl Server {
         }
     }
 
-    /// Tells whose request it is, and lets it in when that user may do what it is about.
-    fn admit(&self, parts: &Parts) -> Result<User, Status> {
-        let Api { store, clock, authenticator, authorizer, .. } = &*self.api;
-        let header = parts.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
-        let user = authenticator.authenticate(store, clock.now(), header).map_err(|rejected| {
-            tracing::debug!(%rejected, "request not authenticated");
-            Status::unauthorized()
-        })?;
-        let query = Query::parse(parts.uri.query().unwrap_or_default());
-        let wanted = attributes(&parts.method, parts.uri.path(), &query);
-        let user = authorizer.impersonate(store, user, &parts.headers, &wanted)?;
-        authorizer.authorize(store, &user, &wanted)?;
-        Ok(user)
-    }
-
+    /// Tells whose request it is, and answers it.
     async fn request(&self, request: Request<Incoming>) -> Result<Response<Body>, Reset> {
-        let (mut parts, body) = request.into_parts();
-        if let Some(uri) = legacy::modern(&parts.uri) {
-            parts.uri = uri;
-        }
-        match self.admit(&parts) {
-            Ok(user) => drop(parts.extensions.insert(Arc::new(user))),
-            Err(status) => return Ok(respond::status(&status)),
-        }
-        let body = match tokio::time::timeout(BODY, Limited::new(body, BODY_LIMIT).collect()).await {
-            Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => {
-                return Ok(respond::status(&Status::too_large(BODY_LIMIT)));
+        let Api { store, clock, authenticator, .. } = &*self.api;
+        let header = request.headers().get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+        match authenticator.authenticate(store, clock.now(), header) {
+            Ok(user) => admit::answer(&self.api, user, request).await,
+            Err(rejected) => {
+                tracing::debug!(%rejected, "request not authenticated");
+                Ok(respond::status(&Status::unauthorized()))
             }
-            Ok(Err(error)) => {
-                return Ok(respond::status(&Status::bad_request(format!("cannot read the body: {error}"))));
-            }
-            Err(_) => return Ok(respond::status(&Status::bad_request("the body did not arrive in time"))),
-        };
-        let request: Request<Bytes> = Request::from_parts(parts, body);
-        tracing::trace!(method = %request.method(), uri = %request.uri(), "request");
-        let response = promise::handle(&self.api, &request).await?;
-        represent(&request, response).await
+        }
     }
 }

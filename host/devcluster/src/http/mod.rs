@@ -3,26 +3,25 @@
 //! | module | holds |
 //! |---|---|
 //! | [`route`] | paths |
-//! | [`respond`] | building responses |
+//! | [`faults`] | seeing and changing faults while it runs |
 //! | [`struck`] | what faults make of a request |
 //! | [`dispatch`] | path and method to handler |
 //! | [`health`] | whether the server is well |
 //! | [`represent`] | answers as YAML, compressed, or not at all when the client has them |
 //! | [`legacy`] | paths of long ago |
 //! | [`promise`] | writes are answered when they are safe |
+//! | [`admit`] | who a request is made as, whether that user may |
 //! | [`listen`] | sockets, TLS, limits |
 //! | [`credentials`] | the authority, the serving certificate, the token |
 
+pub mod admit;
 pub mod credentials;
 pub mod dispatch;
+pub mod faults;
 pub mod health;
 pub mod legacy;
 pub mod listen;
-// For who still names them by their old place.
-pub use crate::request::{negotiate, query};
-
 pub mod promise;
 pub mod represent;
-pub mod respond;
 pub mod route;
 pub mod struck;

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Request, Response};
 
-use super::{
-    dispatch,
+use super::dispatch;
+use crate::{
+    api::Api,
+    faults::watch::Reset,
     respond::{self, Body},
+    status::Status,
+    store::Failure,
 };
-use crate::{api::Api, faults::watch::Reset, status::Status, store::Failure};
 
 /// [Answers](dispatch::handle) a request, and a write only when it is safe.
 ///

@@ -9,7 +9,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
 use serde_json::Value;
 
-use super::respond::{self, Body};
+use crate::respond::{self, Body};
 use crate::{
     faults::watch::Reset,
     request::negotiate::{self, Format},

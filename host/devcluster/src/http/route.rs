@@ -23,6 +23,8 @@ pub enum Route {
     OpenIdConfiguration,
     /// `/openid/v1/jwks`
     OpenIdKeys,
+    /// `/chandler.dev/faults`, also with the id of a fault behind.
+    Faults(Option<String>),
     /// Objects.
     Objects(ObjectPath),
     /// Anything else.
@@ -70,6 +72,8 @@ impl Route {
             ["openapi", "v3", rest @ ..] => Self::OpenApi(rest.join("/")),
             [".well-known", "openid-configuration"] => Self::OpenIdConfiguration,
             ["openid", "v1", "jwks"] => Self::OpenIdKeys,
+            ["chandler.dev", "faults"] => Self::Faults(None),
+            ["chandler.dev", "faults", id] => Self::Faults(Some((*id).to_owned())),
             ["api", version, rest @ ..] => objects("", version, rest),
             ["apis", group, version, rest @ ..] => objects(group, version, rest),
             _ => Self::Unknown,
@@ -141,6 +145,8 @@ mod tests {
             ("/openapi/v3/apis/apps/v1", Route::OpenApi("apis/apps/v1".into())),
             ("/openid/v1/jwks/", Route::OpenIdKeys),
             ("/.well-known/openid-configuration", Route::OpenIdConfiguration),
+            ("/chandler.dev/faults", Route::Faults(None)),
+            ("/chandler.dev/faults/7", Route::Faults(Some("7".into()))),
             ("/openapi/v2", Route::Unknown),
             ("/readyz/ping", Route::Health),
             ("/%FF", Route::Unknown),

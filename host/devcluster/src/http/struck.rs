@@ -5,14 +5,12 @@ use std::{future::Future, time::Duration};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response, header};
 
-use super::{
-    respond::{self, Body},
-    route::Route,
-};
+use super::route::Route;
 use crate::{
     api::Api,
     faults::{Exposure, FaultId, Occasion, Outcome, Strike, matching::ObjectOccasion, watch::Reset},
     request::query::Query,
+    respond::{self, Body},
     status::{GroupResource, Status},
 };
 
@@ -22,6 +20,8 @@ pub const HEADER: HeaderName = HeaderName::from_static("chandler-fault");
 /// Decides what strikes a request.
 pub fn strike(api: &Api, request: &Request<Bytes>, route: &Route, query: &Query) -> Strike {
     let object = match route {
+        // Whoever has to take a fault away must be able to.
+        Route::Faults(_) => return Strike::default(),
         Route::Objects(path) => Some(ObjectOccasion {
             group: &path.group,
             plural: &path.plural,
