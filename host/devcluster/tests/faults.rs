@@ -222,7 +222,7 @@ async fn reads_from_the_cache_see_the_past() {
     assert_eq!(get(&client, &format!("{CONFIG_MAPS}/b?resourceVersion=0")).await.0, 200);
     assert_eq!(get(&client, &format!("{CONFIG_MAPS}/b")).await.0, 404);
     let old = ok(&client, "GET", &format!("{CONFIG_MAPS}/a?resourceVersion=0"), "", Value::Null).await;
-    assert_eq!(old["data"], json!({}));
+    assert_eq!(old["data"]["x"], Value::Null);
     // A watch from the cache begins with the past and catches up.
     let mut events =
         watch(&client, &format!("{CONFIG_MAPS}?watch=1&resourceVersion=0&fieldSelector=metadata.name%3Db")).await;
