@@ -4,7 +4,7 @@
 //! |---|---|
 //! | nothing | the embedded control plane, one for each test |
 //! | `KUBECONFIG` | that cluster; tests take turns on it |
-//! | `KUBEBUILDER_ASSETS` | `etcd` and `kube-apiserver` from that directory; tests take turns |
+//! | `KUBEBUILDER_ASSETS` | `etcd` and `kube-apiserver` from that directory, and `kube-controller-manager` where it is there; tests take turns |
 //!
 //! On a server without a controller manager [`stand_in`] does what a test needs of one, as an ordinary client.
 
@@ -66,13 +66,14 @@ impl Cluster {
 
     async fn external(config: Config, envtest: Option<Envtest>, turn: Option<OwnedMutexGuard<()>>) -> Self {
         let client = Client::try_from(config.clone()).expect("a client");
-        let controllers = has_controller_manager(&client).await;
-        let simulation = if controllers {
+        let manager = has_controller_manager(&client).await;
+        let controllers = manager || envtest.as_ref().is_some_and(Envtest::has_controllers);
+        let simulation = if manager {
             None
         } else {
             let (stop, stopped) = oneshot::channel();
             let simulated = client.clone();
-            tokio::spawn(stand_in::run(simulated, async move {
+            tokio::spawn(stand_in::run(simulated, !controllers, async move {
                 let _ = stopped.await;
             }));
             Some(stop)

@@ -1,6 +1,7 @@
 //! A real control plane: `etcd` and `kube-apiserver` from the directory that `KUBEBUILDER_ASSETS` names.
 //!
-//! Nothing else of a cluster runs, so there is no garbage collector and no workload controller.
+//! Where the directory holds `kube-controller-manager` too, its controllers of garbage, namespaces and accounts run. Nothing else of a
+//! cluster does: no workload becomes available by itself.
 
 use std::{
     fs::{self, File},
@@ -18,14 +19,18 @@ use rcgen::{
 };
 use tempfile::TempDir;
 
-/// How long the two processes may take until the API server answers.
+/// Those controllers of the controller manager that act on the API alone.
+const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,serviceaccount-controller,\
+                           root-ca-certificate-publisher-controller,clusterrole-aggregation-controller";
+
+/// How long the processes may take until the API server answers.
 const START: Duration = Duration::from_secs(90);
 
 /// The running processes. They end when it is dropped.
 pub struct Envtest {
     config: kube::Config,
     kubeconfig: String,
-    processes: [Process; 2],
+    processes: Vec<(&'static str, Process)>,
     directory: TempDir,
 }
 
@@ -82,9 +87,37 @@ impl Envtest {
         let config =
             kube::Config::from_custom_kubeconfig(Kubeconfig::from_yaml(&kubeconfig)?, &KubeConfigOptions::default())
                 .await?;
-        let mut this = Self { config, kubeconfig, processes: [etcd, server], directory };
+        let processes = vec![("etcd", etcd), ("kube-apiserver", server)];
+        let mut this = Self { config, kubeconfig, processes, directory };
         this.ready().await?;
+        this.start_controllers(&assets.join("kube-controller-manager"))?;
         Ok(this)
+    }
+
+    /// Whether garbage is collected and deleted namespaces are emptied.
+    pub fn has_controllers(&self) -> bool {
+        self.processes.iter().any(|(name, _)| *name == "kube-controller-manager")
+    }
+
+    fn start_controllers(&mut self, binary: &Path) -> anyhow::Result<()> {
+        if !binary.exists() {
+            return Ok(());
+        }
+        let path = |name: &str| self.directory.path().join(name).display().to_string();
+        fs::write(path("kubeconfig"), &self.kubeconfig)?;
+        let manager = spawn(
+            Command::new(binary).args([
+                &format!("--kubeconfig={}", path("kubeconfig")),
+                &format!("--root-ca-file={}", path("ca.crt")),
+                &format!("--service-account-private-key-file={}", path("accounts.key")),
+                &format!("--controllers={CONTROLLERS}"),
+                "--leader-elect=false",
+                "--secure-port=0",
+            ]),
+            &self.directory.path().join("kube-controller-manager.log"),
+        )?;
+        self.processes.push(("kube-controller-manager", manager));
+        Ok(())
     }
 
     /// How to reach it, for kubectl: YAML, with the administrator's key.
@@ -103,7 +136,7 @@ impl Envtest {
         let mut tick = tokio::time::interval(Duration::from_millis(200));
         loop {
             tick.tick().await;
-            for (Process(child), name) in self.processes.iter_mut().zip(["etcd", "kube-apiserver"]) {
+            for (name, Process(child)) in &mut self.processes {
                 if let Some(status) = child.try_wait()? {
                     let log = fs::read_to_string(self.directory.path().join(format!("{name}.log")))?;
                     bail!("{name} ended with {status}:\n{log}");

@@ -1,7 +1,8 @@
 //! What a controller manager would do on an API server that has none: workloads become available, and deleted namespaces go.
 
-use std::future::Future;
+use std::future::{Future, pending};
 
+use chandler_devcluster::workloads::{Simulation, simulate_workloads};
 use futures::{StreamExt as _, future::select, pin_mut};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
@@ -9,14 +10,17 @@ use kube::{
     runtime::{WatchStreamExt as _, watcher},
 };
 
-/// Works until `shutdown` is ready.
-pub async fn run(client: Client, shutdown: impl Future<Output = ()>) {
-    let workloads = chandler_devcluster::workloads::simulate_workloads(
-        client.clone(),
-        chandler_devcluster::Clock::system(),
-        shutdown,
-    );
-    let namespaces = finalize_namespaces(client);
+/// Works until `shutdown` is ready; on namespaces only where nobody else does.
+pub async fn run(client: Client, namespaces: bool, shutdown: impl Future<Output = ()>) {
+    let simulation = Simulation { bare: true, ..Simulation::default() };
+    let workloads = simulate_workloads(client.clone(), simulation, shutdown);
+    let namespaces = async {
+        if namespaces {
+            finalize_namespaces(client).await;
+        } else {
+            pending().await
+        }
+    };
     pin_mut!(workloads, namespaces);
     select(workloads, namespaces).await;
 }

@@ -44,7 +44,16 @@
     reason = "a case that cannot go on fails"
 )]
 
+mod access;
+mod apply;
+mod cli;
+mod definitions;
+mod deletion;
+mod patch;
+mod properties;
+mod server;
 mod support;
+mod watch;
 mod writes;
 
 use std::{process::ExitCode, sync::Arc};
@@ -69,5 +78,16 @@ fn main() -> ExitCode {
 }
 
 fn all() -> Vec<Case> {
-    [writes::cases()].into_iter().flatten().collect()
+    [
+        writes::cases(),
+        apply::cases(),
+        patch::cases(),
+        watch::cases(),
+        deletion::cases(),
+        definitions::cases(),
+        access::cases(),
+        server::cases(),
+        properties::cases(),
+        cli::cases(),
+    ].into_iter().flatten().collect()
 }

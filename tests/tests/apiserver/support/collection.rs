@@ -1,8 +1,10 @@
 //! The verbs on a collection.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
-use super::{APPLY, Answer, Http, JSON_PATCH, MERGE, STRATEGIC, events::Events};
+use super::{APPLY, Answer, Http, JSON_PATCH, MERGE, STRATEGIC, events::Events, http::PATIENCE};
 
 /// The objects of one kind in one namespace, or in the cluster.
 ///
@@ -89,6 +91,17 @@ impl Collection {
 
     pub(crate) async fn until(&self, name: &str, what: &str, condition: impl Fn(&Value) -> bool) -> Value {
         self.http.until(&self.path(name), what, |answer| condition(&answer.body)).await.body
+    }
+
+    /// Waits until an object is refused that was valid before: a change of its definition has arrived.
+    pub(crate) async fn until_refused(&self, object: &Value) {
+        let mut tick = tokio::time::interval(Duration::from_millis(20));
+        let waiting = async {
+            while self.create_with("dryRun=All", object).await.status != 422 {
+                tick.tick().await;
+            }
+        };
+        assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "{object} was never refused");
     }
 
     pub(crate) async fn until_gone(&self, name: &str) {

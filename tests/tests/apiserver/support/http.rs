@@ -216,7 +216,7 @@ impl Answer {
         let text = |value: &http::HeaderValue| {
             let value = value.to_str().unwrap_or_default();
             let quoted = value.split_once('"').map_or(value, |(_, quoted)| quoted);
-            quoted.trim_end_matches('"').replace("\\\"", "\"")
+            quoted.strip_suffix('"').unwrap_or(quoted).replace("\\\"", "\"")
         };
         self.headers.get_all("warning").iter().map(text).collect()
     }

@@ -13,7 +13,6 @@ cases! {
     "3.02" idle_applies;
     "3.02" idle_applies_that_the_server_completes;
     "3.02" idle_applies_of_status;
-    "3.02" idle_writes_through_scale;
     "3.02" another_spelling_of_the_same_is_idle;
     "3.02" a_second_delete_of_what_waits_is_idle;
     "4" a_second_reconcile_writes_nothing;
@@ -117,13 +116,6 @@ async fn idle_applies_of_status(scope: &Scope) {
         ("put", widgets.put("a/status", &before).await),
     ];
     assert_idle(&widgets, &before, answers).await;
-}
-
-async fn idle_writes_through_scale(scope: &Scope) {
-    let widgets = scope.widgets().await;
-    let before = widgets.create(&selected(scope.widget("a", json!({"replicas": 2})))).await.ok();
-    widgets.merge("a/scale", &json!({"spec": {"replicas": 2}})).await.ok();
-    assert_idle(&widgets, &before, Vec::new()).await;
 }
 
 async fn another_spelling_of_the_same_is_idle(scope: &Scope) {

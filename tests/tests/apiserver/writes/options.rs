@@ -27,10 +27,14 @@ async fn deletes_are_guarded_by_preconditions(scope: &Scope) {
     let maps = scope.config_maps().await;
     let old = maps.create(&config_map("a", json!({}))).await.ok();
     let new = maps.merge("a", &json!({"data": {"x": "1"}})).await.ok();
-    for wrong in [json!({"uid": "another"}), json!({"resourceVersion": version(&old)})] {
+    let wrong = [
+        (json!({"uid": "another"}), "the UID in the precondition (another) does not match the UID in record"),
+        (json!({"resourceVersion": version(&old)}), "the ResourceVersion in the precondition"),
+    ];
+    for (wrong, why) in wrong {
         let status = maps.delete_with("a", &json!({"preconditions": wrong})).await.refused(409, "Conflict");
         assert_eq!(status["details"]["name"], "a");
-        assert!(status["message"].as_str().unwrap().contains("Precondition failed"), "{status}");
+        assert!(status["message"].as_str().unwrap().contains(why), "{status}");
     }
     let right = json!({"uid": new["metadata"]["uid"], "resourceVersion": version(&new)});
     maps.delete_with("a", &json!({"preconditions": right})).await.is(200);

@@ -1,0 +1,14 @@
+//! §3.21: who may do what.
+
+mod escalation;
+mod identity;
+mod reviews;
+mod rules;
+mod tokens;
+mod users;
+
+use crate::support::Case;
+
+pub(crate) fn cases() -> Vec<Case> {
+    [identity::cases(), rules::cases(), escalation::cases(), reviews::cases(), tokens::cases()].into_iter().flatten().collect()
+}

@@ -1,0 +1,163 @@
+//! Types of lists and maps of the built-in kinds.
+
+use serde_json::{Value, json};
+
+use crate::support::{Scope, cases, objects::{deployment, pod_template, ingress}};
+
+cases! {
+    "3.08" containers_are_shared_by_name;
+    "3.08" ports_are_shared_by_port_and_protocol;
+    "3.08" environment_and_mounts_are_keyed;
+    "3.08" arguments_are_atomic;
+    "3.08" selectors_are_atomic;
+    "3.08" conditions_are_shared_by_type;
+    "3.08" finalizers_are_a_set_and_owners_are_keyed;
+    "3.08" secrets_of_an_account_are_atomic;
+    "3.08" quantities_stay_as_written;
+}
+
+async fn apply(scope: &Scope, manager: &str, containers: Value) -> Value {
+    let templates = scope.pod_templates().await;
+    let object = templates.apply("a", manager, &pod_template("a", containers)).await.ok();
+    object["template"]["spec"]["containers"].clone()
+}
+
+async fn containers_are_shared_by_name(scope: &Scope) {
+    apply(scope, "one", json!([{"name": "main", "image": "a:1"}])).await;
+    let containers = apply(scope, "two", json!([{"name": "sidecar", "image": "b:1"}])).await;
+    let names = |containers: &Value| -> Vec<String> {
+        containers.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&containers).len(), 2);
+    let containers = apply(scope, "one", json!([{"name": "renamed", "image": "a:1"}])).await;
+    let mut left = names(&containers);
+    left.sort_unstable();
+    assert_eq!(left, ["renamed", "sidecar"]);
+    let templates = scope.pod_templates().await;
+    let wanted = pod_template("a", json!([{"name": "sidecar", "image": "c:1"}]));
+    let status = templates.apply("a", "three", &wanted).await.refused(409, "Conflict");
+    assert_eq!(status["details"]["causes"][0]["field"], r#".template.spec.containers[name="sidecar"].image"#);
+}
+
+async fn ports_are_shared_by_port_and_protocol(scope: &Scope) {
+    let port = |fields: Value| json!([{"name": "c", "image": "a:1", "ports": [fields]}]);
+    apply(scope, "one", port(json!({"containerPort": 53}))).await;
+    let containers = apply(scope, "two", port(json!({"containerPort": 53, "protocol": "UDP"}))).await;
+    assert_eq!(containers[0]["ports"].as_array().unwrap().len(), 2);
+    let containers = apply(scope, "two", port(json!({"containerPort": 53, "protocol": "TCP", "name": "dns"}))).await;
+    assert_eq!(containers[0]["ports"], json!([{"containerPort": 53, "protocol": "TCP", "name": "dns"}]));
+
+    let services = scope.collection("v1", "services").await;
+    let service = |ports: Value| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"},
+        "spec": {"ports": ports}});
+    services.apply("a", "one", &service(json!([{"name": "dns", "port": 53}]))).await.is(201);
+    let object = services.apply("a", "two", &service(json!([{"name": "udp", "port": 53, "protocol": "UDP"}]))).await.ok();
+    assert_eq!(object["spec"]["ports"].as_array().unwrap().len(), 2);
+}
+
+async fn environment_and_mounts_are_keyed(scope: &Scope) {
+    let container = |fields: Value| {
+        let mut container = json!({"name": "c", "image": "a:1"});
+        for (name, value) in fields.as_object().unwrap() {
+            container[name] = value.clone();
+        }
+        json!([container])
+    };
+    apply(scope, "one", container(json!({"env": [{"name": "A", "value": "1"}]}))).await;
+    let containers = apply(scope, "two", container(json!({"env": [{"name": "B", "value": "2"}]}))).await;
+    assert_eq!(containers[0]["env"].as_array().unwrap().len(), 2);
+    let templates = scope.pod_templates().await;
+    let mount = |manager: &'static str, volume: &'static str, path: &'static str| {
+        let templates = templates.clone();
+        let mut object = pod_template("a", json!([{"name": "c", "image": "a:1", "volumeMounts": [{"name": volume, "mountPath": path}]}]));
+        object["template"]["spec"]["volumes"] = json!([{"name": volume, "emptyDir": {}}]);
+        async move { templates.apply("a?force=true", manager, &object).await.ok() }
+    };
+    mount("three", "one", "/one").await;
+    let object = mount("four", "two", "/two").await;
+    let spec = &object["template"]["spec"];
+    assert_eq!(spec["volumes"].as_array().unwrap().len(), 2, "volumes by name");
+    assert_eq!(spec["containers"][0]["volumeMounts"].as_array().unwrap().len(), 2, "mounts by path");
+}
+
+async fn arguments_are_atomic(scope: &Scope) {
+    apply(scope, "one", json!([{"name": "c", "image": "a:1", "args": ["x", "y"]}])).await;
+    let templates = scope.pod_templates().await;
+    let wanted = pod_template("a", json!([{"name": "c", "image": "a:1", "args": ["z"]}]));
+    let status = templates.apply("a", "two", &wanted).await.refused(409, "Conflict");
+    assert_eq!(status["details"]["causes"][0]["field"], r#".template.spec.containers[name="c"].args"#);
+}
+
+async fn selectors_are_atomic(scope: &Scope) {
+    let services = scope.collection("v1", "services").await;
+    let service = |selector: Value| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"},
+        "spec": {"selector": selector, "ports": [{"port": 80}]}});
+    services.apply("a", "one", &service(json!({"app": "x"}))).await.is(201);
+    let status = services.apply("a", "two", &service(json!({"tier": "y"}))).await.refused(409, "Conflict");
+    assert_eq!(status["details"]["causes"][0]["field"], ".spec.selector");
+    let deployments = scope.collection("apps/v1", "deployments").await;
+    deployments.apply("web", "one", &deployment("web", 0)).await.is(201);
+    let mut other = deployment("web", 0);
+    other["spec"]["selector"] = json!({"matchLabels": {"tier": "y"}});
+    let status = deployments.apply("web", "two", &other).await.refused(409, "Conflict");
+    let fields = status["details"]["causes"].to_string();
+    assert!(fields.contains(r#"".spec.selector""#), "{fields}");
+}
+
+async fn conditions_are_shared_by_type(scope: &Scope) {
+    let budgets = scope.collection("policy/v1", "poddisruptionbudgets").await;
+    let budget = |status: Value| {
+        let mut object = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "a"}});
+        object["status"] = status;
+        object
+    };
+    let mut created = budget(json!(null));
+    created["spec"] = json!({"maxUnavailable": 1, "selector": {"matchLabels": {"app": "nobody"}}});
+    created.as_object_mut().unwrap().remove("status");
+    budgets.create(&created).await.ok();
+    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "Tested", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    budgets.apply("a/status", "one", &budget(json!({"conditions": [condition("One")]}))).await.is(200);
+    let object = budgets.apply("a/status", "two", &budget(json!({"conditions": [condition("Two")]}))).await.is(200);
+    let kinds: Vec<&str> =
+        object["status"]["conditions"].as_array().unwrap().iter().map(|one| one["type"].as_str().unwrap()).collect();
+    assert!(kinds.contains(&"One") && kinds.contains(&"Two"), "{kinds:?}");
+    let object = budgets.apply("a/status", "one", &budget(json!({}))).await.is(200);
+    let kinds = object["status"]["conditions"].to_string();
+    assert!(!kinds.contains("\"One\"") && kinds.contains("\"Two\""), "{kinds}");
+}
+
+async fn finalizers_are_a_set_and_owners_are_keyed(scope: &Scope) {
+    let ingresses = scope.ingresses().await;
+    let owner = scope.config_maps().await.create(&json!({"metadata": {"name": "owner"}})).await.ok();
+    let reference = |uid: &Value, name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid});
+    let with = |finalizer: &str, owners: Value| {
+        let mut object = ingress("a");
+        object["metadata"]["finalizers"] = json!([finalizer]);
+        object["metadata"]["ownerReferences"] = owners;
+        object
+    };
+    let one = with("example.com/one", json!([reference(&owner["metadata"]["uid"], "owner")]));
+    ingresses.apply("a", "one", &one).await.is(201);
+    let object = ingresses.apply("a", "two", &with("example.com/two", json!([]))).await.is(200);
+    assert_eq!(object["metadata"]["finalizers"].as_array().unwrap().len(), 2);
+    let object = ingresses.apply("a", "one", &ingress("a")).await.is(200);
+    assert_eq!(object["metadata"]["finalizers"], json!(["example.com/two"]));
+    assert_eq!(object["metadata"].get("ownerReferences"), None);
+    ingresses.merge("a", &json!({"metadata": {"finalizers": null}})).await.ok();
+}
+
+async fn secrets_of_an_account_are_atomic(scope: &Scope) {
+    let accounts = scope.collection("v1", "serviceaccounts").await;
+    let account = |secret: &str| json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"},
+        "imagePullSecrets": [{"name": secret}]});
+    accounts.apply("a", "one", &account("x")).await.is(201);
+    let status = accounts.apply("a", "two", &account("y")).await.refused(409, "Conflict");
+    assert_eq!(status["details"]["causes"][0]["field"], ".imagePullSecrets");
+}
+
+async fn quantities_stay_as_written(scope: &Scope) {
+    let memory = |memory: &str| json!([{"name": "c", "image": "a:1", "resources": {"limits": {"memory": memory}}}]);
+    let containers = apply(scope, "one", memory("1024Mi")).await;
+    assert_eq!(containers[0]["resources"]["limits"]["memory"], "1Gi");
+}

@@ -1,0 +1,205 @@
+//! Definitions come and go, and their API with them.
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    Collection, MERGE, Scope, cases,
+    objects::{self, DEFINITIONS, has_condition, widgets},
+};
+
+cases! {
+    "3.17" a_definition_is_established_after_its_names_are_accepted;
+    "3.17" before_it_is_established_nothing_is_served;
+    "3.17" discovery_and_openapi_follow;
+    "3.17" names_that_are_taken_are_not_accepted;
+    "3.17" deleting_a_definition_deletes_its_objects: controllers;
+    "3.17" while_a_definition_ends_nothing_is_created: controllers;
+    "3.17" a_definition_that_comes_again_is_empty: controllers;
+    "3.17" what_is_not_served_is_not_found;
+    "3.17" cluster_scoped_kinds;
+    "3.17" a_category_and_short_names_are_told;
+    "4" an_object_that_comes_too_early_fails;
+}
+
+fn definition_path(scope: &Scope) -> String {
+    format!("{DEFINITIONS}/widgets.{}", scope.group())
+}
+
+fn simple(scope: &Scope) -> Value {
+    let spec = json!({"type": "object", "properties": {"size": {"type": "integer"}}});
+    objects::definition(&scope.group(), json!({"type": "object", "properties": {"spec": spec}}))
+}
+
+async fn own(scope: &Scope) -> Collection {
+    scope.collection(&format!("{}/v1", scope.group()), "widgets").await
+}
+
+async fn a_definition_is_established_after_its_names_are_accepted(scope: &Scope) {
+    let established = scope.define(&simple(scope)).await;
+    assert!(has_condition(&established, "NamesAccepted"), "{established}");
+    assert_eq!(established["status"]["storedVersions"], json!(["v1"]));
+    assert_eq!(
+        established["status"]["acceptedNames"],
+        json!({"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"})
+    );
+    assert_eq!(established["spec"]["conversion"], json!({"strategy": "None"}), "a default");
+    let mut bare = simple(scope);
+    bare["metadata"]["name"] = format!("gadgets.{}", scope.group()).into();
+    bare["spec"]["names"] = json!({"kind": "Gadget", "plural": "gadgets"});
+    let established = scope.define(&bare).await;
+    let names = &established["spec"]["names"];
+    assert_eq!((&names["singular"], &names["listKind"]), (&json!("gadget"), &json!("GadgetList")));
+}
+
+async fn before_it_is_established_nothing_is_served(scope: &Scope) {
+    let things = own(scope).await;
+    assert_eq!(things.list("").await.status, 404);
+    assert_eq!(things.create(&scope.own_widget("a", json!({}))).await.status, 404);
+    scope.define(&simple(scope)).await;
+    things.create(&scope.own_widget("a", json!({}))).await.is(201);
+}
+
+async fn an_object_that_comes_too_early_fails(scope: &Scope) {
+    // Applied in one go, as bundles do: the definition is accepted, its object not yet. How long is up to the server.
+    let things = own(scope).await;
+    let object = scope.own_widget("a", json!({}));
+    assert_eq!(things.apply("a", "one", &object).await.status, 404);
+    scope.remove_later(definition_path(scope));
+    scope.http().post(DEFINITIONS, &simple(scope)).await.is(201);
+    objects::until_served(scope.http(), &simple(scope)).await;
+    things.apply("a", "one", &object).await.is(201);
+}
+
+async fn discovery_and_openapi_follow(scope: &Scope) {
+    let group = scope.group();
+    scope.define(&simple(scope)).await;
+    let http = scope.http();
+    let has_group = |answer: &crate::support::Answer| answer.text.contains(&group);
+    http.until("/apis", "naming the group", has_group).await;
+    let resources = http.until(&format!("/apis/{group}/v1"), "there", |answer| answer.status == 200).await.ok();
+    let names: Vec<&str> =
+        resources["resources"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["widgets", "widgets/status"]);
+    let path = format!("/openapi/v3/apis/{group}/v1");
+    let document = http.until(&path, "there", |answer| answer.status == 200 && answer.text.contains("Widget")).await.ok();
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    let kind = json!([{"group": group, "version": "v1", "kind": "Widget"}]);
+    let schema = schemas.values().find(|schema| schema["x-kubernetes-group-version-kind"] == kind).expect("a schema");
+    assert_eq!(schema["properties"]["spec"]["properties"]["size"]["type"], "integer");
+    http.delete(&definition_path(scope)).await.ok();
+    http.until("/apis", "without the group", |answer| !has_group(answer)).await;
+    http.until_gone(&format!("/apis/{group}/v1")).await;
+}
+
+async fn names_that_are_taken_are_not_accepted(scope: &Scope) {
+    scope.define(&simple(scope)).await;
+    let mut other = simple(scope);
+    let name = format!("gadgets.{}", scope.group());
+    other["metadata"]["name"] = name.clone().into();
+    other["spec"]["names"] = json!({"kind": "Widget", "plural": "gadgets", "singular": "gadget"});
+    let path = format!("{DEFINITIONS}/{name}");
+    scope.remove_later(path.clone());
+    scope.http().post(DEFINITIONS, &other).await.is(201);
+    let refused = |definition: &Value| {
+        let conditions = definition["status"]["conditions"].as_array()?;
+        conditions.iter().find(|condition| condition["type"] == "NamesAccepted" && condition["status"] == "False").cloned()
+    };
+    let answer = scope.http().until(&path, "refused", |answer| refused(&answer.body).is_some()).await;
+    let condition = refused(&answer.body).unwrap();
+    assert_eq!(condition["reason"], "KindConflict");
+    assert!(!has_condition(&answer.body, "Established"));
+    assert_eq!(scope.http().get(&format!("/apis/{}/v1/gadgets", scope.group())).await.status, 404);
+    // Once the others are gone, the names are free.
+    scope.http().delete(&definition_path(scope)).await.ok();
+    scope.http().until(&path, "established", |answer| has_condition(&answer.body, "Established")).await;
+}
+
+async fn deleting_a_definition_deletes_its_objects(scope: &Scope) {
+    scope.define(&simple(scope)).await;
+    let things = own(scope).await;
+    let from = objects::version(&things.create(&scope.own_widget("a", json!({}))).await.ok()).to_owned();
+    let mut events = things.watch(&format!("resourceVersion={from}")).await;
+    scope.http().delete(&definition_path(scope)).await.ok();
+    loop {
+        let event = events.expect().await;
+        if event.kind == "DELETED" {
+            assert_eq!(event.summary(), "DELETED a");
+            break;
+        }
+    }
+    scope.http().until_gone(&definition_path(scope)).await;
+    scope.http().until_gone(&things.path("")).await;
+}
+
+async fn while_a_definition_ends_nothing_is_created(scope: &Scope) {
+    scope.define(&simple(scope)).await;
+    let things = own(scope).await;
+    let mut held = scope.own_widget("held", json!({}));
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    things.create(&held).await.ok();
+    scope.http().delete(&definition_path(scope)).await.ok();
+    let terminating = |answer: &crate::support::Answer| has_condition(&answer.body, "Terminating");
+    let definition = scope.http().until(&definition_path(scope), "terminating", terminating).await.body;
+    assert_eq!(definition["metadata"]["finalizers"], json!(["customresourcecleanup.apiextensions.k8s.io"]));
+    things.until("held", "marked", |object| object["metadata"]["deletionTimestamp"].is_string()).await;
+    let status = things.create(&scope.own_widget("late", json!({}))).await.refused(405, "MethodNotAllowed");
+    assert!(status["message"].as_str().unwrap().contains("create not allowed while custom resource definition is terminating"));
+    things.merge("held", &json!({"metadata": {"finalizers": null}})).await.ok();
+    scope.http().until_gone(&definition_path(scope)).await;
+}
+
+async fn a_definition_that_comes_again_is_empty(scope: &Scope) {
+    scope.define(&simple(scope)).await;
+    let things = own(scope).await;
+    things.create(&scope.own_widget("a", json!({}))).await.ok();
+    scope.http().delete(&definition_path(scope)).await.ok();
+    scope.http().until_gone(&definition_path(scope)).await;
+    scope.http().until_gone(things.path("").trim_end_matches('/')).await;
+    scope.define(&simple(scope)).await;
+    assert_eq!(things.list("").await.ok()["items"], json!([]));
+}
+
+async fn what_is_not_served_is_not_found(scope: &Scope) {
+    let mut definition = simple(scope);
+    let mut off = definition["spec"]["versions"][0].clone();
+    off["name"] = "v2".into();
+    off["storage"] = false.into();
+    off["served"] = false.into();
+    definition["spec"]["versions"].as_array_mut().unwrap().push(off);
+    scope.define(&definition).await;
+    let off = scope.collection(&format!("{}/v2", scope.group()), "widgets").await;
+    assert_eq!(off.list("").await.status, 404);
+    let on = json!([{"op": "replace", "path": "/spec/versions/1/served", "value": true}]);
+    scope.http().patch(&definition_path(scope), crate::support::JSON_PATCH, &on).await.ok();
+    scope.http().until(off.path("").trim_end_matches('/'), "served", |answer| answer.status == 200).await;
+}
+
+async fn cluster_scoped_kinds(scope: &Scope) {
+    let mut definition = simple(scope);
+    definition["spec"]["scope"] = "Cluster".into();
+    scope.define(&definition).await;
+    let things = Collection::cluster(scope.http(), &format!("{}/v1", scope.group()), "widgets");
+    let created = things.create(&scope.own_widget("a", json!({}))).await.is(201);
+    assert_eq!(created["metadata"].get("namespace"), None);
+    assert_eq!(own(scope).await.get("a").await.status, 404, "there is no such path");
+    let scoped = scope.http().patch(&definition_path(scope), MERGE, &json!({"spec": {"scope": "Namespaced"}})).await;
+    scoped.invalid("spec.scope");
+}
+
+async fn a_category_and_short_names_are_told(scope: &Scope) {
+    scope.server().share_widgets().await;
+    let group = scope.server().shared_group();
+    let shared = widgets(&group);
+    let resources = scope.http().get(&format!("/apis/{group}/v1")).await.ok();
+    let all = resources["resources"].as_array().unwrap();
+    let main = all.iter().find(|one| one["name"] == "widgets").unwrap();
+    for (told, asked) in [("kind", "kind"), ("singularName", "singular"), ("shortNames", "shortNames"), ("categories", "categories")] {
+        assert_eq!(main[told], shared["spec"]["names"][asked], "{told}");
+    }
+    assert_eq!(main["namespaced"], true);
+    let mut verbs: Vec<&str> = main["verbs"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    verbs.sort_unstable();
+    assert_eq!(verbs, ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]);
+    let scale = all.iter().find(|one| one["name"] == "widgets/scale").unwrap();
+    assert_eq!((&scale["group"], &scale["version"], &scale["kind"]), (&json!("autoscaling"), &json!("v1"), &json!("Scale")));
+}

@@ -1,0 +1,11 @@
+//! §3 F: the rest of a server.
+
+mod discovery;
+mod leases;
+mod representations;
+
+use crate::support::Case;
+
+pub(crate) fn cases() -> Vec<Case> {
+    [discovery::cases(), representations::cases(), leases::cases()].into_iter().flatten().collect()
+}
