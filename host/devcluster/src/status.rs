@@ -70,7 +70,8 @@ impl Status {
 
     /// There is no such path or resource.
     pub fn no_such_resource() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
+        let status = Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource");
+        Self { details: json!({}), ..status }
     }
 
     /// The object exists.
@@ -137,7 +138,7 @@ impl Status {
 
     /// The resource does not support the verb.
     pub fn method_not_allowed(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
+        Self { details: json!({}), ..Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message) }
     }
 
     /// The body has a type that is not read here.

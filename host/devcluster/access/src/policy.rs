@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{
     quote::quote,
     rule::PolicyRule,
-    user::{User, service_account_user_name},
+    user::{User, is_service_account},
 };
 
 /// The API group of roles and bindings.
@@ -67,7 +67,7 @@ impl Subject {
             "Group" => user.is_in(&self.name),
             "ServiceAccount" => {
                 let namespace = if self.namespace.is_empty() { namespace } else { &self.namespace };
-                !namespace.is_empty() && user.name == service_account_user_name(namespace, &self.name)
+                !namespace.is_empty() && is_service_account(&user.name, namespace, &self.name)
             }
             _ => false,
         }

@@ -79,6 +79,12 @@ pub fn service_account_user_name(namespace: &str, name: &str) -> String {
     format!("{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}")
 }
 
+/// Whether a user name is that of a ServiceAccount. Asked for every subject of a policy, so it makes no text.
+pub fn is_service_account(user_name: &str, namespace: &str, name: &str) -> bool {
+    let rest = user_name.strip_prefix(SERVICE_ACCOUNT_PREFIX).and_then(|rest| rest.strip_prefix(namespace));
+    rest.and_then(|rest| rest.strip_prefix(':')) == Some(name)
+}
+
 /// The groups that a ServiceAccount of a namespace is in by its name alone.
 pub fn service_account_groups(namespace: &str) -> Vec<String> {
     vec![SERVICE_ACCOUNTS.to_owned(), format!("{SERVICE_ACCOUNTS}:{namespace}")]
@@ -133,6 +139,9 @@ mod tests {
         ];
         for (name, expected) in cases {
             assert_eq!(split_service_account(name), expected, "{name}");
+        }
+        for (name, namespace, expected) in [("robot", "shop", true), ("robot", "sho", false), ("robo", "shop", false)] {
+            assert_eq!(is_service_account(&user.name, namespace, name), expected, "{namespace}/{name}");
         }
         assert_eq!(split_node("system:node:n-1.example"), Some("n-1.example"));
         assert_eq!((split_node("system:node:"), split_node("system:node:*")), (None, None));
