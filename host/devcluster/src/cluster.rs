@@ -34,6 +34,8 @@ pub struct Options {
     pub data: Option<PathBuf>,
     /// Whether Deployments become available, Jobs complete and so on; see [`workloads`](mod@workloads).
     pub workloads: bool,
+    /// What workloads are to pretend and how long it takes them; a clone of these rules can be changed while the cluster runs.
+    pub rules: workloads::Rules,
     /// How long a new CRD takes to be established; until then its objects are answered with 404.
     pub established_delay: Duration,
     /// How much history is kept for watches and for lists at past revisions.
@@ -53,6 +55,7 @@ impl Default for Options {
             token: None,
             data: None,
             workloads: true,
+            rules: workloads::Rules::default(),
             established_delay: Duration::from_millis(50),
             history: Limits::default(),
             clock: Clock::system(),
@@ -153,10 +156,11 @@ impl DevCluster {
 
         let client = client(&kubeconfig).await?;
         if options.workloads {
+            let simulation =
+                workloads::Simulation { clock: api.clock.clone(), rules: options.rules, ..Default::default() };
             let service = Service::new(Arc::clone(&api), shutdown.clone());
-            let client = service.exposed(Exposure::Simulation).client();
-            let (client, clock, shutdown) = (client.clone(), api.clock.clone(), shutdown.clone());
-            tasks.spawn(workloads::simulate_workloads(client, clock, async move { shutdown.cancelled().await }));
+            let (client, shutdown) = (service.exposed(Exposure::Simulation).client(), shutdown.clone());
+            tasks.spawn(workloads::simulate_workloads(client, simulation, async move { shutdown.cancelled().await }));
         }
         Ok(Self { api, url, kubeconfig, client, shutdown, tasks })
     }

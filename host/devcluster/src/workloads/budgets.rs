@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     action::Decision,
     conditions::Conditions,
-    fields::{Status, labels, scaled},
+    fields::{Status, generation, labels, scaled},
     kind::Kind,
     labels::selects,
     pods,
@@ -33,6 +33,12 @@ pub(super) fn reconcile(world: &World<'_>, budget: &Value) -> Decision {
     let mut conditions = Conditions::of(budget, &world.timestamp(), None);
     let (status, reason) = if allowed > 0 { ("True", "SufficientPods") } else { ("False", "InsufficientPods") };
     conditions.set("DisruptionAllowed", status, reason, "");
+    if let Some(mut condition) = conditions.get("DisruptionAllowed").cloned() {
+        let fields = metadata::as_map(&mut condition);
+        fields.insert("message".to_owned(), "".into());
+        fields.insert("observedGeneration".to_owned(), generation(budget).into());
+        conditions.put(condition);
+    }
     let status = Status::observed(budget)
         // All four are required.
         .set("currentHealthy", healthy)

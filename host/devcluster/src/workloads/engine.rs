@@ -25,14 +25,16 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
+    Simulation,
     action::Decision,
     cache::{Cache, Change},
     events::Recorder,
     execute::{Done, Failure, Outcome, execute},
+    garbage,
     kind::{Key, Kind},
     pods,
     queue::Queue,
-    reconcile::{affected, reconcile},
+    reconcile::{affected, reconcile, reconcile_missing},
     rules::{Rules, Step},
     world::World,
 };
@@ -51,6 +53,7 @@ pub(super) struct Engine {
     client: Client,
     clock: Clock,
     rules: Rules,
+    bare: bool,
     cache: Cache,
     queue: Queue,
     recorder: Recorder,
@@ -61,12 +64,14 @@ pub(super) struct Engine {
 }
 
 /// Simulates until dropped.
-pub(super) async fn run(client: Client, clock: Clock, rules: Rules) {
+pub(super) async fn run(client: Client, simulation: Simulation) {
+    let Simulation { clock, rules, bare } = simulation;
     let (recorder, telling) = Recorder::new(client.clone(), clock.clone());
     let engine = Engine {
         client,
         clock,
         rules,
+        bare,
         cache: Cache::default(),
         queue: Queue::default(),
         recorder,
@@ -123,9 +128,12 @@ impl Engine {
 
     fn decide(&mut self, key: &Key) -> Decision {
         let now = self.clock.now();
+        if self.bare && key.kind == Kind::ApiService {
+            return Decision::default();
+        }
         let world = World { cache: &self.cache, rules: &self.rules, now, refusals: &self.refusals };
         let Some(object) = self.cache.get(key) else {
-            return if *key == pods::node_key() { pods::reconcile_node(&world) } else { Decision::default() };
+            return reconcile_missing(&world, key);
         };
         if key.kind == Kind::Pod
             && let Some((step, delay)) = pods::step(&world, object)
@@ -140,6 +148,9 @@ impl Engine {
                 self.queue.add_at(key.clone(), due);
                 return Decision::default();
             }
+        }
+        if self.bare && garbage::is_left_behind(&world, object) {
+            return garbage::delete(key.kind, object);
         }
         reconcile(&world, key.kind, object)
     }

@@ -17,7 +17,7 @@
 //! | `deployments`, `replica_sets`, `stateful_sets`, `daemon_sets`, `jobs` | decisions about workloads |
 //! | `pods` | the stages of a Pod, and the node |
 //! | `services`, `api_services`, `volumes`, `budgets` | decisions about the rest |
-//! | `adopt`, `revision`, `template` | what several workloads share |
+//! | `adopt`, `garbage`, `revision`, `template` | what several workloads share |
 //! | `conditions`, `fields`, `kind`, `labels` | reading and writing objects |
 //!
 //! Decisions are pure functions of the cache, the time and the rules. They are taken again after every change, so that
@@ -36,6 +36,7 @@ mod engine;
 mod events;
 mod execute;
 mod fields;
+mod garbage;
 mod jobs;
 mod kind;
 mod labels;
@@ -53,6 +54,8 @@ mod world;
 
 #[cfg(test)]
 mod model;
+#[cfg(test)]
+mod tests;
 
 use kube::Client;
 
@@ -62,15 +65,22 @@ pub use self::{
 };
 use crate::clock::Clock;
 
-/// Simulates until `shutdown` is ready; times in objects are those of the clock.
-pub async fn simulate_workloads(client: Client, clock: Clock, shutdown: impl Future<Output = ()>) {
-    simulate_with_rules(client, clock, Rules::default(), shutdown).await;
+/// How to simulate.
+#[derive(Clone, Debug, Default)]
+pub struct Simulation {
+    /// The time that stands in objects and by which delays go.
+    pub clock: Clock,
+    /// What is to be pretended, and how long it takes; a clone can be changed meanwhile.
+    pub rules: Rules,
+    /// Whether this is an API server with nothing beside it: then what the simulation's objects leave behind is deleted here,
+    /// and APIServices are left alone, since kube-apiserver judges them itself.
+    pub bare: bool,
 }
 
-/// Simulates by these rules, which can be changed meanwhile, until `shutdown` is ready.
-pub async fn simulate_with_rules(client: Client, clock: Clock, rules: Rules, shutdown: impl Future<Output = ()>) {
+/// Simulates until `shutdown` is ready.
+pub async fn simulate_workloads(client: Client, simulation: Simulation, shutdown: impl Future<Output = ()>) {
     tokio::select! {
-        () = engine::run(client, clock, rules) => {}
+        () = engine::run(client, simulation) => {}
         () = shutdown => {}
     }
 }

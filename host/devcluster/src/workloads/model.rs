@@ -12,7 +12,7 @@ use super::{
     fields::{generation, text},
     kind::{Key, Kind},
     pods,
-    reconcile::{affected, reconcile},
+    reconcile::{affected, reconcile, reconcile_missing},
     rules::Rules,
     world::World,
 };
@@ -168,8 +168,7 @@ impl Model {
         let world = World { cache: &self.cache, rules: &self.rules, now: self.now, refusals: &refusals };
         let decision = match self.cache.get(key) {
             Some(object) => reconcile(&world, key.kind, object),
-            None if *key == pods::node_key() => pods::reconcile_node(&world),
-            None => return Vec::new(),
+            None => reconcile_missing(&world, key),
         };
         if let Some(again) = decision.again {
             assert!(!again.is_zero(), "{key:?} runs in circles");

@@ -9,7 +9,7 @@ use super::{
     api_services, budgets,
     cache::{Cache, Change},
     daemon_sets, deployments,
-    fields::{controller, generation, labels, text},
+    fields::{controller, generation, labels, list, text},
     jobs,
     kind::{Key, Kind},
     labels::{matches_all, selects},
@@ -39,6 +39,15 @@ pub(super) fn reconcile(world: &World<'_>, kind: Kind, object: &Value) -> Decisi
     }
 }
 
+/// What is to be done about an object that does not exist.
+pub(super) fn reconcile_missing(world: &World<'_>, key: &Key) -> Decision {
+    match key.kind {
+        Kind::Service => services::reconcile_missing(world, key),
+        _ if *key == pods::node_key() => pods::reconcile_node(world),
+        _ => Decision::default(),
+    }
+}
+
 /// The objects that a change concerns: itself, its controllers before and after, and who selects it.
 pub(super) fn affected(cache: &Cache, key: &Key, change: &Change, keys: &mut HashSet<Key>) {
     keys.insert(key.clone());
@@ -50,7 +59,13 @@ pub(super) fn affected(cache: &Cache, key: &Key, change: &Change, keys: &mut Has
             keys.insert(Key::new(kind, &key.namespace, text(reference, "/name")));
         }
         match key.kind {
-            Kind::Pod => selecting(cache, key, object, keys),
+            Kind::Pod => {
+                selecting(cache, key, object, keys);
+                let claims = list(object, "/spec/volumes").iter();
+                let claims = claims.map(|volume| text(volume, "/persistentVolumeClaim/claimName"));
+                let claims = claims.filter(|claim| !claim.is_empty());
+                keys.extend(claims.map(|claim| Key::new(Kind::PersistentVolumeClaim, &key.namespace, claim)));
+            }
             Kind::ReplicaSet => adopting(cache, Kind::Deployment, key, object, keys),
             Kind::PersistentVolume => {
                 let claim = |field: &str| text(object, &format!("/spec/claimRef/{field}")).to_owned();
@@ -68,7 +83,7 @@ pub(super) fn affected(cache: &Cache, key: &Key, change: &Change, keys: &mut Has
             }
             _ => {}
         }
-        if is_said_anew {
+        if is_said_anew || change.after.is_none() {
             below(cache, object, keys);
         }
     }

@@ -21,6 +21,8 @@ const SLICE: usize = 100;
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const SLICE_CONTROLLER: &str = "endpointslice-controller.k8s.io";
+const MANAGED_ENDPOINTS: &str = "endpoints.kubernetes.io/managed-by";
+const ENDPOINTS_CONTROLLER: &str = "endpoint-controller";
 const HEADLESS: &str = "service.kubernetes.io/headless";
 
 pub(super) fn reconcile(world: &World<'_>, service: &Value) -> Decision {
@@ -40,6 +42,18 @@ pub(super) fn reconcile(world: &World<'_>, service: &Value) -> Decision {
         let groups = group(service, &selected);
         slices(world, service, &groups, &mut decision);
         endpoints(world, service, &groups, &mut decision);
+    }
+    decision
+}
+
+/// The endpoints of a Service that is gone go too.
+pub(super) fn reconcile_missing(world: &World<'_>, key: &Key) -> Decision {
+    let mut decision = Decision::default();
+    if let Some(endpoints) = world.cache.find(Kind::Endpoints, &key.namespace, &key.name)
+        && label(endpoints, MANAGED_ENDPOINTS) == ENDPOINTS_CONTROLLER
+        && !metadata::is_deleting(endpoints)
+    {
+        decision.delete(Kind::Endpoints, endpoints, None);
     }
     decision
 }
@@ -190,7 +204,7 @@ fn endpoints(world: &World<'_>, service: &Value, groups: &Groups<'_>, decision: 
         })
         .collect();
     let mut labels = map(service, "/metadata/labels");
-    labels.insert("endpoints.kubernetes.io/managed-by".to_owned(), "endpoint-controller".into());
+    labels.insert(MANAGED_ENDPOINTS.to_owned(), ENDPOINTS_CONTROLLER.into());
     if text(service, "/spec/clusterIP") == "None" {
         labels.insert(HEADLESS.to_owned(), "".into());
     }
@@ -212,12 +226,14 @@ fn endpoints(world: &World<'_>, service: &Value, groups: &Groups<'_>, decision: 
 /// Brings content and labels of an object up to date.
 fn renew(kind: Kind, known: &Value, content: &Value, labels: &Map<String, Value>, decision: &mut Decision) {
     let fields = ["endpoints", "ports", "subsets"];
-    let present = fields.iter().filter_map(|field| {
-        let value = known.get(*field).filter(|value| !value.is_null())?;
-        Some(((*field).to_owned(), value.clone()))
-    });
-    let present: Map<String, Value> = present.collect();
-    let mut change = difference(&Value::Object(present), content);
+    let filled = |object: &Value| -> Value {
+        let filled = fields.iter().filter_map(|field| {
+            let value = object.get(*field).filter(|value| value.as_array().is_some_and(|list| !list.is_empty()))?;
+            Some(((*field).to_owned(), value.clone()))
+        });
+        Value::Object(filled.collect())
+    };
+    let mut change = difference(&filled(known), &filled(content));
     let known_labels = map(known, "/metadata/labels");
     if labels.iter().any(|(key, value)| known_labels.get(key) != Some(value)) {
         let change = change.get_or_insert_with(|| json!({}));

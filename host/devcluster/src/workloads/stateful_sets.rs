@@ -168,7 +168,7 @@ impl Rollout<'_> {
 
     fn delete(&self, pod: &Value, decision: &mut Decision) {
         let (name, set) = (metadata::name(pod), metadata::name(self.set));
-        let message = format!("delete Pod {name} in StatefulSet {set} successful");
+        let message = format!("Delete Pod {name} in StatefulSet {set} successful");
         decision.delete(Kind::Pod, pod, Some(Note::normal(COMPONENT, "SuccessfulDelete", message)));
     }
 
@@ -192,7 +192,7 @@ impl Rollout<'_> {
                 },
                 "spec": map(template, "/spec"),
             });
-            let message = format!("create Claim {name} Pod {set}-{ordinal} in StatefulSet {set} success");
+            let message = format!("Create Claim {name} Pod {set}-{ordinal} in StatefulSet {set} success");
             decision.push(Action::Create {
                 kind: Kind::PersistentVolumeClaim,
                 object,
@@ -237,8 +237,8 @@ impl Rollout<'_> {
         if !volumes.is_empty() {
             spec.insert("volumes".to_owned(), volumes.into());
         }
-        let message = format!("create Pod {name} in StatefulSet {set} successful");
-        let failure = format!("create Pod {name} in StatefulSet {set} failed error: {{error}}");
+        let message = format!("Create Pod {name} in StatefulSet {set} successful");
+        let failure = format!("Create Pod {name} in StatefulSet {set} failed error: {{error}}");
         decision.push(Action::Create {
             kind: Kind::Pod,
             object: pod,

@@ -225,7 +225,7 @@ mod tests {
             let new = new.min(surge).min(replicas);
             let (mut new, mut old) = (size(new, 0), [size(replicas, replicas)]);
             let mut rounds = readiness.iter().cycle();
-            for _ in 0..400 {
+            for round in 0..400 {
                 if let Some(wanted) = next_new(&limits, new, &old) {
                     prop_assert!(wanted > new.wanted);
                     new.wanted = wanted;
@@ -238,7 +238,7 @@ mod tests {
                 }
                 prop_assert!(new.wanted + old[0].wanted <= limits.most());
                 prop_assert!(new.available + old[0].available >= limits.replicas - limits.unavailable);
-                let ready = rounds.next().copied().unwrap_or(1).max(i64::from(new.available == 0));
+                let ready = rounds.next().copied().unwrap_or(1).max(i64::from(round % 3 == 0));
                 new.available = (new.available + ready).min(new.wanted);
                 if new.available == replicas && old[0].wanted == 0 {
                     return Ok(());

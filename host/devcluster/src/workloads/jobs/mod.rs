@@ -32,6 +32,8 @@ struct Tally<'a> {
     terminating: usize,
     succeeded: i64,
     failed: i64,
+    /// The Pods that will have failed when all that run were stopped.
+    failed_when_stopped: i64,
     /// The completed indexes of an indexed Job.
     indexes: Option<Indexes>,
 }
@@ -49,11 +51,16 @@ impl<'a> Tally<'a> {
         });
         // Pods that were deleted since count on.
         let succeeded = counted(in_phase("Succeeded").count()).max(count(job, "/status/succeeded"));
+        let known = count(job, "/status/failed");
+        let ended = in_phase("Succeeded").chain(in_phase("Failed")).count();
+        let unfinished = counted(all.len().saturating_sub(ended));
+        let failed = counted(in_phase("Failed").count());
         Self {
             active: all.iter().copied().filter(|pod| pods::is_active(pod)).collect(),
             terminating: all.iter().filter(|pod| metadata::is_deleting(pod)).count(),
+            failed_when_stopped: failed.saturating_add(unfinished).max(known),
+            failed: failed.max(known),
             succeeded: indexes.as_ref().map_or(succeeded, Indexes::len),
-            failed: counted(in_phase("Failed").count()).max(count(job, "/status/failed")),
             indexes,
         }
     }

@@ -88,13 +88,14 @@ pub(super) fn write_status(
     }
     let started = Some(text(job, "/status/startTime")).filter(|time| !time.is_empty()).unwrap_or(&now);
     let started = (*verdict != Verdict::Suspended).then_some(started);
+    let failed = if matches!(verdict, Verdict::Fails { .. }) { tally.failed_when_stopped } else { tally.failed };
     let counted = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
     let ready = tally.active.iter().filter(|pod| pods::is_ready(pod)).count();
     let indexes = tally.indexes.as_ref().map(ToString::to_string).filter(|indexes| !indexes.is_empty());
     let status = Status::default()
         .count("active", counted(tally.active.len()))
         .count("succeeded", tally.succeeded)
-        .count("failed", tally.failed)
+        .count("failed", failed)
         // Pointers in Go: not left out when zero.
         .set("ready", ready)
         .set("terminating", tally.terminating)

@@ -1,0 +1,6 @@
+//! Decisions about each kind, on the [model](super::model).
+
+mod daemon_sets;
+mod services;
+mod stateful_sets;
+mod volumes;
