@@ -73,7 +73,7 @@ fn duplicate(identity: &Identity, first: &Manifest, second: &Manifest, equal: bo
     } else {
         Diagnostic::error("DuplicateObject", format!("{identity} stands here again, different from the one at {other}"))
     };
-    finding.at(&second.path).node(&second.node).help("remove one of them")
+    finding.at(&second.path).within(&second.node, "").help("remove one of them")
 }
 
 /// The identity of an object, or why the value is none that an API server takes.
@@ -81,17 +81,31 @@ fn identity(manifest: &Manifest) -> Result<Identity, Vec<Diagnostic>> {
     let Manifest { node, path, .. } = manifest;
     if node.as_mapping().is_none() {
         let message = format!("got {}, want a Kubernetes object", article(node));
-        return Err(vec![Diagnostic::error("NotAnObject", message).at(path).node(node)]);
+        let finding = Diagnostic::error("NotAnObject", message).at(path).within(node, "");
+        return Err(vec![finding.help("every document in manifests/ is an object; move others elsewhere")]);
     }
     let text = |pointer: &str| node.at(pointer).and_then(Node::as_str).filter(|text| !text.is_empty());
     let (api_version, kind, name) = (text("/apiVersion"), kind(node), text("/metadata/name"));
     let (Some(api_version), Some(kind), Some(name)) = (api_version, kind, name) else {
         let missing = [
-            ("ApiVersionMissing", "/apiVersion", "Object 'apiVersion' is missing", api_version),
-            ("KindMissing", "/kind", "Object 'Kind' is missing", kind),
-            ("NameMissing", "/metadata/name", "Object 'metadata.name' is missing", name),
+            (
+                "ApiVersionMissing",
+                "/apiVersion",
+                "Object 'apiVersion' is missing",
+                "such as v1 or apps/v1",
+                api_version,
+            ),
+            ("KindMissing", "/kind", "Object 'Kind' is missing", "such as ConfigMap", kind),
+            (
+                "NameMissing",
+                "/metadata/name",
+                "Object 'metadata.name' is missing",
+                "in quotes if it could be a number",
+                name,
+            ),
         ];
-        let findings = missing.into_iter().filter(|(.., value)| value.is_none()).map(|(code, pointer, message, _)| {
+        let missing = missing.into_iter().filter(|(.., value)| value.is_none());
+        let findings = missing.map(|(code, pointer, message, example, _)| {
             let message = match node.at(pointer) {
                 Some(wrong) if wrong.as_str().is_none() => format!("{message}: got {}, want text", article(wrong)),
                 _ => message.to_owned(),
@@ -101,7 +115,7 @@ fn identity(manifest: &Manifest) -> Result<Identity, Vec<Diagnostic>> {
                 Some(_) if code == "NameMissing" => {
                     finding.help("generateName gives another object each time; give it a name")
                 }
-                _ => finding,
+                _ => finding.help(format!("every object has one, {example}")),
             }
         });
         return Err(findings.collect());

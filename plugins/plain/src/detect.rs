@@ -41,7 +41,8 @@ fn holds_csv(content: &dyn Content, path: &str) -> bool {
     let Ok(bytes) = content.read(path) else {
         return false;
     };
-    let mentioned = bytes.windows(CSV.len()).any(|window| window == CSV.as_bytes());
+    // The search in text is many times faster than one that compares windows of bytes.
+    let mentioned = bytes.utf8_chunks().any(|chunk| chunk.valid().contains(CSV));
     let is_csv = |node: &Node| kind(node) == Some(CSV);
     mentioned
         && chandler_sdk::documents::parse_documents(&bytes, path).is_ok_and(|documents| documents.iter().any(is_csv))

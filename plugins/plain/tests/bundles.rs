@@ -43,7 +43,13 @@ fn release(bundle: &Bundle) -> String {
 fn refusal(bundle: &Bundle) -> String {
     match provision(bundle).expect_err("the bundle is refused") {
         Failure::InvalidContent(findings) => {
-            assert!(findings.iter().all(|finding| finding.severity == Severity::Error));
+            for finding in &findings {
+                assert_eq!(finding.severity, Severity::Error, "{finding}");
+                assert!(finding.help.is_some(), "no help: {finding}");
+                let place = finding.location.as_ref().unwrap_or_else(|| panic!("no place: {finding}"));
+                let parsed = place.line.is_some() && finding.code != "InvalidYaml";
+                assert_eq!(place.pointer.is_some(), parsed, "no pointer: {finding}");
+            }
             findings.iter().map(|finding| format!("{} {finding}", finding.code)).collect::<Vec<_>>().join("\n")
         }
         other => panic!("{other}"),
@@ -141,7 +147,7 @@ fn image_references_are_not_installed() {
     insta::assert_snapshot!(release(&bundle), @"- ConfigMap -/a manifests/a.yaml:1:1");
     // Elsewhere the kind is a kind like any other.
     let bundle = Bundle::new([("manifests/stream.yaml", references)]);
-    insta::assert_snapshot!(refusal(&bundle), @"NameMissing manifests/stream.yaml:1:1 (/metadata/name): Object 'metadata.name' is missing");
+    insta::assert_snapshot!(refusal(&bundle), @"NameMissing manifests/stream.yaml:1:1 (/metadata/name): Object 'metadata.name' is missing (help: every object has one, in quotes if it could be a number)");
 }
 
 #[test]
@@ -160,10 +166,10 @@ fn all_that_is_wrong_is_reported_at_once() {
     SubdirectoryInManifests manifests/w: get objects from bundle manifests: subdirectories are not allowed within the "manifests" directory of the bundle image filesystem: found "manifests/w" (help: move its files into manifests/ itself)
     SubdirectoryInManifests manifests/x: get objects from bundle manifests: subdirectories are not allowed within the "manifests" directory of the bundle image filesystem: found "manifests/x" (help: move its files into manifests/ itself)
     InvalidYaml manifests/a.yaml:2:1: get objects from bundle manifests: while parsing a node, did not find expected node content (help: every file in manifests/ is read as YAML or JSON, whatever its name; move others elsewhere)
-    NotAnObject manifests/b.yaml:1:1: got an array, want a Kubernetes object
-    NotAnObject manifests/b.yaml:3:1: got a string, want a Kubernetes object
-    ApiVersionMissing manifests/b.yaml:5:1 (/apiVersion): Object 'apiVersion' is missing
-    KindMissing manifests/b.yaml:5:7 (/kind): Object 'Kind' is missing: got an integer, want text
+    NotAnObject manifests/b.yaml:1:1: got an array, want a Kubernetes object (help: every document in manifests/ is an object; move others elsewhere)
+    NotAnObject manifests/b.yaml:3:1: got a string, want a Kubernetes object (help: every document in manifests/ is an object; move others elsewhere)
+    ApiVersionMissing manifests/b.yaml:5:1 (/apiVersion): Object 'apiVersion' is missing (help: every object has one, such as v1 or apps/v1)
+    KindMissing manifests/b.yaml:5:7 (/kind): Object 'Kind' is missing: got an integer, want text (help: every object has one, such as ConfigMap)
     NameMissing manifests/b.yaml:6:11 (/metadata/name): Object 'metadata.name' is missing (help: generateName gives another object each time; give it a name)
     NamespaceInvalid manifests/b.yaml:10:32 (/metadata/namespace): Object 'metadata.namespace' is not text: got a boolean (help: put it into quotes)
     "#);

@@ -28,6 +28,21 @@ pub(crate) fn detect(content: &dyn Content) -> Option<String> {
 
 /// Whether a manifest may be a ClusterServiceVersion: a search for the word, far cheaper than parsing.
 pub(crate) fn mentions_csv(bytes: &[u8]) -> bool {
-    const WORD: &[u8] = b"ClusterServiceVersion";
-    bytes.windows(WORD.len()).any(|window| window == WORD)
+    const WORD: &str = "ClusterServiceVersion";
+    // The search in text is many times faster than one that compares windows of bytes; text that is none at its end, as
+    // where a character is cut in two, is searched up to there.
+    bytes.utf8_chunks().any(|chunk| chunk.valid().contains(WORD))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_is_found_wherever_it_stands() {
+        assert!(mentions_csv(b"kind: ClusterServiceVersion"));
+        assert!(mentions_csv(b"\xff\xc3 ClusterServiceVersion \xff"));
+        assert!(!mentions_csv(b"kind: ClusterServiceVersio"));
+        assert!(!mentions_csv(b""));
+    }
 }

@@ -9,6 +9,10 @@ use crate::{
     generate::{Generated, Source},
 };
 
+/// What an object is called.
+const HELP: &str = "an object has an apiVersion, a kind and a name of up to 253 characters without / and %; quote a name \
+                    that YAML takes for a number or a truth value";
+
 /// Each object once.
 ///
 /// - Bundles repeat permissions, which gives the same role twice: once is enough.
@@ -23,11 +27,7 @@ pub(crate) fn unique(objects: Vec<Generated<'_>>) -> Result<Vec<Generated<'_>>, 
     for object in objects {
         if let Some(fault) = &object.fault {
             let message = format!("no API server takes object {}: {fault}", object.identity);
-            findings.push(
-                place(object.origin)
-                    .error("InvalidIdentity", message)
-                    .help("name the object as Kubernetes asks for it"),
-            );
+            findings.push(place(object.origin).error("InvalidIdentity", message).help(HELP));
             continue;
         }
         let entry = match seen.entry(object.identity.clone()) {

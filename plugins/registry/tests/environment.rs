@@ -64,16 +64,22 @@ fn what_is_wrong_with_them() {
     insta::assert_snapshot!(Small::new(&["AllNamespaces"]).refusal(&config), @r#"
     config
     InvalidValue config (/operatorConditionName): invalid value for field "operatorConditionName": not a name
+      name an OperatorCondition, such as harbour-operator.v0.1.0
     UnknownField config (/proxy/ftpProxy): unknown field "ftpProxy"
+      the members of proxy are httpProxy, httpsProxy and noProxy
     InvalidValue config (/proxy/httpProxy): field "proxy.httpProxy" must have minimum length of 1 (len=0)
+      leave the field out to leave the variable alone
     InvalidType config (/proxy/httpsProxy): invalid type for field "proxy.httpsProxy": got integer, want string
+      put the value into quotes
     "#);
     let config = json!({"operatorConditionName": 7, "proxy": "http://user:secret@proxy"});
     let refusal = Small::new(&["AllNamespaces"]).refusal(&config);
     insta::assert_snapshot!(refusal, @r#"
     config
     InvalidType config (/operatorConditionName): invalid type for field "operatorConditionName": got integer, want string
+      put the value into quotes
     InvalidType config (/proxy): invalid type for field "proxy": got string, want object
+      its members are httpProxy, httpsProxy and noProxy
     "#);
     assert!(!refusal.contains("secret"));
 }

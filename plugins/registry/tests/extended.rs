@@ -161,21 +161,30 @@ fn what_is_wrong_with_an_aggregated_api() {
     insta::assert_snapshot!(small.refusal(&json!({"certificateProvider": "none"})), @r#"
     content
     InvalidApiService manifests/csv.yaml:31:20 (/spec/apiservicedefinitions/owned/2/group): API service "x" has an invalid group "harbour"
+      a group is a domain such as example.com, a version is one such as v1alpha1
     InvalidApiService manifests/csv.yaml:33:22 (/spec/apiservicedefinitions/owned/2/version): API service "x" has an invalid version "V1"
+      a group is a domain such as example.com, a version is one such as v1alpha1
     ApiServiceDeploymentMissing manifests/csv.yaml:30:29 (/spec/apiservicedefinitions/owned/2/deploymentName): API service "x" references non-existent deployment "gone"
+      name a deployment of the install strategy
     ConflictingApiServices manifests/csv.yaml:21:9 (/spec/apiservicedefinitions/owned/1): "v1alpha1.harbour.example.com" is served by several deployments or ports
+      serve all kinds of a version by one deployment and port
     ConflictingPorts manifests/csv.yaml:13:9 (/spec/apiservicedefinitions/owned/0): port 443 in front of deployment "op.main" leads to 9443 and to 443 of its pods
+      give them different containerPorts, or the same targetPort
     "#);
-    insta::assert_snapshot!(aggregated().refusal(&json!({})), @r"
+    insta::assert_snapshot!(aggregated().refusal(&json!({})), @r#"
     unsupported
     CertificateProviderMissing manifests/csv.yaml:13:9 (/spec/apiservicedefinitions/owned/0): unsupported bundle: apiServiceDefintions are not supported: certificate provider is nil
+      API service "ships" needs a certificate: set certificateProvider to cert-manager or openshift-service-ca, or to none if you bring it yourself
     CertificateProviderMissing manifests/csv.yaml:21:9 (/spec/apiservicedefinitions/owned/1): unsupported bundle: apiServiceDefintions are not supported: certificate provider is nil
-    ");
-    insta::assert_snapshot!(aggregated().refusal(&json!({"compatibility": "reference"})), @r"
+      API service "tugs" needs a certificate: set certificateProvider to cert-manager or openshift-service-ca, or to none if you bring it yourself
+    "#);
+    insta::assert_snapshot!(aggregated().refusal(&json!({"compatibility": "reference"})), @r#"
     unsupported
     ApiServicesUnsupported manifests/csv.yaml:13:9 (/spec/apiservicedefinitions/owned/0): unsupported bundle: apiServiceDefintions are not supported
+      API service "ships" is installed with compatibility: extended
     ApiServicesUnsupported manifests/csv.yaml:21:9 (/spec/apiservicedefinitions/owned/1): unsupported bundle: apiServiceDefintions are not supported
-    ");
+      API service "tugs" is installed with compatibility: extended
+    "#);
 }
 
 #[test]
@@ -221,8 +230,11 @@ fn kinds_that_the_reference_refuses_are_installed() {
     insta::assert_snapshot!(small.refusal(&json!({"compatibility": "reference"})), @r#"
     content
     UnsupportedKind manifests/more.yaml:2:7 (/kind): unsupported resource "j" with kind "Job"
+      registry+v1 bundles hold a fixed list of kinds; compatibility: extended installs the others, too
     UnsupportedKind manifests/more.yaml:6:7 (/kind): unsupported resource "north" with kind "Namespace"
+      registry+v1 bundles hold a fixed list of kinds; compatibility: extended installs the others, too
     UnsupportedKind manifests/more.yaml:10:7 (/kind): unsupported resource "b" with kind "Berth"
+      registry+v1 bundles hold a fixed list of kinds; compatibility: extended installs the others, too
     "#);
 }
 
@@ -364,12 +376,19 @@ fn objects_that_no_api_server_takes_are_refused_with_their_place() {
     insta::assert_snapshot!(small.refusal(&json!({})), @r#"
     content
     InvalidIdentity manifests/csv.yaml:56:35 (/spec/install/spec/permissions/0/serviceAccountName): no API server takes object ServiceAccount ns/a%b: metadata.name is not legal: "a%b"
+      an object has an apiVersion, a kind and a name of up to 253 characters without / and %; quote a name that YAML takes for a number or a truth value
     InvalidIdentity manifests/csv.yaml:42:11 (/spec/install/spec/permissions/0): no API server takes object ClusterRole.rbac.authorization.k8s.io op.v1-a%b-21l15xx2lkqhb261kr8uds391kon840anr5jl6siswoj: metadata.name is not legal: "op.v1-a%b-21l15xx2lkqhb261kr8uds391kon840anr5jl6siswoj"
+      an object has an apiVersion, a kind and a name of up to 253 characters without / and %; quote a name that YAML takes for a number or a truth value
     InvalidIdentity manifests/csv.yaml:42:11 (/spec/install/spec/permissions/0): no API server takes object ClusterRoleBinding.rbac.authorization.k8s.io op.v1-a%b-21l15xx2lkqhb261kr8uds391kon840anr5jl6siswoj: metadata.name is not legal: "op.v1-a%b-21l15xx2lkqhb261kr8uds391kon840anr5jl6siswoj"
+      an object has an apiVersion, a kind and a name of up to 253 characters without / and %; quote a name that YAML takes for a number or a truth value
     InvalidIdentity manifests/a.yaml:1:1: no API server takes object Secret ns/: metadata.name is missing
+      an object has an apiVersion, a kind and a name of up to 253 characters without / and %; quote a name that YAML takes for a number or a truth value
     InvalidIdentity manifests/a.yaml:5:1: no API server takes object Secret ns/: metadata.name is not text but false
+      an object has an apiVersion, a kind and a name of up to 253 characters without / and %; quote a name that YAML takes for a number or a truth value
     InvalidIdentity manifests/b.yaml:1:1: no API server takes object Berth b: apiVersion is missing
+      an object has an apiVersion, a kind and a name of up to 253 characters without / and %; quote a name that YAML takes for a number or a truth value
     InvalidIdentity manifests/c.yaml:1:1: no API server takes object Berth.example.com a/b: metadata.name is not legal: "a/b"
+      an object has an apiVersion, a kind and a name of up to 253 characters without / and %; quote a name that YAML takes for a number or a truth value
     "#);
 }
 

@@ -30,10 +30,15 @@ fn all_faults_of_loading_are_found_at_once() {
     insta::assert_snapshot!(small.refusal(&json!({})), @r#"
     content
     InvalidAnnotations metadata/annotations.yaml:1:65 (/annotations/operators.operatorframework.io.bundle.package.v1): annotation "operators.operatorframework.io.bundle.package.v1" is not a string
+      got integer: put the name of the package into quotes
     InvalidYaml manifests/README.md:1:5: error parsing objects in "manifests/README.md": mapping values are not allowed in this context
+      every file in manifests/ is read as YAML or JSON, whatever its name; move others elsewhere
     InvalidObject manifests/csv.yaml:18:27 (/spec/install/spec/deployments/0/spec/replicas): error parsing objects in "manifests/csv.yaml": unrecognized type: int32
+      got string, want integer
     SubdirectoryInManifests manifests/deep: subdirectories are not allowed within the "manifests" directory of the bundle image filesystem: found "manifests/deep"
+      move its files into manifests/ itself
     KindMissing manifests/list.yaml:4:3 (/kind): error parsing objects in "manifests/list.yaml": Object 'Kind' is missing
+      manifests hold Kubernetes objects, each with a kind
     "#);
 }
 
@@ -77,23 +82,41 @@ fn all_rules_run() {
     insta::assert_snapshot!(small.refusal(&json!({"certificateProvider": "cert-manager", "compatibility": "reference"})), @r#"
     content
     DuplicateDeployment manifests/csv.yaml:48:21 (/spec/install/spec/deployments/1/name): cluster service version contains duplicate strategy deployment spec 'op_main'
+      give each deployment of the install strategy its own name
     InvalidDeploymentName manifests/csv.yaml:23:21 (/spec/install/spec/deployments/0/name): invalid cluster service version strategy deployment name 'op_main': a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')
+      rename the deployment, and the webhooks that refer to it
     OwnedCustomResourceDefinitionMissing manifests/csv.yaml:14:19 (/spec/customresourcedefinitions/owned/0/name): cluster service definition references owned custom resource definition 'y.example.com' not found in bundle
+      put the CRD into manifests/, or list it as required instead of owned
     PackageNameMissing metadata/annotations.yaml:1:14 (/annotations/operators.operatorframework.io.bundle.package.v1): package name is empty
+      set the annotation operators.operatorframework.io.bundle.package.v1
     ConversionWebhookNeedsAllNamespaces manifests/csv.yaml:105:7 (/spec/webhookdefinitions/0): bundle contains conversion webhook "c.example.com" and supports install modes [AllNamespaces OwnNamespace] - conversion webhooks are only supported for bundles that only support AllNamespaces install mode
+      support AllNamespaces alone in spec.installModes
     ConversionWebhookNeedsAllNamespaces manifests/csv.yaml:119:7 (/spec/webhookdefinitions/1): bundle contains conversion webhook "d.example.com" and supports install modes [AllNamespaces OwnNamespace] - conversion webhooks are only supported for bundles that only support AllNamespaces install mode
+      support AllNamespaces alone in spec.installModes
     WebhookDeploymentMissing manifests/csv.yaml:137:27 (/spec/webhookdefinitions/2/deploymentName): webhook of type 'ValidatingAdmissionWebhook' with name 'Bad-' references non-existent deployment 'gone'
+      name a deployment of the install strategy
     WebhookDeploymentMissing manifests/csv.yaml:112:27 (/spec/webhookdefinitions/0/deploymentName): webhook of type 'ConversionWebhook' with name 'c.example.com' references non-existent deployment 'op.main'
+      name a deployment of the install strategy
     WebhookDeploymentMissing manifests/csv.yaml:126:27 (/spec/webhookdefinitions/1/deploymentName): webhook of type 'ConversionWebhook' with name 'd.example.com' references non-existent deployment 'op.main'
+      name a deployment of the install strategy
     WebhookDeploymentMissing manifests/csv.yaml:148:27 (/spec/webhookdefinitions/3/deploymentName): webhook of type 'ValidatingAdmissionWebhook' with name 'Bad-' references non-existent deployment 'op.main'
+      name a deployment of the install strategy
     DuplicateWebhook manifests/csv.yaml:149:25 (/spec/webhookdefinitions/3/generateName): duplicate webhook 'Bad-' of type 'ValidatingAdmissionWebhook'
+      give each webhook of a type its own name
     InvalidWebhookName manifests/csv.yaml:138:25 (/spec/webhookdefinitions/2/generateName): webhook of type 'ValidatingAdmissionWebhook' has invalid name 'Bad-': a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')
+      use a name such as validate.example.com
     ConflictingConversionWebhooks manifests/csv.yaml:123:27 (/spec/webhookdefinitions/1/conversionCRDs): conversion webhooks [c.example.com,d.example.com] reference same custom resource definition 'x.example.com'
+      let one webhook convert the CRD
     ConversionOfForeignCustomResourceDefinition manifests/csv.yaml:109:27 (/spec/webhookdefinitions/0/conversionCRDs): conversion webhook 'c.example.com' references custom resource definition 'x.example.com' not owned bundle
+      list the CRD in spec.customresourcedefinitions.owned, or leave it to the bundle that owns it
     ConversionOfForeignCustomResourceDefinition manifests/csv.yaml:123:27 (/spec/webhookdefinitions/1/conversionCRDs): conversion webhook 'd.example.com' references custom resource definition 'x.example.com' not owned bundle
+      list the CRD in spec.customresourcedefinitions.owned, or leave it to the bundle that owns it
     ForbiddenWebhookRule manifests/csv.yaml:151:11 (/spec/webhookdefinitions/3/rules/0): webhook "Bad-" contains forbidden rule: admission webhook rules cannot reference API group "*"
+      name the API groups and resources that the webhook is for
     ForbiddenWebhookRule manifests/csv.yaml:151:11 (/spec/webhookdefinitions/3/rules/0): webhook "Bad-" contains forbidden rule: admission webhook rules cannot reference resource "ValidatingWebhookConfigurations" for API group "admissionregistration.k8s.io"
+      name the API groups and resources that the webhook is for
     UnsupportedKind manifests/job.yaml:2:7 (/kind): unsupported resource "j" with kind "Job"
+      registry+v1 bundles hold a fixed list of kinds; compatibility: extended installs the others, too
     "#);
 }
 
@@ -101,12 +124,15 @@ fn all_rules_run() {
 fn what_is_not_supported() {
     let mut small = Small::new(&["Unheard"]).webhook("ValidatingAdmissionWebhook", "v.example.com");
     small.csv["spec"]["apiservicedefinitions"] = json!({"owned": [{"name": "v1.example.com", "group": "example.com"}]});
-    insta::assert_snapshot!(small.refusal(&json!({"compatibility": "reference"})), @r"
+    insta::assert_snapshot!(small.refusal(&json!({"compatibility": "reference"})), @r#"
     unsupported
     ApiServicesUnsupported manifests/csv.yaml:13:9 (/spec/apiservicedefinitions/owned/0): unsupported bundle: apiServiceDefintions are not supported
+      API service "v1.example.com" is installed with compatibility: extended
     CertificateProviderMissing manifests/csv.yaml:77:7 (/spec/webhookdefinitions/0): unsupported bundle: webhookDefinitions are not supported: certificate provider is nil
+      webhook "v.example.com" needs a certificate: set certificateProvider to cert-manager or openshift-service-ca, or to none if you bring it yourself
     InstallModesUnsupported manifests/csv.yaml:70:21 (/spec/installModes): unsupported bundle: bundle must support at least one of [AllNamespaces SingleNamespace OwnNamespace] install modes
-    ");
+      spec.installModes supports no known install mode
+    "#);
 }
 
 #[test]
@@ -116,10 +142,11 @@ fn different_objects_with_one_identity() {
     };
     let small =
         Small::new(&["AllNamespaces"]).file("manifests/a.yaml", &secret("a")).file("manifests/b.yaml", &secret("b"));
-    insta::assert_snapshot!(small.refusal(&json!({})), @r#"
+    insta::assert_snapshot!(small.refusal(&json!({})), @r"
     content
     DuplicateObject manifests/b.yaml:1:1: bundle contains two different objects Secret ns/s
-    "#);
+      the other is at manifests/a.yaml:1:1; namespaced objects all go into the install namespace, whatever they say
+    ");
 }
 
 #[test]
@@ -145,33 +172,48 @@ fn watch_namespaces_and_install_modes() {
     insta::assert_snapshot!(refusals.join("\n"), @r#"
     config
     UnknownField config (/watchNamespace): unknown field "watchNamespace"
+      this operator supports the install modes [AllNamespaces] only
     config
     UnknownField config (/watchNamespaces): unknown field "watchNamespaces"
+      this operator supports the install modes [AllNamespaces] only
     config
     RequiredFieldMissing config (/watchNamespace): required field "watchNamespace" is missing
+      this operator supports the install modes [OwnNamespace]: name the namespace that it should watch
     config
     RequiredFieldMissing config (/watchNamespace): required field "watchNamespace" is missing
+      this operator supports the install modes [OwnNamespace]: name the namespace that it should watch
     config
     InvalidNamespace config (/watchNamespace): invalid format for field "watchNamespace": 'other' is not valid ownNamespaceInstallMode: invalid value "other": must be "ns" (the namespace where the operator is installed) because this operator only supports OwnNamespace install mode
+      name the install namespace
     config
     InvalidNamespace config (/watchNamespace): invalid format for field "watchNamespace": 'ns' is not valid singleNamespaceInstallMode: invalid value "ns": must be different from "ns" (the install namespace) because this operator uses SingleNamespace install mode to watch a different namespace
+      name another namespace
     config
     InvalidType config (/watchNamespace): invalid type for field "watchNamespace": got integer, want string
+      put the name of a namespace into quotes
     config
     InvalidNamespace config (/watchNamespace): field "watchNamespace" must match pattern "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+      a namespace is named by up to 63 lower-case letters, digits and dashes
     config
     InvalidNamespace config (/watchNamespace): field "watchNamespace" must have maximum length of 63 (len=64)
+      a namespace is named by up to 63 lower-case letters, digits and dashes
     config
     InvalidNamespace config (/watchNamespace): field "watchNamespace" must have minimum length of 1 (len=0)
+      a namespace is named by up to 63 lower-case letters, digits and dashes
     InvalidNamespace config (/watchNamespace): field "watchNamespace" must match pattern "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+      a namespace is named by up to 63 lower-case letters, digits and dashes
     config
     InvalidType config (/watchNamespaces): invalid type for field "watchNamespaces": want a list with at least one namespace
+      write it as [one, another]
     config
     InvalidNamespace config (/watchNamespaces/1): field "watchNamespaces.1" must match pattern "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+      a namespace is named by up to 63 lower-case letters, digits and dashes
     config
     InvalidTargetNamespaces config (/watchNamespaces): invalid option(s): invalid target namespaces [a ns]: supported install modes [MultiNamespace] do not support targeting own namespace
+      set watchNamespace, or watchNamespaces, to what the operator supports
     config
     ConflictingFields config (/watchNamespaces): fields "watchNamespace" and "watchNamespaces" exclude each other
+      set one of them
     "#);
 }
 
@@ -186,15 +228,21 @@ fn other_keys_of_the_configuration() {
     insta::assert_snapshot!(Small::new(&["AllNamespaces"]).refusal(&config), @r#"
     config
     UnknownField config (/watchNamespce): unknown field "watchNamespce"
+      the keys are watchNamespace, watchNamespaces, deploymentConfig, certificateProvider, compatibility, proxy and operatorConditionName
     UnknownField config (/deploymentConfig/selector): unknown field "selector"
+      the keys of deploymentConfig are those of OLM's subscription configuration but selector
     InvalidType config (/deploymentConfig/env/0/name): invalid type for field "deploymentConfig.env.0.name": got integer, want string
+      write it as in the specification of a Deployment
     InvalidValue config (/certificateProvider): invalid value for field "certificateProvider"
+      use one of cert-manager, openshift-service-ca, none
     InvalidValue config (/compatibility): invalid value for field "compatibility"
+      use one of reference, extended
     "#);
     let quantity = json!({"deploymentConfig": {"resources": {"limits": {"cpu": "much"}}}});
     insta::assert_snapshot!(Small::new(&["AllNamespaces"]).refusal(&quantity), @r#"
     config
     InvalidType config (/deploymentConfig/resources/limits/cpu): invalid type for field "deploymentConfig.resources.limits.cpu": got string, want quantity
+      write it as in the specification of a Deployment
     "#);
 }
 

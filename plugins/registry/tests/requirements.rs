@@ -208,7 +208,10 @@ fn properties_that_cannot_be_read_are_refused_as_the_reference_does() {
     insta::assert_snapshot!(small.refusal(&json!({})), @r"
     content
     InvalidProperties manifests/csv.yaml:7:25 (/metadata/annotations/olm.properties): failed to unmarshal csv.metadata.annotations['olm.properties']: key must be a string at line 1 column 3
+      the annotation holds a JSON list of objects with type and value
     InvalidProperties metadata/properties.yaml:2:3 (/properties/0): failed to unmarshal metadata/properties.yaml: an item has no type or no value
+      properties is a list of objects with type and value
     InvalidProperties metadata/properties.yaml:3:3 (/properties/1): failed to unmarshal metadata/properties.yaml: an item has no type or no value
+      properties is a list of objects with type and value
     ");
 }

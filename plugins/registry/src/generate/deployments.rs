@@ -9,15 +9,17 @@ use crate::{csv::DeploymentSpec, json::set};
 
 pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
     let deployments = context.bundle.csv.spec.install.spec.deployments.iter().enumerate();
+    let serving = context.serving_deployments();
     deployments
         .map(|(index, deployment)| {
             let origin = context.bundle.csv_place(&format!("/spec/install/spec/deployments/{index}"));
-            Generated::new(&render(context, deployment), origin)
+            let serves = serving.contains_key(deployment.name.as_str());
+            Generated::new(&render(context, deployment, serves), origin)
         })
         .collect()
 }
 
-fn render(context: &Context<'_>, deployment: &DeploymentSpec) -> Value {
+fn render(context: &Context<'_>, deployment: &DeploymentSpec, serves: bool) -> Value {
     let mut metadata = json!({"name": deployment.name, "namespace": context.namespace});
     if !deployment.label.is_empty() {
         set(&mut metadata, ["labels"], json!(deployment.label));
@@ -26,7 +28,7 @@ fn render(context: &Context<'_>, deployment: &DeploymentSpec) -> Value {
     // One old ReplicaSet is kept, as with the predecessor: a bundle is rolled back by installing the older one.
     set(&mut spec, ["revisionHistoryLimit"], 1);
     annotate_template(context, &mut spec);
-    if context.certificates.is_some() && context.serving_deployments().contains_key(deployment.name.as_str()) {
+    if context.certificates.is_some() && serves {
         certificates::mount(&mut spec, &certificate_name(&deployment.name));
     }
     environment::set(&mut spec, context.environment);

@@ -102,7 +102,7 @@ impl Small {
         run::<Registry>(&bundle, &Request { config: config.as_object().unwrap().clone(), target })
     }
 
-    /// Why it is refused: each finding as `Code place: message`.
+    /// Why it is refused: each finding as `Code place: message`, and what helps.
     pub(crate) fn refusal(&self, config: &Value) -> String {
         let failure = self.render(config).expect_err("the bundle should be refused");
         let kind = match &failure {
@@ -114,7 +114,12 @@ impl Small {
         failure.diagnostics().iter().for_each(assert_explained);
         let findings = failure.diagnostics().iter().map(|finding| {
             let place = finding.location.as_ref().map(ToString::to_string).unwrap_or_default();
-            format!("\n{} {place}: {}", finding.code, finding.message)
+            format!(
+                "\n{} {place}: {}\n  {}",
+                finding.code,
+                finding.message,
+                finding.help.as_deref().unwrap_or_default()
+            )
         });
         format!("{kind}{}", findings.collect::<String>())
     }
