@@ -75,9 +75,13 @@ impl Authorizer {
         headers: &HeaderMap,
         request: &Attributes,
     ) -> Result<User, Status> {
-        // Header names are in lower case already. Values that are no text name nobody.
-        let headers = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
-        let wanted = impersonation::wanted(headers).map_err(|error| Status::bad_request(error.to_string()))?;
+        // Header names are in lower case already. Values that are no text name somebody whom nobody may be: were they left
+        // out, the request would be the requestor's own.
+        let headers = headers.iter().filter(|(name, _)| name.as_str().starts_with("impersonate-"));
+        let headers: Vec<_> =
+            headers.map(|(name, value)| (name.as_str(), String::from_utf8_lossy(value.as_bytes()))).collect();
+        let wanted = impersonation::wanted(headers.iter().map(|(name, value)| (*name, value.as_ref())));
+        let wanted = wanted.map_err(|error| Status::bad_request(error.to_string()))?;
         let Some(wanted) = wanted else { return Ok(requestor) };
         let decide = |user: &User, attributes: &Attributes| self.decide(store, user, attributes);
         let first = self.modes().get(&requestor.name).copied();

@@ -1,4 +1,5 @@
 use chandler_devcluster_access::{NonResourceAttributes, ResourceAttributes};
+use http::HeaderValue;
 use serde_json::json;
 
 use super::*;
@@ -96,6 +97,13 @@ fn headers_change_the_user_and_the_last_mode_is_tried_first() {
     headers.insert("Impersonate-User", "bob".parse().unwrap());
     let bob = authorizer.impersonate(&store, admin, &headers, &wanted).unwrap();
     assert_eq!((bob.name.as_str(), bob.groups.join(" ")), ("bob", "crew system:authenticated".to_owned()));
+
+    for (bytes, name) in [(&b"j\xc3\xbcrgen"[..], "j\u{fc}rgen"), (b"j\xfc", "j\u{fffd}")] {
+        headers.insert("Impersonate-User", HeaderValue::from_bytes(bytes).unwrap());
+        let admin = User::new("admin", &["system:masters"]);
+        assert_eq!(authorizer.impersonate(&store, admin, &headers, &wanted).unwrap().name, name);
+    }
+    headers.insert("Impersonate-User", "bob".parse().unwrap());
 
     let jane = || User::new("jane", &[]);
     let refused = authorizer.impersonate(&store, jane(), &headers, &wanted).unwrap_err();
