@@ -32,7 +32,7 @@ fn the_golden_objects_of_the_reference() {
     assert_eq!(cases.len(), 4);
     for case in cases {
         let name = case["case"].as_str().unwrap();
-        let mut config = json!({"compatibility": "reference"});
+        let mut config = json!({});
         match case["targetNamespaces"][0].as_str().unwrap() {
             "" => {}
             target => config["watchNamespace"] = json!(target),
@@ -41,7 +41,13 @@ fn the_golden_objects_of_the_reference() {
             config["deploymentConfig"] = case["deploymentConfig"].clone();
         }
         let bundle = fixtures.join(case["bundle"].as_str().unwrap());
-        let rendered = render(&bundle, case["installNamespace"].as_str().unwrap(), &config).unwrap();
+        // Without a fault there is nothing to mend.
+        let render = |compatibility: &str| {
+            config["compatibility"] = json!(compatibility);
+            render(&bundle, case["installNamespace"].as_str().unwrap(), &config).unwrap()
+        };
+        let [rendered, extended] = ["reference", "extended"].map(render);
+        assert_eq!(rendered.objects, extended.objects, "{name}");
         let directory = fixtures.join(case["expectedDir"].as_str().unwrap());
         let want = case["files"].as_array().unwrap().iter().map(|file| yaml(&directory.join(file.as_str().unwrap())));
         let (want, got) = (canonical(want, true), canonical(values(rendered), true));
