@@ -163,15 +163,14 @@ fn finalizers(
     let extension = matches!(kind.group.as_str(), "apiextensions.k8s.io" | "apiregistration.k8s.io");
     let needs_domain = !extension && Builtins::get().kind(kind).is_some();
     let mut present = Vec::new();
-    for (index, finalizer) in metadata.get("finalizers").and_then(Value::as_array).into_iter().flatten().enumerate() {
+    for finalizer in metadata.get("finalizers").and_then(Value::as_array).into_iter().flatten() {
         let finalizer = finalizer.as_str().unwrap_or_default();
-        let item = path.index(index);
         let details = names::qualified_name(finalizer);
         if needs_domain && details.is_empty() && !finalizer.contains('/') && !WITHOUT_DOMAIN.contains(&finalizer) {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(FieldError::invalid(&item, finalizer, detail));
+            errors.push(FieldError::invalid(&path, finalizer, detail));
         }
-        errors.extend(details.into_iter().map(|detail| FieldError::invalid(&item, finalizer, detail)));
+        errors.extend(details.into_iter().map(|detail| FieldError::invalid(&path, finalizer, detail)));
         present.push(finalizer);
     }
     if present.contains(&"orphan") && present.contains(&"foregroundDeletion") {
@@ -242,7 +241,7 @@ mod tests {
             "metadata.generateName: Invalid value: \"A-\": a lowercase RFC 1123 label must consist of lower case alphanumeric",
             "metadata.name: Required value: name or generateName is required",
             "metadata.namespace: Forbidden: not allowed on this type",
-            "metadata.finalizers[0]: Invalid value: \"x\": name is neither a standard finalizer name nor is it fully qualifie",
+            "metadata.finalizers: Invalid value: \"x\": name is neither a standard finalizer name nor is it fully qualified",
         ]
         "#);
     }

@@ -242,6 +242,8 @@ const GROUPS: &[Group] = &[
         "v1",
         "io.k8s.api.admissionregistration.v1",
         &[
+            Row("MutatingAdmissionPolicy", "mutatingadmissionpolicies", "", Cluster, "", "api-extensions"),
+            Row("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", "", Cluster, "", "api-extensions"),
             Row("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", "", Cluster, "", "api-extensions"),
             Row("ValidatingAdmissionPolicy", "validatingadmissionpolicies", "", Cluster, "status", "api-extensions"),
             Row(
@@ -281,6 +283,17 @@ const GROUPS: &[Group] = &[
         "v1",
         "io.k8s.api.discovery.v1",
         &[Row("EndpointSlice", "endpointslices", "", Namespaced, "", "")],
+    ),
+    (
+        "resource.k8s.io",
+        "v1",
+        "io.k8s.api.resource.v1",
+        &[
+            Row("DeviceClass", "deviceclasses", "", Cluster, "", ""),
+            Row("ResourceClaim", "resourceclaims", "", Namespaced, "status", ""),
+            Row("ResourceClaimTemplate", "resourceclaimtemplates", "", Namespaced, "", ""),
+            Row("ResourceSlice", "resourceslices", "", Cluster, "", ""),
+        ],
     ),
     (
         "flowcontrol.apiserver.k8s.io",

@@ -158,3 +158,26 @@ pub(super) fn definition(object: &mut Value) {
     derive(names, "singular", kind.to_lowercase());
     derive(names, "listKind", format!("{kind}List"));
 }
+
+/// The devices that a claim asks for: one, unless it says otherwise.
+pub(super) fn device_requests(requests: Option<&mut Value>) {
+    for request in requests.and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(exactly) = request.get_mut("exactly") {
+            device_request(exactly);
+        }
+        let alternatives = request.get_mut("firstAvailable").and_then(Value::as_array_mut);
+        alternatives.into_iter().flatten().for_each(device_request);
+    }
+}
+
+fn device_request(request: &mut Value) {
+    const EXACT: &str = "ExactCount";
+    let Some(request) = request.as_object_mut() else { return };
+    let mode = request.entry("allocationMode").or_insert_with(|| "".into());
+    if mode == "" {
+        *mode = EXACT.into();
+    }
+    if mode == EXACT && request.get("count").and_then(Value::as_i64).unwrap_or(0) == 0 {
+        request.insert("count".to_owned(), 1.into());
+    }
+}

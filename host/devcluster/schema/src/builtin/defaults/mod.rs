@@ -150,26 +150,26 @@ const TABLE: &[(&str, &str, &[Row])] = &[
         "MutatingWebhookConfiguration",
         &[("webhooks[].reinvocationPolicy", Text("Never"))],
     ),
-    (
-        "admissionregistration.k8s.io",
-        "ValidatingAdmissionPolicy",
-        &[
-            ("spec.failurePolicy", Text("Fail")),
-            ("spec.matchConstraints.matchPolicy", Text("Equivalent")),
-            ("spec.matchConstraints.namespaceSelector", Object),
-            ("spec.matchConstraints.objectSelector", Object),
-            ("spec.matchConstraints.resourceRules[].scope", Text("*")),
-        ],
-    ),
-    (
-        "admissionregistration.k8s.io",
-        "ValidatingAdmissionPolicyBinding",
-        &[
-            ("spec.matchResources.matchPolicy", Text("Equivalent")),
-            ("spec.matchResources.namespaceSelector", Object),
-            ("spec.matchResources.objectSelector", Object),
-        ],
-    ),
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy", ADMISSION_POLICY),
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding", ADMISSION_POLICY_BINDING),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy", ADMISSION_POLICY),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding", ADMISSION_POLICY_BINDING),
+];
+
+/// What both kinds of admission policies have.
+const ADMISSION_POLICY: &[Row] = &[
+    ("spec.failurePolicy", Text("Fail")),
+    ("spec.matchConstraints.matchPolicy", Text("Equivalent")),
+    ("spec.matchConstraints.namespaceSelector", Object),
+    ("spec.matchConstraints.objectSelector", Object),
+    ("spec.matchConstraints.resourceRules[].scope", Text("*")),
+];
+
+/// What their bindings have.
+const ADMISSION_POLICY_BINDING: &[Row] = &[
+    ("spec.matchResources.matchPolicy", Text("Equivalent")),
+    ("spec.matchResources.namespaceSelector", Object),
+    ("spec.matchResources.objectSelector", Object),
 ];
 
 /// What both kinds of webhook configurations have.
@@ -205,6 +205,10 @@ pub fn default(kind: &GroupVersionKind, object: &mut Value) {
         ("autoscaling", _) if kind.version == "v2" => code::autoscaler(object),
         ("admissionregistration.k8s.io", _) => rows::fill(object, WEBHOOKS),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => code::definition(object),
+        ("resource.k8s.io", "ResourceClaim") => code::device_requests(object.pointer_mut("/spec/devices/requests")),
+        ("resource.k8s.io", "ResourceClaimTemplate") => {
+            code::device_requests(object.pointer_mut("/spec/spec/devices/requests"));
+        }
         _ => {}
     }
 }
