@@ -7,9 +7,9 @@ use sha2::{Digest as _, Sha512};
 
 use super::{subresource, verbs};
 use crate::{
-    respond::{self, Body},
     registry::{Resource, Snapshot},
     request::negotiate::MediaType,
+    respond::{self, Body},
     store::object::render,
 };
 

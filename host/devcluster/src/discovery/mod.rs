@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    respond::{self, Body},
     registry::{Resource, Snapshot},
+    respond::{self, Body},
     status::Status,
 };
 
@@ -143,7 +143,8 @@ fn resources(resource: &Resource) -> Vec<Value> {
 /// The same for every version of a resource that is stored alike (`k8s.io/apiserver/pkg/endpoints/discovery`).
 fn storage_version_hash(resource: &Resource) -> String {
     let kind = &resource.kind().kind;
-    let stored = &resource.storage_api_version;
+    // CRDs are still encoded as they were in their beta, so that is what the hash is of.
+    let stored = if resource.is_definition() { "apiextensions.k8s.io/v1beta1" } else { &resource.storage_api_version };
     let separator = if stored.contains('/') { "" } else { "/" };
     let digest = Sha256::digest(format!("{separator}{stored}/{kind}"));
     STANDARD.encode(digest.get(..8).unwrap_or_default())

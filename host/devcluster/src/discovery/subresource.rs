@@ -38,7 +38,8 @@ pub(super) fn of(resource: &Resource) -> Vec<Subresource<'_>> {
 fn described<'a>(name: &'a str, plural: &str) -> Subresource<'a> {
     let own = |verbs| Subresource { name, kind: None, group_version: None, verbs };
     let of_kind = |kind, verbs| Subresource { kind: Some(kind), ..own(verbs) };
-    let elsewhere = |group, version, kind, verbs| Subresource { group_version: Some((group, version)), ..of_kind(kind, verbs) };
+    let elsewhere =
+        |group, version, kind, verbs| Subresource { group_version: Some((group, version)), ..of_kind(kind, verbs) };
     match name {
         "attach" => of_kind("PodAttachOptions", CONNECT),
         "binding" => of_kind("Binding", CREATE),

@@ -35,6 +35,8 @@ async fn resources_and_subresources_are_listed_by_name() {
     assert_eq!(named(&core, "componentstatuses")["verbs"], json!(["get", "list"]));
     let autoscaling = body(group_version(&snapshot, "autoscaling", "v1").unwrap()).await;
     assert_eq!(named(&autoscaling, "horizontalpodautoscalers")["storageVersionHash"], "qwQve8ut294=");
+    let definitions = body(group_version(&snapshot, "apiextensions.k8s.io", "v1").unwrap()).await;
+    assert_eq!(named(&definitions, "customresourcedefinitions")["storageVersionHash"], "jfWCUB31mvA=");
     assert_eq!(group_version(&snapshot, "apps", "v9").unwrap_err().reason, "NotFound");
 }
 
@@ -49,14 +51,16 @@ async fn the_aggregated_form_says_the_same() {
     let all = body(response).await;
     for group in all["items"].as_array().unwrap() {
         for version in group["versions"].as_array().unwrap() {
-            let (group, version_name) = (group["metadata"]["name"].as_str().unwrap(), version["version"].as_str().unwrap());
+            let (group, version_name) =
+                (group["metadata"]["name"].as_str().unwrap(), version["version"].as_str().unwrap());
             let plain = body(group_version(&snapshot, group, version_name).unwrap()).await;
             let mut expected = Vec::new();
             for resource in version["resources"].as_array().unwrap() {
                 let plural = resource["resource"].as_str().unwrap();
                 expected.push(plural.to_owned());
                 let subresources = resource["subresources"].as_array().into_iter().flatten();
-                expected.extend(subresources.map(|entry| format!("{plural}/{}", entry["subresource"].as_str().unwrap())));
+                expected
+                    .extend(subresources.map(|entry| format!("{plural}/{}", entry["subresource"].as_str().unwrap())));
                 assert_eq!(named(&plain, plural)["verbs"], resource["verbs"]);
             }
             let listed: Vec<&str> =
