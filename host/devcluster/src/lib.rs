@@ -15,7 +15,7 @@
 //! | [`request`] | query parameters, negotiation |
 //! | [`http`] | paths, answers, TLS |
 //! | [`controllers`] | CRDs, namespaces, garbage collection |
-//! | [`workloads`] | Deployments that become available without running anything |
+//! | [`workloads`] | Deployments, Jobs and Pods that run nothing and look as if they did |
 //! | [`faults`] | failures on demand |
 //!
 //! Below these: [`clock`], [`convert`], [`discovery`], [`identity`], [`metadata`], [`openapi`], [`respond`],
