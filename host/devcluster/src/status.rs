@@ -230,6 +230,9 @@ impl Status {
             "reason": self.reason,
             "code": self.code.as_u16(),
         });
+        if let (true, Some(status)) = (self.reason.is_empty(), status.as_object_mut()) {
+            status.remove("reason");
+        }
         if let (false, Some(status)) = (self.details.is_null(), status.as_object_mut()) {
             status.insert("details".to_owned(), self.details.clone());
         }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::{
     conflict::{Conflict, write_conflicts},
+    conform,
     field_set::{FieldSet, display_path},
     last_applied,
     managers::{Managers, Owned, Owner, with_managed_fields, without_managed_fields},
@@ -52,6 +53,8 @@ pub struct ApplyOutcome {
 pub enum ApplyError {
     /// Others own fields with other values (409, reason `Conflict`).
     Conflicts(Vec<Conflict>),
+    /// The declared object is not of its type (500, without a reason).
+    Untyped(String),
     /// The object cannot be applied (400): two items of a list with one key, `managedFields` set, no manager.
     Invalid(String),
 }
@@ -60,7 +63,7 @@ impl fmt::Display for ApplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Conflicts(conflicts) => write_conflicts(conflicts, f),
-            Self::Invalid(reason) => f.write_str(reason),
+            Self::Untyped(reason) | Self::Invalid(reason) => f.write_str(reason),
         }
     }
 }
@@ -80,8 +83,25 @@ impl fmt::Display for ApplyError {
 pub fn apply(request: ApplyRequest<'_>) -> Result<ApplyOutcome, ApplyError> {
     check_request(&request)?;
     let applied = without_managed_fields(request.applied);
-    let declared = typed::field_set(request.schema, &applied, true)
-        .map_err(|error| ApplyError::Invalid(format!("failed to create typed patch object: {error}")))?;
+    let untyped = |error: String| {
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (namespace, name) = (applied.pointer("/metadata/namespace"), applied.pointer("/metadata/name"));
+        let version = match request.api_version.split_once('/') {
+            Some(_) => request.api_version.to_owned(),
+            None => format!("/{}", request.api_version),
+        };
+        ApplyError::Untyped(format!(
+            "failed to create typed patch object ({}/{}; {version}, Kind={}): {error}",
+            text(namespace),
+            text(name),
+            text(applied.get("kind"))
+        ))
+    };
+    let errors = conform::errors(request.schema, &applied);
+    if let Some(error) = conform::join(&errors) {
+        return Err(untyped(error));
+    }
+    let declared = typed::field_set(request.schema, &applied, true).map_err(untyped)?;
     let empty = Value::Object(serde_json::Map::new());
     let live = request.live.map_or_else(|| empty.clone(), without_managed_fields);
     let before = request.live.map(Managers::of).unwrap_or_default();

@@ -10,6 +10,7 @@
 
 mod apply;
 mod conflict;
+mod conform;
 mod element;
 mod field_set;
 mod last_applied;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use chandler_devcluster_schema::{ListType, MapType, Schema, Shape};
+use chandler_devcluster_schema::{ListType, MapType, Presence, Schema, Shape};
 use serde_json::{Map, Value};
 
 use crate::element::{Json, PathElement};
@@ -113,11 +113,14 @@ impl<'a> List<'a> {
             .keys
             .iter()
             .filter_map(|key| {
-                let default = || self.items.property(key).and_then(|schema| schema.default.as_deref());
-                item.get(key)
-                    .filter(|value| !value.is_null())
-                    .or_else(default)
-                    .map(|value| (key.clone(), Json::new(value)))
+                let property = self.items.property(key);
+                let default = || property.and_then(|schema| schema.default.as_deref().cloned());
+                // A text that Go always writes has the empty text as its default.
+                let empty = || {
+                    property.filter(|schema| schema.presence == Presence::Written).map(|_| Value::String(String::new()))
+                };
+                let value = item.get(key).cloned().or_else(default).or_else(empty);
+                value.map(|value| (key.clone(), Json::new(&value)))
             })
             .collect();
         if keys.is_empty() {

@@ -231,13 +231,15 @@ fn objects_that_cannot_be_applied() {
     let error = |cluster: &mut Cluster, manager: &str, applied: &Value| match cluster
         .try_apply(manager, applied, true, LATER)
     {
-        Err(ApplyError::Invalid(message)) => message,
+        Err(ApplyError::Invalid(message) | ApplyError::Untyped(message)) => message,
         other => panic!("{other:?}"),
     };
     let twice = containers(&json!([{"name": "a"}, {"name": "a"}]));
-    insta::assert_snapshot!(error(&mut cluster, "m", &twice), @r#"failed to create typed patch object: .spec.template.spec.containers: duplicate entries for key [name="a"]"#);
-    insta::assert_snapshot!(error(&mut cluster, "m", &deployment(&json!({"colour": 1}))), @"failed to create typed patch object: .spec.colour: field not declared in schema");
-    insta::assert_snapshot!(error(&mut cluster, "m", &containers(&json!([{"image": "a"}]))), @r#"failed to create typed patch object: .spec.template.spec.containers: element 0: associative list with keys has an element that omits all key fields ["name"]"#);
+    insta::assert_snapshot!(error(&mut cluster, "m", &twice), @r#"failed to create typed patch object (/web; apps/v1, Kind=Deployment): .spec.template.spec.containers: duplicate entries for key [name="a"]"#);
+    insta::assert_snapshot!(error(&mut cluster, "m", &deployment(&json!({"colour": 1}))), @"failed to create typed patch object (/web; apps/v1, Kind=Deployment): .spec.colour: field not declared in schema");
+    insta::assert_snapshot!(error(&mut cluster, "m", &containers(&json!([7]))), @"failed to create typed patch object (/web; apps/v1, Kind=Deployment): .spec.template.spec.containers[0]: expected map, got &{7}");
+    // A name that is left out is the empty text, which validation refuses later.
+    assert!(cluster.try_apply("m", &containers(&json!([{"image": "a"}])), true, LATER).is_ok());
     let managed = json!({"metadata": {"name": "a", "managedFields": [{"manager": "x"}]}});
     insta::assert_snapshot!(error(&mut cluster, "m", &managed), @"metadata.managedFields must be nil");
     assert!(error(&mut cluster, "", &deployment(&json!({}))).contains("fieldManager"));

@@ -15,6 +15,12 @@ use crate::{
 pub fn canonicalize(schema: &Schema, value: &mut Value) {
     match (&schema.shape, &mut *value) {
         (Shape::Object { properties, values, .. }, Value::Object(object)) => {
+            if let Some(values) = values {
+                // In a map, `null` is the zero value of the type of values.
+                for child in object.values_mut().filter(|child| child.is_null()) {
+                    *child = if is_text(values) { "".into() } else { zero(values) };
+                }
+            }
             if !properties.is_empty() || values.is_some() {
                 object.retain(|name, child| {
                     let property = properties.get(name);
@@ -45,6 +51,9 @@ pub fn canonicalize(schema: &Schema, value: &mut Value) {
         }
         (Shape::List { items, .. }, Value::Array(list)) => {
             for item in list {
+                if item.is_null() {
+                    *item = zero(items);
+                }
                 canonicalize(items, item);
             }
         }
@@ -105,17 +114,26 @@ fn is_empty_map(schema: Option<&Schema>, value: &Value) -> bool {
 
 /// What an absent field is written as; `None` when it is not written.
 fn written_zero(schema: &Schema) -> Option<Value> {
-    match (schema.presence, &schema.shape) {
-        (Presence::Null, _) => Some(Value::Null),
-        (Presence::Written, shape) => Some(match shape {
-            Shape::Object { properties, .. } if !properties.is_empty() => Value::Object(Map::new()),
-            Shape::Scalar(Scalar::Boolean) => false.into(),
-            Shape::Scalar(Scalar::Integer { .. } | Scalar::Number { .. } | Scalar::IntOrString) => 0.into(),
-            Shape::Scalar(Scalar::Quantity) => "0".into(),
-            Shape::Scalar(Scalar::String { format: None, .. }) => "".into(),
-            _ => Value::Null,
-        }),
+    match schema.presence {
+        Presence::Null => Some(Value::Null),
+        Presence::Written => Some(zero(schema)),
         _ => None,
+    }
+}
+
+fn is_text(schema: &Schema) -> bool {
+    matches!(schema.shape, Shape::Scalar(Scalar::String { .. }))
+}
+
+/// The zero value of a Go type.
+fn zero(schema: &Schema) -> Value {
+    match &schema.shape {
+        Shape::Object { properties, .. } if !properties.is_empty() => Value::Object(Map::new()),
+        Shape::Scalar(Scalar::Boolean) => false.into(),
+        Shape::Scalar(Scalar::Integer { .. } | Scalar::Number { .. } | Scalar::IntOrString) => 0.into(),
+        Shape::Scalar(Scalar::Quantity) => "0".into(),
+        Shape::Scalar(Scalar::String { format: None, .. }) => "".into(),
+        _ => Value::Null,
     }
 }
 

@@ -73,6 +73,7 @@ pub(crate) fn definition(name: &str, json: &Value, names: &HashMap<String, Defin
             let mut node = Parser { names: Some(names) }.node(json, name, 0)?;
             add_key_defaults(name, &mut node.shape);
             presence::mark(name, &mut node.shape);
+            name.clone_into(&mut node.name);
             Ok(node)
         }
     }
@@ -143,6 +144,7 @@ impl Parser<'_> {
             }
         };
         Ok(Node {
+            name: String::new(),
             shape,
             nullable: flag(object, "nullable"),
             enumeration: object.get("enum").and_then(Value::as_array).cloned().unwrap_or_default(),

@@ -78,6 +78,8 @@ impl fmt::Debug for Definition {
 /// What is true of a type wherever it is used.
 #[derive(Debug, Default)]
 pub struct Node {
+    /// The name of a definition of the built-in table; empty for other types.
+    pub name: String,
     /// Which values the type has.
     pub shape: Shape,
     /// Whether `null` is a value of the type (`nullable: true`).
@@ -302,6 +304,11 @@ impl Schema {
     /// Whether this is a type of the built-in table, whose objects are Go structs in kube-apiserver.
     pub fn is_builtin(&self) -> bool {
         matches!(self.node, NodeReference::Definition(_))
+    }
+
+    /// The name of a type of the built-in table, without its package, e.g. `PodSpec`.
+    pub fn type_name(&self) -> Option<&str> {
+        self.name.rsplit('.').next().filter(|name| !name.is_empty())
     }
 
     /// The type of the property `name`: a named property, else the value type of a map, else `None`.

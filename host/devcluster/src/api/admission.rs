@@ -66,7 +66,9 @@ impl Api {
         spec.insert("clusterIPs".to_owned(), json!([address]));
         spec.entry("ipFamilies").or_insert_with(|| json!(["IPv4"]));
         spec.entry("ipFamilyPolicy").or_insert_with(|| json!("SingleStack"));
-        if matches!(service_type.as_str(), "NodePort" | "LoadBalancer") {
+        if matches!(service_type.as_str(), "NodePort" | "LoadBalancer")
+            && spec.get("allocateLoadBalancerNodePorts") != Some(&Value::Bool(false))
+        {
             let old_ports = old_spec.and_then(|spec| spec.get("ports")).and_then(Value::as_array).into_iter().flatten();
             let known: HashMap<Option<i64>, Value> = old_ports
                 .filter_map(|port| Some((port.get("port").and_then(Value::as_i64), port.get("nodePort")?.clone())))

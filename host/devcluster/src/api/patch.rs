@@ -58,9 +58,18 @@ impl Api {
         patch: impl Fn(&Value) -> Result<Value, PatchError>,
     ) -> Result<Written, Status> {
         let mut write = Write::new(self, target)?;
+        let strict = write.options.field_validation == FieldValidation::Strict;
         let object = self.modify(&mut write, |old| {
             let patched = patch(old).map_err(|error| patch_failed(target, &error))?;
             let object = typed(&target.resource, patched)?;
+            refine::decodable(&target.resource, &object).map_err(|why| unreadable(&object, why))?;
+            if strict {
+                let findings = refine::findings(&target.resource, &object, duplicates);
+                if !findings.is_empty() {
+                    let why = format!("strict decoding error: {}", findings.join(", "));
+                    return Err(unreadable(&object, why));
+                }
+            }
             Ok(Draft { object, duplicates: duplicates.to_vec(), tracked: false })
         })?;
         Ok(write.written(&object, false))
@@ -75,11 +84,20 @@ impl Api {
         }
         let decoded = decode::json(&input.body).or_else(|_| decode::yaml(&input.body))?;
         let mut applied = typed(&target.resource, decoded.value)?;
-        let validation = write.options.field_validation;
-        refine::prune(&target.resource, &mut applied, &decoded.duplicates, validation, &mut write.warnings)?;
+        if !decoded.duplicates.is_empty() {
+            let validation = write.options.field_validation;
+            let mut checked = applied.clone();
+            refine::prune(&target.resource, &mut checked, &decoded.duplicates, validation, &mut write.warnings)?;
+        }
         reset::strip(&mut applied, reset::fields(&target.resource, target.subresource.as_deref()));
-        // What was unknown is reported and gone; the merged object is not reported on again.
+        // What is unknown fails the merge.
         write.options.field_validation = FieldValidation::Ignore;
+        if metadata::name(&applied).is_empty() {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({} based on URL) was undeterminable: name must be provided",
+                target.name
+            )));
+        }
         if self.store.get(&target.key()).is_none() {
             return self.apply_new(write, &applied);
         }
@@ -132,9 +150,21 @@ fn apply_to(
                 let causes = conflicts.iter().map(|conflict| (conflict.cause_message(), conflict.field.clone()));
                 Status::apply_conflict(error.to_string(), causes.collect())
             }
+            ApplyError::Untyped(why) => Status {
+                code: http::StatusCode::INTERNAL_SERVER_ERROR,
+                reason: "",
+                message: why.clone(),
+                details: Value::Null,
+            },
             _ => Status::bad_request(error.to_string()),
         }),
     }
+}
+
+/// A patched object that cannot be read. The error names neither kind nor object, as in kube-apiserver.
+fn unreadable(object: &Value, why: String) -> Status {
+    let kind = chandler_devcluster_schema::GroupVersionKind::new("", "", "");
+    Status::invalid(&kind, "", &[FieldError::invalid(&"patch", object.to_string(), why)])
 }
 
 fn patch_failed(target: &Target, error: &PatchError) -> Status {

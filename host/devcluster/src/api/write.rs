@@ -102,6 +102,9 @@ pub(super) fn typed(resource: &Resource, mut object: Value) -> Result<Value, Sta
             kind.kind
         )));
     }
+    if let Some(wrong) = object.get("metadata").filter(|metadata| !metadata.is_object() && !metadata.is_null()) {
+        return Err(refine::wrong_metadata(resource, wrong));
+    }
     let fields = metadata::as_map(&mut object);
     fields.insert("apiVersion".to_owned(), expected_version.into());
     fields.insert("kind".to_owned(), kind.kind.as_str().into());
@@ -156,6 +159,9 @@ impl Api {
             )));
         }
         check_namespace(target, &mut object)?;
+        if tracked {
+            refine::convertible(resource, &object)?;
+        }
         refine::prune(resource, &mut object, &duplicates, write.options.field_validation, &mut write.warnings)?;
         let generated = metadata::name(&object).is_empty() && !metadata::text(&object, "generateName").is_empty();
         check_name(target, &mut object)?;
@@ -272,6 +278,9 @@ impl Api {
         }
         check_namespace(target, &mut object)?;
         check_name(target, &mut object)?;
+        if tracked {
+            refine::convertible(resource, &object)?;
+        }
         refine::prune(resource, &mut object, &duplicates, write.options.field_validation, warnings)?;
         refine::default(resource, &mut object);
         if !tracked {

@@ -5,6 +5,60 @@ use serde_json::Value;
 
 use crate::{registry::Resource, request::query::FieldValidation, status::Status};
 
+/// Checks that an object can be read at all.
+///
+/// # Errors
+/// When a value is of the wrong type; custom resources are validated instead.
+pub fn decodable(resource: &Resource, object: &Value) -> Result<(), String> {
+    let error = if resource.custom.is_none() { builtin::decode_error(resource.kind(), object) } else { None };
+    error.map_or(Ok(()), Err)
+}
+
+/// Checks that what server-side apply merged can be read.
+///
+/// # Errors
+/// When a value is of the wrong type; such a failure has no reason.
+pub fn convertible(resource: &Resource, object: &Value) -> Result<(), Status> {
+    let kind = resource.kind();
+    let version = if kind.group.is_empty() { format!("/{}", kind.version) } else { kind.api_version() };
+    decodable(resource, object).map_err(|why| {
+        let (namespace, name) = (crate::metadata::namespace(object), crate::metadata::name(object));
+        let kind = &kind.kind;
+        Status {
+            code: http::StatusCode::INTERNAL_SERVER_ERROR,
+            reason: "",
+            message: format!(
+                "failed to convert new object ({namespace}/{name}; {version}, Kind={kind}) to proper version: unable to convert \
+                 unstructured object to {version}, Kind={kind}: {why}"
+            ),
+            details: Value::Null,
+        }
+    })
+}
+
+/// The failure of an object whose metadata is none.
+pub fn wrong_metadata(resource: &Resource, metadata: &Value) -> Status {
+    let kind = &resource.kind().kind;
+    let object = serde_json::json!({"metadata": metadata});
+    let why = decodable(resource, &object).err().unwrap_or_else(|| "metadata must be an object".to_owned());
+    Status::bad_request(format!("{kind} in version {:?} cannot be handled as a {kind}: {why}", resource.kind().version))
+}
+
+/// What stands in an object that the type does not know, or twice, in the words of `fieldValidation`.
+pub fn findings(resource: &Resource, object: &Value, duplicates: &[String]) -> Vec<String> {
+    drop_unknown(resource, &mut object.clone(), duplicates)
+}
+
+fn drop_unknown(resource: &Resource, object: &mut Value, duplicates: &[String]) -> Vec<String> {
+    let unknown = match &resource.custom {
+        Some(custom) if custom.preserve_unknown_fields => Vec::new(),
+        _ => schema::prune(resource.schema(), object),
+    };
+    let mut findings: Vec<String> = duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
+    findings.extend(schema::unknown_field_messages(&unknown));
+    findings
+}
+
 /// Drops what the type does not know, as `fieldValidation` says; `duplicates` are the fields that stood twice in the body.
 ///
 /// # Errors
@@ -16,23 +70,18 @@ pub fn prune(
     validation: FieldValidation,
     warnings: &mut Vec<String>,
 ) -> Result<(), Status> {
-    let unknown = match &resource.custom {
-        Some(custom) if custom.preserve_unknown_fields => Vec::new(),
-        _ => schema::prune(resource.schema(), object),
+    let unreadable = |why: String| {
+        let kind = resource.kind();
+        Status::bad_request(format!(
+            "{} in version {:?} cannot be handled as a {}: {why}",
+            kind.kind, kind.version, kind.kind
+        ))
     };
-    let mut findings: Vec<String> = duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
-    findings.extend(schema::unknown_field_messages(&unknown));
+    decodable(resource, object).map_err(unreadable)?;
+    let findings = drop_unknown(resource, object, duplicates);
     match validation {
         FieldValidation::Strict if !findings.is_empty() => {
-            let kind = resource.kind();
-            let message = format!(
-                "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
-                kind.kind,
-                kind.version,
-                kind.kind,
-                findings.join(", ")
-            );
-            Err(Status::bad_request(message))
+            Err(unreadable(format!("strict decoding error: {}", findings.join(", "))))
         }
         FieldValidation::Warn => {
             warnings.extend(findings);

@@ -34,6 +34,7 @@ const COUNTED: &[(&str, &str)] = &[
     ("networking.k8s.io", "IngressClass"),
     ("networking.k8s.io", "NetworkPolicy"),
     ("policy", "PodDisruptionBudget"),
+    ("scheduling.k8s.io", "PriorityClass"),
 ];
 
 /// The finalizer that keeps a CRD until its objects are gone.
@@ -67,7 +68,12 @@ fn prepare_builtin_create(resource: &Resource, object: &mut Value, uid: &str) {
     let fields = metadata::as_map(object);
     match (resource.kind().group.as_str(), resource.kind().kind.as_str()) {
         ("", "Namespace") => {
-            fields.insert("spec".to_owned(), json!({"finalizers": ["kubernetes"]}));
+            let spec = metadata::child(fields, "spec");
+            let finalizers = spec.entry("finalizers").or_insert_with(|| json!([]));
+            if let Some(finalizers) = finalizers.as_array_mut().filter(|all| !all.iter().any(|one| one == "kubernetes"))
+            {
+                finalizers.push("kubernetes".into());
+            }
             fields.insert("status".to_owned(), json!({"phase": "Active"}));
         }
         ("", "Pod") => {

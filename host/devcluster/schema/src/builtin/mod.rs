@@ -18,10 +18,12 @@
 
 mod access;
 mod configuration;
+mod decode;
 mod defaults;
 mod immutable;
 mod pod;
 mod required;
+mod rules;
 mod service;
 mod storage;
 mod warnings;
@@ -29,6 +31,7 @@ mod workload;
 
 use serde_json::Value;
 
+pub use decode::decode_error;
 pub use defaults::default;
 pub use warnings::warnings;
 
@@ -89,6 +92,7 @@ pub fn validate(kind: &GroupVersionKind, new: &Value, old: Option<&Value>) -> Ve
         ("apiextensions.k8s.io", "CustomResourceDefinition") => errors.extend(validate_definition(new, old)),
         _ => {}
     }
+    rules::check(kind, new, &mut errors);
     without_repeated_required(errors)
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use super::rules;
 use crate::{
     error::FieldError,
     fields::{invalid_each, list, text},
@@ -57,6 +58,7 @@ fn spec(spec: &Value, restart: &[&str], path: &FieldPath<'_>, errors: &mut Vec<F
             policy => FieldError::not_supported(&path, policy, restart.iter().copied()),
         });
     }
+    rules::pod(spec, &path.to_string(), errors);
     let mut volumes = HashSet::new();
     let volumes_path = path.field("volumes");
     for (index, volume) in list(spec, "volumes").iter().enumerate() {
@@ -117,6 +119,8 @@ fn container<'a>(
             ));
         }
     }
+    rules::container(container, &path.to_string(), errors);
+    handlers(container, path, errors);
     ports(container, path, errors);
     let environment_path = path.field("env");
     for (index, variable) in list(container, "env").iter().enumerate() {
@@ -134,6 +138,36 @@ fn container<'a>(
         if text(mount, "mountPath").is_empty() {
             errors.push(FieldError::required(&item.field("mountPath"), ""));
         }
+    }
+}
+
+/// Probes and variables that must say exactly one thing.
+fn handlers(container: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        let Some(probe) = container.get(name).filter(|probe| probe.is_object()) else { continue };
+        if !["exec", "httpGet", "tcpSocket", "grpc"].iter().any(|handler| probe.get(handler).is_some()) {
+            errors.push(FieldError::required(&path.field(name), "must specify a handler type"));
+        }
+    }
+    let env = path.field("env");
+    for (index, variable) in list(container, "env").iter().enumerate() {
+        let Some(from) = variable.get("valueFrom").filter(|from| from.is_object()) else { continue };
+        let item = env.index(index);
+        let path = item.field("valueFrom");
+        let sources = ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
+        if !sources.iter().any(|source| from.get(source).is_some()) {
+            let detail = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`";
+            errors.push(FieldError::invalid(&path, "", detail));
+        } else if !text(variable, "value").is_empty() {
+            errors.push(FieldError::invalid(&path, "", "may not be specified when `value` is not empty"));
+        }
+    }
+    for _ in list(container, "envFrom")
+        .iter()
+        .filter(|source| source.get("configMapRef").is_none() && source.get("secretRef").is_none())
+    {
+        let detail = "must specify one of: `configMapRef` or `secretRef`";
+        errors.push(FieldError::invalid(&path.field("envFrom"), "", detail));
     }
 }
 

@@ -9,6 +9,11 @@ use base64::Engine as _;
 
 use crate::names;
 
+/// Whether a text is a time of RFC 3339.
+pub(crate) fn is_time(text: &str) -> bool {
+    date_time(text)
+}
+
 /// Whether a text has the format.
 pub(super) fn matches(format: &str, text: &str) -> bool {
     match format {

@@ -6,6 +6,7 @@ mod rule_value;
 mod scalar;
 mod uniqueness;
 
+pub(crate) use format::is_time;
 use rule::Budget;
 use serde_json::{Map, Value};
 
