@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use chandler_controller::{ControllerError, Options};
-use chandler_devcluster::DevCluster;
+use chandler_devcluster::{DevCluster, faults::Exposure};
 use chandler_devregistry::Registry;
 use k8s_openapi::{
     api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -46,7 +46,8 @@ impl ControlPlane {
         let registry = Registry::start(chandler_devregistry::Options::default())
             .await
             .map_err(|error| CommandError::failed("failed to start the registry").because(&error))?;
-        let client = cluster.client();
+        // What the command itself asks is not what is to be tried.
+        let client = cluster.service().exposed(Exposure::Spared).client();
         let options = Options {
             cache_directory: cache.to_owned(),
             compiler: provision::compiler()?,
@@ -62,7 +63,7 @@ impl ControlPlane {
             // That the sender is dropped means the same.
             let _ = stopped.await;
         };
-        let task = tokio::spawn(chandler_controller::run(client.clone(), options, shutdown));
+        let task = tokio::spawn(chandler_controller::run(cluster.client(), options, shutdown));
         Ok((Self { cluster, registry, client }, RunningController { task, stop }))
     }
 

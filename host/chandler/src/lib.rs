@@ -31,6 +31,7 @@ pub mod diagnostics;
 pub mod error;
 pub mod excerpt;
 pub mod explanation;
+pub mod fault_arguments;
 pub mod file;
 pub mod installation;
 pub mod live;

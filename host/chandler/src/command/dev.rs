@@ -20,6 +20,7 @@ use crate::{
     configuration::Configuration,
     control_plane::{ControlPlane, RunningController, ensure_namespace},
     diagnostics::Sources,
+    fault_arguments::FaultArguments,
     installation::{Ended, Installation},
     live, naming, output,
     progress::{Progress, seconds},
@@ -51,6 +52,8 @@ Examples:
   Keep the control plane and look around with kubectl:
     chandler dev --bundle ./my-operator --keep
     (in another shell)  export KUBECONFIG=...; kubectl get bundledeployments
+  See how the bundle and the controller bear a bad day:
+    chandler dev --bundle ./my-operator --fault internal-error-after-write,verb=patch,every=3
   Only a control plane with the controller:
     chandler dev --keep")]
 pub struct Dev {
@@ -77,6 +80,10 @@ pub struct Dev {
     /// Stay up until interrupted
     #[arg(long)]
     pub keep: bool,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "it would be taken for the help of the command")]
+    pub faults: FaultArguments,
 
     /// How long to wait until the bundle is healthy
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = values::duration)]
@@ -122,6 +129,9 @@ impl Dev {
             () = signals.received() => Err(CommandError::interrupted()),
         };
         progress.finish();
+        for line in self.faults.report(plane.cluster()) {
+            progress.step("fault", &line);
+        }
         let code = match verdict {
             Ok(verdict) if self.keep => {
                 let code = verdict.map_or_else(|error| error.report(terminal), |()| ExitCode::SUCCESS);
@@ -150,6 +160,7 @@ impl Dev {
         progress.busy("starting the control plane");
         let (plane, controller) = ControlPlane::start(&cache).await?;
         progress.step("cluster", "an API server, a registry and the controller in this process");
+        self.faults.inject(plane.cluster());
         let kubeconfig = if self.keep { Some(publish(&plane, progress)?) } else { None };
         Ok(Started { prepared, plane, controller, kubeconfig })
     }
