@@ -1,7 +1,8 @@
 //! An in-process Kubernetes API for `chandler dev` and the tests.
 //!
 //! [`DevCluster::start`] serves it over TLS on the loopback interface; `kubectl`, kube's `Client` and its controllers work
-//! against it. It is no cluster: no containers run. What differs from kube-apiserver stands in `DIFFERENCES.md`.
+//! against it, and [`DevCluster::service`] does the same for clients in this process without a socket. It is no cluster: no
+//! containers run. What differs from kube-apiserver stands in `DIFFERENCES.md`.
 //!
 //! | module | holds |
 //! |---|---|
@@ -17,8 +18,10 @@
 //! | [`controllers`] | CRDs, namespaces, garbage collection |
 //! | [`workloads`] | Deployments, Jobs and Pods that run nothing and look as if they did |
 //! | [`faults`] | failures on demand |
+//! | [`service`] | the API without sockets |
+//! | [`clock`], [`identity`] | time, uids and generated names, as they are in every cluster or as a test wants them |
 //!
-//! Below these: [`clock`], [`convert`], [`discovery`], [`identity`], [`metadata`], [`openapi`], [`respond`],
+//! Below these: [`convert`], [`discovery`], [`metadata`], [`openapi`], [`respond`],
 //! [`selector`], [`status`], [`table`], [`version`].
 
 pub mod api;

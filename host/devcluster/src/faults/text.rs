@@ -40,7 +40,7 @@ pub const EFFECTS: &[(&str, &str, &str)] = &[
 
 /// What a condition is called, how its value is written, and what it says; for help texts.
 pub const CONDITIONS: &[(&str, &str, &str)] = &[
-    ("verb", "=VERB[+VERB]", "get, list, watch, create, update, patch, delete, deletecollection"),
+    ("verb", "=VERB[+VERB]", "such as get, list, watch, create, update, patch, delete"),
     ("method", "=METHOD[+METHOD]", "the HTTP method, such as PUT"),
     ("path", "=PATTERN", "the path; in patterns `*` stands for any characters"),
     ("resource", "=NAME[.GROUP]", "such as pods or deployments.apps"),
