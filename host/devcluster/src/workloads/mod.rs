@@ -14,7 +14,7 @@
 //! | `engine`, `queue`, `cache` | the loop: watches to cache, changes to queue, decisions to requests |
 //! | `execute`, `events` | the requests |
 //! | `reconcile`, `world`, `action` | which decision an object needs, what it may look at, what it asks for |
-//! | `deployments`, `replica_sets`, `stateful_sets`, `daemon_sets`, `jobs` | decisions about workloads |
+//! | `deployments`, `replica_sets`, `stateful_sets`, `daemon_sets`, `jobs`, `cron_jobs` | decisions about workloads |
 //! | `pods` | the stages of a Pod, and the node |
 //! | `services`, `api_services`, `volumes`, `budgets` | decisions about the rest |
 //! | `adopt`, `garbage`, `revision`, `template` | what several workloads share |
@@ -30,6 +30,7 @@ mod behaviour;
 mod budgets;
 mod cache;
 mod conditions;
+mod cron_jobs;
 mod daemon_sets;
 mod deployments;
 mod engine;

@@ -8,7 +8,7 @@ use super::{
     action::Decision,
     api_services, budgets,
     cache::{Cache, Change},
-    daemon_sets, deployments,
+    cron_jobs, daemon_sets, deployments,
     fields::{controller, generation, labels, list, text},
     jobs,
     kind::{Key, Kind},
@@ -22,6 +22,7 @@ use crate::metadata;
 pub(super) fn reconcile(world: &World<'_>, kind: Kind, object: &Value) -> Decision {
     match kind {
         Kind::ApiService => api_services::reconcile(world, object),
+        Kind::CronJob => cron_jobs::reconcile(world, object),
         Kind::DaemonSet => daemon_sets::reconcile(world, object),
         Kind::Deployment => deployments::reconcile(world, object),
         Kind::Job => jobs::reconcile(world, object),
@@ -33,9 +34,7 @@ pub(super) fn reconcile(world: &World<'_>, kind: Kind, object: &Value) -> Decisi
         Kind::ReplicaSet => replica_sets::reconcile(world, object),
         Kind::Service => services::reconcile(world, object),
         Kind::StatefulSet => stateful_sets::reconcile(world, object),
-        Kind::ControllerRevision | Kind::CronJob | Kind::EndpointSlice | Kind::Endpoints | Kind::Node => {
-            Decision::default()
-        }
+        Kind::ControllerRevision | Kind::EndpointSlice | Kind::Endpoints | Kind::Node => Decision::default(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Decisions about each kind, on the [model](super::model).
 
+mod cron_jobs;
 mod daemon_sets;
 mod services;
 mod stateful_sets;
