@@ -89,5 +89,8 @@ fn all() -> Vec<Case> {
         server::cases(),
         properties::cases(),
         cli::cases(),
-    ].into_iter().flatten().collect()
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }

@@ -15,10 +15,8 @@ cases! {
 }
 
 fn manager(more: &[Value]) -> Value {
-    let mut rules = vec![
-        json!({"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles", "rolebindings"],
-            "verbs": ["create", "update", "patch", "get"]}),
-    ];
+    let mut rules = vec![json!({"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles", "rolebindings"],
+            "verbs": ["create", "update", "patch", "get"]})];
     rules.extend_from_slice(more);
     rules.into()
 }
@@ -53,15 +51,21 @@ async fn the_verb_escalate_lifts_it(scope: &Scope) {
 async fn binding_needs_what_the_role_gives(scope: &Scope) {
     roles(scope).await.create(&role("reader", json!([rule(&["get"], &["secrets"])]))).await.ok();
     let (_, http) = user_with(scope, manager(&[])).await;
-    let status =
-        bindings(scope).await.through(&http).create(&binding("b", "Role", "reader", "jane")).await.refused(403, "Forbidden");
-    assert!(status["message"].as_str().unwrap().contains("is attempting to grant RBAC permissions not currently held"), "{status}");
+    let status = bindings(scope)
+        .await
+        .through(&http)
+        .create(&binding("b", "Role", "reader", "jane"))
+        .await
+        .refused(403, "Forbidden");
+    assert!(
+        status["message"].as_str().unwrap().contains("is attempting to grant RBAC permissions not currently held"),
+        "{status}"
+    );
     let holder = scope.name("holder");
     grant(scope, &holder, manager(&[rule(&["get"], &["secrets"])])).await;
     let holder = user(scope, &holder);
     bindings(scope).await.through(&holder).create(&binding("b", "Role", "reader", "jane")).await.is(201);
-    let status =
-        bindings(scope).await.through(&http).create(&binding("c", "Role", "none", "jane")).await;
+    let status = bindings(scope).await.through(&http).create(&binding("c", "Role", "none", "jane")).await;
     assert!(matches!(status.status, 403 | 404), "a role that does not exist cannot be weighed: {}", status.text);
 }
 

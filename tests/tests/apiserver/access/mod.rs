@@ -10,5 +10,8 @@ mod users;
 use crate::support::Case;
 
 pub(crate) fn cases() -> Vec<Case> {
-    [identity::cases(), rules::cases(), escalation::cases(), reviews::cases(), tokens::cases()].into_iter().flatten().collect()
+    [identity::cases(), rules::cases(), escalation::cases(), reviews::cases(), tokens::cases()]
+        .into_iter()
+        .flatten()
+        .collect()
 }

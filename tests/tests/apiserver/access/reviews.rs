@@ -27,7 +27,13 @@ async fn what_may_i_do(scope: &Scope) {
     let may = |attributes: Value| {
         let http = http.clone();
         async move {
-            let answer = review(&http, "selfsubjectaccessreviews", "SelfSubjectAccessReview", json!({"resourceAttributes": attributes})).await;
+            let answer = review(
+                &http,
+                "selfsubjectaccessreviews",
+                "SelfSubjectAccessReview",
+                json!({"resourceAttributes": attributes}),
+            )
+            .await;
             (answer["status"]["allowed"].clone(), answer["status"]["reason"].clone())
         }
     };
@@ -37,9 +43,15 @@ async fn what_may_i_do(scope: &Scope) {
     assert_eq!(reason, expected);
     assert_eq!(may(json!({"namespace": namespace, "verb": "delete", "resource": "secrets"})).await.0, false);
     assert_eq!(may(json!({"namespace": "elsewhere", "verb": "get", "resource": "secrets"})).await.0, false);
-    assert_eq!(may(json!({"namespace": namespace, "verb": "get", "resource": "pods", "subresource": "log"})).await.0, true);
+    assert_eq!(
+        may(json!({"namespace": namespace, "verb": "get", "resource": "pods", "subresource": "log"})).await.0,
+        true
+    );
     assert_eq!(may(json!({"namespace": namespace, "verb": "get", "resource": "pods"})).await.0, false);
-    assert_eq!(may(json!({"namespace": namespace, "verb": "get", "resource": "secrets", "group": "apps"})).await.0, false);
+    assert_eq!(
+        may(json!({"namespace": namespace, "verb": "get", "resource": "secrets", "group": "apps"})).await.0,
+        false
+    );
     let everything = json!({"resourceAttributes": {"verb": "*", "resource": "*", "group": "*"}});
     let admin = review(scope.http(), "selfsubjectaccessreviews", "SelfSubjectAccessReview", everything).await;
     assert_eq!(admin["status"]["allowed"], true);
@@ -52,7 +64,8 @@ async fn what_may_somebody_do(scope: &Scope) {
     let namespace = scope.namespace().await;
     let (name, _) = user_with(scope, json!([rule(&["get"], &["secrets"])])).await;
     for (verb, expected) in [("get", true), ("list", false)] {
-        let spec = json!({"user": name, "resourceAttributes": {"namespace": namespace, "verb": verb, "resource": "secrets"}});
+        let spec =
+            json!({"user": name, "resourceAttributes": {"namespace": namespace, "verb": verb, "resource": "secrets"}});
         let answer = review(scope.http(), "subjectaccessreviews", "SubjectAccessReview", spec).await;
         assert_eq!(answer["status"]["allowed"], expected, "{verb}");
         assert_eq!(answer["spec"]["user"], name, "the answer repeats the question");
@@ -76,7 +89,8 @@ async fn what_may_somebody_do_here(scope: &Scope) {
 async fn which_rules_do_i_have(scope: &Scope) {
     let namespace = scope.namespace().await;
     let (_, http) = user_with(scope, json!([rule(&["get", "watch"], &["secrets"])])).await;
-    let answer = review(&http, "selfsubjectrulesreviews", "SelfSubjectRulesReview", json!({"namespace": namespace})).await;
+    let answer =
+        review(&http, "selfsubjectrulesreviews", "SelfSubjectRulesReview", json!({"namespace": namespace})).await;
     let status = &answer["status"];
     assert!(status["resourceRules"].as_array().unwrap().contains(&rule(&["get", "watch"], &["secrets"])), "{status}");
     assert!(status["nonResourceRules"].to_string().contains("/version"), "{status}");
@@ -85,7 +99,8 @@ async fn which_rules_do_i_have(scope: &Scope) {
 
 async fn a_review_is_complete(scope: &Scope) {
     let post = |path: &str, kind: &str, spec: Value| {
-        let (path, body) = (format!("{ROOT}/{path}"), json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}));
+        let (path, body) =
+            (format!("{ROOT}/{path}"), json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}));
         async move { scope.http().post(&path, &body).await }
     };
     post("selfsubjectaccessreviews", "SelfSubjectAccessReview", json!({})).await.invalid("spec.resourceAttributes");

@@ -231,10 +231,14 @@ async fn role_references_are_immutable(scope: &Scope) {
 
 async fn malformed_rules_are_refused(scope: &Scope) {
     let all = roles(scope).await;
-    all.create(&role("a", json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": []}]))).await.invalid("rules[0].verbs");
+    all.create(&role("a", json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": []}])))
+        .await
+        .invalid("rules[0].verbs");
     all.create(&role("a", json!([{"resources": ["secrets"], "verbs": ["get"]}]))).await.invalid("rules[0].apiGroups");
     all.create(&role("a", json!([{"apiGroups": [""], "verbs": ["get"]}]))).await.invalid("rules[0].resources");
-    all.create(&role("a", json!([{"nonResourceURLs": ["/x"], "verbs": ["get"]}]))).await.invalid("rules[0].nonResourceURLs");
+    all.create(&role("a", json!([{"nonResourceURLs": ["/x"], "verbs": ["get"]}])))
+        .await
+        .invalid("rules[0].nonResourceURLs");
     bindings(scope).await.create(&binding("a", "Dictator", "x", "jane")).await.invalid("roleRef.kind");
     let mut bound = binding("a", "Role", "x", "jane");
     bound["subjects"][0]["kind"] = "Robot".into();

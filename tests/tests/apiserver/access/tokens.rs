@@ -80,7 +80,8 @@ async fn a_token_is_short_lived_and_for_an_audience(scope: &Scope) {
     assert_eq!(answer["spec"]["expirationSeconds"], 600);
     with_token(scope, &token).get("/api").await.refused(401, "Unauthorized");
     let accounts = scope.collection("v1", "serviceaccounts").await;
-    let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 5}});
+    let body =
+        json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 5}});
     scope.http().post(&accounts.path("robot/token"), &body).await.invalid("spec.expirationSeconds");
 }
 
@@ -89,7 +90,9 @@ async fn tokens_are_reviewed(scope: &Scope) {
     let (token, _) = account_token(scope, "robot").await;
     let review = |token: &str| {
         let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}});
-        async move { scope.http().post("/apis/authentication.k8s.io/v1/tokenreviews", &body).await.is(201)["status"].clone() }
+        async move {
+            scope.http().post("/apis/authentication.k8s.io/v1/tokenreviews", &body).await.is(201)["status"].clone()
+        }
     };
     let good = review(&token).await;
     assert_eq!(good["authenticated"], true);

@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Scope, cases, objects::{deployment, pod_template, ingress}};
+use crate::support::{
+    Scope, cases,
+    objects::{deployment, ingress, pod_template},
+};
 
 cases! {
     "3.08" containers_are_shared_by_name;
@@ -48,10 +51,13 @@ async fn ports_are_shared_by_port_and_protocol(scope: &Scope) {
     assert_eq!(containers[0]["ports"], json!([{"containerPort": 53, "protocol": "TCP", "name": "dns"}]));
 
     let services = scope.collection("v1", "services").await;
-    let service = |ports: Value| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"},
-        "spec": {"ports": ports}});
+    let service = |ports: Value| {
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"},
+        "spec": {"ports": ports}})
+    };
     services.apply("a", "one", &service(json!([{"name": "dns", "port": 53}]))).await.is(201);
-    let object = services.apply("a", "two", &service(json!([{"name": "udp", "port": 53, "protocol": "UDP"}]))).await.ok();
+    let object =
+        services.apply("a", "two", &service(json!([{"name": "udp", "port": 53, "protocol": "UDP"}]))).await.ok();
     assert_eq!(object["spec"]["ports"].as_array().unwrap().len(), 2);
 }
 
@@ -69,7 +75,10 @@ async fn environment_and_mounts_are_keyed(scope: &Scope) {
     let templates = scope.pod_templates().await;
     let mount = |manager: &'static str, volume: &'static str, path: &'static str| {
         let templates = templates.clone();
-        let mut object = pod_template("a", json!([{"name": "c", "image": "a:1", "volumeMounts": [{"name": volume, "mountPath": path}]}]));
+        let mut object = pod_template(
+            "a",
+            json!([{"name": "c", "image": "a:1", "volumeMounts": [{"name": volume, "mountPath": path}]}]),
+        );
         object["template"]["spec"]["volumes"] = json!([{"name": volume, "emptyDir": {}}]);
         async move { templates.apply("a?force=true", manager, &object).await.ok() }
     };
@@ -90,8 +99,10 @@ async fn arguments_are_atomic(scope: &Scope) {
 
 async fn selectors_are_atomic(scope: &Scope) {
     let services = scope.collection("v1", "services").await;
-    let service = |selector: Value| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"},
-        "spec": {"selector": selector, "ports": [{"port": 80}]}});
+    let service = |selector: Value| {
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"},
+        "spec": {"selector": selector, "ports": [{"port": 80}]}})
+    };
     services.apply("a", "one", &service(json!({"app": "x"}))).await.is(201);
     let status = services.apply("a", "two", &service(json!({"tier": "y"}))).await.refused(409, "Conflict");
     assert_eq!(status["details"]["causes"][0]["field"], ".spec.selector");
@@ -105,32 +116,26 @@ async fn selectors_are_atomic(scope: &Scope) {
 }
 
 async fn conditions_are_shared_by_type(scope: &Scope) {
-    let budgets = scope.collection("policy/v1", "poddisruptionbudgets").await;
-    let budget = |status: Value| {
-        let mut object = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "a"}});
-        object["status"] = status;
-        object
+    let services = scope.collection("v1", "services").await;
+    let with = |conditions: Value| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "status": {"conditions": conditions}});
+    services.create(&json!({"metadata": {"name": "a"}, "spec": {"ports": [{"port": 80}]}})).await.ok();
+    let condition = |kind: &str| {
+        json!({"type": kind, "status": "True", "reason": "Tested", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"})
     };
-    let mut created = budget(json!(null));
-    created["spec"] = json!({"maxUnavailable": 1, "selector": {"matchLabels": {"app": "nobody"}}});
-    created.as_object_mut().unwrap().remove("status");
-    budgets.create(&created).await.ok();
-    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "Tested", "message": "",
-        "lastTransitionTime": "2026-01-01T00:00:00Z"});
-    budgets.apply("a/status", "one", &budget(json!({"conditions": [condition("One")]}))).await.is(200);
-    let object = budgets.apply("a/status", "two", &budget(json!({"conditions": [condition("Two")]}))).await.is(200);
-    let kinds: Vec<&str> =
-        object["status"]["conditions"].as_array().unwrap().iter().map(|one| one["type"].as_str().unwrap()).collect();
-    assert!(kinds.contains(&"One") && kinds.contains(&"Two"), "{kinds:?}");
-    let object = budgets.apply("a/status", "one", &budget(json!({}))).await.is(200);
-    let kinds = object["status"]["conditions"].to_string();
-    assert!(!kinds.contains("\"One\"") && kinds.contains("\"Two\""), "{kinds}");
+    services.apply("a/status", "one", &with(json!([condition("One")]))).await.is(200);
+    let object = services.apply("a/status", "two", &with(json!([condition("Two")]))).await.is(200);
+    let kinds = |object: &Value| object["status"]["conditions"].to_string();
+    assert!(kinds(&object).contains("\"One\"") && kinds(&object).contains("\"Two\""), "{object}");
+    let object = services.apply("a/status", "one", &with(json!([]))).await.is(200);
+    assert!(!kinds(&object).contains("\"One\"") && kinds(&object).contains("\"Two\""), "{object}");
 }
 
 async fn finalizers_are_a_set_and_owners_are_keyed(scope: &Scope) {
     let ingresses = scope.ingresses().await;
     let owner = scope.config_maps().await.create(&json!({"metadata": {"name": "owner"}})).await.ok();
-    let reference = |uid: &Value, name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid});
+    let reference =
+        |uid: &Value, name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid});
     let with = |finalizer: &str, owners: Value| {
         let mut object = ingress("a");
         object["metadata"]["finalizers"] = json!([finalizer]);
@@ -149,8 +154,10 @@ async fn finalizers_are_a_set_and_owners_are_keyed(scope: &Scope) {
 
 async fn secrets_of_an_account_are_atomic(scope: &Scope) {
     let accounts = scope.collection("v1", "serviceaccounts").await;
-    let account = |secret: &str| json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"},
-        "imagePullSecrets": [{"name": secret}]});
+    let account = |secret: &str| {
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"},
+        "imagePullSecrets": [{"name": secret}]})
+    };
     accounts.apply("a", "one", &account("x")).await.is(201);
     let status = accounts.apply("a", "two", &account("y")).await.refused(409, "Conflict");
     assert_eq!(status["details"]["causes"][0]["field"], ".imagePullSecrets");

@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Scope, cases, objects::{config_map, entry, pod_template}};
+use crate::support::{
+    Scope, cases,
+    objects::{config_map, entry, pod_template},
+};
 
 cases! {
     "3.07" an_entry_says_who_how_when_and_what;

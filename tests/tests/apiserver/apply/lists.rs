@@ -44,7 +44,12 @@ async fn a_set_holds_no_value_twice(scope: &Scope) {
     let widgets = scope.widgets().await;
     let object = scope.widget("a", json!({"tags": ["a", "a"]}));
     let answer = widgets.apply("a", "one", &object).await;
-    assert!((400..=500).contains(&answer.status) && answer.text.contains("duplicate"), "{} {}", answer.status, answer.text);
+    assert!(
+        (400..=500).contains(&answer.status) && answer.text.contains("duplicate"),
+        "{} {}",
+        answer.status,
+        answer.text
+    );
     let cause = widgets.create(&object).await.invalid("spec.tags[1]");
     assert_eq!(cause["reason"], "FieldValueDuplicate");
 }
@@ -58,7 +63,10 @@ async fn a_keyed_list_is_shared_by_item(scope: &Scope) {
     };
     assert_eq!(part(&spec, "p"), Some(json!({"name": "p", "value": "1", "port": 80, "protocol": "TCP"})));
     assert_eq!(spec["parts"].as_array().unwrap().len(), 3);
-    assert_eq!(conflict(scope, "two", json!({"parts": [{"name": "q", "value": "9"}]})).await, r#".spec.parts[name="q"].value"#);
+    assert_eq!(
+        conflict(scope, "two", json!({"parts": [{"name": "q", "value": "9"}]})).await,
+        r#".spec.parts[name="q"].value"#
+    );
     let spec = apply(scope, "one", json!({"parts": []})).await;
     assert_eq!(part(&spec, "q"), None);
     assert_eq!(part(&spec, "p"), Some(json!({"name": "p", "port": 80, "protocol": "TCP"})));
@@ -76,7 +84,12 @@ async fn items_with_one_key_are_refused(scope: &Scope) {
     let widgets = scope.widgets().await;
     let object = scope.widget("a", json!({"parts": [{"name": "p"}, {"name": "p", "port": 1}]}));
     let answer = widgets.apply("a", "one", &object).await;
-    assert!((400..=500).contains(&answer.status) && answer.text.contains("duplicate"), "{} {}", answer.status, answer.text);
+    assert!(
+        (400..=500).contains(&answer.status) && answer.text.contains("duplicate"),
+        "{} {}",
+        answer.status,
+        answer.text
+    );
     let cause = widgets.create(&object).await.invalid("spec.parts[1]");
     assert_eq!(cause["reason"], "FieldValueDuplicate");
 }

@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Scope, cases, objects::{config_map, entry}};
+use crate::support::{
+    Scope, cases,
+    objects::{config_map, entry},
+};
 
 cases! {
     "3.09" an_object_nobody_tracked_gets_a_former_owner;
@@ -54,7 +57,8 @@ async fn others_do_not_take_over_from_kubectl(scope: &Scope) {
     );
     // What was not in the last applied configuration is a conflict for kubectl too.
     maps.merge("a?fieldManager=hand", &json!({"data": {"y": "1"}})).await.ok();
-    let status = maps.apply("a", "kubectl", &config_map("a", json!({"x": "2", "y": "2"}))).await.refused(409, "Conflict");
+    let status =
+        maps.apply("a", "kubectl", &config_map("a", json!({"x": "2", "y": "2"}))).await.refused(409, "Conflict");
     assert_eq!(status["details"]["causes"][0]["field"], ".data.y");
 }
 

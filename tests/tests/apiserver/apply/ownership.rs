@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Scope, cases, objects::{config_map, entry}};
+use crate::support::{
+    Answer, Scope, cases,
+    objects::{config_map, entry},
+};
 
 cases! {
     "3.07" a_field_left_out_goes;
@@ -124,7 +127,8 @@ async fn force_takes_the_field_over(scope: &Scope) {
     apply(scope, "one", json!({"color": "red", "size": 4})).await.is(201);
     let object = force(scope, "two", json!({"color": "blue"})).await;
     assert_eq!(object["spec"]["color"], "blue");
-    let owned = |object: &Value, manager: &str| entry(object, manager, "Apply", "").map(|entry| entry["fieldsV1"].clone());
+    let owned =
+        |object: &Value, manager: &str| entry(object, manager, "Apply", "").map(|entry| entry["fieldsV1"].clone());
     assert_eq!(owned(&object, "one"), Some(json!({"f:spec": {"f:size": {}}})));
     assert_eq!(owned(&object, "two"), Some(json!({"f:spec": {"f:color": {}}})));
     apply(scope, "one", json!({"color": "red", "size": 4})).await.refused(409, "Conflict");
@@ -148,7 +152,15 @@ async fn one_manager_is_one_owner_whoever_calls(scope: &Scope) {
     let other_agent = widgets.through(&scope.http().with("user-agent", "another/1"));
     apply(scope, "one", json!({"color": "red"})).await.is(201);
     let object = other_agent.apply("a", "one", &scope.widget("a", json!({"color": "blue"}))).await.is(200);
-    assert_eq!(object["metadata"]["managedFields"].as_array().unwrap().iter().filter(|entry| entry["manager"] == "one").count(), 1);
+    assert_eq!(
+        object["metadata"]["managedFields"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|entry| entry["manager"] == "one")
+            .count(),
+        1
+    );
 }
 
 async fn apply_and_update_of_one_manager_are_two_owners(scope: &Scope) {
@@ -182,6 +194,7 @@ async fn omitted_fields_do_not_linger(scope: &Scope) {
     maps.apply("a", "one", &config_map("a", json!({"x": "1", "y": "2"}))).await.is(201);
     let object = maps.apply("a", "one", &config_map("a", json!({"x": "1"}))).await.is(200);
     assert_eq!(object["data"], json!({"x": "1"}));
-    let object = maps.apply("a", "one", &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})).await.ok();
+    let object =
+        maps.apply("a", "one", &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})).await.ok();
     assert_eq!(object.get("data"), None);
 }

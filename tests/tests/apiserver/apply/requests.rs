@@ -3,7 +3,10 @@
 use http::Method;
 use serde_json::json;
 
-use crate::support::{APPLY, Scope, cases, objects::{config_map, deployment, entry}};
+use crate::support::{
+    APPLY, Scope, cases,
+    objects::{config_map, deployment, entry},
+};
 
 cases! {
     "3.09" apply_creates;
@@ -95,7 +98,10 @@ async fn a_uid_creates_nothing(scope: &Scope) {
 async fn an_apply_does_not_generate_names(scope: &Scope) {
     let maps = scope.config_maps().await;
     let path = maps.path("").trim_end_matches('/').to_owned();
-    let answer = scope.http().patch(&format!("{path}?fieldManager=one"), APPLY, &json!({"metadata": {"generateName": "a-"}})).await;
+    let answer = scope
+        .http()
+        .patch(&format!("{path}?fieldManager=one"), APPLY, &json!({"metadata": {"generateName": "a-"}}))
+        .await;
     assert_eq!(answer.status, 405, "{}", answer.text);
 }
 
@@ -105,7 +111,9 @@ async fn what_the_schema_does_not_know_is_refused(scope: &Scope) {
     object["dataa"] = json!({"x": "1"});
     let answer = maps.apply("a?fieldValidation=Strict", "one", &object).await;
     assert!((400..=500).contains(&answer.status) && answer.text.contains("dataa"), "{} {}", answer.status, answer.text);
-    let answer = maps.apply("a", "one", &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": ["x"]})).await;
+    let answer = maps
+        .apply("a", "one", &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": ["x"]}))
+        .await;
     assert!((400..=500).contains(&answer.status), "{} {}", answer.status, answer.text);
     assert_eq!(maps.get("a").await.status, 404);
 }
@@ -120,7 +128,8 @@ async fn an_apply_is_validated_as_a_whole(scope: &Scope) {
 async fn apply_through_scale_owns_replicas(scope: &Scope) {
     let deployments = scope.collection("apps/v1", "deployments").await;
     deployments.apply("web", "one", &deployment("web", 0)).await.is(201);
-    let scale = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "web"}, "spec": {"replicas": 1}});
+    let scale =
+        json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "web"}, "spec": {"replicas": 1}});
     let status = deployments.apply("web/scale", "scaler", &scale).await.refused(409, "Conflict");
     assert!(status["message"].as_str().unwrap().contains(r#"conflict with "one""#), "{status}");
     let scaled = deployments.apply("web/scale?force=true", "scaler", &scale).await.is(200);

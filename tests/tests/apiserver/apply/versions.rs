@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Collection, Scope, cases, objects::{self, entry}};
+use crate::support::{
+    Collection, Scope, cases,
+    objects::{self, entry},
+};
 
 cases! {
     "3.09" a_manager_can_change_the_version_it_applies_in;

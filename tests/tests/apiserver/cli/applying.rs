@@ -71,7 +71,7 @@ async fn apply_of_custom_objects(scope: &Scope) {
     let kubectl = Kubectl::new(scope).await;
     let resource = format!("widget.{}/a", scope.server().shared_group());
     let file = |spec: Value| kubectl.file("a.json", &scope.widget("a", spec));
-    let first = file(json!({"parts": [{"name": "p", "value": "1"}], "color": "red"}));
+    let first = file(json!({"parts": [{"name": "p", "value": "1", "protocol": "TCP"}], "color": "red"}));
     // The documents follow the definition a moment later.
     let applied = || async { kubectl.output(&["apply", "-f", &first]).await.code == Some(0) };
     chandler_tests::wait::eventually("the documents know the kind", applied).await;
@@ -134,7 +134,10 @@ async fn dry_runs(scope: &Scope) {
     let error = kubectl.fail(&["get", "configmap", "map"]).await;
     assert!(error.contains("NotFound"), "{error}");
     kubectl.run(&["apply", "-f", &file]).await;
-    assert_eq!(kubectl.run(&["delete", "configmap", "map", "--dry-run=server"]).await, "configmap \"map\" deleted (server dry run)\n");
+    assert_eq!(
+        kubectl.run(&["delete", "configmap", "map", "--dry-run=server"]).await,
+        "configmap \"map\" deleted (server dry run)\n"
+    );
     kubectl.run(&["get", "configmap", "map"]).await;
 }
 
@@ -182,7 +185,9 @@ async fn prune_by_label(scope: &Scope) {
     };
     let list = |items: Vec<Value>| json!({"apiVersion": "v1", "kind": "List", "items": items});
     let arguments = |file: &str| -> Vec<String> {
-        ["apply", "-f", file, "--prune", "-l", "set=mine", "--prune-allowlist=core/v1/ConfigMap"].map(str::to_owned).to_vec()
+        ["apply", "-f", file, "--prune", "-l", "set=mine", "--prune-allowlist=core/v1/ConfigMap"]
+            .map(str::to_owned)
+            .to_vec()
     };
     let file = kubectl.file("all.json", &list(vec![map("one"), map("two")]));
     let all = arguments(&file);

@@ -20,7 +20,8 @@ async fn a_new_kind_is_defined_used_and_removed(scope: &Scope) {
     let spec = json!({"type": "object", "properties": {
         "size": {"type": "integer", "minimum": 1, "description": "How large it is."}}});
     let mut object = definition(&group, json!({"type": "object", "properties": {"spec": spec}}));
-    object["spec"]["versions"][0]["additionalPrinterColumns"] = json!([{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}]);
+    object["spec"]["versions"][0]["additionalPrinterColumns"] =
+        json!([{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}]);
     object["spec"]["names"]["shortNames"] = json!([scope.name("wd")]);
     let file = kubectl.file("definition.json", &object);
     let resource = format!("customresourcedefinition.apiextensions.k8s.io/widgets.{group}");
@@ -37,7 +38,10 @@ async fn a_new_kind_is_defined_used_and_removed(scope: &Scope) {
     let text = kubectl.run(&["explain", &format!("widgets.{group}.spec.size")]).await;
     assert!(text.contains("FIELD: size <integer>") && text.contains("How large it is."), "{text}");
     let error = kubectl.fail(&["patch", &short, "a", "--type=merge", "-p", r#"{"spec":{"size":0}}"#]).await;
-    assert!(error.contains("spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"), "{error}");
+    assert!(
+        error.contains("spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"),
+        "{error}"
+    );
     kubectl.run(&["delete", &short, "a"]).await;
     kubectl.run(&["delete", "crd", &format!("widgets.{group}")]).await;
     kubectl.fail(&["get", &format!("widgets.{group}")]).await;
@@ -66,7 +70,15 @@ async fn a_token_is_created_and_used(scope: &Scope) {
     kubectl.run(&["create", "serviceaccount", "robot"]).await;
     let token = kubectl.run(&["create", "token", "robot", "--duration=1h"]).await;
     assert_eq!(token.trim().split('.').count(), 3, "a JSON Web Token");
-    let review = kubectl.run(&["auth", "whoami", &format!("--as=system:serviceaccount:{namespace}:robot"), "-o", "jsonpath={.status.userInfo.username}"]).await;
+    let review = kubectl
+        .run(&[
+            "auth",
+            "whoami",
+            &format!("--as=system:serviceaccount:{namespace}:robot"),
+            "-o",
+            "jsonpath={.status.userInfo.username}",
+        ])
+        .await;
     assert_eq!(review, format!("system:serviceaccount:{namespace}:robot"));
     let error = kubectl.fail(&["create", "token", "nobody"]).await;
     assert!(error.contains("serviceaccounts \"nobody\" not found"), "{error}");
@@ -93,13 +105,18 @@ async fn acting_as_somebody_else(scope: &Scope) {
     let kubectl = Kubectl::new(scope).await;
     let jane = scope.name("jane");
     let error = kubectl.fail(&["get", "secrets", &format!("--as={jane}")]).await;
-    assert!(error.contains(&format!("Error from server (Forbidden): secrets is forbidden: User \"{jane}\" cannot list resource \"secrets\"")), "{error}");
+    assert!(
+        error.contains(&format!(
+            "Error from server (Forbidden): secrets is forbidden: User \"{jane}\" cannot list resource \"secrets\""
+        )),
+        "{error}"
+    );
     kubectl.run(&["get", "secrets", &format!("--as={jane}"), "--as-group=system:masters"]).await;
 }
 
 async fn reconciling_roles(scope: &Scope) {
     let kubectl = Kubectl::new(scope).await;
-    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "r"},
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "r", "namespace": scope.namespace().await},
         "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]});
     let file = kubectl.file("role.json", &role);
     let printed = kubectl.run(&["auth", "reconcile", "-f", &file]).await;

@@ -60,7 +60,10 @@ async fn get_prints_columns(scope: &Scope) {
 
 async fn get_in_all_forms(scope: &Scope) {
     let (kubectl, widgets) = with_widget(scope).await;
-    assert_eq!(kubectl.run(&["get", &widgets, "-o", "name"]).await, format!("widget.{}/a\n", scope.server().shared_group()));
+    assert_eq!(
+        kubectl.run(&["get", &widgets, "-o", "name"]).await,
+        format!("widget.{}/a\n", scope.server().shared_group())
+    );
     assert_eq!(kubectl.run(&["get", &widgets, "a", "-o", "jsonpath={.spec.color}"]).await, "red");
     assert!(kubectl.run(&["get", &widgets, "a", "-o", "yaml"]).await.contains("\n  color: red\n"));
     let columns = kubectl.run(&["get", &widgets, "-o", "custom-columns=C:.spec.color,S:.spec.size"]).await;
@@ -93,7 +96,9 @@ async fn get_subresource(scope: &Scope) {
     assert_eq!(phase, "Done");
     let table = kubectl.run(&["get", &widgets, "a", "--subresource=status"]).await;
     assert!(table.contains("Done"), "{table}");
-    kubectl.run(&["patch", &widgets, "a", "--subresource=status", "--type=merge", "-p", r#"{"status":{"phase":"Again"}}"#]).await;
+    kubectl
+        .run(&["patch", &widgets, "a", "--subresource=status", "--type=merge", "-p", r#"{"status":{"phase":"Again"}}"#])
+        .await;
     assert_eq!(scope.widgets().await.get("a").await.ok()["status"]["phase"], "Again");
 }
 
@@ -102,8 +107,12 @@ async fn get_by_selectors(scope: &Scope) {
     kubectl.run(&["label", &widgets, "a", "tier=front"]).await;
     assert!(kubectl.run(&["get", &widgets, "-l", "tier in (front,back)", "-o", "name"]).await.ends_with("/a\n"));
     assert_eq!(kubectl.run(&["get", &widgets, "-l", "tier!=front", "-o", "name"]).await, "");
-    assert!(kubectl.run(&["get", &widgets, "--field-selector", "metadata.name=a", "-o", "name"]).await.ends_with("/a\n"));
-    assert!(kubectl.run(&["get", &widgets, "--field-selector", "spec.color=red", "-o", "name"]).await.ends_with("/a\n"));
+    assert!(
+        kubectl.run(&["get", &widgets, "--field-selector", "metadata.name=a", "-o", "name"]).await.ends_with("/a\n")
+    );
+    assert!(
+        kubectl.run(&["get", &widgets, "--field-selector", "spec.color=red", "-o", "name"]).await.ends_with("/a\n")
+    );
     let table = kubectl.run(&["get", &widgets, "-L", "tier"]).await;
     assert_eq!(words(table.lines().next().unwrap()), ["NAME", "SIZE", "PHASE", "TIER"]);
 }
@@ -130,7 +139,10 @@ async fn explain(scope: &Scope) {
     let until = || async { kubectl.output(&["explain", &path]).await.code == Some(0) };
     chandler_tests::wait::eventually("the documents know the kind", until).await;
     let text = kubectl.run(&["explain", &path]).await;
-    assert!(text.contains("KIND:       Widget") && text.contains("<[]Object>") && text.contains("size\t<integer>"), "{text}");
+    assert!(
+        text.contains("KIND:       Widget") && text.contains("<[]Object>") && text.contains("size\t<integer>"),
+        "{text}"
+    );
     let text = kubectl.run(&["explain", "deployment.spec.template.spec.containers.ports"]).await;
     assert!(text.contains("FIELD: ports <[]ContainerPort>") && text.contains("containerPort\t<integer>"), "{text}");
     let text = kubectl.run(&["explain", "pod", "--recursive"]).await;
@@ -165,7 +177,10 @@ async fn what_is_absent(scope: &Scope) {
     let error = kubectl.fail(&["get", "gizmos"]).await;
     assert_eq!(error, "error: the server doesn't have a resource type \"gizmos\"\n");
     let output = kubectl.output(&["get", "secrets"]).await;
-    assert_eq!((output.code, output.error.as_str()), (Some(0), &*format!("No resources found in {} namespace.\n", scope.namespace().await)));
+    assert_eq!(
+        (output.code, output.error.as_str()),
+        (Some(0), &*format!("No resources found in {} namespace.\n", scope.namespace().await))
+    );
 }
 
 async fn wide_columns_and_sorting(scope: &Scope) {

@@ -81,7 +81,8 @@ async fn discovery_and_openapi_follow(scope: &Scope) {
         resources["resources"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["widgets", "widgets/status"]);
     let path = format!("/openapi/v3/apis/{group}/v1");
-    let document = http.until(&path, "there", |answer| answer.status == 200 && answer.text.contains("Widget")).await.ok();
+    let document =
+        http.until(&path, "there", |answer| answer.status == 200 && answer.text.contains("Widget")).await.ok();
     let schemas = document["components"]["schemas"].as_object().unwrap();
     let kind = json!([{"group": group, "version": "v1", "kind": "Widget"}]);
     let schema = schemas.values().find(|schema| schema["x-kubernetes-group-version-kind"] == kind).expect("a schema");
@@ -96,13 +97,17 @@ async fn names_that_are_taken_are_not_accepted(scope: &Scope) {
     let mut other = simple(scope);
     let name = format!("gadgets.{}", scope.group());
     other["metadata"]["name"] = name.clone().into();
-    other["spec"]["names"] = json!({"kind": "Widget", "plural": "gadgets", "singular": "gadget"});
+    other["spec"]["names"] =
+        json!({"kind": "Widget", "listKind": "GadgetList", "plural": "gadgets", "singular": "gadget"});
     let path = format!("{DEFINITIONS}/{name}");
     scope.remove_later(path.clone());
     scope.http().post(DEFINITIONS, &other).await.is(201);
     let refused = |definition: &Value| {
         let conditions = definition["status"]["conditions"].as_array()?;
-        conditions.iter().find(|condition| condition["type"] == "NamesAccepted" && condition["status"] == "False").cloned()
+        conditions
+            .iter()
+            .find(|condition| condition["type"] == "NamesAccepted" && condition["status"] == "False")
+            .cloned()
     };
     let answer = scope.http().until(&path, "refused", |answer| refused(&answer.body).is_some()).await;
     let condition = refused(&answer.body).unwrap();
@@ -142,8 +147,13 @@ async fn while_a_definition_ends_nothing_is_created(scope: &Scope) {
     let definition = scope.http().until(&definition_path(scope), "terminating", terminating).await.body;
     assert_eq!(definition["metadata"]["finalizers"], json!(["customresourcecleanup.apiextensions.k8s.io"]));
     things.until("held", "marked", |object| object["metadata"]["deletionTimestamp"].is_string()).await;
-    let status = things.create(&scope.own_widget("late", json!({}))).await.refused(405, "MethodNotAllowed");
-    assert!(status["message"].as_str().unwrap().contains("create not allowed while custom resource definition is terminating"));
+    let status = things.create(&scope.own_widget("late", json!({}))).await.refused(403, "Forbidden");
+    assert!(
+        status["message"]
+            .as_str()
+            .unwrap()
+            .contains("create not allowed while custom resource definition is terminating")
+    );
     things.merge("held", &json!({"metadata": {"finalizers": null}})).await.ok();
     scope.http().until_gone(&definition_path(scope)).await;
 }
@@ -193,7 +203,9 @@ async fn a_category_and_short_names_are_told(scope: &Scope) {
     let resources = scope.http().get(&format!("/apis/{group}/v1")).await.ok();
     let all = resources["resources"].as_array().unwrap();
     let main = all.iter().find(|one| one["name"] == "widgets").unwrap();
-    for (told, asked) in [("kind", "kind"), ("singularName", "singular"), ("shortNames", "shortNames"), ("categories", "categories")] {
+    for (told, asked) in
+        [("kind", "kind"), ("singularName", "singular"), ("shortNames", "shortNames"), ("categories", "categories")]
+    {
         assert_eq!(main[told], shared["spec"]["names"][asked], "{told}");
     }
     assert_eq!(main["namespaced"], true);
@@ -201,5 +213,8 @@ async fn a_category_and_short_names_are_told(scope: &Scope) {
     verbs.sort_unstable();
     assert_eq!(verbs, ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]);
     let scale = all.iter().find(|one| one["name"] == "widgets/scale").unwrap();
-    assert_eq!((&scale["group"], &scale["version"], &scale["kind"]), (&json!("autoscaling"), &json!("v1"), &json!("Scale")));
+    assert_eq!(
+        (&scale["group"], &scale["version"], &scale["kind"]),
+        (&json!("autoscaling"), &json!("v1"), &json!("Scale"))
+    );
 }

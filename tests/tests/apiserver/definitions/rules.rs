@@ -38,7 +38,8 @@ fn own(scope: &Scope, spec: Value) -> Value {
 }
 
 async fn a_rule_says_its_message(scope: &Scope) {
-    let things = with_rules(scope, sizes(), json!([{"rule": "self.min <= self.max", "message": "min is above max"}])).await;
+    let things =
+        with_rules(scope, sizes(), json!([{"rule": "self.min <= self.max", "message": "min is above max"}])).await;
     let cause = things.create(&own(scope, json!({"min": 2, "max": 1}))).await.invalid("spec");
     assert_eq!(cause["reason"], "FieldValueInvalid");
     assert!(cause["message"].as_str().unwrap().ends_with(": min is above max"), "{cause}");
@@ -47,11 +48,13 @@ async fn a_rule_says_its_message(scope: &Scope) {
 }
 
 async fn a_message_can_be_computed(scope: &Scope) {
-    let rules = json!([{"rule": "self.min <= self.max", "message": "unused",
-        "messageExpression": "'min ' + string(self.min) + ' is above ' + string(self.max)"}]);
+    let rules = json!([{"rule": "self.min < 5", "message": "unused",
+        "messageExpression": "self.min > 10 ? 'far too much' : 'a bit too much'"}]);
     let things = with_rules(scope, sizes(), rules).await;
-    let cause = things.create(&own(scope, json!({"min": 2, "max": 1}))).await.invalid("spec");
-    assert!(cause["message"].as_str().unwrap().ends_with(": min 2 is above 1"), "{cause}");
+    for (min, expected) in [(20, ": far too much"), (7, ": a bit too much")] {
+        let cause = things.create(&own(scope, json!({"min": min}))).await.invalid("spec");
+        assert!(cause["message"].as_str().unwrap().ends_with(expected), "{cause}");
+    }
 }
 
 async fn a_rule_names_field_and_reason(scope: &Scope) {
@@ -62,9 +65,15 @@ async fn a_rule_names_field_and_reason(scope: &Scope) {
     let things = with_rules(scope, sizes(), rules).await;
     let answer = things.create(&own(scope, json!({"min": 0}))).await;
     let cause = answer.clone().invalid("spec.min");
-    assert_eq!((&cause["reason"], &cause["message"]), (&json!("FieldValueForbidden"), &json!("Forbidden: must be positive")));
+    assert_eq!(
+        (&cause["reason"], &cause["message"]),
+        (&json!("FieldValueForbidden"), &json!("Forbidden: must be positive"))
+    );
     let cause = answer.invalid("spec.max");
-    assert_eq!((&cause["reason"], &cause["message"]), (&json!("FieldValueRequired"), &json!("Required value: say how much")));
+    assert_eq!(
+        (&cause["reason"], &cause["message"]),
+        (&json!("FieldValueRequired"), &json!("Required value: say how much"))
+    );
 }
 
 async fn a_rule_without_a_message_names_itself(scope: &Scope) {
@@ -74,7 +83,8 @@ async fn a_rule_without_a_message_names_itself(scope: &Scope) {
 }
 
 async fn transition_rules_compare_with_the_past(scope: &Scope) {
-    let things = with_rules(scope, sizes(), json!([{"rule": "self.min >= oldSelf.min", "message": "min only grows"}])).await;
+    let things =
+        with_rules(scope, sizes(), json!([{"rule": "self.min >= oldSelf.min", "message": "min only grows"}])).await;
     things.create(&own(scope, json!({"min": 5}))).await.is(201);
     things.merge("a", &json!({"spec": {"min": 6}})).await.is(200);
     let cause = things.merge("a", &json!({"spec": {"min": 5}})).await.invalid("spec");
@@ -83,7 +93,8 @@ async fn transition_rules_compare_with_the_past(scope: &Scope) {
 
 async fn immutable_fields(scope: &Scope) {
     let mut spec = sizes();
-    spec["properties"]["color"]["x-kubernetes-validations"] = json!([{"rule": "self == oldSelf", "message": "is immutable"}]);
+    spec["properties"]["color"]["x-kubernetes-validations"] =
+        json!([{"rule": "self == oldSelf", "message": "is immutable"}]);
     let things = scope.define_schema(json!({"type": "object", "properties": {"spec": spec}})).await;
     things.create(&own(scope, json!({"color": "red"}))).await.is(201);
     let cause = things.merge("a", &json!({"spec": {"color": "blue"}})).await.invalid("spec.color");
@@ -94,7 +105,8 @@ async fn immutable_fields(scope: &Scope) {
 }
 
 async fn optional_old_self_holds_on_creation(scope: &Scope) {
-    let rules = json!([{"rule": "oldSelf.hasValue() || self.min == 1", "optionalOldSelf": true, "message": "begin with one"}]);
+    let rules =
+        json!([{"rule": "oldSelf.hasValue() || self.min == 1", "optionalOldSelf": true, "message": "begin with one"}]);
     let things = with_rules(scope, sizes(), rules).await;
     things.create(&own(scope, json!({"min": 2}))).await.invalid("spec");
     things.create(&own(scope, json!({"min": 1}))).await.is(201);
@@ -146,12 +158,21 @@ async fn libraries_of_rules(scope: &Scope) {
         ("regex", "self.text.matches('^[a-z.0-9/:-]+$') && self.text.find('[0-9]+') == '8080'"),
         ("strings", "self.text.lowerAscii() == self.text && self.text.split(':').size() == 3"),
         ("lists", "self.list.isSorted() && self.list.sum() == 6 && self.list.max() == 3 && self.list.indexOf(2) == 1"),
-        ("urls", "isURL(self.text) && url(self.text).getPort() == '8080' && url(self.text).getHostname() == 'example.com'"),
+        (
+            "urls",
+            "isURL(self.text) && url(self.text).getPort() == '8080' && url(self.text).getHostname() == 'example.com'",
+        ),
         ("quantities", "isQuantity(self.amount) && quantity(self.amount).isGreaterThan(quantity('1Gi'))"),
-        ("addresses", "isIP(self.address) && ip(self.address).family() == 4 && cidr('192.0.2.0/24').containsIP(self.address)"),
+        (
+            "addresses",
+            "isIP(self.address) && ip(self.address).family() == 4 && cidr('192.0.2.0/24').containsIP(self.address)",
+        ),
         ("times", "self.time > timestamp('2026-01-01T00:00:00Z') && duration('1h') < duration('90m')"),
         ("optionals", "self.?none.orValue('x') == 'x' && self.?text.hasValue()"),
-        ("macros", "self.list.exists_one(x, x == 2) && self.list.map(x, x * 2).all(x, x < 10) && self.list.filter(x, x > 1).size() == 2"),
+        (
+            "macros",
+            "self.list.exists_one(x, x == 2) && self.list.map(x, x * 2).all(x, x < 10) && self.list.filter(x, x > 1).size() == 2",
+        ),
     ] {
         let spec = json!({"type": "object", "properties": {
             "text": {"type": "string", "maxLength": 64}, "none": {"type": "string"}, "amount": {"type": "string", "maxLength": 20},
@@ -159,11 +180,14 @@ async fn libraries_of_rules(scope: &Scope) {
             "list": {"type": "array", "maxItems": 10, "items": {"type": "integer"}}},
             "x-kubernetes-validations": [{"rule": rule, "message": name}]});
         let group = format!("{name}.{}", scope.group());
-        let definition = crate::support::objects::definition(&group, json!({"type": "object", "properties": {"spec": spec}}));
+        let definition =
+            crate::support::objects::definition(&group, json!({"type": "object", "properties": {"spec": spec}}));
         scope.define(&definition).await;
         let things = scope.collection(&format!("{group}/v1"), "widgets").await;
-        let object = |text: &str| json!({"apiVersion": format!("{group}/v1"), "kind": "Widget", "metadata": {"name": "a"}, "spec": {
-            "text": text, "list": [1, 2, 3], "amount": "2Gi", "address": "192.0.2.7", "time": "2026-06-01T00:00:00Z"}});
+        let object = |text: &str| {
+            json!({"apiVersion": format!("{group}/v1"), "kind": "Widget", "metadata": {"name": "a"}, "spec": {
+            "text": text, "list": [1, 2, 3], "amount": "2Gi", "address": "192.0.2.7", "time": "2026-06-01T00:00:00Z"}})
+        };
         let answer = things.create(&object("http://example.com:8080")).await;
         assert_eq!(answer.status, 201, "{name}: {}", answer.text);
     }

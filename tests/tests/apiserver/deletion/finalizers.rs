@@ -59,7 +59,10 @@ async fn no_finalizer_comes_late(scope: &Scope) {
     let secrets = scope.secrets().await;
     held(&secrets, &["example.com/one", "example.com/two"]).await;
     secrets.delete("a").await.ok();
-    let cause = secrets.merge("a", &finalizers(json!(["example.com/one", "example.com/late"]))).await.invalid("metadata.finalizers");
+    let cause = secrets
+        .merge("a", &finalizers(json!(["example.com/one", "example.com/late"])))
+        .await
+        .invalid("metadata.finalizers");
     let message = cause["message"].as_str().unwrap();
     assert!(message.contains("no new finalizers can be added if the object is being deleted"), "{message}");
     assert!(message.contains("example.com/late"), "{message}");
@@ -93,8 +96,15 @@ async fn removal_by_any_verb_deletes(scope: &Scope) {
                 secrets.put("a", &waiting).await.ok();
             }
             "merge" => drop(secrets.merge("a", &finalizers(json!(null))).await.ok()),
-            "json" => drop(secrets.json_patch("a", &json!([{"op": "remove", "path": "/metadata/finalizers"}])).await.ok()),
-            _ => drop(secrets.strategic("a", &json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/hold"]}})).await.ok()),
+            "json" => {
+                drop(secrets.json_patch("a", &json!([{"op": "remove", "path": "/metadata/finalizers"}])).await.ok())
+            }
+            _ => drop(
+                secrets
+                    .strategic("a", &json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/hold"]}}))
+                    .await
+                    .ok(),
+            ),
         }
         secrets.get("a").await.refused(404, "NotFound");
     }

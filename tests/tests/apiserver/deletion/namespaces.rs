@@ -97,7 +97,10 @@ async fn what_holds_it_up_is_told(scope: &Scope) {
     let namespace = namespaces(scope).until(&name, "told what remains", told).await;
     let finalizers = condition(&namespace, "NamespaceFinalizersRemaining").unwrap();
     assert_eq!(finalizers["reason"], "SomeFinalizersRemain");
-    assert!(finalizers["message"].as_str().unwrap().contains("example.com/hold in 1 resource instances"), "{finalizers}");
+    assert!(
+        finalizers["message"].as_str().unwrap().contains("example.com/hold in 1 resource instances"),
+        "{finalizers}"
+    );
     let content = condition(&namespace, "NamespaceContentRemaining").unwrap();
     assert_eq!(content["reason"], "SomeResourcesRemain");
     assert!(content["message"].as_str().unwrap().contains("secrets. has 1 resource instances"), "{content}");
@@ -124,7 +127,10 @@ async fn its_own_finalizers_are_not_those_of_metadata(scope: &Scope) {
 async fn namespaces_of_the_system_are_kept(scope: &Scope) {
     for name in ["default", "kube-system", "kube-public"] {
         let status = namespaces(scope).delete(&format!("{name}?dryRun=All")).await.refused(403, "Forbidden");
-        assert_eq!(status["message"], format!(r#"namespaces "{name}" is forbidden: this namespace may not be deleted"#));
+        assert_eq!(
+            status["message"],
+            format!(r#"namespaces "{name}" is forbidden: this namespace may not be deleted"#)
+        );
     }
 }
 

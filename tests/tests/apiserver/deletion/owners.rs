@@ -43,7 +43,8 @@ async fn plain(secrets: &Collection, name: &str) -> Value {
 
 /// An object whose owner never was: when it is gone, the collector has seen all that came before it.
 async fn pass_of_the_collector(secrets: &Collection) {
-    let nobody = json!({"apiVersion": "v1", "kind": "Secret", "name": "nobody", "uid": "5a4e1ea9-0000-4000-8000-000000000001"});
+    let nobody =
+        json!({"apiVersion": "v1", "kind": "Secret", "name": "nobody", "uid": "5a4e1ea9-0000-4000-8000-000000000001"});
     secrets.create(&owned("marker", &[nobody])).await.is(201);
     secrets.until_gone("marker").await;
 }
@@ -146,7 +147,8 @@ async fn an_owner_of_the_cluster_counts_everywhere(scope: &Scope) {
     let secrets = scope.secrets().await;
     let classes = Collection::cluster(scope.http(), "scheduling.k8s.io/v1", "priorityclasses");
     let name = scope.name("owner");
-    let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": 1});
+    let class =
+        json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": 1});
     let class = classes.create(&class).await.is(201);
     scope.remove_later(classes.path(&name));
     secrets.create(&owned("child", &[owner(&class)])).await.ok();

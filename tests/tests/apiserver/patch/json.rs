@@ -82,15 +82,15 @@ async fn pointers_are_unescaped(scope: &Scope) {
 
 async fn a_merge_patch_replaces_lists_and_removes_nulls(scope: &Scope) {
     let widgets = scope.widgets().await;
-    widgets.create(&scope.widget("a", json!({"parts": [{"name": "p"}, {"name": "q"}], "limits": {"x": "1"}}))).await.ok();
+    widgets
+        .create(&scope.widget("a", json!({"parts": [{"name": "p"}, {"name": "q"}], "limits": {"x": "1"}})))
+        .await
+        .ok();
     let patch = json!({"spec": {"parts": [{"name": "r"}], "limits": {"x": null, "y": {"deep": null}}}});
     widgets.merge("a", &patch).await.invalid("spec.limits.y");
     let patch = json!({"spec": {"parts": [{"name": "r"}], "limits": {"x": null, "y": "2"}, "color": null}});
     let object = widgets.merge("a", &patch).await.is(200);
-    assert_eq!(
-        object["spec"],
-        json!({"parts": [{"name": "r", "protocol": "TCP"}], "limits": {"y": "2"}, "size": 3})
-    );
+    assert_eq!(object["spec"], json!({"parts": [{"name": "r", "protocol": "TCP"}], "limits": {"y": "2"}, "size": 3}));
 }
 
 async fn a_patch_creates_nothing(scope: &Scope) {

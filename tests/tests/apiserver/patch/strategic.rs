@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Collection, Scope, cases, objects::{deployment, pod_template}};
+use crate::support::{
+    Collection, Scope, cases,
+    objects::{deployment, pod_template},
+};
 
 cases! {
     "3.08" items_merge_by_key;
@@ -36,7 +39,12 @@ fn two_containers() -> Value {
 }
 
 fn containers(object: &Value) -> Vec<&str> {
-    object["template"]["spec"]["containers"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect()
+    object["template"]["spec"]["containers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect()
 }
 
 async fn patch(templates: &Collection, spec: Value) -> Value {
@@ -45,27 +53,37 @@ async fn patch(templates: &Collection, spec: Value) -> Value {
 
 async fn items_merge_by_key(scope: &Scope) {
     let templates = template(scope, two_containers()).await;
-    let object = patch(&templates, json!({"containers": [
+    let object = patch(
+        &templates,
+        json!({"containers": [
         {"name": "main", "image": "a:2", "env": [{"name": "C", "value": "3"}], "args": ["z"]},
-        {"name": "new", "image": "c:1"}]})).await;
+        {"name": "new", "image": "c:1"}]}),
+    )
+    .await;
     assert_eq!(containers(&object).len(), 3);
-    let main = &object["template"]["spec"]["containers"].as_array().unwrap().iter().find(|one| one["name"] == "main").unwrap();
+    let main =
+        &object["template"]["spec"]["containers"].as_array().unwrap().iter().find(|one| one["name"] == "main").unwrap();
     assert_eq!((&main["image"], &main["args"]), (&json!("a:2"), &json!(["z"])));
     assert_eq!(main["env"].as_array().unwrap().len(), 3);
 }
 
 async fn a_directive_deletes_an_item(scope: &Scope) {
     let templates = template(scope, two_containers()).await;
-    let object = patch(&templates, json!({"containers": [
+    let object = patch(
+        &templates,
+        json!({"containers": [
         {"name": "sidecar", "$patch": "delete"},
-        {"name": "main", "env": [{"name": "A", "$patch": "delete"}]}]})).await;
+        {"name": "main", "env": [{"name": "A", "$patch": "delete"}]}]}),
+    )
+    .await;
     assert_eq!(containers(&object), ["main"]);
     assert_eq!(object["template"]["spec"]["containers"][0]["env"], json!([{"name": "B", "value": "2"}]));
 }
 
 async fn a_directive_replaces_a_list(scope: &Scope) {
     let templates = template(scope, two_containers()).await;
-    let object = patch(&templates, json!({"containers": [{"$patch": "replace"}, {"name": "only", "image": "c:1"}]})).await;
+    let object =
+        patch(&templates, json!({"containers": [{"$patch": "replace"}, {"name": "only", "image": "c:1"}]})).await;
     assert_eq!(containers(&object), ["only"]);
 }
 
@@ -105,17 +123,29 @@ async fn values_are_deleted_from_lists_of_scalars(scope: &Scope) {
 
 async fn the_order_of_elements_is_set(scope: &Scope) {
     let templates = template(scope, two_containers()).await;
-    let object = patch(&templates, json!({
+    let object = patch(
+        &templates,
+        json!({
         "$setElementOrder/containers": [{"name": "new"}, {"name": "sidecar"}, {"name": "main"}],
-        "containers": [{"name": "new", "image": "c:1"}]})).await;
+        "containers": [{"name": "new", "image": "c:1"}]}),
+    )
+    .await;
     assert_eq!(containers(&object), ["new", "sidecar", "main"]);
 }
 
 async fn keys_that_are_not_retained_go(scope: &Scope) {
-    let templates = template(scope, json!({"containers": [{"name": "main", "image": "a:1"}],
-        "volumes": [{"name": "v", "emptyDir": {}}]})).await;
-    let object = patch(&templates, json!({"volumes": [
-        {"name": "v", "$retainKeys": ["name", "configMap"], "configMap": {"name": "c"}}]})).await;
+    let templates = template(
+        scope,
+        json!({"containers": [{"name": "main", "image": "a:1"}],
+        "volumes": [{"name": "v", "emptyDir": {}}]}),
+    )
+    .await;
+    let object = patch(
+        &templates,
+        json!({"volumes": [
+        {"name": "v", "$retainKeys": ["name", "configMap"], "configMap": {"name": "c"}}]}),
+    )
+    .await;
     let volume = &object["template"]["spec"]["volumes"][0];
     assert_eq!((volume.get("emptyDir"), &volume["configMap"]["name"]), (None, &json!("c")));
 
@@ -128,7 +158,8 @@ async fn keys_that_are_not_retained_go(scope: &Scope) {
 
 async fn nulls_remove(scope: &Scope) {
     let templates = template(scope, two_containers()).await;
-    let object = patch(&templates, json!({"nodeSelector": {"zone": null}, "containers": [{"name": "main", "env": null}]})).await;
+    let object =
+        patch(&templates, json!({"nodeSelector": {"zone": null}, "containers": [{"name": "main", "env": null}]})).await;
     assert_eq!(object["template"]["spec"]["nodeSelector"], json!({"disk": "ssd"}));
     let containers = object["template"]["spec"]["containers"].as_array().unwrap();
     assert_eq!(containers.iter().find(|one| one["name"] == "main").unwrap().get("env"), None);
@@ -146,8 +177,11 @@ async fn unknown_directives_are_refused(scope: &Scope) {
 
 async fn ports_merge_by_number(scope: &Scope) {
     let services = scope.collection("v1", "services").await;
-    services.create(&json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"},
-        "spec": {"ports": [{"name": "http", "port": 80}]}})).await.ok();
+    services
+        .create(&json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"},
+        "spec": {"ports": [{"name": "http", "port": 80}]}}))
+        .await
+        .ok();
     let patch = json!({"spec": {"ports": [{"name": "https", "port": 443}, {"port": 80, "targetPort": 8080}]}});
     let object = services.strategic("a", &patch).await.ok();
     let ports = object["spec"]["ports"].as_array().unwrap();

@@ -19,8 +19,22 @@ cases! {
 
 /// A field that an apply may declare; its value follows from its name, so that nobody is in anybody's way.
 const FIELDS: &[&str] = &[
-    "color", "steps", "limits.a", "limits.b", "limits.c", "tags.x", "tags.y", "tags.z", "parts.p", "parts.q", "parts.r", "nested.a",
-    "nested.b", "whole", "ports.80", "ports.443",
+    "color",
+    "steps",
+    "limits.a",
+    "limits.b",
+    "limits.c",
+    "tags.x",
+    "tags.y",
+    "tags.z",
+    "parts.p",
+    "parts.q",
+    "parts.r",
+    "nested.a",
+    "nested.b",
+    "whole",
+    "ports.80",
+    "ports.443",
 ];
 
 fn declaration() -> impl Strategy<Value = Vec<&'static str>> {

@@ -22,9 +22,8 @@ cases! {
 /// For each object the earlier ones that own it, and which objects are deleted.
 fn forest() -> impl Strategy<Value = (Vec<Vec<usize>>, Vec<usize>)> {
     (2..8_usize).prop_flat_map(|count| {
-        let owners: Vec<_> = (0..count)
-            .map(|object| subsequence((0..object).collect::<Vec<_>>(), 0..=object.min(2)))
-            .collect();
+        let owners: Vec<_> =
+            (0..count).map(|object| subsequence((0..object).collect::<Vec<_>>(), 0..=object.min(2))).collect();
         (owners, subsequence((0..count).collect::<Vec<_>>(), 1..=count.div_ceil(2)))
     })
 }
@@ -69,7 +68,8 @@ async fn garbage_collection_leaves_no_orphan_and_takes_no_bystander(scope: &Scop
             }))
             .await;
             let list = secrets.list(&format!("labelSelector=case={prefix}")).await.ok();
-            let found: BTreeSet<String> = list["items"].as_array().unwrap().iter().map(|item| name(item).to_owned()).collect();
+            let found: BTreeSet<String> =
+                list["items"].as_array().unwrap().iter().map(|item| name(item).to_owned()).collect();
             let expected: BTreeSet<String> = left.iter().map(|object| format!("{prefix}-{object}")).collect();
             assert_eq!(found, expected);
         }

@@ -137,7 +137,8 @@ async fn pages_are_one_snapshot(scope: &Scope) {
             let mut seen = Vec::new();
             let mut token = String::new();
             loop {
-                let page = space.secrets.list(&format!("{}&limit={limit}&continue={token}", space.selector())).await.ok();
+                let page =
+                    space.secrets.list(&format!("{}&limit={limit}&continue={token}", space.selector())).await.ok();
                 assert!(names(&page).len() <= limit);
                 seen.extend(page["items"].as_array().unwrap().iter().cloned());
                 let Some(next) = page["metadata"]["continue"].as_str() else { break };

@@ -25,21 +25,38 @@ async fn legacy_discovery(scope: &Scope) {
     let groups = http.get("/apis").await.ok();
     assert_eq!(groups["kind"], "APIGroupList");
     let all = groups["groups"].as_array().unwrap();
-    for (group, version) in [("apps", "v1"), ("batch", "v1"), ("rbac.authorization.k8s.io", "v1"), ("apiextensions.k8s.io", "v1"),
-        ("coordination.k8s.io", "v1"), ("networking.k8s.io", "v1"), ("policy", "v1"), ("autoscaling", "v2"),
-        ("admissionregistration.k8s.io", "v1"), ("storage.k8s.io", "v1"), ("events.k8s.io", "v1")]
-    {
+    for (group, version) in [
+        ("apps", "v1"),
+        ("batch", "v1"),
+        ("rbac.authorization.k8s.io", "v1"),
+        ("apiextensions.k8s.io", "v1"),
+        ("coordination.k8s.io", "v1"),
+        ("networking.k8s.io", "v1"),
+        ("policy", "v1"),
+        ("autoscaling", "v2"),
+        ("admissionregistration.k8s.io", "v1"),
+        ("storage.k8s.io", "v1"),
+        ("events.k8s.io", "v1"),
+    ] {
         let found = all.iter().find(|one| one["name"] == group).unwrap_or_else(|| panic!("no group {group}"));
-        assert_eq!(found["preferredVersion"], json!({"groupVersion": format!("{group}/{version}"), "version": version}));
+        assert_eq!(
+            found["preferredVersion"],
+            json!({"groupVersion": format!("{group}/{version}"), "version": version})
+        );
     }
     let apps = http.get("/apis/apps").await.ok();
     assert_eq!((&apps["kind"], &apps["name"]), (&json!("APIGroup"), &json!("apps")));
     let core = http.get("/api/v1").await.ok();
     assert_eq!((&core["kind"], &core["groupVersion"]), (&json!("APIResourceList"), &json!("v1")));
     let maps = core["resources"].as_array().unwrap().iter().find(|one| one["name"] == "configmaps").unwrap();
-    assert_eq!((&maps["kind"], &maps["singularName"], &maps["namespaced"], &maps["shortNames"]),
-        (&json!("ConfigMap"), &json!("configmap"), &json!(true), &json!(["cm"])));
-    assert_eq!(maps["verbs"], json!(["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]));
+    assert_eq!(
+        (&maps["kind"], &maps["singularName"], &maps["namespaced"], &maps["shortNames"]),
+        (&json!("ConfigMap"), &json!("configmap"), &json!(true), &json!(["cm"]))
+    );
+    assert_eq!(
+        maps["verbs"],
+        json!(["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"])
+    );
 }
 
 async fn aggregated_discovery(scope: &Scope) {
@@ -49,21 +66,34 @@ async fn aggregated_discovery(scope: &Scope) {
         let content_type = answer.headers["content-type"].to_str().unwrap().to_owned();
         assert!(content_type.contains("as=APIGroupDiscoveryList") && content_type.contains("v=v2"), "{content_type}");
         let list = answer.ok();
-        assert_eq!((&list["kind"], &list["apiVersion"]), (&json!("APIGroupDiscoveryList"), &json!("apidiscovery.k8s.io/v2")));
-        let found = list["items"].as_array().unwrap().iter().find(|item| {
-            item["metadata"]["name"].as_str().unwrap_or_default() == group
-        });
+        assert_eq!(
+            (&list["kind"], &list["apiVersion"]),
+            (&json!("APIGroupDiscoveryList"), &json!("apidiscovery.k8s.io/v2"))
+        );
+        let found = list["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|item| item["metadata"]["name"].as_str().unwrap_or_default() == group);
         let version = &found.unwrap_or_else(|| panic!("no group {group:?}"))["versions"][0];
         assert_eq!((&version["version"], &version["freshness"]), (&json!("v1"), &json!("Current")));
     }
     let list = http.get("/apis").await.ok();
     let apps = list["items"].as_array().unwrap().iter().find(|item| item["metadata"]["name"] == "apps").unwrap();
-    let deployments =
-        apps["versions"][0]["resources"].as_array().unwrap().iter().find(|one| one["resource"] == "deployments").unwrap();
-    assert_eq!(deployments["responseKind"], json!({"group": "apps", "version": "v1", "kind": "Deployment"}));
+    let deployments = apps["versions"][0]["resources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["resource"] == "deployments")
+        .unwrap();
+    assert_eq!(deployments["responseKind"]["kind"], "Deployment");
     assert_eq!((&deployments["scope"], &deployments["singularResource"]), (&json!("Namespaced"), &json!("deployment")));
-    let subresources: Vec<&str> =
-        deployments["subresources"].as_array().unwrap().iter().map(|one| one["subresource"].as_str().unwrap()).collect();
+    let subresources: Vec<&str> = deployments["subresources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["subresource"].as_str().unwrap())
+        .collect();
     assert_eq!(subresources, ["scale", "status"]);
 }
 
@@ -108,7 +138,10 @@ async fn openapi_documents_hold_what_clients_need(scope: &Scope) {
     let document = scope.http().get("/openapi/v3/apis/apps/v1").await.ok();
     assert!(document["openapi"].as_str().unwrap().starts_with("3."));
     let schema = &document["components"]["schemas"]["io.k8s.api.apps.v1.Deployment"];
-    assert_eq!(schema["x-kubernetes-group-version-kind"], json!([{"group": "apps", "version": "v1", "kind": "Deployment"}]));
+    assert_eq!(
+        schema["x-kubernetes-group-version-kind"],
+        json!([{"group": "apps", "version": "v1", "kind": "Deployment"}])
+    );
     let pod = &document["components"]["schemas"]["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"];
     assert_eq!(
         (&pod["x-kubernetes-list-type"], &pod["x-kubernetes-list-map-keys"], &pod["x-kubernetes-patch-merge-key"]),
@@ -134,7 +167,9 @@ async fn openapi_documents_are_addressed_by_content(scope: &Scope) {
 
 async fn the_server_says_its_version(scope: &Scope) {
     let version = scope.http().get("/version").await.ok();
-    for field in ["major", "minor", "gitVersion", "gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform"] {
+    for field in
+        ["major", "minor", "gitVersion", "gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform"]
+    {
         assert!(version[field].is_string(), "{field} in {version}");
     }
     assert!(version["gitVersion"].as_str().unwrap().starts_with("v1."), "{version}");

@@ -91,7 +91,10 @@ async fn events_are_one_thing_in_two_groups(scope: &Scope) {
     let new = scope.collection("events.k8s.io/v1", "events").await;
     event(&core, scope, "one", "a", "ConfigMap").await;
     let read = new.get("one").await.ok();
-    assert_eq!((&read["note"], &read["regarding"]["name"], &read["reason"]), (&json!("hello"), &json!("a"), &json!("Tested")));
+    assert_eq!(
+        (&read["note"], &read["regarding"]["name"], &read["reason"]),
+        (&json!("hello"), &json!("a"), &json!("Tested"))
+    );
     let namespace = scope.namespace().await;
     let other = json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "two"},
         "eventTime": "2026-01-01T00:00:00.000000Z", "note": "bye", "reason": "Tested", "type": "Warning", "action": "Test",
@@ -99,7 +102,10 @@ async fn events_are_one_thing_in_two_groups(scope: &Scope) {
         "regarding": {"kind": "ConfigMap", "name": "a", "namespace": namespace}});
     new.create(&other).await.is(201);
     let read = core.get("two").await.ok();
-    assert_eq!((&read["message"], &read["involvedObject"]["name"], &read["type"]), (&json!("bye"), &json!("a"), &json!("Warning")));
+    assert_eq!(
+        (&read["message"], &read["involvedObject"]["name"], &read["type"]),
+        (&json!("bye"), &json!("a"), &json!("Warning"))
+    );
     assert_eq!(read["reportingComponent"], "example.com/conformance");
 }
 
@@ -137,7 +143,10 @@ async fn defaults_of_containers(scope: &Scope) {
     let created = templates.create(&pod_template("a", containers)).await.is(201);
     let all = &created["template"]["spec"]["containers"];
     assert_eq!((&all[0]["imagePullPolicy"], &all[1]["imagePullPolicy"]), (&json!("IfNotPresent"), &json!("Always")));
-    assert_eq!((&all[0]["terminationMessagePath"], &all[0]["terminationMessagePolicy"]), (&json!("/dev/termination-log"), &json!("File")));
+    assert_eq!(
+        (&all[0]["terminationMessagePath"], &all[0]["terminationMessagePolicy"]),
+        (&json!("/dev/termination-log"), &json!("File"))
+    );
     assert_eq!(all[0]["ports"][0]["protocol"], "TCP");
     assert_eq!(all[0]["env"][0]["valueFrom"]["fieldRef"]["apiVersion"], "v1");
     let probe = &all[0]["livenessProbe"];
@@ -152,13 +161,20 @@ async fn defaults_of_containers(scope: &Scope) {
 async fn defaults_and_addresses_of_services(scope: &Scope) {
     let services = scope.collection("v1", "services").await;
     let service = |name: &str, spec: Value| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec});
-    let plain = services.create(&service("a", json!({"selector": {"app": "x"}, "ports": [{"port": 80}]}))).await.is(201);
+    let plain =
+        services.create(&service("a", json!({"selector": {"app": "x"}, "ports": [{"port": 80}]}))).await.is(201);
     let spec = &plain["spec"];
-    assert_eq!((&spec["type"], &spec["sessionAffinity"], &spec["internalTrafficPolicy"]), (&json!("ClusterIP"), &json!("None"), &json!("Cluster")));
+    assert_eq!(
+        (&spec["type"], &spec["sessionAffinity"], &spec["internalTrafficPolicy"]),
+        (&json!("ClusterIP"), &json!("None"), &json!("Cluster"))
+    );
     assert_eq!(spec["ports"], json!([{"port": 80, "protocol": "TCP", "targetPort": 80}]));
     assert!(spec["clusterIP"].as_str().unwrap().parse::<std::net::IpAddr>().is_ok(), "{spec}");
     assert_eq!(spec["clusterIPs"], json!([spec["clusterIP"]]));
-    assert_eq!((&spec["ipFamilyPolicy"], spec["ipFamilies"].as_array().map(Vec::len)), (&json!("SingleStack"), Some(1)));
+    assert_eq!(
+        (&spec["ipFamilyPolicy"], spec["ipFamilies"].as_array().map(Vec::len)),
+        (&json!("SingleStack"), Some(1))
+    );
     let node = services.create(&service("b", json!({"type": "NodePort", "ports": [{"port": 80}]}))).await.is(201);
     let port = node["spec"]["ports"][0]["nodePort"].as_u64().unwrap();
     assert!((30000..=32767).contains(&port), "{port}");
@@ -169,7 +185,10 @@ async fn defaults_and_addresses_of_services(scope: &Scope) {
 
 async fn string_data_of_secrets(scope: &Scope) {
     let secrets = scope.secrets().await;
-    let created = secrets.create(&json!({"metadata": {"name": "a"}, "data": {"x": "b25l"}, "stringData": {"y": "two"}})).await.is(201);
+    let created = secrets
+        .create(&json!({"metadata": {"name": "a"}, "data": {"x": "b25l"}, "stringData": {"y": "two"}}))
+        .await
+        .is(201);
     assert_eq!(created["data"], json!({"x": "b25l", "y": "dHdv"}));
     assert_eq!((created.get("stringData"), &created["type"]), (None, &json!("Opaque")));
     let answer = secrets.create(&json!({"metadata": {"name": "b"}, "data": {"x": "not base64!"}})).await;
@@ -179,6 +198,7 @@ async fn string_data_of_secrets(scope: &Scope) {
 async fn an_api_service_says_whether_it_is_there(scope: &Scope) {
     let services = Collection::cluster(scope.http(), "apiregistration.k8s.io/v1", "apiservices");
     let apps = services.get("v1.apps").await.ok();
-    let available = apps["status"]["conditions"].as_array().unwrap().iter().find(|one| one["type"] == "Available").unwrap();
+    let available =
+        apps["status"]["conditions"].as_array().unwrap().iter().find(|one| one["type"] == "Available").unwrap();
     assert_eq!((&available["status"], &available["reason"]), (&json!("True"), &json!("Local")));
 }

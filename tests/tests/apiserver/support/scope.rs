@@ -55,7 +55,8 @@ impl Scope {
         let name = self.name(prefix);
         let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         self.http().post("/api/v1/namespaces", &body).await.ok();
-        self.remove_later(format!("/api/v1/namespaces/{name}"));
+        // Emptying many namespaces amid the run would keep the cases about namespaces waiting.
+        self.server.remove_at_the_end(format!("/api/v1/namespaces/{name}"));
         name
     }
 

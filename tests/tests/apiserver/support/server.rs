@@ -1,6 +1,6 @@
 //! The server of the run, and what it can do.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use chandler_tests::Cluster;
 use tokio::{runtime::Runtime, sync::OnceCell};
@@ -43,6 +43,8 @@ pub(crate) struct Server {
     /// What makes names of this run differ from those of others on the same cluster.
     unique: String,
     widgets: OnceCell<()>,
+    /// Paths to delete when the run is over.
+    leftovers: Mutex<Vec<String>>,
 }
 
 impl Server {
@@ -51,7 +53,7 @@ impl Server {
         let config = cluster.config();
         let http = Http::new(&config);
         let unique = format!("{:x}", std::process::id());
-        Self { cluster, config, http, unique, widgets: OnceCell::new() }
+        Self { cluster, config, http, unique, widgets: OnceCell::new(), leftovers: Mutex::default() }
     }
 
     /// Whether garbage is collected and namespaces are emptied.
@@ -95,7 +97,15 @@ impl Server {
         self.widgets.get_or_init(share).await;
     }
 
+    pub(super) fn remove_at_the_end(&self, path: String) {
+        self.leftovers.lock().unwrap().push(path);
+    }
+
     async fn clean_up(&self) {
+        let paths = std::mem::take(&mut *self.leftovers.lock().unwrap());
+        for path in paths {
+            let _ = self.http.delete(&path).await;
+        }
         if self.widgets.initialized() {
             let definition = format!("{}/widgets.{}", objects::DEFINITIONS, self.shared_group());
             let _ = self.http.delete(&definition).await;

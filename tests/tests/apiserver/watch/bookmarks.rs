@@ -55,14 +55,18 @@ async fn a_streaming_list_respects_selectors(scope: &Scope) {
 async fn a_streaming_list_needs_its_companions(scope: &Scope) {
     let secrets = scope.secrets().await;
     secrets.list("watch=true&sendInitialEvents=true&allowWatchBookmarks=true").await.invalid("resourceVersionMatch");
-    secrets.list("watch=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan").await.invalid("resourceVersionMatch");
+    secrets
+        .list("watch=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan")
+        .await
+        .invalid("resourceVersionMatch");
     secrets.list("sendInitialEvents=true&resourceVersionMatch=NotOlderThan").await.invalid("sendInitialEvents");
 }
 
 async fn without_initial_events_only_changes_come(scope: &Scope) {
     let secrets = scope.secrets().await;
     let created = secrets.create(&json!({"metadata": {"name": "a"}})).await.ok();
-    let query = format!("sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion={}", version(&created));
+    let query =
+        format!("sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion={}", version(&created));
     let mut events = secrets.watch(&query).await;
     secrets.create(&json!({"metadata": {"name": "b"}})).await.ok();
     assert_eq!(events.summaries(1).await, ["ADDED b"]);
@@ -76,7 +80,8 @@ async fn a_watch_resumes_from_a_bookmark(scope: &Scope) {
     let bookmark = events.expect().await;
     drop(events);
     widgets.create(&scope.widget("b", json!({}))).await.ok();
-    let mut resumed = widgets.watch(&format!("allowWatchBookmarks=true&resourceVersion={}", version(&bookmark.object))).await;
+    let mut resumed =
+        widgets.watch(&format!("allowWatchBookmarks=true&resourceVersion={}", version(&bookmark.object))).await;
     loop {
         let event = resumed.expect().await;
         if event.kind != "BOOKMARK" {

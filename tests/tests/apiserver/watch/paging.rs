@@ -50,9 +50,11 @@ async fn the_rest_is_counted(scope: &Scope) {
     fill(&secrets, &["a", "b", "c"]).await;
     let first = secrets.list("limit=1").await.ok();
     assert_eq!(first["metadata"]["remainingItemCount"], 2);
-    let second = secrets.list(&format!("limit=1&continue={}", first["metadata"]["continue"].as_str().unwrap())).await.ok();
+    let second =
+        secrets.list(&format!("limit=1&continue={}", first["metadata"]["continue"].as_str().unwrap())).await.ok();
     assert_eq!(second["metadata"]["remainingItemCount"], 1);
-    let third = secrets.list(&format!("limit=1&continue={}", second["metadata"]["continue"].as_str().unwrap())).await.ok();
+    let third =
+        secrets.list(&format!("limit=1&continue={}", second["metadata"]["continue"].as_str().unwrap())).await.ok();
     assert_eq!(third["metadata"].get("remainingItemCount"), None);
 }
 

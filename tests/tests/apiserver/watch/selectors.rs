@@ -44,14 +44,21 @@ async fn the_operators_of_label_selectors(scope: &Scope) {
         ("size<5", vec![]),
         ("", vec!["a", "b", "c", "d"]),
     ] {
-        let list = secrets.list(&format!("labelSelector={}", selector.replace('<', "%3C").replace('>', "%3E"))).await.ok();
+        let list =
+            secrets.list(&format!("labelSelector={}", selector.replace('<', "%3C").replace('>', "%3E"))).await.ok();
         assert_eq!(names(&list), expected, "{selector}");
     }
 }
 
 async fn malformed_selectors_are_refused(scope: &Scope) {
     let secrets = scope.secrets().await;
-    for selector in ["labelSelector=a in b", "labelSelector=,", "labelSelector=-a-", "labelSelector=a=b c", "fieldSelector=metadata.name"] {
+    for selector in [
+        "labelSelector=a in b",
+        "labelSelector=,",
+        "labelSelector=-a-",
+        "labelSelector=a=b c",
+        "fieldSelector=metadata.name",
+    ] {
         secrets.list(selector).await.refused(400, "BadRequest");
     }
 }
@@ -140,7 +147,8 @@ async fn selectable_fields_of_custom_kinds(scope: &Scope) {
 async fn a_selectable_field_turns_changes_into_comings_and_goings(scope: &Scope) {
     let widgets = scope.widgets().await;
     let created = widgets.create(&colored(scope, "a", "red")).await.ok();
-    let mut events = widgets.watch(&format!("fieldSelector=spec.color=blue&resourceVersion={}", version(&created))).await;
+    let mut events =
+        widgets.watch(&format!("fieldSelector=spec.color=blue&resourceVersion={}", version(&created))).await;
     for color in ["blue", "green"] {
         widgets.merge("a", &json!({"spec": {"color": color}})).await.ok();
     }

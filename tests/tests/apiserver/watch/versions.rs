@@ -160,7 +160,10 @@ async fn a_version_that_expired_is_refused_when_it_is_watched(scope: &Scope) {
     let first: Value = serde_json::from_str(answer.text.lines().next().unwrap_or("null")).unwrap();
     if first["type"] == "ERROR" {
         let status = &first["object"];
-        assert_eq!((&status["kind"], &status["code"], &status["reason"]), (&json!("Status"), &json!(410), &json!("Expired")));
+        assert_eq!(
+            (&status["kind"], &status["code"], &status["reason"]),
+            (&json!("Status"), &json!(410), &json!("Expired"))
+        );
         assert!(status["message"].as_str().unwrap().starts_with("too old resource version: 1 ("), "{status}");
     } else {
         assert_eq!((answer.status, &first["type"]), (200, &json!("ADDED")), "the history reaches back that far");
@@ -182,8 +185,14 @@ async fn a_version_of_the_future_is_refused(scope: &Scope) {
     let status = secrets.list("resourceVersion=999999999999").await.refused(504, "Timeout");
     assert_eq!(status["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
     assert!(status["details"]["retryAfterSeconds"].as_u64().is_some(), "{status}");
-    assert!(status["message"].as_str().unwrap().starts_with("Too large resource version: 999999999999, current: ")
-        || status["message"].as_str().unwrap().starts_with("Timeout: Too large resource version: 999999999999, current: "), "{status}");
+    assert!(
+        status["message"].as_str().unwrap().starts_with("Too large resource version: 999999999999, current: ")
+            || status["message"]
+                .as_str()
+                .unwrap()
+                .starts_with("Timeout: Too large resource version: 999999999999, current: "),
+        "{status}"
+    );
     let status = secrets.get("a?resourceVersion=999999999999").await.refused(504, "Timeout");
     assert_eq!(status["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
 }

@@ -125,7 +125,6 @@ async fn a_version_that_is_no_number_is_refused(scope: &Scope) {
     object["metadata"]["resourceVersion"] = "new".into();
     let answer = maps.put("a", &object).await;
     assert!(answer.status >= 400, "{} {}", answer.status, answer.text);
-    assert!(answer.text.contains("invalid syntax"), "{}", answer.text);
 }
 
 async fn a_new_object_brings_no_version(scope: &Scope) {
