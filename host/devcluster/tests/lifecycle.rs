@@ -231,7 +231,7 @@ async fn deleting_a_definition_deletes_its_objects() {
     let definition = format!("{DEFINITIONS}/widgets.example.com");
     ok(&client, "DELETE", &definition, "", Value::Null).await;
     until_gone(&client, &format!("{WIDGETS}/free")).await;
-    assert_eq!(send(&client, "POST", WIDGETS, "", widget("late", &json!({}))).await.0, 405);
+    assert_eq!(send(&client, "POST", WIDGETS, "", widget("late", &json!({}))).await.0, 403);
     assert_eq!(get(&client, &definition).await.0, 200, "it waits for the one that is held");
     ok(&client, "PATCH", &format!("{WIDGETS}/held"), MERGE, json!({"metadata": {"finalizers": null}})).await;
     until_gone(&client, &definition).await;

@@ -39,6 +39,10 @@ pub fn track_update(request: UpdateRequest<'_>) -> Value {
     let new = without_managed_fields(request.new);
     let live = request.live.map_or_else(|| blank(request.schema), without_managed_fields);
     let mut managers = starting_managers(&request);
+    if request.live.is_some() && managers.owners.is_empty() {
+        // What nothing tracks stays so until something is applied, lest the first apply find wrong owners.
+        return new;
+    }
     let comparison = typed::compare(request.schema, &live, &new);
     let reset = reset_fields(request.reset);
     let written = comparison.written().recursive_difference(&reset);

@@ -116,23 +116,22 @@ fn owners(metadata: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut Vec<
     let path = path.field("ownerReferences");
     let mut controller: Option<String> = None;
     let references = metadata.get("ownerReferences").and_then(Value::as_array).into_iter().flatten();
-    for (index, reference) in references.enumerate() {
-        let item = path.index(index);
+    for reference in references {
         let Some(reference) = reference.as_object() else { continue };
         let api_version = text(reference, "apiVersion");
         if api_version.is_empty() {
-            errors.push(FieldError::invalid(&item.field("apiVersion"), api_version, "version must not be empty"));
+            errors.push(FieldError::invalid(&path.field("apiVersion"), api_version, "version must not be empty"));
         }
         for (key, label) in [("kind", "must not be empty"), ("name", "must not be empty"), ("uid", "must not be empty")]
         {
             if text(reference, key).is_empty() {
-                errors.push(FieldError::invalid(&item.field(key), "", label));
+                errors.push(FieldError::invalid(&path.field(key), "", label));
             }
         }
         if (api_version, text(reference, "kind")) == ("v1", "Event") {
             let detail = "is disallowed from being an owner";
             errors.push(FieldError::invalid(
-                &item,
+                &path,
                 Value::Object(reference.clone()),
                 format!("/v1, Kind=Event {detail}"),
             ));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use chandler_devcluster_schema::FieldError;
 use serde_json::{Value, json};
 
 use super::{Api, Input, Target, read::selector, view};
@@ -10,7 +11,7 @@ use crate::{
     metadata,
     pipeline::body,
     registry::Resource,
-    request::query::{Query, WriteOptions},
+    request::query::{Query, WriteOptions, invalid_options},
     status::Status,
     store::{Expected, Key, Object, object::render},
 };
@@ -56,17 +57,20 @@ impl DeleteOptions {
         let orphan = body.get("orphanDependents").and_then(Value::as_bool);
         let propagation = match (text("propagationPolicy"), orphan) {
             (Some(_), Some(_)) => {
-                return Err(Status::bad_request("orphanDependents and propagationPolicy cannot be both set"));
+                let why = "orphanDependents and deletionPropagation cannot be both set";
+                return Err(invalid_options(
+                    "DeleteOptions",
+                    &[FieldError::invalid(&"propagationPolicy", Value::Null, why)],
+                ));
             }
             (Some("Background"), _) | (None, Some(false)) => Some(Propagation::Background),
             (Some("Foreground"), _) => Some(Propagation::Foreground),
             (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
             (None, None) => None,
             (Some(other), _) => {
-                return Err(Status::bad_request(format!(
-                    "propagationPolicy: Unsupported value: {other:?}: \
-                     supported values: \"Background\", \"Foreground\", \"Orphan\""
-                )));
+                let supported = ["Background", "Foreground", "Orphan"];
+                let error = FieldError::not_supported(&"propagationPolicy", other, supported);
+                return Err(invalid_options("DeleteOptions", &[error]));
             }
         };
         let dry_run = body.get("dryRun").and_then(Value::as_array).is_some_and(|values| !values.is_empty());
@@ -75,7 +79,7 @@ impl DeleteOptions {
             propagation,
             uid: precondition("uid"),
             resource_version: precondition("resourceVersion"),
-            dry_run: dry_run || WriteOptions::parse(query, &target.user_agent)?.dry_run,
+            dry_run: dry_run || WriteOptions::parse(query, &target.user_agent, "DeleteOptions")?.dry_run,
         })
     }
 }
@@ -183,7 +187,10 @@ fn check_preconditions(resource: &Resource, name: &str, object: &Value, options:
     ];
     for (wanted, what, actual) in checks {
         if let Some(wanted) = wanted.as_ref().filter(|wanted| *wanted != actual) {
-            let why = format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {actual}");
+            let why = format!(
+                "the {what} in the precondition ({wanted}) does not match the {what} in record ({actual}). The object might \
+                 have been deleted and then recreated"
+            );
             return Err(Status::conflict(&resource.group_resource(), name, &why));
         }
     }

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     metadata,
     pipeline::{decode, refine, reset},
-    request::query::FieldValidation,
+    request::query::{FieldValidation, invalid_options},
     status::Status,
 };
 
@@ -57,7 +57,11 @@ impl Api {
         duplicates: &[String],
         patch: impl Fn(&Value) -> Result<Value, PatchError>,
     ) -> Result<Written, Status> {
-        let mut write = Write::new(self, target)?;
+        let mut write = Write::new(self, target, "PatchOptions")?;
+        if target.query.get("force").is_some() {
+            let error = FieldError::forbidden(&"force", "may not be specified for non-apply patch");
+            return Err(invalid_options("PatchOptions", &[error]));
+        }
         let strict = write.options.field_validation == FieldValidation::Strict;
         let object = self.modify(&mut write, |old| {
             let patched = patch(old).map_err(|error| patch_failed(target, &error))?;
@@ -76,13 +80,13 @@ impl Api {
     }
 
     fn apply(&self, target: &Target, input: &Input) -> Result<Written, Status> {
-        let mut write = Write::new(self, target)?;
+        let mut write = Write::new(self, target, "PatchOptions")?;
         if target.query.get("fieldManager").is_none() {
-            let kind = chandler_devcluster_schema::GroupVersionKind::new("meta.k8s.io", "v1", "PatchOptions");
             let error = FieldError::required(&"fieldManager", "is required for apply patch");
-            return Err(Status::invalid(&kind, "", &[error]));
+            return Err(invalid_options("PatchOptions", &[error]));
         }
         let decoded = decode::json(&input.body).or_else(|_| decode::yaml(&input.body))?;
+        check_identity(target, &decoded.value)?;
         let mut applied = typed(&target.resource, decoded.value)?;
         if !decoded.duplicates.is_empty() {
             let validation = write.options.field_validation;
@@ -92,12 +96,6 @@ impl Api {
         reset::strip(&mut applied, reset::fields(&target.resource, target.subresource.as_deref()));
         // What is unknown fails the merge.
         write.options.field_validation = FieldValidation::Ignore;
-        if metadata::name(&applied).is_empty() {
-            return Err(Status::bad_request(format!(
-                "the name of the object ({} based on URL) was undeterminable: name must be provided",
-                target.name
-            )));
-        }
         if self.store.get(&target.key()).is_none() {
             return self.apply_new(write, &applied);
         }
@@ -159,6 +157,25 @@ fn apply_to(
             _ => Status::bad_request(error.to_string()),
         }),
     }
+}
+
+/// An applied configuration says what it is, and what it is called.
+fn check_identity(target: &Target, applied: &Value) -> Result<(), Status> {
+    let text = |field: &str| applied.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    if api_version.is_empty() || kind.is_empty() {
+        let why = format!(
+            "invalid object type: {api_version}, Kind={kind}: an applied configuration needs apiVersion and kind"
+        );
+        return Err(Status::bad_request(why));
+    }
+    if applied.pointer("/metadata/name").and_then(Value::as_str).is_none_or(str::is_empty) {
+        let name = &target.name;
+        return Err(Status::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )));
+    }
+    Ok(())
 }
 
 /// A patched object that cannot be read. The error names neither kind nor object, as in kube-apiserver.

@@ -32,7 +32,7 @@ impl Api {
     /// When the object does not exist, or the scale is malformed.
     pub fn set_scale(&self, target: &Target, input: &Input) -> Result<Written, Status> {
         let scale = scale_paths(target)?;
-        let mut write = Write::new(self, target)?;
+        let mut write = Write::new(self, target, "PatchOptions")?;
         let content_type = input.content_type.as_str();
         let change = if content_type.ends_with("patch+json") {
             decode::json(&input.body)?.value

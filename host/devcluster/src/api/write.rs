@@ -53,8 +53,9 @@ pub(super) struct Write<'a> {
 }
 
 impl<'a> Write<'a> {
-    pub(super) fn new(api: &Api, target: &'a Target) -> Result<Self, Status> {
-        let options = WriteOptions::parse(&target.query, &target.user_agent)?;
+    /// `kind` names the options in messages, e.g. `CreateOptions`.
+    pub(super) fn new(api: &Api, target: &'a Target, kind: &str) -> Result<Self, Status> {
+        let options = WriteOptions::parse(&target.query, &target.user_agent, kind)?;
         let mut warnings = Vec::new();
         if let Some(custom) = &target.resource.custom
             && custom.version.deprecated
@@ -118,7 +119,7 @@ impl Api {
     /// # Errors
     /// When the object is not valid or exists.
     pub fn create(&self, target: &Target, input: &Input) -> Result<Written, Status> {
-        let mut write = Write::new(self, target)?;
+        let mut write = Write::new(self, target, "CreateOptions")?;
         let decoded = decode_object(&target.resource, input)?;
         let draft = Draft { object: decoded.value, duplicates: decoded.duplicates, tracked: false };
         let object = self.insert(&mut write, draft)?;
@@ -130,7 +131,7 @@ impl Api {
     /// # Errors
     /// When the object is not valid, does not exist or has changed.
     pub fn update(&self, target: &Target, input: &Input) -> Result<Written, Status> {
-        let mut write = Write::new(self, target)?;
+        let mut write = Write::new(self, target, "UpdateOptions")?;
         let decoded = decode_object(&target.resource, input)?;
         if !allows_unconditional_update(&target.resource)
             && metadata::text(&decoded.value, "resourceVersion").is_empty()
@@ -152,11 +153,9 @@ impl Api {
         if !metadata::text(&object, "resourceVersion").is_empty() {
             return Err(Status::bad_request("resourceVersion should not be set on objects to be created"));
         }
-        if let Some(custom) = resource.custom.as_ref().filter(|custom| custom.terminating) {
-            return Err(Status::method_not_allowed(format!(
-                "create not allowed while custom resource definition is terminating: {}",
-                custom.definition
-            )));
+        if resource.custom.as_ref().is_some_and(|custom| custom.terminating) {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(Status::forbidden(&resource.group_resource(), metadata::name(&object), why));
         }
         check_namespace(target, &mut object)?;
         if tracked {
@@ -272,6 +271,10 @@ impl Api {
             return Err(Status::stale(&group_resource, &target.name));
         }
         let (stated, actual) = (metadata::uid(&object), metadata::uid(old));
+        if !stated.is_empty() && stated != actual && tracked {
+            let error = FieldError::invalid(&"metadata.uid", stated, "field is immutable");
+            return Err(Status::invalid(resource.kind(), &target.name, &[error]));
+        }
         if !stated.is_empty() && stated != actual {
             let why = format!("Precondition failed: UID in precondition: {stated}, UID in object meta: {actual}");
             return Err(Status::conflict(&group_resource, &target.name, &why));

@@ -224,7 +224,9 @@ fn holds(pattern: Option<&str>, found: Option<&str>) -> bool {
 }
 
 fn manager(occasion: &Occasion<'_>) -> String {
-    WriteOptions::parse(occasion.query, occasion.client).map(|options| options.field_manager).unwrap_or_default()
+    WriteOptions::parse(occasion.query, occasion.client, "WriteOptions")
+        .map(|options| options.field_manager)
+        .unwrap_or_default()
 }
 
 /// Whether a text fits a pattern, in which `*` stands for any characters.

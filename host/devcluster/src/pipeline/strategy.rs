@@ -15,6 +15,7 @@ const KEPT_ON_UPDATE: &[&str] =
 /// Built-in kinds whose `metadata.generation` counts changes of the specification.
 const COUNTED: &[(&str, &str)] = &[
     ("", "Pod"),
+    ("", "PodTemplate"),
     ("", "ReplicationController"),
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),

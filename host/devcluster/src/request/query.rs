@@ -1,5 +1,7 @@
 //! Query parameters.
 
+use chandler_devcluster_schema::{FieldError, GroupVersionKind};
+
 use crate::status::Status;
 
 /// The decoded query of a request.
@@ -64,35 +66,41 @@ pub struct WriteOptions {
 }
 
 impl WriteOptions {
-    /// Reads the parameters; without `fieldManager` the manager is the first part of the user agent.
+    /// Reads the parameters; without `fieldManager` the manager is the first part of the user agent. `kind` names the options in
+    /// messages: `CreateOptions`, `UpdateOptions`, `PatchOptions` or `DeleteOptions`.
     ///
     /// # Errors
     /// When a value is none of those allowed.
-    pub fn parse(query: &Query, user_agent: &str) -> Result<Self, Status> {
+    pub fn parse(query: &Query, user_agent: &str, kind: &str) -> Result<Self, Status> {
         const LONGEST_MANAGER: usize = 128;
+        let mut errors = Vec::new();
         let dry_run: Vec<&str> = query.all("dryRun").collect();
-        if let Some(other) = dry_run.iter().find(|value| **value != "All") {
-            return Err(Status::bad_request(format!(
-                "dryRun: Unsupported value: {other:?}: supported values: \"All\""
-            )));
+        if dry_run.iter().any(|value| *value != "All") {
+            errors.push(FieldError::not_supported(&"dryRun", dry_run.clone(), ["All"]));
         }
         let field_validation = match query.get("fieldValidation") {
             None | Some("Warn") => FieldValidation::Warn,
             Some("Strict") => FieldValidation::Strict,
             Some("Ignore") => FieldValidation::Ignore,
             Some(other) => {
-                let supported = "supported values: \"Ignore\", \"Strict\", \"Warn\"";
-                return Err(Status::bad_request(format!("fieldValidation: Unsupported value: {other:?}: {supported}")));
+                errors.push(FieldError::not_supported(&"fieldValidation", other, ["Ignore", "Strict", "Warn"]));
+                FieldValidation::Ignore
             }
         };
         let manager = query.get("fieldManager").map_or_else(|| manager_of(user_agent), str::to_owned);
         if manager.len() > LONGEST_MANAGER {
-            return Err(Status::bad_request(format!(
-                "fieldManager: Too long: may not be more than {LONGEST_MANAGER} bytes"
-            )));
+            errors.push(FieldError::too_long(&"fieldManager", LONGEST_MANAGER as u64));
+        }
+        if !errors.is_empty() {
+            return Err(invalid_options(kind, &errors));
         }
         Ok(Self { dry_run: !dry_run.is_empty(), field_manager: manager, force: query.flag("force"), field_validation })
     }
+}
+
+/// The failure of a request whose options break rules.
+pub fn invalid_options(kind: &str, errors: &[FieldError]) -> Status {
+    Status::invalid(&GroupVersionKind::new("meta.k8s.io", "v1", kind), "", errors)
 }
 
 fn manager_of(user_agent: &str) -> String {
@@ -113,10 +121,10 @@ mod tests {
         assert_eq!(query.number("limit").unwrap(), Some(500));
         assert_eq!(query.get("resourceVersion"), None);
         assert!(Query::parse("limit=x").number("limit").is_err());
-        let options = WriteOptions::parse(&query, "kubectl/v1.32.4 (linux/amd64)").unwrap();
+        let options = WriteOptions::parse(&query, "kubectl/v1.32.4 (linux/amd64)", "PatchOptions").unwrap();
         assert!(options.dry_run);
         assert_eq!(options.field_manager, "kubectl");
-        assert!(WriteOptions::parse(&Query::parse("dryRun=Some"), "").is_err());
-        assert!(WriteOptions::parse(&Query::parse("fieldValidation=strict"), "").is_err());
+        assert!(WriteOptions::parse(&Query::parse("dryRun=Some"), "", "PatchOptions").is_err());
+        assert!(WriteOptions::parse(&Query::parse("fieldValidation=strict"), "", "PatchOptions").is_err());
     }
 }
