@@ -52,9 +52,7 @@ fn answer(api: &Arc<Api>, request: &Request<Bytes>, route: &Route, query: Query,
     let result = match route {
         Route::Faults(id) => faults::answer(api, request, id.as_deref()),
         Route::Objects(path) => objects(api, &snapshot, path, request, query, strike),
-        _ if !read_only => {
-            Err(Status::method_not_allowed("the server does not allow this method on the requested resource"))
-        }
+        _ if !read_only => Err(not_allowed()),
         Route::Health => return health::answer(request.uri().path(), &query),
         Route::Version => Ok(respond::value(StatusCode::OK, &version::document())),
         Route::LegacyVersions => Ok(discovery::legacy_versions(&snapshot, accept)),
@@ -92,7 +90,7 @@ fn objects(
     if resource.resource_type.virtual_resource {
         return match *request.method() {
             Method::POST => Ok(respond::json(StatusCode::CREATED, api.review(&target, &input)?)),
-            _ => Err(not_allowed(request)),
+            _ => Err(not_allowed()),
         };
     }
     match (target.subresource.as_deref(), target.name.is_empty()) {
@@ -102,16 +100,16 @@ fn objects(
         (Some("finalize"), _) if resource.is_core("namespaces") => single(api, target, &input, request, strike),
         (Some("token"), false) if resource.is_core("serviceaccounts") => match *request.method() {
             Method::POST => Ok(respond::json(StatusCode::CREATED, api.request_token(&target, &input)?)),
-            _ => Err(not_allowed(request)),
+            _ => Err(not_allowed()),
         },
         (Some("binding"), false) if resource.is_core("pods") => match *request.method() {
             Method::POST => Ok(respond::json(StatusCode::CREATED, api.bind(&target, &input)?)),
-            _ => Err(not_allowed(request)),
+            _ => Err(not_allowed()),
         },
         (Some("scale"), _) => match *request.method() {
             Method::GET => Ok(respond::json(StatusCode::OK, api.scale(&target)?)),
             Method::PUT | Method::PATCH => Ok(written(api.set_scale(&target, &input)?)),
-            _ => Err(not_allowed(request)),
+            _ => Err(not_allowed()),
         },
         (Some(other), _) => {
             let first = other.split('/').next().unwrap_or_default();
@@ -165,7 +163,7 @@ fn collection(
         Method::GET => Ok(respond::json(StatusCode::OK, api.list(&target)?)),
         Method::POST => Ok(written(api.create(&target, input)?)),
         Method::DELETE => Ok(respond::json(StatusCode::OK, api.delete_collection(&target, input)?)),
-        _ => Err(not_allowed(request)),
+        _ => Err(not_allowed()),
     }
 }
 
@@ -187,7 +185,7 @@ fn single(
             let (body, accepted) = api.delete(&target, input)?;
             Ok(respond::json(if accepted { StatusCode::ACCEPTED } else { StatusCode::OK }, body))
         }
-        _ => Err(not_allowed(request)),
+        _ => Err(not_allowed()),
     }
 }
 
@@ -208,6 +206,6 @@ fn written(written: Written) -> Response<Body> {
     response
 }
 
-fn not_allowed(request: &Request<Bytes>) -> Status {
-    Status::method_not_allowed(format!("the server does not allow {} on the requested resource", request.method()))
+fn not_allowed() -> Status {
+    Status::method_not_allowed("the server does not allow this method on the requested resource")
 }
