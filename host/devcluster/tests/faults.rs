@@ -1,5 +1,7 @@
 //! Failures on demand, as clients see them.
 
+#![expect(clippy::indexing_slicing, reason = "helpers of tests fail by panicking")]
+
 mod common;
 
 use std::{sync::Arc, time::Duration};
@@ -362,7 +364,6 @@ fn version(object: &Value) -> String {
     format!("{}@{}", text("name"), text("resourceVersion"))
 }
 
-#[derive(Clone, Copy)]
 struct QuickBackoff;
 
 impl Iterator for QuickBackoff {

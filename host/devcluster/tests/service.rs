@@ -43,7 +43,8 @@ async fn a_controller_runs_on_a_service() {
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let reconcile = |map: Arc<ConfigMap>, client: Arc<Client>| async move {
         let maps: Api<ConfigMap> = Api::default_namespaced((*client).clone());
-        let seen = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"annotations": {"seen": "yes"}}});
+        let metadata = json!({"name": map.name_any(), "annotations": {"seen": "yes"}});
+        let seen = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
         let parameters = PatchParams::apply("tester").force();
         maps.patch(&map.name_any(), &parameters, &Patch::Apply(seen)).await.map(|_| Action::await_change())
     };

@@ -1,5 +1,7 @@
 //! Time and identity from outside: the same seed, clock and requests give the same bytes.
 
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail by panicking")]
+
 mod common;
 
 use std::time::Duration;
@@ -78,7 +80,7 @@ async fn session(seed: u64) -> Vec<String> {
         crd["status"]["conditions"].as_array().is_some_and(|conditions| conditions.len() == 2)
     })
     .await;
-    let mut seen = Vec::new();
+    let mut shown = Vec::new();
     for path in [
         &format!("{CONFIG_MAPS}/a"),
         &format!("{CONFIG_MAPS}/held"),
@@ -89,10 +91,10 @@ async fn session(seed: u64) -> Vec<String> {
         "/api/v1/namespaces",
     ] {
         for accept in ["application/json", TABLE] {
-            seen.push(bytes(&client, path, accept).await);
+            shown.push(bytes(&client, path, accept).await);
         }
     }
-    seen
+    shown
 }
 
 #[tokio::test]
@@ -202,15 +204,16 @@ async fn watches_end_and_bookmark_by_the_clock() {
 #[tokio::test]
 async fn a_definition_is_established_when_the_clock_says_so() {
     let clock = clock();
-    let delay = Duration::from_hours(1);
+    let (almost, second) = (Duration::from_secs(3599), Duration::from_secs(1));
+    let delay = almost + second;
     let cluster = common::start(Options { clock: clock.clone(), established_delay: delay, ..Options::default() }).await;
     let client = cluster.client();
     ok(&client, "POST", common::DEFINITIONS, "", common::widgets()).await;
     let path = format!("{}/widgets.example.com", common::DEFINITIONS);
     let accepted = until(&client, &path, |_, crd| !crd["status"]["acceptedNames"].is_null()).await;
     assert_eq!(accepted["status"]["conditions"][0]["lastTransitionTime"], "2026-01-02T03:04:05Z");
-    clock.advance(delay - Duration::from_secs(1));
+    clock.advance(almost);
     assert_eq!(get(&client, common::WIDGETS).await.0, 404);
-    clock.advance(Duration::from_secs(1));
+    clock.advance(second);
     until(&client, common::WIDGETS, |status, _| status == 200).await;
 }

@@ -435,7 +435,7 @@ impl Display for Time {
         if nanoseconds == 0 {
             return f.write_str("0s");
         }
-        let fitting = UNITS.iter().find(|(_, length)| nanoseconds % length == 0);
+        let fitting = UNITS.iter().find(|(_, length)| nanoseconds.is_multiple_of(*length));
         fitting.map_or(Ok(()), |(unit, length)| write!(f, "{}{unit}", nanoseconds / length))
     }
 }
