@@ -25,7 +25,7 @@ pub(super) enum Type {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Column {
     name: &'static str,
-    column_type: Type,
+    value_type: Type,
     is_name: bool,
     wide: bool,
     cell: fn(Row<'_>) -> Value,
@@ -33,19 +33,19 @@ pub(super) struct Column {
 
 impl Column {
     pub(super) const fn text(name: &'static str, cell: fn(Row<'_>) -> Value) -> Self {
-        Self { name, column_type: Type::Text, is_name: false, wide: false, cell }
+        Self { name, value_type: Type::Text, is_name: false, wide: false, cell }
     }
 
     pub(super) const fn integer(name: &'static str, cell: fn(Row<'_>) -> Value) -> Self {
-        Self { column_type: Type::Integer, ..Self::text(name, cell) }
+        Self { value_type: Type::Integer, ..Self::text(name, cell) }
     }
 
     pub(super) const fn boolean(name: &'static str, cell: fn(Row<'_>) -> Value) -> Self {
-        Self { column_type: Type::Boolean, ..Self::text(name, cell) }
+        Self { value_type: Type::Boolean, ..Self::text(name, cell) }
     }
 
     pub(super) const fn date(name: &'static str, cell: fn(Row<'_>) -> Value) -> Self {
-        Self { column_type: Type::Date, ..Self::text(name, cell) }
+        Self { value_type: Type::Date, ..Self::text(name, cell) }
     }
 
     /// The same column with the format `name`.
@@ -55,7 +55,7 @@ impl Column {
 
     /// The same column with the type `date`.
     pub(super) const fn dates(self) -> Self {
-        Self { column_type: Type::Date, ..self }
+        Self { value_type: Type::Date, ..self }
     }
 
     /// The same column, for wide output only.
@@ -67,7 +67,7 @@ impl Column {
     pub(super) fn definition(&self) -> Value {
         json!({
             "name": self.name,
-            "type": match self.column_type {
+            "type": match self.value_type {
                 Type::Text => "string",
                 Type::Integer => "integer",
                 Type::Boolean => "boolean",

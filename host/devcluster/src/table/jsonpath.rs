@@ -86,7 +86,9 @@ impl Path {
     pub(super) fn find<'a>(&self, object: &'a Value) -> Vec<&'a Value> {
         self.0.iter().fold(vec![object], |found, step| {
             let mut next = Vec::new();
-            found.into_iter().for_each(|value| step.apply(value, &mut next));
+            for value in found {
+                step.apply(value, &mut next);
+            }
             next.truncate(MOST_FOUND);
             next
         })

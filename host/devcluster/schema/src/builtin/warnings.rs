@@ -60,7 +60,7 @@ pub fn warnings(kind: &GroupVersionKind, new: &Value, old: Option<&Value>) -> Ve
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Pod") => template(new, &root, &mut found),
         ("", "PodTemplate") => {
-            template(new.get("template").unwrap_or(&Value::Null), &root.field("template"), &mut found)
+            template(new.get("template").unwrap_or(&Value::Null), &root.field("template"), &mut found);
         }
         ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet")
         | ("batch", "Job")
