@@ -25,9 +25,8 @@ pub fn to_stored(resource: &Resource, served: Value) -> Value {
 }
 
 /// Whether a stored object is also what the resource serves.
-pub fn is_identity(resource: &Resource, stored: &Value) -> bool {
-    resource.is_storage_version()
-        && stored.get("apiVersion").and_then(Value::as_str) == Some(resource.storage_api_version.as_str())
+pub fn is_identity(resource: &Resource, stored: Option<&str>) -> bool {
+    resource.is_storage_version() && stored == Some(resource.storage_api_version.as_str())
 }
 
 fn set_api_version(object: &mut Value, api_version: &str) {

@@ -42,9 +42,14 @@ impl Selector {
     pub fn parse(resource: &Resource, labels: Option<&str>, fields: Option<&str>) -> Result<Self, Status> {
         let labels = parse_labels(labels.unwrap_or_default())
             .map_err(|why| Status::bad_request(format!("unable to parse requirement: {why}")))?;
-        let fields = parse_fields(fields.unwrap_or_default()).map_err(Status::bad_request)?;
+        let mut fields = parse_fields(fields.unwrap_or_default()).map_err(Status::bad_request)?;
         if let Some(unknown) = fields.iter().find(|field| !selectable(resource, &field.path)) {
             return Err(Status::bad_request(format!("field label not supported: {}", unknown.path)));
+        }
+        if resource.is_core("events") {
+            for field in fields.iter_mut().filter(|field| field.path == "source") {
+                "source.component".clone_into(&mut field.path);
+            }
         }
         Ok(Self { labels, fields })
     }
@@ -60,6 +65,21 @@ impl Selector {
         name.map(|field| field.value.as_str())
     }
 
+    /// Whether the place of an object rules it out.
+    pub fn excludes_name(&self, name: &str) -> bool {
+        self.name().is_some_and(|wanted| wanted != name)
+    }
+
+    /// Whether labels alone decide.
+    pub fn is_by_labels(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    /// Whether an object with these labels can be selected.
+    pub fn matches_labels<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
+        self.labels.iter().all(|requirement| requirement.fits(label(&requirement.key)))
+    }
+
     /// Whether an object is selected.
     pub fn matches(&self, object: &Value) -> bool {
         self.labels.iter().all(|requirement| requirement.matches(object))
@@ -70,7 +90,10 @@ impl Selector {
 impl LabelRequirement {
     fn matches(&self, object: &Value) -> bool {
         let labels = object.get("metadata").and_then(|metadata| metadata.get("labels"));
-        let label = labels.and_then(|labels| labels.get(&self.key)).and_then(Value::as_str);
+        self.fits(labels.and_then(|labels| labels.get(&self.key)).and_then(Value::as_str))
+    }
+
+    fn fits(&self, label: Option<&str>) -> bool {
         match (&self.operator, label) {
             (Operator::Exists, label) => label.is_some(),
             (Operator::Absent, label) => label.is_none(),
@@ -188,6 +211,9 @@ fn terms(text: &str) -> Vec<&str> {
 }
 
 fn parse_labels(text: &str) -> Result<Vec<LabelRequirement>, String> {
+    if text.trim() == "," {
+        return Err(format!("found ',', expected: !, identifier, or 'end of string' in {text:?}"));
+    }
     terms(text).into_iter().map(parse_label).collect()
 }
 

@@ -108,7 +108,8 @@ impl Allocators {
     fn load(&mut self, store: &Store) {
         let scope = Scope { resource: Some("services".into()), namespace: None };
         let services = store.list_now(&scope).objects;
-        let used = |numbers: fn(&Value) -> Vec<u16>| services.iter().flat_map(move |(_, object)| numbers(&object.peek()));
+        let used =
+            |numbers: fn(&Value) -> Vec<u16>| services.iter().flat_map(move |(_, object)| numbers(&object.peek()));
         self.hosts.reload(used(|service| host(service).into_iter().collect()));
         self.ports.reload(used(|service| ports(service).collect()));
         self.is_loaded = true;

@@ -2,13 +2,14 @@
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::{BufMut as _, Bytes, BytesMut};
+use chandler_devcluster_schema::FieldError;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 use super::{Api, Target, view};
 use crate::{
     convert,
-    request::negotiate::Representation,
+    request::{negotiate::Representation, query::invalid_options},
     selector::Selector,
     status::Status,
     store::{Compacted, Key, Listing, Object, object::render},
@@ -53,6 +54,7 @@ impl Api {
     /// When it does not exist.
     pub fn get(&self, target: &Target) -> Result<Bytes, Status> {
         let missing = || Status::not_found(&target.resource.group_resource(), &target.name);
+        self.check_not_future(target.query.number("resourceVersion")?)?;
         let key = target.key();
         let object = if target.lag > 0 {
             let listing = self.lagging(target, target.query.number("resourceVersion")?);
@@ -119,9 +121,13 @@ impl Api {
         let Listing { objects, revision } = listing;
         let is_after =
             |key: &Key| after.as_ref().is_none_or(|from| (&key.namespace, &key.name) > (&from.namespace, &from.name));
-        let selected =
-            |object: &Object| selector.is_everything() || selector.matches(&view::served(&target.resource, object));
-        let mut rest = objects.into_iter().filter(|(key, object)| is_after(key) && selected(object)).peekable();
+        // What can be decided without parsing an object is decided first.
+        let selected = |key: &Key, object: &Object| {
+            !selector.excludes_name(&key.name)
+                && selector.matches_labels(|label| object.label(label))
+                && (selector.is_by_labels() || selector.matches(&view::served(&target.resource, object)))
+        };
+        let mut rest = objects.into_iter().filter(|(key, object)| is_after(key) && selected(key, object)).peekable();
         let mut taken: Vec<(Key, Arc<Object>)> = rest.by_ref().take(limit.unwrap_or(usize::MAX)).collect();
         let next = if rest.peek().is_some() {
             taken.last().map(|(key, _)| Continue { revision, namespace: key.namespace.clone(), name: key.name.clone() })
@@ -141,24 +147,25 @@ impl Api {
                 version.unwrap_or_default()
             ))
         })?;
+        if query.get("sendInitialEvents").is_some() {
+            let error = FieldError::forbidden(&"sendInitialEvents", "sendInitialEvents is forbidden for list");
+            return Err(invalid_options("ListOptions", &[error]));
+        }
+        let refused =
+            |why: &str| invalid_options("ListOptions", &[FieldError::forbidden(&"resourceVersionMatch", why)]);
         let exact = match query.get("resourceVersionMatch") {
             None => false,
             Some("NotOlderThan") if requested.is_some() => false,
             Some("Exact") if requested.is_some_and(|requested| requested > 0) => true,
             Some("Exact") if requested == Some(0) => {
-                return Err(Status::bad_request(
-                    "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
-                ));
+                return Err(refused("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""));
             }
             Some("Exact" | "NotOlderThan") => {
-                return Err(Status::bad_request(
-                    "resourceVersionMatch is forbidden unless resourceVersion is provided",
-                ));
+                return Err(refused("resourceVersionMatch is forbidden unless resourceVersion is provided"));
             }
             Some(other) => {
-                return Err(Status::bad_request(format!(
-                    "resourceVersionMatch: Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\""
-                )));
+                let error = FieldError::not_supported(&"resourceVersionMatch", other, ["Exact", "NotOlderThan"]);
+                return Err(invalid_options("ListOptions", &[error]));
             }
         };
         self.check_not_future(requested)?;

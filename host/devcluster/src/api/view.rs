@@ -21,10 +21,13 @@ use crate::{
 /// A stored object as a resource serves it: converted, and for a changed CRD with the defaults of its present schema.
 pub fn served<'a>(resource: &Resource, object: &'a Object) -> Cow<'a, Value> {
     if is_as_stored(resource, object) {
-        return Cow::Borrowed(object.value());
+        return object.peek();
     }
-    let mut value = convert::to_served(resource, object.value());
-    if resource.custom.is_some() {
+    let mut value = convert::to_served(resource, &object.peek());
+    if let Some(custom) = &resource.custom {
+        if !custom.preserve_unknown_fields {
+            chandler_devcluster_schema::prune(resource.schema(), &mut value);
+        }
         chandler_devcluster_schema::default(resource.schema(), &mut value);
     }
     Cow::Owned(value)
@@ -32,7 +35,7 @@ pub fn served<'a>(resource: &Resource, object: &'a Object) -> Cow<'a, Value> {
 
 fn is_as_stored(resource: &Resource, object: &Object) -> bool {
     let changed = resource.custom.as_ref().is_some_and(|custom| custom.default_on_read);
-    !changed && convert::is_identity(resource, object.value())
+    !changed && convert::is_identity(resource, object.api_version())
 }
 
 /// An object as JSON of one version.

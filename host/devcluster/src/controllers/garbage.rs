@@ -114,10 +114,13 @@ impl GarbageCollector {
             let (listing, mut watch) = self.api.store.list_and_watch(Scope::everything());
             self.graph = Graph::default();
             for (key, object) in &listing.objects {
-                self.graph.insert(key, object.value());
+                let value = object.peek();
+                self.graph.insert(key, &value);
+                // Nothing else is decided on.
+                if metadata::is_deleting(&value) || !owners(&value).is_empty() {
+                    self.queue.push_back(metadata::uid(&value).to_owned());
+                }
             }
-            let all: Vec<String> = self.graph.nodes.keys().cloned().collect();
-            self.queue.extend(all);
             loop {
                 self.work();
                 let Ok(batch) = watch.next().await else { break };
@@ -159,15 +162,17 @@ impl GarbageCollector {
     fn process(&self, uid: &str) {
         let Some((key, object)) = self.live(uid) else { return };
         let snapshot = self.api.registry.snapshot();
-        if metadata::is_deleting(object.value()) {
-            match waits(object.value()) {
+        // Not kept in its parsed form: after a start every object that has an owner is looked at.
+        let value = object.peek();
+        if metadata::is_deleting(&value) {
+            match waits(&value) {
                 Some(Propagation::Orphan) => self.orphan(&snapshot, uid, &key),
                 Some(Propagation::Foreground) => self.finish_foreground(&snapshot, uid, &key),
                 _ => {}
             }
             return;
         }
-        let owners = owners(object.value());
+        let owners = owners(&value);
         if owners.is_empty() {
             return;
         }
@@ -199,7 +204,8 @@ impl GarbageCollector {
     fn live(&self, uid: &str) -> Option<(Key, Arc<Object>)> {
         let key = self.graph.nodes.get(uid)?.key.clone();
         let object = self.api.store.get(&key)?;
-        (metadata::uid(object.value()) == uid).then_some((key, object))
+        let found = metadata::uid(&object.peek()) == uid;
+        found.then_some((key, object))
     }
 
     /// Looks an owner up where a dependant's owner must be: in its namespace, or cluster-scoped.

@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Cow,
+    collections::BTreeMap,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
@@ -10,7 +11,7 @@ use std::{
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::{
-    Deserialize as _,
+    Deserialize,
     ser::{SerializeMap as _, Serializer as _},
 };
 use serde_json::{Map, Value};
@@ -25,7 +26,25 @@ pub struct Object {
     /// One of the two is always there.
     json: OnceLock<Rendered>,
     parsed: OnceLock<Parsed>,
+    /// Looked up more often than anything else.
+    labels: OnceLock<Labels>,
     meter: Arc<Meter>,
+}
+
+/// `metadata.labels`, sorted.
+type Labels = Box<[(Box<str>, Box<str>)]>;
+
+/// As much of an object as its labels need.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Labelled {
+    metadata: LabelledMetadata,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct LabelledMetadata {
+    labels: Option<BTreeMap<Box<str>, Box<str>>>,
 }
 
 /// The JSON of an object; `kind` and `apiVersion` come first, so that the rest can be taken without them.
@@ -87,12 +106,13 @@ impl Object {
 
     /// A version from what was rendered before.
     pub(crate) fn from_rendered(rendered: Rendered, revision: u64, meter: &Arc<Meter>) -> Self {
-        Self { revision, json: OnceLock::from(rendered), parsed: OnceLock::new(), meter: Arc::clone(meter) }
+        let (json, meter) = (OnceLock::from(rendered), Arc::clone(meter));
+        Self { revision, json, parsed: OnceLock::new(), labels: OnceLock::new(), meter }
     }
 
     fn parsed(value: Value, revision: u64, meter: &Arc<Meter>) -> Self {
         let parsed = OnceLock::from(Parsed::new(value, meter));
-        Self { revision, json: OnceLock::new(), parsed, meter: Arc::clone(meter) }
+        Self { revision, json: OnceLock::new(), parsed, labels: OnceLock::new(), meter: Arc::clone(meter) }
     }
 
     /// The object. Keeps the parsed form: for many objects at a time use [`peek`](Self::peek).
@@ -111,6 +131,35 @@ impl Object {
     /// The revision at which it was written.
     pub fn revision(&self) -> u64 {
         self.revision
+    }
+
+    /// The value of a label; does not parse the rest of the object.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        let labels = self.labels.get_or_init(|| self.find_labels());
+        let index = labels.binary_search_by(|(found, _)| (**found).cmp(key)).ok()?;
+        labels.get(index).map(|(_, value)| &**value)
+    }
+
+    fn find_labels(&self) -> Labels {
+        if let Some(parsed) = self.parsed.get() {
+            let labels = parsed.value.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
+            return labels.filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into()))).collect();
+        }
+        let mut deserializer = serde_json::Deserializer::from_slice(&self.rendered().bytes);
+        deserializer.disable_recursion_limit();
+        let labelled = Labelled::deserialize(&mut deserializer).unwrap_or_default();
+        labelled.metadata.labels.into_iter().flatten().collect()
+    }
+
+    /// The `apiVersion`; does not parse the rest of the object.
+    pub fn api_version(&self) -> Option<&str> {
+        if let Some(parsed) = self.parsed.get() {
+            return parsed.value.get("apiVersion").and_then(Value::as_str);
+        }
+        let Rendered { bytes, rest } = self.rendered();
+        let head = std::str::from_utf8(bytes.get(..*rest)?).ok()?;
+        let (_, version) = head.split_once("\"apiVersion\":\"")?;
+        version.split_once('"').map(|(version, _)| version)
     }
 
     /// The object as JSON.
@@ -141,7 +190,8 @@ impl Object {
     /// The same version without its parsed form, where it has one.
     pub(crate) fn unparsed(&self) -> Option<Self> {
         self.parsed.get()?;
-        Some(Self::from_rendered(self.rendered().clone(), self.revision, &self.meter))
+        let unparsed = Self::from_rendered(self.rendered().clone(), self.revision, &self.meter);
+        Some(Self { labels: self.labels.clone(), ..unparsed })
     }
 
     /// Roughly how many bytes it takes while it is not parsed.
@@ -256,6 +306,29 @@ mod tests {
             assert!(again.unparsed().is_none(), "to peek keeps nothing");
             assert_eq!(again.value(), &value);
             assert_eq!(again.item_json(), item);
+        }
+    }
+
+    #[test]
+    fn labels_and_versions_are_found_without_parsing() {
+        let cases = [
+            (
+                json!({"apiVersion": "apps/v1", "kind": "A", "metadata": {"labels": {"b": "2", "a": "1"}}}),
+                Some("1"),
+                Some("apps/v1"),
+            ),
+            (json!({"apiVersion": "v1"}), None, Some("v1")),
+            (json!({"metadata": {"labels": null}}), None, None),
+            (json!({"spec": {"apiVersion": "v2"}, "metadata": {"labels": {}}}), None, None),
+        ];
+        for (value, label, version) in cases {
+            let object = Object::unstored(value);
+            let unparsed = object.unparsed().unwrap();
+            for object in [&object, &unparsed] {
+                assert_eq!((object.label("a"), object.api_version()), (label, version));
+                assert_eq!(object.label("c"), None);
+            }
+            assert!(unparsed.parsed.get().is_none());
         }
     }
 

@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use serde_json::Value;
@@ -31,6 +34,8 @@ pub(crate) struct State {
     /// What ends by itself, by time in seconds since 1970.
     expiring: BTreeSet<(i64, Key)>,
     meter: Arc<Meter>,
+    /// What was still parsed after parsed objects were dropped last, since readers hold it: to look again would not help.
+    held: AtomicUsize,
     changed: watch::Sender<u64>,
 }
 
@@ -78,6 +83,7 @@ impl State {
             superseded_bytes: 0,
             expiring: BTreeSet::new(),
             meter,
+            held: AtomicUsize::new(0),
             changed: watch::Sender::new(0),
         };
         for (key, version) in objects {
@@ -171,11 +177,14 @@ impl State {
 
     /// Whether more is parsed than is allowed.
     pub(crate) fn has_too_much_parsed(&self) -> bool {
-        self.meter.bytes() > self.limits.parsed_bytes
+        let parsed = self.meter.bytes();
+        let held = self.held.fetch_min(parsed, Ordering::Relaxed).min(parsed);
+        parsed - held > self.limits.parsed_bytes
     }
 
     pub(crate) fn drop_parsed(&mut self) {
         self.tables.values_mut().for_each(Table::drop_parsed);
+        self.held.store(self.meter.bytes(), Ordering::Relaxed);
     }
 
     /// The revision to list at.
