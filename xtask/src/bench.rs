@@ -2,9 +2,13 @@
 
 use crate::{command, guests};
 
-/// Measure the engine in a release build.
+/// Measure the engine, or the embedded control plane, in a release build.
 #[derive(clap::Args)]
 pub(crate) struct Bench {
+    /// Measure the embedded control plane: memory with 10,000 objects and 200 watches, latencies, in memory and on disk
+    #[arg(long)]
+    control_plane: bool,
+
     /// Further arguments of the benchmark
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
@@ -12,9 +16,13 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        guests::build_all()?;
-        let example =
-            ["run", "--quiet", "--locked", "--release", "--package", "chandler-engine", "--example", "bench", "--"];
+        let package = if self.control_plane {
+            "chandler-devcluster"
+        } else {
+            guests::build_all()?;
+            "chandler-engine"
+        };
+        let example = ["run", "--quiet", "--locked", "--release", "--package", package, "--example", "bench", "--"];
         command::run(command::cargo(example).args(self.arguments))
     }
 }

@@ -29,7 +29,7 @@
 //!   one transaction, in the order of revisions: what is found after a crash is the state at one revision, no earlier than the
 //!   last one that was confirmed.
 //! * Watches show a change only when it is durable. Reads show it at once, up to the time of a disk's flush earlier.
-//! * Writers that come at the same time share a flush. One that comes alone waits for one: `cargo xtask bench` shows how long
+//! * Writers that come at the same time share a flush. One that comes alone waits for one: `cargo xtask bench --control-plane` shows how long
 //!   that is.
 //! * Revisions go on after a restart, and none comes again: after a crash some thousands are skipped, those that may have been
 //!   seen without having become durable. The history does not survive: what refers to revisions from before is answered with
