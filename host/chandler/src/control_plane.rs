@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use chandler_controller::{ControllerError, Options};
-use chandler_devcluster::{DevCluster, faults::Exposure};
+use chandler_devcluster::{DevCluster, faults::Exposure, store::DataDirectory};
 use chandler_devregistry::Registry;
 use k8s_openapi::{
     api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -15,10 +15,16 @@ use kube::{
 };
 use tokio::{sync::oneshot, task::JoinHandle};
 
-use crate::{CommandError, provision};
+use crate::{
+    CommandError,
+    cluster_arguments::{ClusterArguments, not_started, unusable},
+    provision,
+};
 
 /// Who writes what the command itself puts into the cluster.
 pub const FIELD_MANAGER: &str = "chandler-dev";
+/// The name under which the registry's port is kept.
+const REGISTRY_PORT: &str = "registry.port";
 /// How long the definitions may take to be served.
 const ESTABLISHED: Duration = Duration::from_secs(30);
 /// How long the controller may take to finish what it has begun.
@@ -29,6 +35,7 @@ pub struct ControlPlane {
     cluster: DevCluster,
     registry: Registry,
     client: Client,
+    data: Option<DataDirectory>,
 }
 
 /// The controller of a control plane.
@@ -39,11 +46,11 @@ pub struct RunningController {
 
 impl ControlPlane {
     /// Starts everything and waits until the definitions are served.
-    pub async fn start(cache: &Path) -> Result<(Self, RunningController), CommandError> {
-        let cluster = DevCluster::start(chandler_devcluster::Options::default())
-            .await
-            .map_err(|error| CommandError::failed("failed to start the API server").because(&error))?;
-        let registry = Registry::start(chandler_devregistry::Options::default())
+    pub async fn start(cache: &Path, arguments: &ClusterArguments) -> Result<(Self, RunningController), CommandError> {
+        let cluster = DevCluster::start(arguments.options()?).await.map_err(|error| not_started(&error))?;
+        // Nobody else can have it now.
+        let data = arguments.data.as_deref().map(DataDirectory::open).transpose().map_err(|error| unusable(&error))?;
+        let registry = start_registry(data.as_ref())
             .await
             .map_err(|error| CommandError::failed("failed to start the registry").because(&error))?;
         // What the command itself asks is not what is to be tried.
@@ -64,7 +71,7 @@ impl ControlPlane {
             let _ = stopped.await;
         };
         let task = tokio::spawn(chandler_controller::run(cluster.client(), options, shutdown));
-        Ok((Self { cluster, registry, client }, RunningController { task, stop }))
+        Ok((Self { cluster, registry, client, data }, RunningController { task, stop }))
     }
 
     /// A client with all rights.
@@ -81,6 +88,11 @@ impl ControlPlane {
     pub async fn stop(self) {
         drop(self.registry);
         self.cluster.stop().await;
+    }
+
+    /// Where the state is kept.
+    pub fn data(&self) -> Option<&DataDirectory> {
+        self.data.as_ref()
     }
 
     /// The API server.
@@ -107,6 +119,29 @@ impl RunningController {
             self.task.abort();
         }
     }
+}
+
+/// Starts the registry where kept BundleDeployments look for it, if that port is free. What it holds is not kept: content
+/// that was unpacked is found in the cache.
+async fn start_registry(data: Option<&DataDirectory>) -> Result<Registry, chandler_devregistry::StartError> {
+    let kept = data.and_then(|data| data.secret(REGISTRY_PORT).ok()?).and_then(|port| port.trim().parse().ok());
+    let listen = |port| Registry::start(chandler_devregistry::Options { port, ..Default::default() });
+    let registry = match kept {
+        Some(port) => match listen(port).await {
+            Ok(registry) => registry,
+            Err(error) => {
+                tracing::warn!(%error, "the registry gets another port than the last time");
+                listen(0).await?
+            }
+        },
+        None => listen(0).await?,
+    };
+    if let (Some(data), Some((_, port))) = (data, registry.host().rsplit_once(':'))
+        && let Err(error) = data.keep_secret(REGISTRY_PORT, port)
+    {
+        tracing::warn!(%error, "the port of the registry is not kept");
+    }
+    Ok(registry)
 }
 
 /// Creates a namespace where it does not exist.

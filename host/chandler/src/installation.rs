@@ -4,12 +4,17 @@ use std::time::Duration;
 
 use chandler_api::{BundleDeployment, BundleDeploymentSpec, BundleSource, ImageSource, Reason};
 use futures::StreamExt as _;
-use kube::{Api, Client, api::PostParams, runtime::watcher};
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams},
+    runtime::watcher,
+};
 use serde_json::{Map, Value};
 
 use crate::{
     CommandError,
     advice::advice,
+    control_plane::FIELD_MANAGER,
     narration::{Narrator, Standing},
     progress::{Progress, seconds},
 };
@@ -46,8 +51,8 @@ pub enum Ended {
 }
 
 impl Installation {
-    /// Creates the BundleDeployment.
-    pub async fn create(&self, client: &Client) -> Result<(), CommandError> {
+    /// Creates the BundleDeployment, or changes the one that is there.
+    pub async fn apply(&self, client: &Client) -> Result<(), CommandError> {
         let image = ImageSource { reference: self.image.clone(), ..ImageSource::default() };
         let spec = BundleDeploymentSpec {
             install_namespace: self.namespace.clone(),
@@ -58,7 +63,8 @@ impl Installation {
         };
         let deployment = BundleDeployment::new(&self.name, spec);
         let deployments: Api<BundleDeployment> = Api::all(client.clone());
-        deployments.create(&PostParams::default(), &deployment).await.map(drop).map_err(|error| {
+        let parameters = PatchParams::apply(FIELD_MANAGER).force();
+        deployments.patch(&self.name, &parameters, &Patch::Apply(&deployment)).await.map(drop).map_err(|error| {
             CommandError::failed(format!("failed to create BundleDeployment {}", self.name)).because(&error)
         })
     }

@@ -9,7 +9,8 @@
 //! | [`provision`] | the engine and the provisioners on this machine |
 //! | [`naming`] | the names that a bundle gets where nobody names it |
 //! | [`cache`], [`file`](mod@file) | the cache directory; reading files up to a limit |
-//! | [`control_plane`], [`signals`] | a control plane in this process; being told to stop |
+//! | [`control_plane`], [`cluster_arguments`] | a control plane in this process, and how it is to be |
+//! | [`signals`] | being told to stop |
 //! | [`installation`] | installing a bundle and following it |
 //! | [`live`] | the objects of a BundleDeployment as they are in the cluster |
 //! | [`narration`] | a BundleDeployment on its way, step by step |
@@ -24,6 +25,7 @@
 pub mod advice;
 pub mod arguments;
 pub mod cache;
+pub mod cluster_arguments;
 pub mod command;
 pub mod configuration;
 pub mod control_plane;

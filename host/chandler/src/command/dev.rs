@@ -17,6 +17,7 @@ use tempfile::NamedTempFile;
 
 use crate::{
     CommandError, cache,
+    cluster_arguments::ClusterArguments,
     configuration::Configuration,
     control_plane::{ControlPlane, RunningController, ensure_namespace},
     diagnostics::Sources,
@@ -35,13 +36,13 @@ use crate::{
 /// Try a bundle on a control plane that lives in this process
 ///
 /// Starts an in-memory Kubernetes API server, a registry on the loopback interface and the controller; nothing else is
-/// needed and nothing is left behind. With --bundle, packages the directory as an image, installs it with a
+/// needed and nothing is left behind unless --data says where. With --bundle, packages the directory as an image, installs it with a
 /// BundleDeployment and follows it until it is healthy or has failed. Workloads are simulated: no container runs.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
   Progress, the object tree and the verdict on standard error.
-  With --keep, one line `export KUBECONFIG=...` on standard output.
+  With --keep, one line `export KUBECONFIG=...` on standard output. With --data, that file stays.
 
 Exit codes: 0 healthy, 1 failed (the cause is shown), 2 wrong usage, 3 not healthy in time
 
@@ -55,7 +56,10 @@ Examples:
   See how the bundle and the controller bear a bad day:
     chandler dev --bundle ./my-operator --fault internal-error-after-write,verb=patch,every=3
   Only a control plane with the controller:
-    chandler dev --keep")]
+    chandler dev --keep
+  The same control plane again tomorrow, with what is installed on it:
+    chandler dev --keep --data ~/chandler-dev
+    export KUBECONFIG=~/chandler-dev/kubeconfig")]
 pub struct Dev {
     /// The bundle's directory
     #[arg(long, value_name = "DIR", required_unless_present = "keep")]
@@ -83,6 +87,10 @@ pub struct Dev {
 
     #[command(flatten)]
     #[expect(missing_docs, reason = "it would be taken for the help of the command")]
+    pub cluster: ClusterArguments,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "it would be taken for the help of the command")]
     pub faults: FaultArguments,
 
     /// How long to wait until the bundle is healthy
@@ -94,6 +102,9 @@ pub struct Dev {
     #[arg(long, value_name = "DIR", env = "CHANDLER_CACHE_DIRECTORY", hide_env_values = true)]
     pub cache_directory: Option<PathBuf>,
 }
+
+/// The name of the kubeconfig in a directory of kept state.
+const KUBECONFIG: &str = "kubeconfig";
 
 /// A bundle that can be installed.
 struct Prepared {
@@ -109,7 +120,7 @@ struct Started {
     prepared: Option<Prepared>,
     plane: ControlPlane,
     controller: RunningController,
-    kubeconfig: Option<NamedTempFile>,
+    kubeconfig: Option<Published>,
 }
 
 impl Dev {
@@ -158,7 +169,7 @@ impl Dev {
             None => None,
         };
         progress.busy("starting the control plane");
-        let (plane, controller) = ControlPlane::start(&cache).await?;
+        let (plane, controller) = ControlPlane::start(&cache, &self.cluster).await?;
         progress.step("cluster", "an API server, a registry and the controller in this process");
         self.faults.inject(plane.cluster());
         let kubeconfig = if self.keep { Some(publish(&plane, progress)?) } else { None };
@@ -213,7 +224,7 @@ impl Dev {
         let format = prepared.chosen.format.as_deref().unwrap_or(&prepared.chosen.name);
         progress.step("bundle", &format!("{} ({format})", directory.display()));
         ensure_namespace(plane.client(), &installation.namespace).await?;
-        installation.create(plane.client()).await?;
+        installation.apply(plane.client()).await?;
         progress.step(
             "created",
             &format!("BundleDeployment {} for namespace {}", installation.name, installation.namespace),
@@ -253,19 +264,46 @@ impl Prepared {
     }
 }
 
-/// Writes the kubeconfig and tells where it is. The file goes with the value.
-fn publish(plane: &ControlPlane, progress: &Progress) -> Result<NamedTempFile, CommandError> {
+/// A kubeconfig that was written.
+enum Published {
+    /// It goes with the value.
+    Temporary(NamedTempFile),
+    /// It stays.
+    Kept(PathBuf),
+}
+
+impl Published {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Temporary(file) => file.path(),
+            Self::Kept(path) => path,
+        }
+    }
+}
+
+/// Writes the kubeconfig and tells where it is.
+fn publish(plane: &ControlPlane, progress: &Progress) -> Result<Published, CommandError> {
     let failed = |error: &dyn std::error::Error| CommandError::failed("failed to write the kubeconfig").because(error);
-    // The mode of such files is 0600.
-    let mut file = tempfile::Builder::new()
-        .prefix("chandler-")
-        .suffix(".kubeconfig")
-        .tempfile()
-        .map_err(|error| failed(&error))?;
     let kubeconfig = plane.cluster().kubeconfig();
-    file.write_all(kubeconfig.as_bytes()).and_then(|()| file.flush()).map_err(|error| failed(&error))?;
-    progress.step("kubeconfig", &file.path().display().to_string());
-    output::print(&format!("export KUBECONFIG={}\n", file.path().display()))?;
+    let published = match plane.data() {
+        Some(data) => {
+            data.keep_secret(KUBECONFIG, &kubeconfig).map_err(|error| failed(&error))?;
+            Published::Kept(std::path::absolute(data.path().join(KUBECONFIG)).map_err(|error| failed(&error))?)
+        }
+        None => Published::Temporary(temporary(&kubeconfig).map_err(|error| failed(&error))?),
+    };
+    let path = published.path().display();
+    progress.step("kubeconfig", &path.to_string());
+    output::print(&format!("export KUBECONFIG={path}\n"))?;
+    Ok(published)
+}
+
+/// A file that goes with the value and that only its owner can read.
+fn temporary(text: &str) -> std::io::Result<NamedTempFile> {
+    // The mode of such files is 0600.
+    let mut file = tempfile::Builder::new().prefix("chandler-").suffix(".kubeconfig").tempfile()?;
+    file.write_all(text.as_bytes())?;
+    file.flush()?;
     Ok(file)
 }
 

@@ -169,3 +169,56 @@ fn the_definitions_are_those_of_the_api() {
         support::documents(&definitions).iter().map(|definition| definition["metadata"]["name"].clone()).collect();
     assert_eq!(names, ["bundledeployments.core.rukpak.io", "provisionerclasses.chandler.dev"]);
 }
+
+/// Asks until the bundle is healthy.
+fn until_healthy(kubeconfig: &str) {
+    let started = Instant::now();
+    loop {
+        let explained = chandler(["status", "--kubeconfig", kubeconfig, "harbour-operator"], "");
+        if explained.code == Some(0) {
+            return;
+        }
+        assert!(started.elapsed() < Duration::from_mins(1), "{}{}", explained.stdout, explained.stderr);
+    }
+}
+
+#[test]
+fn with_data_it_goes_on_after_being_killed() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("state");
+    let data = data.to_str().unwrap();
+    let mut first = Kept::start(&["--bundle", HARBOUR, "--data", data]);
+    let kubeconfig = first.kubeconfig.clone();
+    assert_eq!(kubeconfig, format!("{data}/kubeconfig"));
+    until_healthy(&kubeconfig);
+    let written = fs::read(&kubeconfig).unwrap();
+    let second = chandler(["dev", "--keep", "--data", data], "");
+    assert_eq!(second.code, Some(1));
+    assert!(second.stderr.contains("is in use by another process"), "{}", second.stderr);
+    // SIGKILL.
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+
+    // What is installed is there, and whoever had the kubeconfig goes on.
+    let again = Kept::start(&["--data", data]);
+    assert_eq!(fs::read(&again.kubeconfig).unwrap(), written);
+    until_healthy(&kubeconfig);
+    assert_eq!(again.stop().0, Some(0));
+    assert!(fs::exists(&kubeconfig).unwrap());
+
+    // To install what is installed changes nothing.
+    let outcome = chandler(["dev", "--bundle", HARBOUR, "--data", data], "");
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+}
+
+#[test]
+fn who_can_be_reached_by_others_needs_a_token() {
+    let outcome = chandler(["dev", "--keep", "--bind", "0.0.0.0:0"], "");
+    assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("--token-file"), "{}", outcome.stderr);
+
+    let token = tempfile::NamedTempFile::new().unwrap();
+    fs::write(token.path(), "a-token-of-ones-own\n").unwrap();
+    let kept = Kept::start(&["--bind", "127.0.0.1", "--token-file", token.path().to_str().unwrap()]);
+    assert!(fs::read_to_string(&kept.kubeconfig).unwrap().contains("a-token-of-ones-own"));
+}
