@@ -134,8 +134,7 @@ fn check_request(request: &ApplyRequest<'_>) -> Result<(), ApplyError> {
         return invalid("an applied configuration must be an object".to_owned());
     }
     let managed = request.applied.pointer("/metadata/managedFields");
-    if managed.is_some_and(|managed| managed.as_array().is_none_or(|entries| !entries.is_empty()) && !managed.is_null())
-    {
+    if managed.is_some_and(|managed| !managed.is_null()) {
         return invalid("metadata.managedFields must be nil".to_owned());
     }
     match request.applied.get("apiVersion").and_then(Value::as_str) {
@@ -247,12 +246,9 @@ fn outcome(
 ) -> ApplyOutcome {
     let applier = Owner::applier(request.manager, request.subresource);
     let same_object = request.live.is_some() && *live == object;
-    if let (Some(old), Some(new)) = (before.owners.get(&applier), managers.owners.get_mut(&applier))
-        && same_object
-        && old.fields == new.fields
-        && old.api_version == new.api_version
-    {
-        new.time.clone_from(&old.time);
+    // An apply that changes nothing but ownership has no time of its own.
+    if let Some(new) = managers.owners.get_mut(&applier).filter(|_| same_object) {
+        new.time = before.owners.get(&applier).and_then(|old| old.time.clone());
     }
     let changed = !(same_object && managers == *before);
     let object = match request.live {

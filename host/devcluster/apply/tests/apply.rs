@@ -319,6 +319,9 @@ fn resetting_and_joining_entries() {
     let mut reset = cluster.live.clone().unwrap();
     reset["metadata"]["managedFields"] = json!([{}]);
     assert_eq!(cluster.update("b", &reset).pointer("/metadata/managedFields"), None);
+    // What was reset stays untracked until it is applied; another object is tracked from its creation.
+    let mut cluster = Cluster::new("", "v1", "ConfigMap");
+    cluster.update("b", &config_map(&json!({"x": "1"})));
     for index in 0..15 {
         let mut next = cluster.live.clone().unwrap();
         next["data"][format!("key{index}")] = json!("1");

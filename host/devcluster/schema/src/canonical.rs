@@ -143,7 +143,7 @@ pub fn drop_nulls(schema: &Schema, value: &mut Value) {
         (Shape::Object { properties, values, .. }, Value::Object(object)) => {
             object.retain(|name, child| {
                 let Some(schema) = properties.get(name).or(values.as_ref()) else { return true };
-                if child.is_null() && !schema.nullable && schema.default.is_some() {
+                if child.is_null() && !schema.nullable {
                     return false;
                 }
                 drop_nulls(schema, child);

@@ -66,6 +66,15 @@ impl Api {
         spec.insert("clusterIPs".to_owned(), json!([address]));
         spec.entry("ipFamilies").or_insert_with(|| json!(["IPv4"]));
         spec.entry("ipFamilyPolicy").or_insert_with(|| json!("SingleStack"));
+        let local = spec.get("externalTrafficPolicy").and_then(Value::as_str) == Some("Local");
+        if service_type == "LoadBalancer" && local && !spec.contains_key("healthCheckNodePort") {
+            let kept = old_spec.and_then(|spec| spec.get("healthCheckNodePort")).cloned();
+            let port = match kept {
+                Some(port) => port,
+                None => self.addresses.port(&self.store).ok_or_else(|| full("healthCheckNodePort"))?.into(),
+            };
+            spec.insert("healthCheckNodePort".to_owned(), port);
+        }
         if matches!(service_type.as_str(), "NodePort" | "LoadBalancer")
             && spec.get("allocateLoadBalancerNodePorts") != Some(&Value::Bool(false))
         {

@@ -3,6 +3,7 @@
 use chandler_devcluster_schema::{self as schema, FieldError, builtin, canonical};
 use serde_json::Value;
 
+use super::strategy;
 use crate::{registry::Resource, request::query::FieldValidation, status::Status};
 
 /// Checks that an object can be read at all.
@@ -100,6 +101,9 @@ pub fn default(resource: &Resource, object: &mut Value) {
         schema::canonicalize(resource.schema(), object);
         schema::default(resource.schema(), object);
         builtin::default(resource.kind(), object);
+        if resource.is_core("secrets") {
+            strategy::merge_string_data(object);
+        }
     }
 }
 

@@ -199,7 +199,7 @@ fn prepare_write(resource: &Resource, object: &mut Value) {
 }
 
 /// `stringData` is write-only: its values go to `data`.
-fn merge_string_data(secret: &mut Value) {
+pub fn merge_string_data(secret: &mut Value) {
     let fields = metadata::as_map(secret);
     if let Some(Value::Object(plain)) = fields.remove("stringData") {
         let data = metadata::child(fields, "data");

@@ -55,7 +55,7 @@ fn binding(kind: &str, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldE
     let root = FieldPath::Root;
     let path = root.field("roleRef");
     let role = new.get("roleRef").unwrap_or(&Value::Null);
-    if text(role, "apiGroup") != GROUP {
+    if !["", GROUP].contains(&text(role, "apiGroup")) {
         errors.push(FieldError::not_supported(&path.field("apiGroup"), text(role, "apiGroup"), [GROUP]));
     }
     let kinds: &[&str] = if kind == "RoleBinding" { &["ClusterRole", "Role"] } else { &["ClusterRole"] };

@@ -23,6 +23,8 @@ const LENIENT: &[&str] = &[
     "preference",
     "allowed",
     "spec",
+    "limits",
+    "conditions",
 ];
 
 /// Kinds whose own rules say all that is required.

@@ -127,7 +127,6 @@ fn defaults_of_other_kinds() {
         ),
         ("", "Service", json!({"spec": {"type": "LoadBalancer"}}), "/spec/externalTrafficPolicy", json!("Cluster")),
         ("", "Service", json!({"spec": {"type": "ExternalName"}}), "/spec/sessionAffinity", json!("None")),
-        ("", "Namespace", json!({"metadata": {"name": "a"}}), "/spec/finalizers", json!(["kubernetes"])),
         (
             "",
             "Namespace",

@@ -158,11 +158,29 @@ fn lists(object: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut Vec<Fie
         "map" if keys.is_empty() => {
             errors.push(FieldError::required(&keys_path, "must not be empty if x-kubernetes-list-type is map"));
         }
-        "map" => map_keys(object, &keys, path, errors),
+        "map" => {
+            let distinct: std::collections::HashSet<&&str> = keys.iter().collect();
+            if distinct.len() != keys.len() {
+                errors.push(FieldError::invalid(&keys_path, keys.clone(), "must not contain duplicate entries"));
+            }
+            map_keys(object, &keys, path, errors);
+        }
         other => errors.push(FieldError::not_supported(&type_path, other, ["atomic", "map", "set"])),
     }
     if !list_type.is_empty() && text(object, "type") != "array" {
         let detail = "must be array if x-kubernetes-list-type is specified";
+        errors.push(FieldError::invalid(&path.field("type"), text(object, "type"), detail));
+    }
+    let item = object.get("items").and_then(Value::as_object);
+    if let Some(item) = item.filter(|item| list_type == "set" && text(item, "type") == "object")
+        && text(item, "x-kubernetes-map-type") != "atomic"
+    {
+        let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
+        let found = item.get("x-kubernetes-map-type").cloned().unwrap_or_default();
+        errors.push(FieldError::invalid(&path.field("items").field("x-kubernetes-map-type"), found, detail));
+    }
+    if !text(object, "x-kubernetes-map-type").is_empty() && text(object, "type") != "object" {
+        let detail = "must be object if x-kubernetes-map-type is specified";
         errors.push(FieldError::invalid(&path.field("type"), text(object, "type"), detail));
     }
     match text(object, "x-kubernetes-map-type") {
@@ -266,6 +284,31 @@ fn branch_node(
     }
 }
 
+/// Whether a path such as `.a.b` or `.a['b.c']` leads to a known property.
+fn leads_somewhere(object: &Map<String, Value>, path: &str) -> bool {
+    let mut rest = path;
+    let mut schema = Some(object);
+    while !rest.is_empty() {
+        let (name, after) = match (rest.strip_prefix("['"), rest.strip_prefix('.')) {
+            (Some(quoted), _) => match quoted.split_once("']") {
+                Some(split) => split,
+                None => return false,
+            },
+            (None, Some(plain)) => plain.split_at(plain.find(['.', '[']).unwrap_or(plain.len())),
+            (None, None) => return false,
+        };
+        let properties = schema.and_then(|schema| schema.get("properties"));
+        let found = properties.and_then(|properties| properties.get(name));
+        let values = schema.and_then(|schema| schema.get("additionalProperties"));
+        schema = found.or(values).and_then(Value::as_object);
+        if schema.is_none() {
+            return false;
+        }
+        rest = after;
+    }
+    true
+}
+
 fn rules(object: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let rules_path = path.field("x-kubernetes-validations");
     let parsed = crate::parse::rules(object);
@@ -276,6 +319,15 @@ fn rules(object: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut Vec<Fie
         } else if let Err(error) = crate::expression::compile(&rule.rule, rule.message_expression.as_deref()) {
             let detail = format!("compilation failed: {error}");
             errors.push(FieldError::invalid(&path.field("rule"), rule.rule.as_str(), detail));
+        }
+        if rule.optional_old_self && !rule.rule.contains("oldSelf") {
+            let detail = "may not be set if oldSelf is not used in rule";
+            errors.push(FieldError::invalid(&path.field("optionalOldSelf"), true, detail));
+        }
+        if let Some(field) =
+            rule.field_path.as_deref().filter(|field| !field.is_empty() && !leads_somewhere(object, field))
+        {
+            errors.push(FieldError::invalid(&path.field("fieldPath"), field, "must be a valid path"));
         }
         if rule.message.as_deref().is_some_and(|message| message.contains('\n')) {
             errors.push(FieldError::invalid(

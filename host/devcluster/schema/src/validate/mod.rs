@@ -11,7 +11,7 @@ use rule::Budget;
 use serde_json::{Map, Value};
 
 use crate::{
-    error::FieldError,
+    error::{ErrorType, FieldError},
     path::FieldPath,
     schema::{Combinations, ListType, Presence, Schema, Shape},
 };
@@ -30,15 +30,57 @@ pub fn validate(schema: &Schema, new: &Value, old: Option<&Value>) -> Vec<FieldE
 
 /// Validates a part of an object that stands at `path`.
 pub(crate) fn validate_at(schema: &Schema, new: &Value, old: Option<&Value>, path: &FieldPath<'_>) -> Vec<FieldError> {
-    let mut walk = Walk { errors: Vec::new(), budget: Budget::default() };
+    let mut walk = Walk { errors: Vec::new(), budget: Budget::default(), pass: Pass::Values };
     walk.value(schema, new, old, path);
+    if has_rules(schema, 0) {
+        // Rules may rely on the types of everything that they can see.
+        if walk.errors.iter().any(blocks) {
+            let detail = "some validation rules were not checked because the object was invalid; correct the existing errors to \
+                          complete validation";
+            walk.errors.push(FieldError::invalid(&"", Value::Null, detail));
+        } else {
+            walk.pass = Pass::Rules;
+            walk.value(schema, new, old, path);
+        }
+    }
     walk.errors.truncate(MOST_ERRORS);
     walk.errors
+}
+
+/// Whether an error keeps rules from being run at all.
+fn blocks(error: &FieldError) -> bool {
+    use ErrorType::{NotSupported, Required, TooLong, TooMany, TypeInvalid};
+    matches!(error.error_type, NotSupported | Required | TooLong | TooMany | TypeInvalid)
+}
+
+/// Whether there is a rule anywhere in a type of a custom resource; built-in types have none.
+fn has_rules(schema: &Schema, depth: usize) -> bool {
+    const DEEPEST: usize = 200;
+    if schema.is_builtin() || depth > DEEPEST {
+        return false;
+    }
+    let inside = |schema: &Schema| has_rules(schema, depth + 1);
+    !schema.rules.is_empty()
+        || match &schema.shape {
+            Shape::Object { properties, values, .. } => {
+                properties.values().any(inside) || values.as_ref().is_some_and(inside)
+            }
+            Shape::List { items, .. } => inside(items),
+            _ => false,
+        }
+}
+
+/// What a walk looks at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    Values,
+    Rules,
 }
 
 struct Walk {
     errors: Vec<FieldError>,
     budget: Budget,
+    pass: Pass,
 }
 
 impl Walk {
@@ -50,15 +92,11 @@ impl Walk {
         if new.is_null() && (schema.nullable || null_is_zero || matches!(schema.shape, Shape::Any | Shape::Deduced)) {
             return;
         }
-        let unchanged = old == Some(new);
-        let before = self.errors.len();
-        if !unchanged {
+        if self.pass == Pass::Values && old != Some(new) {
             self.own(schema, new, path);
         }
-        // Rules may rely on the types below them.
-        let typed = self.errors.len() == before;
         self.children(schema, new, old, path);
-        if typed && !schema.rules.is_empty() {
+        if self.pass == Pass::Rules && !schema.rules.is_empty() {
             rule::check(schema, new, old, path, &mut self.budget, &mut self.errors);
         }
     }
@@ -141,7 +179,7 @@ impl Walk {
     fn embedded(&mut self, object: &Map<String, Value>, path: &FieldPath<'_>) {
         for name in ["apiVersion", "kind"] {
             if object.get(name).and_then(Value::as_str).is_none_or(str::is_empty) {
-                self.errors.push(FieldError::required(&path.field(name), "must not be empty"));
+                self.errors.push(FieldError::required(&path.field(name), ""));
             }
         }
     }

@@ -7,7 +7,7 @@ use crate::{
     error::FieldError,
     path::FieldPath,
     quantity,
-    schema::{Range, Scalar},
+    schema::{Pattern, Range, Scalar},
 };
 
 /// The name of a value's type in messages.
@@ -33,21 +33,20 @@ pub(super) fn wrong_type(expected: &str, value: &Value, path: &FieldPath<'_>) ->
 pub(super) fn check(scalar: &Scalar, value: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) -> bool {
     let expected = match (scalar, value) {
         (Scalar::String { format, pattern, length }, Value::String(text)) => {
-            let mut invalid = |detail: String| errors.push(FieldError::invalid(path, text.as_str(), detail));
-            if let Some(pattern) = pattern
-                && !pattern.compiled().is_some_and(|pattern| pattern.is_match(text))
-            {
-                invalid(format!("{path} in body should match '{}'", pattern.as_str()));
-            }
             if let Some(format) = format.as_deref().filter(|format| !format::matches(format, text)) {
-                invalid(format!("{path} in body must be of type {format}: {text:?}"));
+                let detail = format!("{path} in body must be of type {format}: {text:?}");
+                errors.push(FieldError::wrong_type(path, text.as_str(), detail));
             }
+            // Of length and pattern, the first that does not hold is reported.
             let characters = text.chars().count() as u64;
-            if let Some(least) = length.0.filter(|least| characters < *least) {
-                invalid(format!("{path} in body should be at least {least} chars long"));
-            }
+            let mut invalid = |detail: String| errors.push(FieldError::invalid(path, text.as_str(), detail));
+            let matches = |pattern: &Pattern| pattern.compiled().is_some_and(|pattern| pattern.is_match(text));
             if let Some(greatest) = length.1.filter(|greatest| characters > *greatest) {
                 errors.push(FieldError::too_long(path, greatest));
+            } else if let Some(least) = length.0.filter(|least| characters < *least) {
+                invalid(format!("{path} in body should be at least {least} chars long"));
+            } else if let Some(pattern) = pattern.as_ref().filter(|pattern| !matches(pattern)) {
+                invalid(format!("{path} in body should match '{}'", pattern.as_str()));
             }
             return true;
         }

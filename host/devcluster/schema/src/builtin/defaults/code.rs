@@ -108,12 +108,8 @@ pub(super) fn service(object: &mut Value) {
     }
 }
 
-/// The finalizer of a new Namespace, and the label with its name.
+/// The label with the name of a Namespace.
 pub(super) fn namespace(object: &mut Value) {
-    if absent(object, "/spec/finalizers") && absent(object, "/metadata/deletionTimestamp") {
-        rows::fill(object, &[("spec", Object)]);
-        set(object, "/spec", "finalizers", json!(["kubernetes"]));
-    }
     if let Some(name) = object.pointer("/metadata/name").cloned().filter(Value::is_string) {
         rows::fill(object, &[("metadata.labels", Object)]);
         set(object, "/metadata/labels", "kubernetes.io/metadata.name", name);
@@ -143,6 +139,20 @@ pub(super) fn autoscaler(object: &mut Value) {
     if object.pointer("/spec/metrics").and_then(Value::as_array).is_none_or(Vec::is_empty) {
         let target = json!({"type": "Utilization", "averageUtilization": 80});
         set(object, "/spec", "metrics", json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]));
+    }
+    let Some(behavior) = object.pointer_mut("/spec/behavior").and_then(Value::as_object_mut) else { return };
+    let up = json!({"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": [
+        {"type": "Pods", "value": 4, "periodSeconds": 15}, {"type": "Percent", "value": 100, "periodSeconds": 15}]});
+    let down = json!({"selectPolicy": "Max", "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}]});
+    for (direction, defaults) in [("scaleUp", up), ("scaleDown", down)] {
+        let rules = behavior.entry(direction).or_insert(Value::Null);
+        if rules.is_null() {
+            *rules = defaults;
+        } else if let (Some(rules), Value::Object(defaults)) = (rules.as_object_mut(), defaults) {
+            for (field, value) in defaults {
+                rules.entry(field).or_insert(value);
+            }
+        }
     }
 }
 
