@@ -194,7 +194,7 @@ async fn dry_runs_write_nothing() {
     .await;
     ok(&client, "DELETE", &path, "", json!({"dryRun": ["All"]})).await;
     ok(&client, "DELETE", &format!("{CONFIG_MAPS}?dryRun=All"), "", Value::Null).await;
-    assert_eq!(send(&client, "DELETE", &format!("{path}?dryRun=Some"), "", Value::Null).await.0, 400);
+    assert_eq!(send(&client, "DELETE", &format!("{path}?dryRun=Some"), "", Value::Null).await.0, 422);
     assert_eq!(cluster.revision(), revision);
     assert_eq!(get(&client, &path).await.1["data"]["x"], "1");
 }
