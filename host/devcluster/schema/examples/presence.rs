@@ -70,7 +70,8 @@ fn packages(root: &Path) -> Result<BTreeMap<String, Vec<PathBuf>>, Error> {
         let mut files: Vec<PathBuf> = files
             .filter(|file| {
                 let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-                name.contains("types") && name.ends_with(".go") && !name.ends_with("_test.go")
+                let go = file.extension().is_some_and(|extension| extension == "go");
+                go && name.contains("types") && !name.ends_with("_test.go")
             })
             .collect();
         files.sort();

@@ -68,8 +68,9 @@ fn check(schema: &Schema, value: &Value, place: Place<'_>) -> Option<String> {
 
 fn scalar(scalar: &Scalar, schema: &Schema, value: &Value, place: &Place<'_>) -> Option<String> {
     match (scalar, value) {
-        (Scalar::Boolean, Value::Bool(_)) | (Scalar::Number { .. }, Value::Number(_)) => None,
-        (Scalar::IntOrString, Value::String(_)) => None,
+        (Scalar::Boolean, Value::Bool(_))
+        | (Scalar::Number { .. } | Scalar::Quantity, Value::Number(_))
+        | (Scalar::IntOrString, Value::String(_)) => None,
         (Scalar::IntOrString, Value::Number(number)) if number.as_i64().is_some_and(is_int32) => None,
         (Scalar::IntOrString, value) => {
             Some(format!("json: cannot unmarshal {} into Go value of type int32", described(value)))
@@ -78,7 +79,6 @@ fn scalar(scalar: &Scalar, schema: &Schema, value: &Value, place: &Place<'_>) ->
             let fits = |whole: i64| format.as_deref() != Some("int32") || is_int32(whole);
             (!number.as_i64().is_some_and(fits)).then(|| mismatch(schema, value, place))
         }
-        (Scalar::Quantity, Value::Number(_)) => None,
         (Scalar::Quantity, Value::String(text)) => quantity::parse(text.trim()).err().map(|error| error.to_string()),
         (Scalar::Quantity, _) => quantity::parse("").err().map(|error| error.to_string()),
         (Scalar::String { format, .. }, Value::String(text)) => match format.as_deref() {
