@@ -247,7 +247,7 @@ async fn faults_delay_it_and_change_nothing_else() {
         (Verb::Watch, Effect::Gone),
     ] {
         for resource in ["deployments", "replicasets", "pods"] {
-            cluster.inject(Fault::new(effect.clone()).verb(verb).resource(resource).with_simulation().times(3));
+            cluster.inject(Fault::new(effect).verb(verb).resource(resource).with_simulation().times(3));
         }
     }
     cluster.compact();

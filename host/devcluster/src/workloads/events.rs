@@ -14,7 +14,12 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 
-use super::{action::Note, fields::text, kind::Kind, pods::NODE};
+use super::{
+    action::Note,
+    fields::{hexadecimal, text},
+    kind::Kind,
+    pods::NODE,
+};
 use crate::{
     clock::{Clock, Moment},
     metadata,
@@ -88,7 +93,7 @@ impl Book {
             if messages.len() < ALIKE {
                 messages.insert(message.clone());
             } else if !messages.contains(&message) {
-                message = "(combined from similar events)".to_owned();
+                "(combined from similar events)".clone_into(&mut message);
             }
             if self.alike.len() > KEPT {
                 self.alike.retain(|_, (until, _)| *until > now);
@@ -98,7 +103,7 @@ impl Book {
             }
         }
         let digest: [u8; 32] = Sha256::digest(format!("{subject}/{}/{message}", note.warning)).into();
-        let hash: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let hash: String = hexadecimal(&digest).chars().take(16).collect();
         let name = format!("{}.{hash}", text(involved, "/name"));
         let combined = message != note.message;
         let count = self.counts.entry(name.clone()).or_default();

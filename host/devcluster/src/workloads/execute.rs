@@ -1,6 +1,6 @@
 //! Carrying out what a decision asks for.
 
-use futures::{StreamExt as _, stream};
+use futures::future::join_all;
 use kube::{
     Api, Client,
     api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions},
@@ -15,8 +15,9 @@ use crate::metadata;
 
 /// The field manager of the simulation.
 const MANAGER: &str = "devcluster-workloads";
-/// How many objects are created side by side for one decision.
-const SIDE_BY_SIDE: usize = 8;
+/// How many objects are created side by side for one decision at first, and at most.
+const FEW: usize = 4;
+const MANY: usize = 32;
 
 /// What the API server has made of an action.
 #[derive(Debug)]
@@ -46,30 +47,28 @@ pub(super) struct Outcome {
     pub(super) failure: Option<Failure>,
 }
 
-/// Carries out actions in order until one fails; objects that are created one after the other are created side by side.
+/// Carries out actions in order until one fails.
+///
+/// Objects that are created one after the other are created side by side, few at first: what would be refused is refused to
+/// few. Whatever was begun is waited for, since an object that nobody knows of would be created again.
 pub(super) async fn execute(client: &Client, actions: Vec<Action>) -> Outcome {
     let mut outcome = Outcome::default();
     let mut actions = actions.into_iter().peekable();
-    while let Some(action) = actions.next() {
+    let mut side_by_side = FEW;
+    while outcome.failure.is_none()
+        && let Some(action) = actions.next()
+    {
         let mut batch = vec![action];
         while batch.iter().all(is_creation)
+            && batch.len() < side_by_side
             && let Some(next) = actions.next_if(is_creation)
         {
             batch.push(next);
         }
-        let mut results = stream::iter(batch.into_iter().map(|action| act(client, action))).buffered(SIDE_BY_SIDE);
-        while let Some((done, failure)) = results.next().await {
+        side_by_side = (2 * side_by_side).min(MANY);
+        for (done, failure) in join_all(batch.into_iter().map(|action| act(client, action))).await {
             outcome.done.extend(done);
-            if outcome.failure.is_none() {
-                outcome.failure = failure;
-            }
-            if outcome.failure.is_some() {
-                break;
-            }
-        }
-        drop(results);
-        if outcome.failure.is_some() {
-            break;
+            outcome.failure = outcome.failure.or(failure);
         }
     }
     outcome

@@ -1,5 +1,7 @@
 //! Reading the fields of objects.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
 
@@ -101,6 +103,15 @@ pub(super) fn scaled(value: Option<&Value>, total: i64, round_up: bool) -> i64 {
         Some(value) => value.as_i64().unwrap_or(0),
         None => 0,
     }
+}
+
+/// Bytes as two digits each.
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// The merge patch from one object to another, one level deep; `None` when they are equal.

@@ -139,21 +139,20 @@ fn slices(world: &World<'_>, service: &Value, groups: &Groups<'_>, decision: &mu
         labels.insert(HEADLESS.to_owned(), "".into());
     }
     for (position, content) in wanted.iter().enumerate() {
-        match known.get(position) {
-            Some(slice) => renew(Kind::EndpointSlice, slice, content, &labels, decision),
-            None => {
-                let mut object = json!({
-                    "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
-                    "metadata": {
-                        "generateName": format!("{}-", metadata::name(service)),
-                        "namespace": metadata::namespace(service), "labels": labels,
-                        "ownerReferences": [controller_reference(Kind::Service, service)],
-                    },
-                });
-                metadata::as_map(&mut object).extend(map(content, ""));
-                decision.push(Action::Create { kind: Kind::EndpointSlice, object, note: None, failure: None });
-            }
+        if let Some(slice) = known.get(position) {
+            renew(Kind::EndpointSlice, slice, content, &labels, decision);
+            continue;
         }
+        let mut object = json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+            "metadata": {
+                "generateName": format!("{}-", metadata::name(service)),
+                "namespace": metadata::namespace(service), "labels": labels,
+                "ownerReferences": [controller_reference(Kind::Service, service)],
+            },
+        });
+        metadata::as_map(&mut object).extend(map(content, ""));
+        decision.push(Action::Create { kind: Kind::EndpointSlice, object, note: None, failure: None });
     }
     for surplus in known.iter().skip(wanted.len()) {
         decision.delete(Kind::EndpointSlice, surplus, None);
@@ -210,17 +209,15 @@ fn endpoints(world: &World<'_>, service: &Value, groups: &Groups<'_>, decision: 
     }
     let content = if subsets.is_empty() { json!({}) } else { json!({"subsets": subsets}) };
     let (namespace, name) = (metadata::namespace(service), metadata::name(service));
-    match world.cache.find(Kind::Endpoints, namespace, name) {
-        Some(known) => renew(Kind::Endpoints, known, &content, &labels, decision),
-        None => {
-            let mut object = json!({
-                "apiVersion": "v1", "kind": "Endpoints",
-                "metadata": {"name": name, "namespace": namespace, "labels": labels},
-            });
-            metadata::as_map(&mut object).extend(map(&content, ""));
-            decision.push(Action::Create { kind: Kind::Endpoints, object, note: None, failure: None });
-        }
+    if let Some(known) = world.cache.find(Kind::Endpoints, namespace, name) {
+        return renew(Kind::Endpoints, known, &content, &labels, decision);
     }
+    let mut object = json!({
+        "apiVersion": "v1", "kind": "Endpoints",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+    });
+    metadata::as_map(&mut object).extend(map(&content, ""));
+    decision.push(Action::Create { kind: Kind::Endpoints, object, note: None, failure: None });
 }
 
 /// Brings content and labels of an object up to date.
@@ -261,10 +258,10 @@ fn expose(world: &World<'_>, service: &Value, decision: &mut Decision) {
     let digest: [u8; 32] = Sha256::digest(metadata::uid(service)).into();
     let [host, ..] = digest;
     let address = format!("192.0.2.{}", host.clamp(1, 254));
-    let mut wanted = service.get("status").cloned().unwrap_or_default();
-    metadata::as_map(&mut wanted)
+    let mut status = service.get("status").cloned().unwrap_or_default();
+    metadata::as_map(&mut status)
         .insert("loadBalancer".to_owned(), json!({"ingress": [{"ip": address, "ipMode": "VIP"}]}));
-    decision.status(Kind::Service, service, &wanted);
+    decision.status(Kind::Service, service, &status);
 }
 
 /// Whether an Endpoints object or slice of a Service offers a port by this name.

@@ -89,20 +89,21 @@ fn has(bits: u64, number: u32) -> bool {
 }
 
 /// Reads a list of `*`, `n`, `n-m`, each with `/step`.
-fn field(text: &str, least: u32, most: u32, names: &[&str]) -> Result<u64, String> {
+fn field(text: &str, lowest: u32, highest: u32, names: &[&str]) -> Result<u64, String> {
     let mut bits = 0_u64;
     for part in text.split(',') {
         let (range, step) = part.split_once('/').map_or((part, None), |(range, step)| (range, Some(step)));
         let (first, last) = match range {
-            "*" | "?" => (least, most),
-            _ => match range.split_once('-') {
-                Some((first, last)) => (number(first, least, names)?, number(last, least, names)?),
-                None => {
-                    let first = number(range, least, names)?;
+            "*" | "?" => (lowest, highest),
+            _ => {
+                if let Some((first, last)) = range.split_once('-') {
+                    (number(first, lowest, names)?, number(last, lowest, names)?)
+                } else {
+                    let first = number(range, lowest, names)?;
                     // A step makes a range of a number.
-                    (first, if step.is_some() { most } else { first })
+                    (first, if step.is_some() { highest } else { first })
                 }
-            },
+            }
         };
         let step: usize = match step {
             Some(step) => step.parse().map_err(|_| format!("failed to parse int from {step}"))?,
@@ -111,8 +112,8 @@ fn field(text: &str, least: u32, most: u32, names: &[&str]) -> Result<u64, Strin
         if step == 0 {
             return Err(format!("step of range should be a positive number: {part}"));
         }
-        if first < least || last > most {
-            return Err(format!("{part} is not between {least} and {most}"));
+        if first < lowest || last > highest {
+            return Err(format!("{part} is not between {lowest} and {highest}"));
         }
         if first > last {
             return Err(format!("beginning of range ({first}) beyond end of range ({last}): {part}"));
@@ -122,9 +123,9 @@ fn field(text: &str, least: u32, most: u32, names: &[&str]) -> Result<u64, Strin
     Ok(bits)
 }
 
-fn number(text: &str, least: u32, names: &[&str]) -> Result<u32, String> {
-    let named = names.iter().zip(least..).find(|(name, _)| text.eq_ignore_ascii_case(name));
-    match named {
+fn number(text: &str, lowest: u32, names: &[&str]) -> Result<u32, String> {
+    let found = names.iter().zip(lowest..).find(|(name, _)| text.eq_ignore_ascii_case(name));
+    match found {
         Some((_, number)) => Ok(number),
         None => text.parse().map_err(|_| format!("failed to parse int from {text}")),
     }

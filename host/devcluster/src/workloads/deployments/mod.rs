@@ -22,7 +22,7 @@ use super::{
     action::{Action, Decision, Note},
     adopt::adopt,
     behaviour::Behaviour,
-    fields::{controller_reference, controller_uid, count, flag, generation, number, replicas, text},
+    fields::{controller_reference, count, flag, generation, number, replicas, text},
     kind::{Key, Kind},
     pods,
     template::{self, POD_TEMPLATE_HASH, same_template},
@@ -168,7 +168,8 @@ impl<'a> Rollout<'a> {
         let hash = template::hash(&present, collisions);
         let name = set_name(metadata::name(self.deployment), &hash);
         let namespace = metadata::namespace(self.deployment);
-        if self.world.cache.find(Kind::ReplicaSet, namespace, &name).is_some_and(|set| !self.is_own(set)) {
+        // One of this Deployment's own with the same template would have been found.
+        if self.world.cache.find(Kind::ReplicaSet, namespace, &name).is_some() {
             return Progress::Collision(collisions + 1);
         }
         let labelled = |mut labels: Map<String, Value>| {
@@ -207,10 +208,6 @@ impl<'a> Rollout<'a> {
             )),
         });
         Progress::Created(name)
-    }
-
-    fn is_own(&self, set: &Value) -> bool {
-        controller_uid(set) == metadata::uid(self.deployment)
     }
 
     /// Brings annotations and `minReadySeconds` of the present ReplicaSet up to date, and the Deployment's revision.

@@ -122,7 +122,7 @@ fn judge(world: &World<'_>, job: &Value, tally: &Tally<'_>, decision: &mut Decis
         if waited >= deadline {
             return Verdict::fails("DeadlineExceeded", "Job was active longer than specified deadline");
         }
-        decision.look_again(deadline - waited);
+        decision.look_again(deadline.saturating_sub(waited));
     }
     let is_enough = match number(job, "/spec/completions") {
         Some(completions) => tally.succeeded >= completions,
@@ -223,7 +223,7 @@ fn expire(world: &World<'_>, job: &Value, ended: Option<time::OffsetDateTime>, d
     if waited >= lifetime {
         decision.delete(Kind::Job, job, None);
     } else {
-        decision.look_again(lifetime - waited);
+        decision.look_again(lifetime.saturating_sub(waited));
     }
 }
 

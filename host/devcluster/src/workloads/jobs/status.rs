@@ -107,6 +107,8 @@ pub(super) fn write_status(
     let before = decision.actions.len();
     decision.status(Kind::Job, job, &status.build());
     if decision.actions.len() > before {
-        notes.into_iter().for_each(|note| decision.tell(note));
+        for note in notes {
+            decision.tell(note);
+        }
     }
 }

@@ -260,7 +260,7 @@ impl<'a> Look<'a> {
             self.containers_of_status().filter_map(|status| time(status, "/lastState/terminated/finishedAt")).max();
         let (waited, wait) = (self.world.since(finished), self.back_off());
         if waited < wait {
-            decision.look_again(wait - waited);
+            decision.look_again(wait.saturating_sub(waited));
             return;
         }
         self.write(decision, Doing::BackingOff);

@@ -85,9 +85,10 @@ pub(super) fn choose(world: &World<'_>, pod: &Value) -> Result<String, String> {
     if unusable > 0 {
         reasons.push(format!("{unusable} node(s) were unschedulable"));
     }
-    Err(match reasons.is_empty() {
-        true => "no nodes available to schedule pods".to_owned(),
-        false => format!("0/{all} nodes are available: {}.", reasons.join(", ")),
+    Err(if reasons.is_empty() {
+        "no nodes available to schedule pods".to_owned()
+    } else {
+        format!("0/{all} nodes are available: {}.", reasons.join(", "))
     })
 }
 

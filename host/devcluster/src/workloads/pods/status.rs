@@ -8,7 +8,7 @@ use crate::{
     workloads::{
         behaviour::is_unpullable,
         conditions::Conditions,
-        fields::{Status, count, list, text},
+        fields::{Status, count, hexadecimal, list, text},
     },
 };
 
@@ -203,7 +203,7 @@ fn entry(pod: &Value, container: &Value, state: Value, ready: bool, started: boo
     });
     if exists {
         let fields = metadata::as_map(&mut entry);
-        fields.insert("imageID".to_owned(), format!("{image}@sha256:{}", hexadecimal(&[image])).into());
+        fields.insert("imageID".to_owned(), format!("{image}@sha256:{}", digest(&[image])).into());
         fields.insert("containerID".to_owned(), container_id(pod, container, restarts).into());
     }
     entry
@@ -237,12 +237,11 @@ fn terminated(pod: &Value, container: &Value, code: i64, reason: &str, started: 
 
 fn container_id(pod: &Value, container: &Value, restarts: i64) -> String {
     let restarts = restarts.to_string();
-    format!("devcluster://{}", hexadecimal(&[metadata::uid(pod), text(container, "/name"), &restarts]))
+    format!("devcluster://{}", digest(&[metadata::uid(pod), text(container, "/name"), &restarts]))
 }
 
-fn hexadecimal(parts: &[&str]) -> String {
-    let digest: [u8; 32] = Sha256::digest(parts.join("/")).into();
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+fn digest(parts: &[&str]) -> String {
+    hexadecimal(&Sha256::digest(parts.join("/")))
 }
 
 /// The Pod's address: one of 10.128.0.0/9 that follows from its uid, so that it stays and hardly ever collides.

@@ -2,6 +2,7 @@
 
 mod cron_jobs;
 mod daemon_sets;
+mod refusals;
 mod services;
 mod stateful_sets;
 mod volumes;
