@@ -85,14 +85,6 @@ pub struct Dev {
     #[arg(long)]
     pub keep: bool,
 
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "it would be taken for the help of the command")]
-    pub cluster: ClusterArguments,
-
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "it would be taken for the help of the command")]
-    pub faults: FaultArguments,
-
     /// How long to wait until the bundle is healthy
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = values::duration)]
     pub timeout: Duration,
@@ -101,6 +93,15 @@ pub struct Dev {
     /// [default: $XDG_CACHE_HOME/chandler, else ~/.cache/chandler]
     #[arg(long, value_name = "DIR", env = "CHANDLER_CACHE_DIRECTORY", hide_env_values = true)]
     pub cache_directory: Option<PathBuf>,
+
+    // Last, since their headings would go on with what comes after them.
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "it would be taken for the help of the command")]
+    pub cluster: ClusterArguments,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "it would be taken for the help of the command")]
+    pub faults: FaultArguments,
 }
 
 /// The name of the kubeconfig in a directory of kept state.
