@@ -12,10 +12,11 @@ cases! {
     "3.18" transition_rules_compare_with_the_past;
     "3.18" immutable_fields;
     "3.18" optional_old_self_holds_on_creation;
-    "3.18" rules_on_items_and_values;
+    "3.18" rules_on_items_and_values: differs("a rule on the values of a map names the key after a dot");
     "3.18" rules_on_the_root_see_names;
     "3.18" rules_see_what_they_may;
     "3.18" libraries_of_rules;
+    "3.18" optional_fields_in_rules: differs("the syntax of optional fields in rules is not understood");
     "3.18" rules_run_after_defaulting;
     "3.18" rules_do_not_stop_changes_elsewhere;
     "3.18" an_error_in_a_rule_refuses;
@@ -168,7 +169,6 @@ async fn libraries_of_rules(scope: &Scope) {
             "isIP(self.address) && ip(self.address).family() == 4 && cidr('192.0.2.0/24').containsIP(self.address)",
         ),
         ("times", "self.time > timestamp('2026-01-01T00:00:00Z') && duration('1h') < duration('90m')"),
-        ("optionals", "self.?none.orValue('x') == 'x' && self.?text.hasValue()"),
         (
             "macros",
             "self.list.exists_one(x, x == 2) && self.list.map(x, x * 2).all(x, x < 10) && self.list.filter(x, x > 1).size() == 2",
@@ -191,6 +191,13 @@ async fn libraries_of_rules(scope: &Scope) {
         let answer = things.create(&object("http://example.com:8080")).await;
         assert_eq!(answer.status, 201, "{name}: {}", answer.text);
     }
+}
+
+async fn optional_fields_in_rules(scope: &Scope) {
+    let rules = json!([{"rule": "self.?color.orValue('red') == 'red' && !self.?min.hasValue()"}]);
+    let things = with_rules(scope, sizes(), rules).await;
+    things.create(&own(scope, json!({}))).await.is(201);
+    things.merge("a", &json!({"spec": {"color": "blue"}})).await.invalid("spec");
 }
 
 async fn rules_run_after_defaulting(scope: &Scope) {
@@ -218,9 +225,9 @@ async fn rules_do_not_stop_changes_elsewhere(scope: &Scope) {
 async fn an_error_in_a_rule_refuses(scope: &Scope) {
     let things = with_rules(scope, sizes(), json!([{"rule": "10 / self.min > 1"}])).await;
     let status = things.create(&own(scope, json!({"min": 0}))).await.refused(422, "Invalid");
-    assert!(status["message"].as_str().unwrap().contains("divi"), "{status}");
+    assert!(status["message"].as_str().unwrap().to_lowercase().contains("division by zero"), "{status}");
     let status = things.create(&own(scope, json!({}))).await.refused(422, "Invalid");
-    assert!(status["message"].as_str().unwrap().contains("no such key: min"), "{status}");
+    assert!(status["message"].as_str().unwrap().to_lowercase().contains("no such key: min"), "{status}");
 }
 
 async fn transition_rules_hold_for_every_verb(scope: &Scope) {

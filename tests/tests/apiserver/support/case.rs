@@ -16,6 +16,9 @@ use super::{Scope, server::Run};
 /// How long a case may take. Generous: it is reached only by a failure.
 const PATIENCE: Duration = Duration::from_secs(180);
 
+/// How long a case may take that is known to fail: some fail by waiting for what does not come.
+const PATIENCE_WITH_DIFFERENCES: Duration = Duration::from_secs(5);
+
 /// Something that every API server does.
 pub(crate) struct Case {
     file: &'static str,
@@ -49,7 +52,6 @@ impl Case {
     }
 
     /// The embedded control plane is known to do otherwise, see its `DIFFERENCES.md`; there the case has to fail.
-    #[allow(dead_code, reason = "no difference may be known at the moment")]
     pub(crate) fn differs(self, why: &'static str) -> Self {
         Self { differs: Some(why), ..self }
     }
@@ -69,18 +71,20 @@ impl Case {
         if self.needs_kubectl && !super::kubectl::is_there() {
             return Ok(Completion::ignored_with("there is no kubectl on the PATH"));
         }
+        let difference = self.differs.filter(|_| server.is_embedded());
+        let patience = if difference.is_some() { PATIENCE_WITH_DIFFERENCES } else { PATIENCE };
         let outcome = run.runtime().block_on(async {
             let scope = Scope::new(Arc::clone(&server));
-            let running = AssertUnwindSafe(tokio::time::timeout(PATIENCE, (self.run)(&scope))).catch_unwind();
+            let running = AssertUnwindSafe(tokio::time::timeout(patience, (self.run)(&scope))).catch_unwind();
             let outcome = match running.await {
                 Ok(Ok(())) => Ok(()),
-                Ok(Err(_)) => Err(format!("not finished after {PATIENCE:?}")),
+                Ok(Err(_)) => Err(format!("not finished after {patience:?}")),
                 Err(panicked) => Err(said(panicked.as_ref())),
             };
             scope.clean_up().await;
             outcome
         });
-        match (outcome, self.differs.filter(|_| server.is_embedded())) {
+        match (outcome, difference) {
             (Ok(()), None) => Ok(Completion::Completed),
             (Err(message), None) => Err(message.into()),
             (Err(_), Some(why)) => Ok(Completion::ignored_with(format!("known difference: {why}"))),

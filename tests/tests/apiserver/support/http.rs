@@ -77,7 +77,29 @@ impl Http {
         }
     }
 
+    /// Sends a body that is refused before it is read: the server may hang up before the client has sent it, so it is tried again.
+    pub(crate) async fn post_too_much(&self, path: &str, body: &Value) -> Answer {
+        for _ in 0..20 {
+            let sent = self.try_send(&Method::POST, path, JSON, body.to_string().into_bytes()).await;
+            if let Ok(answer) = sent {
+                return answer;
+            }
+        }
+        panic!("POST {path}: the connection was closed every time");
+    }
+
     async fn send_once(&self, method: &Method, path: &str, content_type: &str, body: Vec<u8>) -> Answer {
+        let sent = self.try_send(method, path, content_type, body).await;
+        sent.unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+    }
+
+    async fn try_send(
+        &self,
+        method: &Method,
+        path: &str,
+        content_type: &str,
+        body: Vec<u8>,
+    ) -> Result<Answer, kube::Error> {
         let mut request = Request::builder().method(method).uri(encode(path));
         if !body.is_empty() {
             request = request.header(header::CONTENT_TYPE, content_type);
@@ -86,17 +108,17 @@ impl Http {
             request = request.header(name, value);
         }
         let request = request.body(kube::client::Body::from(body)).expect("a request");
-        let response = self.client.send(request).await.unwrap_or_else(|error| panic!("{method} {path}: {error}"));
+        let response = self.client.send(request).await?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let bytes = response.into_body().collect().await.expect("a whole body").to_bytes();
         let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-        Answer {
+        Ok(Answer {
             request: format!("{method} {path}"),
             status,
             headers,
             text: String::from_utf8_lossy(&bytes).into(),
             body,
-        }
+        })
     }
 
     /// Opens a watch; the path holds its parameters but for `watch`.

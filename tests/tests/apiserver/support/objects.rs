@@ -23,10 +23,6 @@ pub(crate) fn config_map(name: &str, data: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data})
 }
 
-pub(crate) fn secret(name: &str, data: Value) -> Value {
-    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data})
-}
-
 /// Adds labels to an object.
 pub(crate) fn labelled(mut object: Value, labels: Value) -> Value {
     object["metadata"]["labels"] = labels;
