@@ -53,6 +53,7 @@ pub struct Arguments {
 pub enum Command {
     Dev(command::dev::Dev),
     Render(command::render::Render),
+    Lint(command::lint::Lint),
     Status(command::status::Status),
     Controller(command::controller::Controller),
     Crds(command::crds::Crds),

@@ -3,5 +3,6 @@
 pub mod controller;
 pub mod crds;
 pub mod dev;
+pub mod lint;
 pub mod render;
 pub mod status;

@@ -35,7 +35,8 @@ pub struct NamedText<'a> {
 }
 
 impl Sources<'_> {
-    fn name(&self, path: &str) -> String {
+    /// What the user calls a file of a location.
+    pub fn name(&self, path: &str) -> String {
         match (path, self.configuration, self.directory) {
             (CONFIG, Some(configuration), _) => configuration.name.to_owned(),
             (CONFIG, None, _) | (_, _, None) => path.to_owned(),

@@ -6,6 +6,7 @@
 //! | [`command`] | the commands, one per file |
 //! | [`source`] | what the user calls a bundle: a directory, an archive or an image |
 //! | [`configuration`] | the configuration that a user gives to a provisioner |
+//! | [`rendering`] | what `render` and `lint` have in common |
 //! | [`provision`] | the engine and the provisioners on this machine |
 //! | [`naming`] | the names that a bundle gets where nobody names it |
 //! | [`cache`], [`file`](mod@file) | the cache directory; reading files up to a limit |
@@ -17,6 +18,7 @@
 //! | [`explanation`], [`advice`] | a BundleDeployment explained, and what would help |
 //! | [`tree`] | objects and their health as a tree |
 //! | [`diagnostics`], [`excerpt`] | findings with the lines of the bundle that they are about |
+//! | [`sarif`] | findings in the format of other tools |
 //! | [`error`] | how a command fails: kind, message, hints, findings |
 //! | [`output`] | Kubernetes objects as YAML and JSON |
 //! | [`progress`], [`terminal`], [`text`] | standard error |
@@ -43,6 +45,8 @@ pub mod output;
 pub mod progress;
 pub mod provision;
 pub mod reference;
+pub mod rendering;
+pub mod sarif;
 pub mod signals;
 pub mod source;
 pub mod terminal;

@@ -35,6 +35,7 @@ fn run(arguments: &Arguments, terminal: &Terminal) -> Result<ExitCode, CommandEr
         match &arguments.command {
             Command::Dev(dev) => return dev.run(terminal).await,
             Command::Render(render) => render.run(terminal).await?,
+            Command::Lint(lint) => lint.run(terminal).await?,
             Command::Status(status) => return status.run().await,
             Command::Controller(controller) => controller.run().await?,
             Command::Crds(crds) => crds.run()?,

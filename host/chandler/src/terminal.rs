@@ -31,15 +31,24 @@ const WIDTH: usize = 120;
 impl Terminal {
     /// What standard error is. `NO_COLOR` (any value but the empty one) and `TERM=dumb` are heeded.
     pub fn detect() -> Self {
+        Self::of(&console::Term::stderr(), io::stderr().is_terminal())
+    }
+
+    /// What standard output is, for findings that are the data of a command.
+    pub fn output() -> Self {
+        Self::of(&console::Term::stdout(), io::stdout().is_terminal())
+    }
+
+    fn of(terminal: &console::Term, is_terminal: bool) -> Self {
         let set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
-        let look = if !io::stderr().is_terminal() || env::var_os("TERM").is_some_and(|term| term == "dumb") {
+        let look = if !is_terminal || env::var_os("TERM").is_some_and(|term| term == "dumb") {
             Look::Plain
         } else if set("NO_COLOR") {
             Look::Unicode
         } else {
             Look::Colour
         };
-        let width = if look == Look::Plain { WIDTH } else { usize::from(console::Term::stderr().size().1) };
+        let width = if look == Look::Plain { WIDTH } else { usize::from(terminal.size().1) };
         Self { look, width: width.clamp(40, WIDTH) }
     }
 

@@ -4,5 +4,6 @@
 
 mod dev;
 mod golden;
+mod lint;
 mod render;
 mod support;

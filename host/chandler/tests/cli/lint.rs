@@ -1,0 +1,82 @@
+//! `chandler lint`, end to end.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{chandler, root};
+
+const HARBOUR: &str = "tests/fixtures/registry/harbour-operator.v0.1.0";
+
+/// A copy of the sample bundle with several mistakes in different files.
+fn broken() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    for part in ["manifests", "metadata"] {
+        fs::create_dir(directory.path().join(part)).unwrap();
+        for entry in fs::read_dir(root().join(HARBOUR).join(part)).unwrap() {
+            let entry = entry.unwrap().path();
+            fs::copy(&entry, directory.path().join(part).join(entry.file_name().unwrap())).unwrap();
+        }
+    }
+    let csv = directory.path().join("manifests/harbour-operator.clusterserviceversion.yaml");
+    let text = fs::read_to_string(&csv).unwrap();
+    let name = text.lines().find(|line| line.trim_start().starts_with("version:")).unwrap();
+    fs::write(&csv, text.replace(name, "  version: not.a.version")).unwrap();
+    fs::write(directory.path().join("manifests/tabs.yaml"), "kind: ConfigMap\n\tapiVersion: v1\n").unwrap();
+    directory
+}
+
+#[test]
+fn a_good_bundle_has_no_errors() {
+    let outcome = chandler(["lint", HARBOUR], "");
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert!(outcome.stderr.starts_with("0 errors, "), "{}", outcome.stderr);
+}
+
+#[test]
+fn every_mistake_is_named_at_once_with_its_place() {
+    let bundle = broken();
+    let path = bundle.path().to_str().unwrap();
+    let outcome = chandler(["lint", path, "-o", "json"], "");
+    assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
+    let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!((&report["bundle"], &report["format"]), (&path.into(), &"registry+v1".into()));
+    let findings = report["findings"].as_array().unwrap();
+    let places: Vec<&str> = findings.iter().map(|finding| finding["location"]["path"].as_str().unwrap()).collect();
+    assert!(places.contains(&"manifests/tabs.yaml"), "{findings:#?}");
+    assert!(findings.iter().all(|finding| !finding["message"].as_str().unwrap().is_empty()));
+
+    let text = chandler(["lint", path], "");
+    assert!(text.stdout.contains("manifests/tabs.yaml:1:7]"), "{}", text.stdout);
+    assert!(text.stderr.contains("error"), "{}", text.stderr);
+}
+
+#[test]
+fn sarif_names_tool_rules_and_places() {
+    let bundle = broken();
+    let outcome = chandler(["lint", bundle.path().to_str().unwrap(), "-o", "sarif"], "");
+    assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
+    let log: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!(log["version"], "2.1.0");
+    let results = log["runs"][0]["results"].as_array().unwrap();
+    assert!(!results.is_empty());
+    for result in results {
+        let rules = log["runs"][0]["tool"]["driver"]["rules"].as_array().unwrap();
+        assert!(rules.iter().any(|rule| rule["id"] == result["ruleId"]), "{result}");
+        assert!(result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].is_string(), "{result}");
+    }
+}
+
+#[test]
+fn a_wrong_configuration_is_a_finding_and_strictness_counts_warnings() {
+    let outcome = chandler(["lint", HARBOUR, "--config", "-", "-o", "json"], "nonsense: 1\n");
+    assert_eq!(outcome.code, Some(1));
+    let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!(report["findings"][0]["location"]["path"], "config");
+    // A key that stands twice is legal in YAML as Kubernetes reads it, but hardly meant.
+    let twice = "watchNamespace: a\nwatchNamespace: harbour-operator-system\n";
+    let lenient = chandler(["lint", HARBOUR, "--config", "-"], twice);
+    assert_eq!(lenient.code, Some(0), "{}{}", lenient.stdout, lenient.stderr);
+    let strict = chandler(["lint", HARBOUR, "--strict", "--config", "-"], twice);
+    assert_eq!(strict.code, Some(1), "{}", strict.stdout);
+}
