@@ -91,7 +91,7 @@ async fn lists_honour_resource_versions() {
     assert_eq!(future.0, 504);
     assert_eq!(future.1["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
     assert_eq!(list("resourceVersion=x".into()).await.0, 400);
-    assert_eq!(list("resourceVersionMatch=Exact".into()).await.0, 400);
+    assert_eq!(list("resourceVersionMatch=Exact".into()).await.0, 422);
     cluster.compact();
     assert_eq!(list(format!("resourceVersion={}&resourceVersionMatch=Exact", version(&a))).await.0, 410);
 }
@@ -149,7 +149,7 @@ async fn streaming_lists_end_with_an_annotated_bookmark() {
     assert_eq!(version(&bookmark["object"]), cluster.revision().to_string());
     create(&client, "b").await;
     assert_eq!(events.summary(1).await, ["ADDED b"]);
-    assert_eq!(get(&client, &format!("{CONFIG_MAPS}?watch=true&sendInitialEvents=true")).await.0, 400);
+    assert_eq!(get(&client, &format!("{CONFIG_MAPS}?watch=true&sendInitialEvents=true")).await.0, 422);
 }
 
 #[tokio::test]

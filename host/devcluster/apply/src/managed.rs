@@ -79,8 +79,9 @@ fn starting_managers(request: &UpdateRequest<'_>) -> Managers {
     };
     match sent {
         Some(entries) if is_reset(entries) => Managers::default(),
-        Some(_) => Managers::of(request.new),
-        None => request.live.map(Managers::of).unwrap_or_default(),
+        // Entries that cannot be read leave everything as it was.
+        Some(entries) if entries.len() == Managers::of(request.new).owners.len() => Managers::of(request.new),
+        _ => request.live.map(Managers::of).unwrap_or_default(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::{collections::VecDeque, time::Duration};
 
 use bytes::{BufMut as _, Bytes, BytesMut};
+use chandler_devcluster_schema::FieldError;
 use futures::{Stream, stream};
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ use crate::{
     clock::{Clock, Moment},
     convert,
     faults::watch::Line,
-    request::negotiate::Representation,
+    request::{negotiate::Representation, query::invalid_options},
     selector::Selector,
     status::Status,
     store::{Change, Compacted, Event, Listing, Object, Watch, object::render},
@@ -120,15 +121,13 @@ fn start(target: &Target) -> Result<Start, Status> {
     let initial = query.get("sendInitialEvents").map(|_| query.flag("sendInitialEvents"));
     match (initial, query.get("resourceVersionMatch")) {
         (Some(_), Some("NotOlderThan")) | (None, None) => {}
-        (Some(_), _) => {
-            return Err(Status::bad_request(
-                "sendInitialEvents: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-            ));
-        }
-        (None, Some(_)) => {
-            return Err(Status::bad_request(
-                "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-            ));
+        (initial, _) => {
+            let why = if initial.is_some() {
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+            } else {
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+            };
+            return Err(invalid_options("ListOptions", &[FieldError::forbidden(&"resourceVersionMatch", why)]));
         }
     }
     let revision = query.number("resourceVersion")?.unwrap_or(0);

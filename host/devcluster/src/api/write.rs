@@ -185,11 +185,11 @@ impl Api {
             let name = metadata::name(&object).to_owned();
             refine::validate(resource, &name, &object, None)?;
             key.name.clone_from(&name);
-            if self.store.get(&key).is_some() {
+            if let Some(existing) = self.store.get(&key) {
                 if generated {
                     continue;
                 }
-                return Err(Status::already_exists(&resource.group_resource(), &name));
+                return Err(taken(resource, &name, &existing));
             }
             let more = refine::warnings(resource, &object, None);
             refine::stored(resource, &mut object);
@@ -285,7 +285,12 @@ impl Api {
             refine::convertible(resource, &object)?;
         }
         refine::prune(resource, &mut object, &duplicates, write.options.field_validation, warnings)?;
+        let reset = object.pointer("/metadata/managedFields").and_then(Value::as_array).is_some_and(Vec::is_empty);
         refine::default(resource, &mut object);
+        if reset {
+            // The empty list has a meaning that completing the object would lose.
+            metadata::of(&mut object).insert("managedFields".to_owned(), Value::Array(Vec::new()));
+        }
         if !tracked {
             object = track(write, &object, Some(old));
         }
@@ -299,6 +304,15 @@ impl Api {
         metadata::of(&mut object).insert("resourceVersion".to_owned(), metadata::text(old, "resourceVersion").into());
         Ok(object)
     }
+}
+
+/// The failure of a create whose name is taken.
+fn taken(resource: &Resource, name: &str, existing: &Object) -> Status {
+    let status = Status::already_exists(&resource.group_resource(), name);
+    if metadata::is_deleting(existing.value()) {
+        return Status { message: format!("object is being deleted: {}", status.message), ..status };
+    }
+    status
 }
 
 fn track(write: &Write<'_>, object: &Value, live: Option<&Value>) -> Value {

@@ -173,7 +173,7 @@ impl Namespaces {
             }
         }
         let content =
-            remaining(resources.into_iter().map(|(name, count)| (name.to_owned(), count)), "has", "resource instances");
+            remaining(resources.into_iter().map(|(name, count)| (told(name), count)), "has", "resource instances");
         let held = remaining(finalizers.into_iter(), "in", "resource instances");
         let now = self.api.clock.timestamp();
         change(&self.api, &namespaces, key, |namespace| {
@@ -191,6 +191,11 @@ impl Namespaces {
         });
         true
     }
+}
+
+/// Resource and group as conditions name them; the core group is the empty one.
+fn told(resource: &str) -> String {
+    if resource.contains('.') { resource.to_owned() } else { format!("{resource}.") }
 }
 
 fn remaining(counts: impl Iterator<Item = (String, usize)>, verb: &str, what: &str) -> String {
