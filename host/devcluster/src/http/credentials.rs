@@ -159,7 +159,8 @@ mod tests {
 
     #[test]
     fn the_kubeconfig_holds_the_token_and_debug_output_does_not() {
-        let credentials = Credentials::new(([127, 0, 0, 1], 0).into(), Some("secret-token".into()), &Secrets::Fresh).unwrap();
+        let credentials =
+            Credentials::new(([127, 0, 0, 1], 0).into(), Some("secret-token".into()), &Secrets::Fresh).unwrap();
         let authenticator = credentials.authenticator("https://127.0.0.1:1", &Secrets::Fresh).unwrap();
         assert!(!format!("{credentials:?}{authenticator:?}").contains("secret"));
         let text = credentials.kubeconfig("https://127.0.0.1:1");
