@@ -18,7 +18,7 @@ pub async fn run(client: Client, namespaces: bool, shutdown: impl Future<Output 
         if namespaces {
             finalize_namespaces(client).await;
         } else {
-            pending().await
+            pending::<()>().await;
         }
     };
     pin_mut!(workloads, namespaces);

@@ -16,13 +16,13 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let package = if self.control_plane {
-            "chandler-devcluster"
+        let (package, example) = if self.control_plane {
+            ("chandler-devcluster", "bench_control_plane")
         } else {
             guests::build_all()?;
-            "chandler-engine"
+            ("chandler-engine", "bench_engine")
         };
-        let example = ["run", "--quiet", "--locked", "--release", "--package", package, "--example", "bench", "--"];
+        let example = ["run", "--quiet", "--locked", "--release", "--package", package, "--example", example, "--"];
         command::run(command::cargo(example).args(self.arguments))
     }
 }

@@ -1,6 +1,6 @@
 //! Findings as SARIF 2.1.0, the format in which code hosts and editors take the results of linters (OASIS standard).
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use chandler_core::{Diagnostic, Location, Severity};
 use serde_json::{Map, Value, json};
@@ -69,7 +69,8 @@ fn uri(path: &str) -> String {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' | b'@' | b'+' | b',' => {
                 uri.push(char::from(byte));
             }
-            _ => uri.push_str(&format!("%{byte:02X}")),
+            // Writing to a string cannot fail.
+            _ => drop(write!(uri, "%{byte:02X}")),
         }
     }
     uri

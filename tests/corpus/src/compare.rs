@@ -139,16 +139,16 @@ mod tests {
     #[test]
     fn differences_are_classed() {
         let refused = |refusal| Outcome::Refused(refusal, vec!["because".into()]);
-        let objects = |objects: &[Value]| json!({"objects": objects});
+        let objects = |objects: &[&Value]| json!({"objects": objects});
         let (a, b) = (object("ConfigMap", "a", &json!([1])), object("ConfigMap", "a", &json!([2])));
         let secret = object("Secret", "s", &json!(null));
         let error = |text: &str| json!({"error": text});
         let cases = [
-            (objects(&[a.clone()]), Outcome::Objects(vec![a.clone()]), "same objects"),
-            (objects(&[a.clone()]), Outcome::Objects(vec![b]), "ConfigMap /data/*"),
-            (objects(&[a.clone()]), Outcome::Objects(vec![]), "ConfigMap missing"),
+            (objects(&[&a]), Outcome::Objects(vec![a.clone()]), "same objects"),
+            (objects(&[&a]), Outcome::Objects(vec![b]), "ConfigMap /data/*"),
+            (objects(&[&a]), Outcome::Objects(vec![]), "ConfigMap missing"),
             (objects(&[]), Outcome::Objects(vec![a.clone()]), "ConfigMap too much"),
-            (objects(&[a.clone()]), Outcome::Objects(vec![secret]), "ConfigMap under another name"),
+            (objects(&[&a]), Outcome::Objects(vec![secret]), "ConfigMap under another name"),
             (error("stat manifests"), refused(Refusal::Content), "same refusal: content"),
             (error("unsupported bundle: x"), refused(Refusal::Content), "refused as content instead of unsupported"),
             (

@@ -10,7 +10,7 @@
 //! | [`rule`] | one rule of a role: what it allows, how messages show it |
 //! | [`cover`] | whether rules contain other rules |
 //! | [`policy`] | roles, bindings and how they are looked up |
-//! | [`authorize`] | the decision on a request, the rules of a user |
+//! | [`mod@authorize`] | the decision on a request, the rules of a user |
 //! | [`escalation`] | nobody grants what they do not hold |
 //! | [`aggregation`] | ClusterRoles that are made of others |
 //! | [`impersonation`] | acting as somebody else |

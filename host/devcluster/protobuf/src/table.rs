@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, io::Read as _, sync::OnceLock};
 
-/// Made by `examples/generate`; the first line names the source.
+/// Made by `examples/generate_messages`; the first line names the source.
 static COMPRESSED: &[u8] = include_bytes!("generated/kubernetes-v1.36.txt.gz");
 
 /// Where kinds are looked up that every group has, such as `DeleteOptions`.

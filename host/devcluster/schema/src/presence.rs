@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::OnceLock};
 
 use crate::schema::{Presence, Scalar, Shape};
 
-/// Made by `examples/presence.rs`; its header explains the marks.
+/// Made by `examples/generate_presence.rs`; its header explains the marks.
 static TABLE: &str = include_str!("generated/presence-v1.36.txt");
 
 /// The marks of each type.

@@ -9,7 +9,7 @@ use crate::{
     schema::{Definition, Schema},
 };
 
-/// Made by `examples/generate.rs`; its header names the source.
+/// Made by `examples/generate_types.rs`; its header names the source.
 static COMPRESSED: &[u8] = include_bytes!("generated/kubernetes-v1.36.json.gz");
 static TABLE: OnceLock<Table> = OnceLock::new();
 

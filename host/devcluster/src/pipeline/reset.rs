@@ -39,10 +39,9 @@ pub fn fields(resource: &Resource, subresource: Option<&str>) -> Fields {
         },
         Some("approval") => &[&["spec"], &["status", "certificate"]],
         Some("finalize") => STATUS,
-        Some(_) => &[],
         None if kind.0 == "certificates.k8s.io" => &[&["spec"], &["status"]],
         None if resource.resource_type.status => STATUS,
-        None => &[],
+        _ => &[],
     }
 }
 

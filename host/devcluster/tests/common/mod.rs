@@ -1,6 +1,12 @@
 //! What the tests share: a cluster, plain requests, waiting for conditions.
 
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its part")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests fail by panicking"
+)]
 
 pub mod access;
 

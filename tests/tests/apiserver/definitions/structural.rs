@@ -197,15 +197,15 @@ async fn identity_of_a_definition_is_immutable(scope: &Scope) {
     let definition = objects::definition(&scope.group(), json!({"type": "object"}));
     scope.define(&definition).await;
     let path = format!("{DEFINITIONS}/{}", objects::name(&definition));
-    let patch = |spec: Value| {
+    let change = |spec: Value| {
         let (http, path) = (scope.http(), path.as_str());
         async move { http.patch(path, MERGE, &json!({"spec": spec})).await }
     };
-    patch(json!({"group": "other.example.com"})).await.invalid("spec.group");
-    patch(json!({"names": {"kind": "Gadget", "listKind": "GadgetList"}})).await.invalid("spec.names.kind");
-    patch(json!({"names": {"plural": "gadgets"}})).await.invalid("spec.names.plural");
-    patch(json!({"versions": []})).await.invalid("spec.versions");
-    patch(json!({"names": {"shortNames": ["wdg"]}})).await.is(200);
+    change(json!({"group": "other.example.com"})).await.invalid("spec.group");
+    change(json!({"names": {"kind": "Gadget", "listKind": "GadgetList"}})).await.invalid("spec.names.kind");
+    change(json!({"names": {"plural": "gadgets"}})).await.invalid("spec.names.plural");
+    change(json!({"versions": []})).await.invalid("spec.versions");
+    change(json!({"names": {"shortNames": ["wdg"]}})).await.is(200);
 }
 
 async fn columns_and_selectable_fields_are_checked(scope: &Scope) {

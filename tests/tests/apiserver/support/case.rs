@@ -14,7 +14,7 @@ use libtest_mimic::{Completion, Failed, Trial};
 use super::{Scope, server::Run};
 
 /// How long a case may take. Generous: it is reached only by a failure.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// How long a case may take that is known to fail: some fail by waiting for what does not come.
 const PATIENCE_WITH_DIFFERENCES: Duration = Duration::from_secs(5);

@@ -1,6 +1,6 @@
 //! Plain requests as some user, and their answers.
 
-use std::time::Duration;
+use std::{fmt::Write as _, time::Duration};
 
 use http::{HeaderMap, Method, Request, header};
 use http_body_util::BodyExt as _;
@@ -16,7 +16,7 @@ pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 
 /// How long conditions are waited for. Generous: it is reached only by a failure.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Sends requests as some user.
 #[derive(Clone)]
@@ -147,10 +147,10 @@ impl Http {
                 last = Some(answer);
             }
         };
-        match tokio::time::timeout(PATIENCE, asking).await {
-            Ok(answer) => answer,
-            Err(_) => panic!("{path} never became {what}; last: {:?}", last.map(|answer| (answer.status, answer.text))),
-        }
+        let waited = tokio::time::timeout(PATIENCE, asking).await;
+        waited.unwrap_or_else(|_| {
+            panic!("{path} never became {what}; last: {:?}", last.map(|answer| (answer.status, answer.text)))
+        })
     }
 
     pub(crate) async fn until_gone(&self, path: &str) {
@@ -176,7 +176,7 @@ fn encode(path: &str) -> String {
                 continue;
             }
             '!' | ',' | '(' | ')' | '/' | '"' | '+' => {
-                encoded.push_str(&format!("%{:02X}", u32::from(character)));
+                write!(encoded, "%{:02X}", u32::from(character)).unwrap();
                 continue;
             }
             _ => {}

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Scope, cases,
+    events::Event,
     objects::{names, version},
 };
 
@@ -86,7 +87,7 @@ async fn entering_a_selector_is_an_addition(scope: &Scope) {
     secrets.merge("a", &json!({"metadata": {"labels": {"case": null}}})).await.ok();
     secrets.delete("a").await.ok();
     secrets.create(&json!({"metadata": {"name": "marker", "labels": {"case": "yes"}}})).await.ok();
-    let summaries: Vec<String> = events.before("marker").await.iter().map(|event| event.summary()).collect();
+    let summaries: Vec<String> = events.before("marker").await.iter().map(Event::summary).collect();
     assert_eq!(summaries, ["ADDED a", "MODIFIED a", "DELETED a"]);
 }
 

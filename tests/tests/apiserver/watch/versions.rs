@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Collection, Scope, cases,
+    events::Event,
     objects::{names, version},
 };
 
@@ -49,7 +50,7 @@ async fn every_change_is_delivered_once_and_in_order(scope: &Scope) {
     secrets.delete("a").await.ok();
     create(&secrets, "marker").await;
     let seen = events.before("marker").await;
-    let summaries: Vec<String> = seen.iter().map(|event| event.summary()).collect();
+    let summaries: Vec<String> = seen.iter().map(Event::summary).collect();
     assert_eq!(summaries, ["ADDED a", "MODIFIED a", "ADDED b", "MODIFIED a", "DELETED a"]);
     let versions: Vec<u64> = seen.iter().map(|event| version(&event.object).parse().unwrap()).collect();
     assert!(versions.is_sorted_by(|one, other| one < other), "{versions:?}");
@@ -105,7 +106,7 @@ async fn version_zero_begins_with_what_exists(scope: &Scope) {
     let mut events = secrets.watch("resourceVersion=0").await;
     create(&secrets, "marker").await;
     let seen = events.before("marker").await;
-    assert_eq!(seen.last().map(|event| event.summary()).as_deref(), Some("ADDED a"));
+    assert_eq!(seen.last().map(Event::summary).as_deref(), Some("ADDED a"));
     assert_eq!(names(&secrets.list("resourceVersion=0").await.ok()).len(), 2);
 }
 

@@ -110,8 +110,11 @@ impl Load {
 
     pub(crate) async fn lists(&self, count: usize, clients: usize) -> Result<Sample, Error> {
         self.each(count, clients, |number| {
-            get(["/api/v1/configmaps?limit=500", "/apis/apps/v1/deployments?limit=500", "/api/v1/pods?limit=500"]
-                [number % 3])
+            get(match number % 3 {
+                0 => "/api/v1/configmaps?limit=500",
+                1 => "/apis/apps/v1/deployments?limit=500",
+                _ => "/api/v1/pods?limit=500",
+            })
         })
         .await
     }

@@ -1,7 +1,7 @@
 //! Writes the table of built-in types from the JSON schema that the Python package `kubernetes-validate` carries.
 //!
 //! ```console
-//! $ cargo run -p chandler-devcluster-schema --example generate -- <path to _definitions.json> <package version> [--check]
+//! $ cargo run -p chandler-devcluster-schema --example generate_types -- <path to _definitions.json> <package version> [--check]
 //! ```
 //!
 //! With `--check` nothing is written; the exit status says whether the committed table is what would be written.

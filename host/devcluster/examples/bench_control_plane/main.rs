@@ -1,7 +1,7 @@
 //! Measures a development cluster: memory with many objects and watches, and how long requests take.
 //!
 //! ```console
-//! $ cargo run --release -p chandler-devcluster --example bench [-- --objects 10000 --watches 200]
+//! $ cargo run --release -p chandler-devcluster --example bench_control_plane [-- --objects 10000 --watches 200]
 //! ```
 //!
 //! The server runs in a process of its own, so that its memory is its own. Times include TLS and the client.

@@ -1,7 +1,7 @@
 //! Writes which fields of built-in types are serialised when they hold nothing, from the tags of the Go structs of Kubernetes.
 //!
 //! ```console
-//! $ cargo run -p chandler-devcluster-schema --example presence -- <k8s.io/kubernetes/staging/src/k8s.io> [--check]
+//! $ cargo run -p chandler-devcluster-schema --example generate_presence -- <k8s.io/kubernetes/staging/src/k8s.io> [--check]
 //! ```
 //!
 //! With `--check` nothing is written; the exit status says whether the committed table is what would be written.
@@ -20,7 +20,7 @@ type Error = Box<dyn std::error::Error>;
 const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/generated/presence-v1.36.txt");
 
 const HEADER: &str = "\
-# Made by examples/presence.rs from the Go structs of Kubernetes 1.36 (Apache-2.0).
+# Made by examples/generate_presence.rs from the Go structs of Kubernetes 1.36 (Apache-2.0).
 # One type per line with the fields that differ from the rule `required is written, optional is omitted when zero`:
 # +field is written, -field omitted, *field a pointer (omitted when nil, whatever it points to), &field a pointer written as null.
 ";

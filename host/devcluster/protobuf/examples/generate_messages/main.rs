@@ -2,7 +2,7 @@
 //! files, names in JSON and `omitempty` from the tags of the Go types beside them.
 //!
 //! ```console
-//! $ cargo run -p chandler-devcluster-protobuf --example generate -- <path to Kubernetes' staging/src/k8s.io> <version> [--check]
+//! $ cargo run -p chandler-devcluster-protobuf --example generate_messages -- <path to Kubernetes' staging/src/k8s.io> <version> [--check]
 //! ```
 //!
 //! With `--check` nothing is written; the exit status says whether the committed table is what would be written.
