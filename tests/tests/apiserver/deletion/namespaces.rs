@@ -6,7 +6,7 @@ use crate::support::{Collection, Scope, cases};
 
 cases! {
     "3.16" a_namespace_has_a_finalizer_a_phase_and_a_label;
-    "3.16" nothing_new_in_a_namespace_that_ends;
+    "3.16" nothing_new_in_a_namespace_that_ends: controllers;
     "3.16" a_namespace_takes_its_content_with_it: controllers;
     "3.16" what_holds_it_up_is_told: controllers;
     "3.16" its_own_finalizers_are_not_those_of_metadata;
