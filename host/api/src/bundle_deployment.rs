@@ -54,6 +54,11 @@ pub struct BundleDeploymentSpec {
     /// How a release reaches the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutSettings>,
+    /// The ServiceAccount on whose behalf the objects of the bundle are read, written, watched and deleted. The controller
+    /// then uses no right of its own on them, and tells which rights the account lacks before it writes anything. Where
+    /// this is not set, the controller uses its own rights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_account: Option<ServiceAccountReference>,
 }
 
 /// Checks that are made before anything is written to the cluster.
@@ -82,6 +87,18 @@ pub struct RolloutSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub progress_deadline_seconds: Option<i32>,
+}
+
+/// A ServiceAccount.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ServiceAccountReference {
+    /// Its name.
+    #[schemars(regex(pattern = "^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$"), length(max = 253))]
+    pub name: String,
+    /// Its namespace. Default: installNamespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"), length(max = 63))]
+    pub namespace: Option<String>,
 }
 
 /// What was found at the last reconcile.

@@ -184,6 +184,10 @@ names! {
         ObjectRefused,
         /// The controller is not allowed to do what the release needs.
         Forbidden,
+        /// The ServiceAccount that the spec names does not exist.
+        ServiceAccountNotFound,
+        /// The ServiceAccount that the spec names is not allowed to do all that the release needs.
+        PermissionsMissing,
 
         // ProvisionerClass
         /// The image is known by digest and was pulled.

@@ -24,7 +24,7 @@ pub mod source;
 
 pub use bundle_deployment::{
     BundleDeployment, BundleDeploymentSpec, BundleDeploymentStatus, CrdUpgradeSafety, Preflight, ProvisionerInUse,
-    ReleaseInUse, RolloutSettings,
+    ReleaseInUse, RolloutSettings, ServiceAccountReference,
 };
 pub use conditions::{ConditionStatus, ConditionType, NewCondition, Reason, find_condition, set_condition};
 pub use crds::{crds, crds_yaml};
