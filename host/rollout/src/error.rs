@@ -3,6 +3,7 @@
 use std::fmt;
 
 use chandler_core::ObjectKey;
+use chandler_health::ProbeError;
 use kube::core::Status;
 
 /// How many objects a message lists.
@@ -35,15 +36,8 @@ pub enum RolloutError {
     #[error("{}", list(.0, ToString::to_string))]
     Objects(Vec<ObjectFailure>),
     /// A probe of the release cannot be evaluated.
-    #[error("probe {rule:?} for {kind} cannot be evaluated: {problem}")]
-    Probe {
-        /// The rule.
-        rule: String,
-        /// The kind of the objects that it is about.
-        kind: String,
-        /// What is wrong.
-        problem: String,
-    },
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
     /// A request that is not about one object failed.
     #[error("cannot {action}: {problem}")]
     Request {
@@ -60,7 +54,7 @@ impl RolloutError {
         match self {
             Self::UnknownKinds(_) => "RequiredResourceNotFound",
             Self::NamespacesNotFound(_) => "InstallNamespaceNotFound",
-            Self::Duplicate { .. } | Self::Probe { .. } => "InvalidOutput",
+            Self::Duplicate { .. } | Self::Probe(_) => "InvalidOutput",
             Self::Collisions(_) => "ObjectCollision",
             _ if self.is_forbidden() => "Forbidden",
             _ if self.is_transient() => "Retrying",

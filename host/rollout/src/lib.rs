@@ -22,8 +22,6 @@
 //! | `preflight` | what is refused before anything is written | dry runs |
 //! | `parent` | the ApplySet's own annotations | yes |
 //! | `apply`, `stages`, `prune`, `teardown` | doing it | yes |
-//! | [`health`](mod@health) | whether an object works | no |
-//! | `probe` | whether an object meets a rule of the release | no |
 
 mod apply;
 mod cluster;
@@ -32,14 +30,12 @@ mod desired;
 mod difference;
 mod discovery;
 pub mod error;
-pub mod health;
 mod live;
 mod managed_fields;
 pub mod owner;
 mod parent;
 mod plan;
 mod preflight;
-mod probe;
 mod prune;
 pub mod report;
 mod resolve;
@@ -48,8 +44,8 @@ mod snapshot;
 mod stages;
 mod teardown;
 
+pub use chandler_health::{Health, health};
 pub use error::{Collision, ObjectFailure, RolloutError};
-pub use health::{Health, health};
 pub use owner::Owner;
 pub use report::{Changes, Drift, DriftKind, Observation, Progress, Teardown, Unhealthy};
 pub use rollout::{Options, Rollout};

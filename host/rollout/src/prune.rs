@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use chandler_core::ObjectKey;
+use chandler_health::{Health, Reader, terminating};
 use futures::FutureExt as _;
 use serde_json::Value;
 
@@ -10,7 +11,6 @@ use crate::{
     cluster::{Cluster, Deleted, about},
     concurrent::all,
     error::{ObjectFailure, Problem, RolloutError},
-    health::{Health, Reader, terminating},
     live,
     owner::Owner,
     plan::deletion_rank,

@@ -3,8 +3,7 @@
 use std::fmt;
 
 use chandler_core::ObjectKey;
-
-use crate::health::Health;
+use chandler_health::Health;
 
 /// What was changed in the cluster, by one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

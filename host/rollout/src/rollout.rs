@@ -6,6 +6,7 @@ use std::{
 };
 
 use chandler_core::{Digest, Release};
+use chandler_health::Probes;
 use futures::FutureExt as _;
 use kube::{Client, api::ApiResource};
 use serde_json::Value;
@@ -22,7 +23,6 @@ use crate::{
     parent::{self, Inventory},
     plan::{Action, Situation},
     preflight,
-    probe::Probes,
     prune::{Pruned, delete_in_order},
     report::{Drift, DriftKind, Observation, Progress, Teardown, Unhealthy},
     resolve,

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use chandler_core::{ObjectKey, order::Phase};
+use chandler_health::{Health, Probes, health};
 use futures::FutureExt as _;
 use serde_json::Value;
 
@@ -13,10 +14,8 @@ use crate::{
     desired::Desired,
     discovery::Discovery,
     error::RolloutError,
-    health::{Health, health},
     owner::Owner,
     plan::{Action, Situation},
-    probe::Probes,
     report::{Changes, Unhealthy},
     resolve::{cannot_discover, is_crd},
 };

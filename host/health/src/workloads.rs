@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Health, Reader};
+use crate::health::{Health, Reader};
 
 /// What a workload's fields must reach, in the order in which kstatus looks at them.
 fn behind(label: &str, have: i64, want: i64) -> Option<Health> {
@@ -21,7 +21,7 @@ fn waiting(condition: bool, message: &str) -> Option<Health> {
     condition.then(|| Health::InProgress(message.to_owned()))
 }
 
-pub(super) fn deployment(object: Reader<'_>) -> Health {
+pub(crate) fn deployment(object: Reader<'_>) -> Health {
     if object.conditions().any(|c| c.kind == "Progressing" && c.reason == "ProgressDeadlineExceeded") {
         return Health::Failed("Progress deadline exceeded".to_owned());
     }
@@ -44,7 +44,7 @@ pub(super) fn deployment(object: Reader<'_>) -> Health {
     ])
 }
 
-pub(super) fn replica_set(object: Reader<'_>) -> Health {
+pub(crate) fn replica_set(object: Reader<'_>) -> Health {
     let wanted = object.number("/spec/replicas").unwrap_or(1);
     let status = |name: &str| object.number(&format!("/status/{name}")).unwrap_or(0);
     first([
@@ -56,7 +56,7 @@ pub(super) fn replica_set(object: Reader<'_>) -> Health {
     ])
 }
 
-pub(super) fn stateful_set(object: Reader<'_>) -> Health {
+pub(crate) fn stateful_set(object: Reader<'_>) -> Health {
     if object.text("/spec/updateStrategy/type") == Some("OnDelete") {
         return Health::Current;
     }
@@ -83,7 +83,7 @@ pub(super) fn stateful_set(object: Reader<'_>) -> Health {
     first(common.into_iter().chain(rest))
 }
 
-pub(super) fn daemon_set(object: Reader<'_>) -> Health {
+pub(crate) fn daemon_set(object: Reader<'_>) -> Health {
     if object.number("/metadata/generation").is_none() {
         return Health::InProgress("DaemonSet metadata.generation not found".to_owned());
     }
@@ -103,7 +103,7 @@ pub(super) fn daemon_set(object: Reader<'_>) -> Health {
 }
 
 /// A running Job is healthy: whoever needs it to be complete emits a probe.
-pub(super) fn job(object: Reader<'_>) -> Health {
+pub(crate) fn job(object: Reader<'_>) -> Health {
     let completions = object.number("/spec/completions").or_else(|| object.number("/spec/parallelism")).unwrap_or(1);
     for condition in object.conditions().filter(|condition| condition.status == "True") {
         match condition.kind {
@@ -121,7 +121,7 @@ pub(super) fn job(object: Reader<'_>) -> Health {
     }
 }
 
-pub(super) fn pod(object: Reader<'_>) -> Health {
+pub(crate) fn pod(object: Reader<'_>) -> Health {
     match object.text("/status/phase").unwrap_or_default() {
         // A pod that ended stays as it is: there is nothing to wait for.
         "Succeeded" | "Failed" => Health::Current,

@@ -11,8 +11,6 @@ use chandler_core::{ObjectKey, Probe};
 use kube_cel::KubeCelExt as _;
 use serde_json::Value;
 
-use crate::error::RolloutError;
-
 /// The longest rule, in bytes.
 const RULE_BYTES: usize = 2048;
 /// The most operators, brackets and separators in a rule.
@@ -22,8 +20,20 @@ const DEPTH: usize = 24;
 /// The most steps that iterating macros may take over one object.
 const STEPS: usize = 200_000;
 
+/// A probe cannot be evaluated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("probe {rule:?} for {kind} cannot be evaluated: {problem}")]
+pub struct ProbeError {
+    /// The rule, or its beginning.
+    pub rule: String,
+    /// The kind of the objects that it is about.
+    pub kind: String,
+    /// What is wrong.
+    pub problem: String,
+}
+
 /// The probes of a release, compiled.
-pub(crate) struct Probes(Vec<Compiled>);
+pub struct Probes(Vec<Compiled>);
 
 struct Compiled {
     probe: Probe,
@@ -34,12 +44,12 @@ struct Compiled {
 
 impl Probes {
     /// Compiles the probes; one that cannot be is refused before anything is written.
-    pub(crate) fn compile(probes: &[Probe]) -> Result<Self, RolloutError> {
+    pub fn compile(probes: &[Probe]) -> Result<Self, ProbeError> {
         probes.iter().map(compile).collect::<Result<_, _>>().map(Self)
     }
 
     /// What an object does not meet, as the messages of the probes.
-    pub(crate) fn unmet(&self, key: &ObjectKey, object: &Value) -> Vec<String> {
+    pub fn unmet(&self, key: &ObjectKey, object: &Value) -> Vec<String> {
         self.0
             .iter()
             .filter(|compiled| is_about(&compiled.probe, key))
@@ -48,8 +58,8 @@ impl Probes {
     }
 }
 
-fn compile(probe: &Probe) -> Result<Compiled, RolloutError> {
-    let refused = |problem: String| RolloutError::Probe {
+fn compile(probe: &Probe) -> Result<Compiled, ProbeError> {
+    let refused = |problem: String| ProbeError {
         rule: probe.rule.chars().take(100).collect(),
         kind: probe.kind.clone(),
         problem,

@@ -3,11 +3,11 @@
 //! Two rules are the predecessor's own: an APIService is judged by its condition Available, and everything that says
 //! nothing about itself is healthy. Custom resources that set the condition Ready to False are not yet healthy.
 
-mod workloads;
-
 use std::fmt;
 
 use serde_json::Value;
+
+use crate::workloads;
 
 /// In what state an object is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ fn of_any_object(object: Reader<'_>, kind: &str) -> Option<Health> {
 }
 
 /// What holds a deletion back.
-pub(crate) fn terminating(object: Reader<'_>) -> String {
+pub fn terminating(object: Reader<'_>) -> String {
     let finalizers: Vec<&str> = object.list("/metadata/finalizers").filter_map(Value::as_str).collect();
     if finalizers.is_empty() {
         "Resource scheduled for deletion".to_owned()
@@ -159,26 +159,26 @@ fn custom_resource_definition(object: Reader<'_>) -> Health {
 
 /// Reads fields of a value that may be missing or of another type.
 #[derive(Clone, Copy)]
-pub(crate) struct Reader<'a>(pub(crate) &'a Value);
+pub struct Reader<'a>(pub &'a Value);
 
 /// One entry of `status.conditions`.
 pub(crate) struct ConditionReader<'a> {
-    kind: &'a str,
-    status: &'a str,
-    reason: &'a str,
-    message: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) status: &'a str,
+    pub(crate) reason: &'a str,
+    pub(crate) message: &'a str,
 }
 
 impl<'a> Reader<'a> {
-    fn text(self, pointer: &str) -> Option<&'a str> {
+    pub(crate) fn text(self, pointer: &str) -> Option<&'a str> {
         self.0.pointer(pointer)?.as_str()
     }
 
-    fn number(self, pointer: &str) -> Option<i64> {
+    pub(crate) fn number(self, pointer: &str) -> Option<i64> {
         self.0.pointer(pointer)?.as_i64()
     }
 
-    fn list(self, pointer: &str) -> impl Iterator<Item = &'a Value> {
+    pub(crate) fn list(self, pointer: &str) -> impl Iterator<Item = &'a Value> {
         self.0.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
     }
 
@@ -187,7 +187,7 @@ impl<'a> Reader<'a> {
         (api_version.split_once('/').map_or("", |(group, _)| group), self.text("/kind").unwrap_or_default())
     }
 
-    fn conditions(self) -> impl Iterator<Item = ConditionReader<'a>> {
+    pub(crate) fn conditions(self) -> impl Iterator<Item = ConditionReader<'a>> {
         self.list("/status/conditions").map(|condition| {
             let text = |name: &str| condition.get(name).and_then(Value::as_str).unwrap_or_default();
             ConditionReader {
@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn condition_is(self, kind: &str, status: &str) -> bool {
+    pub(crate) fn condition_is(self, kind: &str, status: &str) -> bool {
         self.conditions().any(|condition| condition.kind == kind && condition.status == status)
     }
 }
