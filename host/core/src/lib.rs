@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`digest`] | SHA-256 digests and how the digest of a tree is made |
 //! | [`content`] | what a bundle's unpacked files look like to a reader |
+//! | [`description`] | what a bundle says of itself |
 //! | [`diagnostic`] | findings with positions |
 //! | [`object`] | a Kubernetes object and its identity |
 //! | [`order`] | the order of kinds inside a stage |
@@ -14,6 +15,7 @@
 //! | [`request`] | what a provisioner is asked |
 
 pub mod content;
+pub mod description;
 pub mod diagnostic;
 pub mod digest;
 pub mod object;
@@ -22,6 +24,7 @@ pub mod release;
 pub mod request;
 
 pub use content::{Content, Entry, MemoryContent, ReadError};
+pub use description::{Description, Property};
 pub use diagnostic::{Diagnostic, Location, Severity};
 pub use digest::Digest;
 pub use object::{Object, ObjectError, ObjectKey};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize, Serializer, ser::Error as _};
 use serde_json::{Map, Value};
 
-use crate::{Diagnostic, Digest, Object, order};
+use crate::{Description, Diagnostic, Digest, Object, order};
 
 /// A condition that objects of a release must meet before the rollout goes on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +32,7 @@ pub struct Release {
     objects: Vec<Object>,
     probes: Vec<Probe>,
     findings: Vec<Diagnostic>,
+    description: Description,
 }
 
 impl Release {
@@ -39,11 +40,17 @@ impl Release {
     pub fn new(mut objects: Vec<Object>, probes: Vec<Probe>, findings: Vec<Diagnostic>) -> Self {
         order::sort(&mut objects);
         let digest = digest(&objects, &probes);
-        Self { digest, objects, probes, findings }
+        Self { digest, objects, probes, findings, description: Description::default() }
     }
 
-    /// The digest over the canonical JSON of stages, objects and probes. Origins and findings do not count: they change
-    /// nothing in the cluster.
+    /// The same release with what its bundle says of itself.
+    pub fn described(mut self, description: Description) -> Self {
+        self.description = description;
+        self
+    }
+
+    /// The digest over the canonical JSON of stages, objects and probes. Origins, findings and the description do not
+    /// count: they change nothing in the cluster.
     pub fn digest(&self) -> &Digest {
         &self.digest
     }
@@ -61,6 +68,11 @@ impl Release {
     /// What the provisioner reported without refusing the bundle.
     pub fn findings(&self) -> &[Diagnostic] {
         &self.findings
+    }
+
+    /// What the bundle says of itself, as far as the provisioner told it.
+    pub fn description(&self) -> &Description {
+        &self.description
     }
 }
 

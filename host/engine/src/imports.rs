@@ -37,7 +37,7 @@ impl fmt::Display for MissingImport {
 const CONTRACT: &[(&str, &[&str])] = &[
     ("types", &[]),
     ("content", &["[method]bundle.digest", "[method]bundle.entries", "[method]bundle.read"]),
-    ("output", &["[method]sink.emit", "[method]sink.probe", "[method]sink.report"]),
+    ("output", &["[method]sink.emit", "[method]sink.probe", "[method]sink.report", "[method]sink.describe"]),
     ("log", &["log"]),
 ];
 

@@ -111,9 +111,8 @@ impl Provisioner {
             Box::pin(async move { provision(store, &plugin, request, schemas, findings).await })
         })
         .await?;
-        let (objects, probes, findings) = state.output.into_parts();
         // Sorting and hashing some megabytes is work for a thread of its own, too.
-        let release = self.loaded.threads.run_blocking(move || Release::new(objects, probes, findings)).await;
+        let release = self.loaded.threads.run_blocking(move || state.output.into_release()).await;
         release.map_err(|_| CallError::Internal("the host panicked while it put the release together".into()))
     }
 }

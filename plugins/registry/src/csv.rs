@@ -24,6 +24,9 @@ pub(crate) struct Metadata {
 /// Its specification.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Spec {
+    /// The version of the operator, if it is text.
+    #[serde(default)]
+    pub(crate) version: Value,
     pub(crate) install: Install,
     #[serde(default, rename = "installModes")]
     pub(crate) install_modes: Vec<InstallMode>,
@@ -144,6 +147,11 @@ pub(crate) struct DeclaredCrd {
     pub(crate) version: String,
 }
 
+/// The group in the name of a CustomResourceDefinition, which is `<plural>.<group>`.
+pub(crate) fn group_of(crd: &str) -> &str {
+    crd.split_once('.').map_or("", |(_, group)| group)
+}
+
 /// An API of these that an aggregated API server serves.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -177,7 +185,7 @@ impl ApiService {
 }
 
 /// A kind.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct GroupVersionKind {
     #[serde(default)]
     pub(crate) group: String,

@@ -15,6 +15,7 @@
 //! | `modes` | install modes and target namespaces |
 //! | `validate` | what a bundle must fulfil |
 //! | `requirements` | what it needs of its target, and what it says of itself |
+//! | `describe` | the same as the properties of catalogs, for status and resolver |
 //! | `generate` | the objects, one file per generator |
 //! | `unique` | each object once |
 //! | `advice` | what an administrator should know |
@@ -27,6 +28,7 @@ mod bundle;
 mod compatibility;
 mod config;
 mod csv;
+mod describe;
 mod detect;
 mod generate;
 mod json;

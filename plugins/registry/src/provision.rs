@@ -12,6 +12,7 @@ use crate::{
     bundle::{Bundle, Locate as _},
     compatibility::Compatibility,
     config::{self, Certificates, Config},
+    describe::describe,
     generate::{Context, generate},
     load::load,
     modes::InstallModes,
@@ -71,6 +72,7 @@ pub(crate) fn provision(request: &Request, content: &dyn Content, output: &mut d
     for finding in loaded.warnings.into_iter().chain(requirements.warnings).chain(advice).chain(nothing) {
         output.report(&finding);
     }
+    output.describe(&describe(bundle));
     for object in objects {
         output.emit(&object.json, None, Some(object.origin))?;
     }

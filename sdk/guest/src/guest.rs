@@ -3,8 +3,8 @@
 use std::{marker::PhantomData, sync::Once};
 
 use crate::{
-    Content, Diagnostic, EmitError, Entry, Failure, Location, Output, Probe, Provisioner, ReadError, Request, Severity,
-    Target, log::Level,
+    Content, Description, Diagnostic, EmitError, Entry, Failure, Location, Output, Probe, Provisioner, ReadError,
+    Request, Severity, Target, log::Level,
 };
 
 #[expect(missing_docs, reason = "generated from the contract")]
@@ -112,6 +112,18 @@ impl Output for Sink<'_> {
 
     fn report(&mut self, finding: &Diagnostic) {
         self.0.report(&diagnostic_into(finding.clone()));
+    }
+
+    fn describe(&mut self, bundle: &Description) {
+        let properties = bundle.properties.iter();
+        let properties = properties
+            .map(|property| host_output::Property { type_: property.kind.clone(), value: property.value.to_string() });
+        self.0.describe(&host_output::Description {
+            name: bundle.name.clone(),
+            package_name: bundle.package.clone(),
+            version: bundle.version.clone(),
+            properties: properties.collect(),
+        });
     }
 }
 

@@ -66,7 +66,7 @@ pub use chandler_yaml as yaml;
 pub use content::{Content, Entry, ReadError};
 pub use diagnostic::{Diagnostic, Failure, Location, Severity};
 pub use documents::read_documents;
-pub use output::{EmitError, Output, Probe};
+pub use output::{Description, EmitError, Output, Probe, Property};
 pub use provisioner::{Facts, Provisioner, Request, Target};
 
 /// The guide for authors, whose example is tested with this crate.

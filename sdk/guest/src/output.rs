@@ -46,6 +46,28 @@ pub struct Probe {
     pub message: String,
 }
 
+/// What the bundle is, as far as its content says so.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Description {
+    /// The name of this version of it, for example `argocd-operator.v0.6.0`.
+    pub name: Option<String>,
+    /// The package that it is a version of.
+    pub package: Option<String>,
+    /// Its version.
+    pub version: Option<String>,
+    /// What it provides and needs, the most important first: the host keeps a bounded number.
+    pub properties: Vec<Property>,
+}
+
+/// Something that the bundle provides or needs, in the form of OLM's file-based catalogs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Property {
+    /// The type, for example `olm.gvk.required`; it says what the value means.
+    pub kind: String,
+    /// The value.
+    pub value: Value,
+}
+
 /// The release that is being put together.
 pub trait Output {
     /// Adds one Kubernetes object, as UTF-8 JSON.
@@ -65,6 +87,10 @@ pub trait Output {
 
     /// Reports a finding that does not stop the release.
     fn report(&mut self, finding: &Diagnostic);
+
+    /// Describes the bundle, for the administrator and for whoever resolves dependencies; it does not become part of the
+    /// release. The last description counts. An output that shows nothing need not keep it.
+    fn describe(&mut self, _bundle: &Description) {}
 }
 
 impl dyn Output + '_ {

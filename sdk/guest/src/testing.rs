@@ -7,7 +7,10 @@ use std::{collections::BTreeMap, fs, io, path::Path};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::{Content, Diagnostic, EmitError, Entry, Failure, Location, Output, Probe, Provisioner, ReadError, Request};
+use crate::{
+    Content, Description, Diagnostic, EmitError, Entry, Failure, Location, Output, Probe, Provisioner, ReadError,
+    Request,
+};
 
 /// A bundle in memory.
 #[derive(Clone, Debug, Default)]
@@ -93,6 +96,8 @@ pub struct Recorder {
     pub probes: Vec<Probe>,
     /// The findings that did not stop the release.
     pub findings: Vec<Diagnostic>,
+    /// The last description.
+    pub description: Description,
     identities: BTreeMap<Identity, usize>,
     refusal: Option<(EmitError, String)>,
 }
@@ -140,6 +145,10 @@ impl Output for Recorder {
 
     fn report(&mut self, finding: &Diagnostic) {
         self.findings.push(finding.clone());
+    }
+
+    fn describe(&mut self, bundle: &Description) {
+        self.description = bundle.clone();
     }
 }
 

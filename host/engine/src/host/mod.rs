@@ -1,6 +1,7 @@
 //! What a guest can reach during one call: the bundle, the sink and the log of the contract, and an empty WASI world.
 
 mod content;
+mod description;
 mod findings;
 mod log;
 mod memory;

@@ -2,17 +2,18 @@
 
 use std::collections::{HashMap, hash_map};
 
-use chandler_core::{Diagnostic, Object, ObjectKey, Probe};
+use chandler_core::{Description, Object, ObjectKey, Probe, Release};
 use wasmtime::component::Resource;
 
 use super::{
     Sink, State,
+    description::bounded,
     findings::{Kept, location},
 };
 use crate::{
     Emitted, InvalidOutput, LimitExceeded, LimitKind, Limits,
     contract::bindings::chandler::provisioner::{
-        output::{EmitError, Host, HostSink, Probe as GuestProbe},
+        output::{Description as GuestDescription, EmitError, Host, HostSink, Probe as GuestProbe},
         types::{Diagnostic as GuestDiagnostic, Location as GuestLocation},
     },
 };
@@ -33,6 +34,7 @@ pub(crate) struct Output {
     values: u64,
     probes: Vec<Probe>,
     findings: Kept,
+    description: Description,
     refusal: Option<(Violation, EmitError)>,
 }
 
@@ -53,6 +55,7 @@ impl Output {
             values: 0,
             probes: Vec::new(),
             findings: Kept::new(limits.diagnostics),
+            description: Description::default(),
             refusal: None,
         }
     }
@@ -67,9 +70,9 @@ impl Output {
         self.objects.len()
     }
 
-    /// Objects, probes and findings.
-    pub(crate) fn into_parts(self) -> (Vec<Object>, Vec<Probe>, Vec<Diagnostic>) {
-        (self.objects, self.probes, self.findings.finish())
+    /// Puts the release together.
+    pub(crate) fn into_release(self) -> Release {
+        Release::new(self.objects, self.probes, self.findings.finish()).described(self.description)
     }
 
     fn emit(&mut self, json: &[u8], stage: Option<u32>, origin: Option<GuestLocation>) -> Result<(), EmitError> {
@@ -193,6 +196,11 @@ impl HostSink for State {
 
     fn report(&mut self, _sink: Resource<Sink>, finding: GuestDiagnostic) -> wasmtime::Result<()> {
         self.output.findings.push(finding);
+        Ok(())
+    }
+
+    fn describe(&mut self, _sink: Resource<Sink>, description: GuestDescription) -> wasmtime::Result<()> {
+        self.output.description = bounded(description);
         Ok(())
     }
 

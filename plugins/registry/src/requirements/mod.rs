@@ -20,7 +20,7 @@ use crate::{
     bundle::{Bundle, Locate as _},
     compatibility::Compatibility,
     config::{Certificates, Config},
-    csv::GroupVersionKind,
+    csv::{GroupVersionKind, group_of},
     generate::CertificateProvider,
 };
 
@@ -98,11 +98,6 @@ fn is_invisible(kind: &GroupVersionKind) -> bool {
 /// `group/version/Kind`, and `version/Kind` for the core group.
 fn path(group: &str, version: &str, kind: &str) -> String {
     if group.is_empty() { format!("{version}/{kind}") } else { format!("{group}/{version}/{kind}") }
-}
-
-/// The group in the name of a CustomResourceDefinition, which is `<plural>.<group>`.
-fn group_of(crd: &str) -> &str {
-    crd.split_once('.').map_or("", |(_, group)| group)
 }
 
 fn kubernetes_version(bundle: &Bundle, target: &Target) -> Option<Diagnostic> {
