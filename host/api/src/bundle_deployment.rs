@@ -6,7 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{schema, source::BundleSource};
+use crate::{
+    bundle::{BundleDescription, BundleWarning},
+    schema,
+    source::BundleSource,
+};
 
 /// What is to be installed, from where, by which provisioner.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -121,6 +125,12 @@ pub struct BundleDeploymentStatus {
     /// The digest of the unpacked content, the same for the same files whatever their source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_digest: Option<String>,
+    /// What the bundle says of itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<BundleDescription>,
+    /// What is odd about the bundle or its configuration without standing in the way. The first ten.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<BundleWarning>,
     /// The provisioner that made the release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provisioner: Option<ProvisionerInUse>,

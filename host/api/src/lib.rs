@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`bundle_deployment`] | `core.rukpak.io/v1alpha2 BundleDeployment` |
+//! | [`bundle`] | what a status says about a bundle itself |
 //! | [`source`] | where a bundle's content comes from |
 //! | [`provisioner_class`] | `chandler.dev/v1alpha1 ProvisionerClass` |
 //! | [`limits`] | what one call of a provisioner may use, as text and as numbers |
@@ -13,6 +14,7 @@
 //! Every field, condition type, reason, label and finalizer of the archived RukPak project keeps its name and meaning, so
 //! that manifests and scripts that were written for it go on working. Additions are optional.
 
+pub mod bundle;
 pub mod bundle_deployment;
 pub mod conditions;
 pub mod crds;
@@ -22,6 +24,7 @@ pub mod provisioner_class;
 mod schema;
 pub mod source;
 
+pub use bundle::{BundleDescription, BundleProperty, BundleWarning};
 pub use bundle_deployment::{
     BundleDeployment, BundleDeploymentSpec, BundleDeploymentStatus, CrdUpgradeSafety, Preflight, ProvisionerInUse,
     ReleaseInUse, RolloutSettings, ServiceAccountReference,

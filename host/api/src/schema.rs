@@ -7,6 +7,11 @@ pub(crate) fn free_object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }
 
+/// Any value at all.
+pub(crate) fn any_value(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"x-kubernetes-preserve-unknown-fields": true})
+}
+
 /// `[]metav1.Condition` with the bounds that controller-gen writes, as a map by type: readers see the same list, and a
 /// writer that applies one condition leaves the others alone.
 pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
