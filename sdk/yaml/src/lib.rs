@@ -10,6 +10,7 @@
 //! | `parse` | documents from a stream, and the limits |
 //! | `text` | encodings, and forbidden characters |
 //! | `load` | YAML: anchors, keys, and what they may cost |
+//! | `mend` | white space that go-yaml takes and the scanner does not |
 //! | `mapping` | duplicate keys and merge keys |
 //! | `scalar`, `number` | what a plain scalar means |
 //! | `json` | JSON, for texts that begin like it |
@@ -22,6 +23,7 @@
 //! - Where the last of two equal keys has another value, there is a warning.
 //! - A stream is split into documents by the grammar; Go first cuts the text at lines that begin with `---`, and loses what
 //!   else stands in them.
+//! - Tabs between a dash and its value, lines that hold a tab alone, and the escape `\/` are taken; go-yaml refuses them.
 //!
 //! ```
 //! let documents = chandler_yaml::parse(b"mode: 0644\non: yes\n", &chandler_yaml::Limits::default()).unwrap();
@@ -33,6 +35,7 @@ mod json;
 pub mod list;
 mod load;
 mod mapping;
+mod mend;
 pub mod node;
 mod number;
 mod parse;

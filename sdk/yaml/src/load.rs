@@ -2,11 +2,12 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
-use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Tag};
 
 use crate::{
     Document, Kind, Limits, Node, ParseError, Warning,
     mapping::{Building, Key},
+    mend::{Added, mend},
     number,
     scalar::{self, Scalar},
     text::count,
@@ -17,6 +18,24 @@ const MOST_WARNINGS: usize = 100;
 
 /// Reads a stream of YAML.
 pub(crate) fn load(text: &str, limits: &Limits) -> Result<Vec<Document>, ParseError> {
+    let mut text = Cow::Borrowed(text);
+    let mut added = Added::default();
+    // Text that is read again counts as text.
+    let mut budget = limits.bytes;
+    loop {
+        let error = match attempt(&text, limits, &added)? {
+            Ok(documents) => return Ok(documents),
+            Err(error) => error,
+        };
+        let (line, column) = position(error.marker(), &added);
+        let refusal = ParseError { line, column, message: error.info().to_owned() };
+        budget = budget.checked_sub(text.len()).ok_or_else(|| refusal.clone())?;
+        text = Cow::Owned(mend(&text, &error, &mut added).ok_or(refusal)?);
+    }
+}
+
+/// Reads a stream as it is; within, why the scanner stopped.
+fn attempt(text: &str, limits: &Limits, added: &Added) -> Result<Result<Vec<Document>, ScanError>, ParseError> {
     let mut loader = Loader {
         limits,
         stack: Vec::new(),
@@ -28,17 +47,17 @@ pub(crate) fn load(text: &str, limits: &Limits) -> Result<Vec<Document>, ParseEr
     };
     let mut parser = Parser::new_from_str(text);
     while let Some(event) = parser.next_event() {
-        let (event, span) = event.map_err(|error| {
-            let (line, column) = position(error.marker());
-            ParseError { line, column, message: error.info().to_owned() }
-        })?;
-        loader.take(event, position(&span.start))?;
+        let (event, span) = match event {
+            Ok(event) => event,
+            Err(error) => return Ok(Err(error)),
+        };
+        loader.take(event, position(&span.start, added))?;
     }
-    Ok(loader.documents)
+    Ok(Ok(loader.documents))
 }
 
-fn position(marker: &Marker) -> (u32, u32) {
-    (count(marker.line()), count(marker.col() + 1))
+fn position(marker: &Marker, added: &Added) -> (u32, u32) {
+    (count(marker.line()), count(added.original_column(marker.line(), marker.col()) + 1))
 }
 
 /// A collection that is not complete yet.

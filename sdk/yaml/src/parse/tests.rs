@@ -275,3 +275,33 @@ proptest! {
         prop_assert_eq!(String::from_utf8(json).unwrap(), text);
     }
 }
+
+/// go-yaml looks at no indentation inside quotes and brackets, and is content with any blank or none between tokens.
+#[test]
+fn white_space_that_only_go_takes() {
+    for (text, value) in [
+        ("a:\n  b: 'x\n'\n", json!({"a": {"b": "x "}})),
+        ("a:\n  b: \"x\ny\n\n  \\\n z\"\n  c: 1\n", json!({"a": {"b": "x y\nz", "c": 1}})),
+        ("a:\n- b: 'it''s\r\n\tx'\n  c: 'é\n\ny' # z\n", json!({"a": [{"b": "it's x", "c": "é\ny"}]})),
+        ("a:\n  b: {\nc: d,\n  e: [\n1, 'x\ny'\n]\n}\n", json!({"a": {"b": {"c": "d", "e": [1, "x y"]}}})),
+        ("a:\n  - - b: [\n]\n", json!({"a": [[{"b": []}]]})),
+        ("a:\tb\nc: \t d\n", json!({"a": "b", "c": "d"})),
+        ("a: 'b'#c\nd: [e]#f\n", json!({"a": "b", "d": ["e"]})),
+    ] {
+        assert_eq!(one(text), value, "{text:?}");
+    }
+    // Positions are those of the text as it is written.
+    let documents = parse(b"a:\n  b: 'x\ny'\n  c: {d: 'x\n', e: 1,\nf: 2}\n", &Limits::default()).unwrap();
+    let at = |pointer: &str| documents[0].root.at(pointer).map(|node| (node.line, node.column)).unwrap();
+    assert_eq!([at("/a/b"), at("/a/c/d"), at("/a/c/e"), at("/a/c/f")], [(2, 6), (4, 10), (5, 7), (6, 4)]);
+    for text in
+        ["a: 'x\n", "a:\n  b: {\nc: d\n", "a:\tb: c\n", "a:\tb: c: d\n", "a: {\n---\n}\n", "a:\n  b: \"x\n\\q\"\n"]
+    {
+        assert!(parse(text.as_bytes(), &Limits::default()).is_err(), "{text:?}");
+    }
+    // Every mended place is one more reading, and readings are limited like text.
+    let text = format!("a:\n  b:\n{}", "  - 'x\ny'\n".repeat(200));
+    assert_eq!(one(&text)["a"]["b"].as_array().map(Vec::len), Some(200));
+    let limits = Limits { bytes: 2 * text.len(), ..Limits::default() };
+    insta::assert_snapshot!(parse(text.as_bytes(), &limits).unwrap_err(), @"line 5, column 5: invalid indentation in quoted scalar");
+}

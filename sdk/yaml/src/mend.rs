@@ -1,0 +1,147 @@
+//! Text that go-yaml takes and the scanner here does not, written so that the scanner takes it too.
+//!
+//! The scanner holds to YAML 1.2. go-yaml descends from libyaml, which is laxer about the white space between tokens: inside
+//! quotes and brackets it does not look at indentation, a tab may follow a colon, and a comment may follow a bracket or a quote at
+//! once. In all these places white space means nothing, so more of it changes no value. A text is mended where the scanner
+//! stopped, one place at a time; texts that need none of this pay nothing.
+
+use std::collections::BTreeMap;
+
+use saphyr_parser::{Marker, ScanError};
+
+/// What was added to a text, so that positions are still those of the text as it was written.
+#[derive(Default)]
+pub(crate) struct Added(BTreeMap<usize, Vec<Addition>>);
+
+/// Spaces in a line, from a column on that is counted from 0.
+struct Addition {
+    column: usize,
+    width: usize,
+}
+
+impl Added {
+    /// The column, counted from 0, that a place has in the text as it was written.
+    pub(crate) fn original_column(&self, line: usize, column: usize) -> usize {
+        let before = self.0.get(&line).into_iter().flatten().filter(|addition| addition.column < column);
+        before.fold(column, |column, addition| column.saturating_sub(addition.width))
+    }
+}
+
+/// The text with one more place mended; none where what the scanner refuses is refused by go-yaml as well.
+pub(crate) fn mend(text: &str, error: &ScanError, added: &mut Added) -> Option<String> {
+    let at = error.marker();
+    let place = Place::of(text, at)?;
+    match error.info() {
+        "invalid indentation in quoted scalar" => indent_quoted(text, &place, added),
+        "invalid indentation" | "invalid indentation in flow construct" | "tab cannot be used as indentation" => {
+            indent_line(text, &place, added)
+        }
+        "':' must be followed by a valid YAML whitespace" => spaces_for_tabs(text, &place),
+        "comments must be separated from other tokens by whitespace" => {
+            Some(insert(text, &[(place.byte, place.line, place.column)], 1, added))
+        }
+        _ => None,
+    }
+}
+
+/// Where a marker points to.
+struct Place {
+    byte: usize,
+    /// Counted from 1.
+    line: usize,
+    /// Counted from 0.
+    column: usize,
+}
+
+impl Place {
+    fn of(text: &str, marker: &Marker) -> Option<Self> {
+        let ends = std::iter::once(text.len());
+        let byte = text.char_indices().map(|(byte, _)| byte).chain(ends).nth(marker.index())?;
+        Some(Self { byte, line: marker.line(), column: marker.col() })
+    }
+}
+
+/// The text with so many spaces at each of some places: byte, line and column, in ascending order.
+fn insert(text: &str, places: &[(usize, usize, usize)], width: usize, added: &mut Added) -> String {
+    let mut mended = String::with_capacity(text.len() + places.len() * width);
+    let mut from = 0;
+    for (byte, line, column) in places {
+        mended.push_str(text.get(from..*byte).unwrap_or_default());
+        mended.extend(std::iter::repeat_n(' ', width));
+        added.0.entry(*line).or_default().push(Addition { column: *column, width });
+        from = *byte;
+    }
+    mended.push_str(text.get(from..).unwrap_or_default());
+    mended
+}
+
+/// Every further line of a quoted scalar, whose blanks at the beginning are folded, moved to the right.
+fn indent_quoted(text: &str, quote: &Place, added: &mut Added) -> Option<String> {
+    let scalar = text.get(quote.byte..)?;
+    let inside = scalar.get(..quoted_length(scalar)?)?;
+    let mut places = Vec::new();
+    for (number, (start, line)) in lines(inside).enumerate().skip(1) {
+        if !line.trim_ascii().is_empty() {
+            places.push((quote.byte + start, quote.line + number, 0));
+        }
+    }
+    // One more than the column: a place that is mended is never found again.
+    Some(insert(text, &places, quote.column + 1, added))
+}
+
+/// The bytes of a quoted scalar with its quotes.
+fn quoted_length(text: &str) -> Option<usize> {
+    let mut characters = text.char_indices();
+    let (_, quote) = characters.next()?;
+    while let Some((at, character)) = characters.next() {
+        if character == '\\' && quote == '"' {
+            characters.next();
+        } else if character == quote {
+            if quote == '\'' && text.get(at + 1..)?.starts_with('\'') {
+                characters.next();
+                continue;
+            }
+            return Some(at + 1);
+        }
+    }
+    None
+}
+
+/// A line inside brackets, moved to the right of everything that the brackets may stand in.
+fn indent_line(text: &str, place: &Place, added: &mut Added) -> Option<String> {
+    let before = text.get(..place.byte)?;
+    let start = before.rfind(['\n', '\r']).map_or(0, |at| at + 1);
+    let indents = lines(before).map(|(_, line)| line.bytes().take_while(|byte| b" -?".contains(byte)).count());
+    let width = indents.max()? + 1;
+    if text.get(start..place.byte)?.trim_ascii() != "" || place.column >= width {
+        return None;
+    }
+    Some(insert(text, &[(start, place.line, 0)], width, added))
+}
+
+/// The tabs between a colon and its value.
+fn spaces_for_tabs(text: &str, value: &Place) -> Option<String> {
+    let before = text.get(..value.byte)?;
+    let key = before.trim_end_matches([' ', '\t']);
+    let blanks = before.get(key.len()..)?;
+    if !key.ends_with(':') || !blanks.contains('\t') {
+        return None;
+    }
+    Some([key, &" ".repeat(blanks.len()), text.get(value.byte..)?].concat())
+}
+
+/// Lines as the scanner counts them, each with the byte at which it begins.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut rest = Some((0, text));
+    std::iter::from_fn(move || {
+        let (start, text) = rest?;
+        let Some(end) = text.find(['\n', '\r']) else {
+            rest = None;
+            return Some((start, text));
+        };
+        let (line, after) = text.split_at_checked(end)?;
+        let length = if after.starts_with("\r\n") { 2 } else { 1 };
+        rest = after.get(length..).map(|after| (start + end + length, after));
+        Some((start, line))
+    })
+}
