@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Debug};
 
-use chandler_api::{ConditionType, Reason};
+use chandler_api::{BundleWarning, ConditionType, Reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{
     Resource,
@@ -19,6 +19,9 @@ const REPORTED: &[ConditionType] = &[
     ConditionType::Resolved,
     ConditionType::Compatible,
 ];
+
+/// The reason of Events that repeat warnings about a bundle.
+const RENDERED_WITH_WARNINGS: &str = "RenderedWithWarnings";
 
 /// Bytes of an Event's note that the API server accepts (`events.k8s.io/v1`, at most 1 KiB).
 const NOTE_BYTES: usize = 1000;
@@ -40,6 +43,31 @@ where
             tracing::debug!(%error, "failed to publish an Event");
         }
     }
+}
+
+/// Publishes one Event where there are warnings about a bundle that were not there before.
+pub(crate) async fn publish_warnings<K>(recorder: &Recorder, object: &K, old: &[BundleWarning], new: &[BundleWarning])
+where
+    K: Resource<DynamicType = ()> + Debug,
+{
+    let Some(note) = warned(old, new) else { return };
+    let event = Event {
+        type_: EventType::Warning,
+        reason: RENDERED_WITH_WARNINGS.to_owned(),
+        note: Some(note),
+        action: "Render".to_owned(),
+        secondary: None,
+    };
+    if let Err(error) = recorder.publish(&event, &object.object_ref(&())).await {
+        tracing::debug!(%error, "failed to publish an Event");
+    }
+}
+
+/// The warnings that are new, one per line.
+fn warned(old: &[BundleWarning], new: &[BundleWarning]) -> Option<String> {
+    let news: Vec<&str> =
+        new.iter().filter(|warning| !old.contains(warning)).map(|warning| warning.message.as_str()).collect();
+    (!news.is_empty()).then(|| note(&news.join("\n")))
 }
 
 /// The reported conditions whose status or reason is another than before.
@@ -104,6 +132,16 @@ mod tests {
         assert_eq!(reported, ["UpgradeFailed", "InstallationStatusFalse"]);
         assert!(transitions(&new, &new).is_empty());
         assert!(is_trouble(&new[0]) && is_trouble(&new[1]) && !is_trouble(&old[0]));
+    }
+
+    #[test]
+    fn only_new_warnings_are_told() {
+        let warning = |message: &str| BundleWarning { code: "Odd".into(), message: message.into() };
+        let (a, b) = (warning("a"), warning("b"));
+        assert_eq!(warned(&[], &[]), None);
+        assert_eq!(warned(&[], &[a.clone(), b.clone()]).as_deref(), Some("a\nb"));
+        assert_eq!(warned(std::slice::from_ref(&a), &[a.clone(), b]).as_deref(), Some("b"));
+        assert_eq!(warned(std::slice::from_ref(&a), &[a.clone()]), None);
     }
 
     #[test]
