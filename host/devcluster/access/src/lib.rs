@@ -10,6 +10,7 @@
 //! | [`rule`] | one rule of a role: what it allows, how messages show it |
 //! | [`cover`] | whether rules contain other rules |
 //! | [`policy`] | roles, bindings and how they are looked up |
+//! | [`refusal`](mod@refusal) | how a refused request is answered |
 //! | [`mod@authorize`] | the decision on a request, the rules of a user |
 //! | [`escalation`] | nobody grants what they do not hold |
 //! | [`aggregation`] | ClusterRoles that are made of others |
@@ -18,17 +19,15 @@
 //!
 //! [`quote`] writes text as messages of Kubernetes do.
 
-pub mod aggregation;
-pub mod attributes;
 pub mod authorize;
 pub mod bootstrap;
-pub mod cover;
 pub mod escalation;
 pub mod impersonation;
 pub mod policy;
-pub mod quote;
-pub mod rule;
+pub mod refusal;
 pub mod user;
+
+pub use chandler_permissions::{aggregation, attributes, cover, quote, rule};
 
 pub use attributes::{Attributes, NonResourceAttributes, ResourceAttributes};
 pub use authorize::{Decision, authorize};

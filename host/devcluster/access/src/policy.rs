@@ -7,45 +7,9 @@ use serde_json::Value;
 
 use crate::{
     quote::quote,
-    rule::PolicyRule,
     user::{User, is_service_account},
 };
-
-/// The API group of roles and bindings.
-pub const GROUP: &str = "rbac.authorization.k8s.io";
-
-/// The rules of a Role or ClusterRole.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Role {
-    /// What it allows.
-    pub rules: Vec<PolicyRule>,
-    /// Whether it is a ClusterRole whose rules are gathered from others.
-    pub aggregates: bool,
-}
-
-impl Role {
-    /// Reads a Role or ClusterRole. What is not well formed counts as absent, so that it allows nothing.
-    pub fn read(object: &Value) -> Self {
-        let rules = object.get("rules").and_then(Value::as_array).into_iter().flatten();
-        let selectors = object.pointer("/aggregationRule/clusterRoleSelectors").and_then(Value::as_array);
-        Self {
-            rules: rules.filter_map(|rule| PolicyRule::deserialize(rule).ok()).collect(),
-            aggregates: selectors.is_some_and(|selectors| !selectors.is_empty()),
-        }
-    }
-}
-
-/// Which role a binding binds.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct RoleRef {
-    /// The API group.
-    pub api_group: String,
-    /// `Role` or `ClusterRole`.
-    pub kind: String,
-    /// The name.
-    pub name: String,
-}
+pub use chandler_permissions::role::{GROUP, Role, RoleRef};
 
 /// Whom a binding is for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

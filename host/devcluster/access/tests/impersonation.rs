@@ -5,10 +5,9 @@
 mod common;
 
 use chandler_devcluster_access::{
-    PolicySet, User,
-    attributes::refusal,
-    authorize,
+    PolicySet, User, authorize,
     impersonation::{Mode, impersonate, wanted},
+    refusal::refusal,
     user::{MASTERS, NODE_NAME_KEY},
 };
 use common::{binding, policy, role, wants};

@@ -15,11 +15,10 @@ use std::{
 };
 
 use chandler_devcluster_access::{
-    Attributes, Decision, PolicySet, User,
-    attributes::refusal,
-    authorize,
+    Attributes, Decision, PolicySet, User, authorize,
     impersonation::{self, Mode, Refused},
     quote::quote,
+    refusal::refusal,
 };
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};

@@ -10,7 +10,12 @@ use crate::rule::{ALL, PolicyRule, has, path_covers};
 /// A part has to be contained in one rule of `owned`. A part that holds `*` is contained only where `*` is owned too.
 pub fn uncovered<'a>(owned: &[&PolicyRule], wanted: impl IntoIterator<Item = &'a PolicyRule>) -> Vec<PolicyRule> {
     let parts = wanted.into_iter().flat_map(break_down);
-    parts.filter(|part| !owned.iter().any(|rule| covers(rule, part))).collect()
+    parts.filter(|part| !is_covered(owned, part)).collect()
+}
+
+/// Whether one of some rules contains a part of a rule: a rule of one verb, one resource or path, and at most one name.
+pub fn is_covered(owned: &[&PolicyRule], part: &PolicyRule) -> bool {
+    owned.iter().any(|rule| covers(rule, part))
 }
 
 /// The rule as rules of one verb, one resource (or path) and at most one name.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{policy::Role, rule::PolicyRule};
+use crate::{role::Role, rule::PolicyRule};
 
 /// A label selector, as `meta/v1` has it; an empty one selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -1,0 +1,131 @@
+//! What somebody does not hold of what a release needs.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
+
+use crate::{
+    cover::is_covered,
+    grants::Escalation,
+    merge::merge,
+    requirements::{Need, Requirements, Scope, Why, by_scope, qualified},
+    rule::PolicyRule,
+};
+
+/// How many rules a message lists.
+const LISTED: usize = 5;
+/// How many names a message lists for a rule.
+const NAMED: usize = 3;
+
+/// The rules that somebody holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Held {
+    /// Those that hold everywhere.
+    pub cluster: Vec<PolicyRule>,
+    /// Those that hold in a namespace, by its name.
+    pub namespaces: BTreeMap<String, Vec<PolicyRule>>,
+}
+
+impl Held {
+    /// The rules that hold somewhere.
+    pub fn in_scope(&self, scope: &Scope) -> Vec<&PolicyRule> {
+        let local = scope.namespace().and_then(|namespace| self.namespaces.get(namespace));
+        self.cluster.iter().chain(local.into_iter().flatten()).collect()
+    }
+}
+
+/// What somebody lacks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Missing {
+    needs: Vec<Need>,
+}
+
+/// What somebody who holds these rules lacks to install a release.
+pub fn missing(requirements: &Requirements, held: &Held, escalation: Escalation) -> Missing {
+    let mut rules: BTreeMap<&Scope, Vec<&PolicyRule>> = BTreeMap::new();
+    let mut needs: Vec<Need> = Vec::new();
+    for need in &requirements.requests {
+        let rules = rules.entry(&need.scope).or_insert_with(|| held.in_scope(&need.scope));
+        if !is_covered(rules, &need.rule) {
+            needs.push(need.clone());
+        }
+    }
+    for grant in &requirements.grants {
+        needs.extend(grant.missing(&held.in_scope(grant.scope()), escalation));
+    }
+    needs.sort_unstable();
+    needs.dedup();
+    Missing { needs }
+}
+
+impl Missing {
+    /// Whether nothing is.
+    pub fn is_empty(&self) -> bool {
+        self.needs.is_empty()
+    }
+
+    /// Every single thing, with why it is needed.
+    pub fn needs(&self) -> &[Need] {
+        &self.needs
+    }
+
+    /// What is left when these are taken out.
+    pub fn retain(&mut self, keep: impl FnMut(&Need) -> bool) {
+        self.needs.retain(keep);
+    }
+
+    /// The rules that would do, few and in a stable order; the same for the same needs.
+    pub fn rules(&self) -> BTreeMap<Scope, Vec<PolicyRule>> {
+        let mut scopes = by_scope(&self.needs);
+        // What is needed everywhere need not be granted again in a namespace.
+        let everywhere = scopes.get(&Scope::Cluster).cloned().unwrap_or_default();
+        for (scope, rules) in &mut scopes {
+            if *scope != Scope::Cluster {
+                rules.retain(|rule| !is_covered(&everywhere, rule));
+            }
+        }
+        scopes.into_iter().map(|(scope, rules)| (scope, merge(rules))).filter(|(_, rules)| !rules.is_empty()).collect()
+    }
+
+    /// Why a rule of [`rules`](Self::rules) is there, each reason once.
+    pub fn reasons(&self, scope: &Scope, rule: &PolicyRule) -> BTreeSet<&Why> {
+        let here = self.needs.iter().filter(|need| need.scope == *scope || *scope == Scope::Cluster);
+        here.filter(|need| is_covered(&[rule], &need.rule)).map(|need| &need.why).collect()
+    }
+
+    /// The first few rules in words, and how many more.
+    pub fn summary(&self) -> String {
+        let rules = self.rules();
+        let count = rules.values().map(Vec::len).sum::<usize>();
+        let each = rules.iter().flat_map(|(scope, rules)| rules.iter().map(move |rule| (scope, rule)));
+        let mut lines: Vec<String> =
+            each.take(LISTED).map(|(scope, rule)| format!("{} {scope}", in_words(rule, NAMED))).collect();
+        if count > LISTED {
+            lines.push(format!("and {} more", count - LISTED));
+        }
+        lines.join("; ")
+    }
+}
+
+/// A rule in words: `get, patch deployments.apps "a"`. Of its names so many are shown.
+pub fn in_words(rule: &PolicyRule, listed: usize) -> String {
+    let mut text = rule.verbs.join(", ");
+    let resources: Vec<String> = rule
+        .api_groups
+        .iter()
+        .flat_map(|group| rule.resources.iter().map(move |resource| qualified(resource, group)))
+        .chain(rule.non_resource_urls.iter().cloned())
+        .collect();
+    // Writing to a String does not fail.
+    let _ = write!(text, " {}", resources.join(", "));
+    let names = &rule.resource_names;
+    if !names.is_empty() {
+        let shown: Vec<String> = names.iter().take(listed).map(|name| format!("{name:?}")).collect();
+        let _ = write!(text, " {}", shown.join(", "));
+        if names.len() > listed {
+            let _ = write!(text, " and {} more", names.len() - listed);
+        }
+    }
+    text
+}

@@ -1,0 +1,219 @@
+//! What a release needs, and why.
+
+use std::{collections::BTreeMap, fmt};
+
+use chandler_core::ObjectKey;
+use serde_json::{Map, Value};
+
+use crate::{
+    grants::{self, ExistingRoles, Grant, RoleKey},
+    rule::PolicyRule,
+};
+
+/// Where something must be allowed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// In the whole cluster, and for cluster-scoped objects.
+    Cluster,
+    /// In this namespace.
+    Namespace(String),
+}
+
+impl Scope {
+    /// The scope of an object: of its namespace, if it has one.
+    pub fn of(namespace: Option<&str>) -> Self {
+        namespace.map_or(Self::Cluster, |namespace| Self::Namespace(namespace.to_owned()))
+    }
+
+    /// The namespace; none for the whole cluster.
+    pub fn namespace(&self) -> Option<&str> {
+        match self {
+            Self::Cluster => None,
+            Self::Namespace(namespace) => Some(namespace),
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cluster => f.write_str("in the whole cluster"),
+            Self::Namespace(namespace) => write!(f, "in namespace {namespace}"),
+        }
+    }
+}
+
+/// Why something must be allowed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// The object is created, read, changed, and deleted when the release no longer has it.
+    Object(ObjectKey),
+    /// Objects refer to their owner in a way that delays its deletion (`blockOwnerDeletion`). Clusters with the admission
+    /// plugin `OwnerReferencesPermissionEnforcement`, as OpenShift has it, ask for this.
+    OwnerReference,
+    /// An earlier release had objects of this kind; those that this one does not have are deleted.
+    Pruning(String),
+    /// The role or binding passes this permission on, and nobody passes on what they do not hold.
+    PassedOn(ObjectKey),
+    /// The ClusterRole is made of others, which nobody may write who does not hold every permission.
+    Aggregates(ObjectKey),
+    /// The binding is for a role that does not exist.
+    UnknownRole {
+        /// The binding.
+        binding: ObjectKey,
+        /// The role.
+        role: RoleKey,
+    },
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Object(object) => write!(f, "to install {object}"),
+            Self::OwnerReference => f.write_str("to refer to the BundleDeployment as the owner of the objects"),
+            Self::Pruning(kind) => write!(f, "to delete objects of kind {kind} that the release no longer has"),
+            Self::PassedOn(object) => write!(f, "{object} passes it on"),
+            Self::Aggregates(object) => write!(f, "{object} is made of other ClusterRoles"),
+            Self::UnknownRole { binding, role } => write!(f, "{binding} is for {role}, which does not exist"),
+        }
+    }
+}
+
+/// One thing that must be allowed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Need {
+    /// Where.
+    pub scope: Scope,
+    /// What: a rule of one verb, one resource or path, and at most one name.
+    pub rule: PolicyRule,
+    /// Why.
+    pub why: Why,
+}
+
+/// An object of a release, with how it is addressed.
+#[derive(Clone, Copy, Debug)]
+pub struct Item<'a> {
+    /// Its identity, with the namespace that it has in the cluster.
+    pub key: &'a ObjectKey,
+    /// The resource, e.g. `deployments`.
+    pub plural: &'a str,
+    /// All of it.
+    pub value: &'a Map<String, Value>,
+}
+
+/// The cluster-scoped object that owns the objects of a release.
+#[derive(Clone, Copy, Debug)]
+pub struct Parent<'a> {
+    /// Its API group.
+    pub group: &'a str,
+    /// Its resource, e.g. `bundledeployments`.
+    pub plural: &'a str,
+    /// Its name.
+    pub name: &'a str,
+}
+
+/// A kind of which an earlier release had objects.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Former {
+    /// Where.
+    pub scope: Scope,
+    /// The API group.
+    pub group: String,
+    /// The resource, e.g. `deployments`.
+    pub plural: String,
+}
+
+/// Everything that a release needs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Requirements {
+    /// What the requests need that install and remove it.
+    pub(crate) requests: Vec<Need>,
+    /// What its roles and bindings pass on.
+    pub(crate) grants: Vec<Grant>,
+}
+
+/// What the requests for one object need. A name cannot restrict what is asked before the object exists, nor a list.
+const OF_ANY_NAME: &[&str] = &["create", "list", "watch"];
+/// What they need with the name of the object: it is read, applied (a patch), and pruned.
+const OF_ONE_NAME: &[&str] = &["get", "patch", "delete"];
+/// What pruning needs where the names are not known.
+const PRUNING: &[&str] = &["get", "list", "delete"];
+
+/// What a release needs: its objects, the kinds that an earlier release had, and the roles that bindings name and that
+/// exist already ([`references`](Requirements::references) tells which).
+pub fn requirements(
+    items: &[Item<'_>],
+    former: &[Former],
+    parent: Option<Parent<'_>>,
+    existing: &ExistingRoles,
+) -> Requirements {
+    let mut requests = Vec::new();
+    for item in items {
+        let scope = Scope::of(item.key.namespace.as_deref());
+        let mut need = |verb: &str, name: Option<&str>| {
+            requests.push(Need {
+                scope: scope.clone(),
+                rule: one(verb, &item.key.group, item.plural, name),
+                why: Why::Object(item.key.clone()),
+            });
+        };
+        for verb in OF_ANY_NAME {
+            need(verb, None);
+        }
+        for verb in OF_ONE_NAME {
+            need(verb, Some(&item.key.name));
+        }
+    }
+    for former in former {
+        let kind = qualified(&former.plural, &former.group);
+        requests.extend(PRUNING.iter().map(|verb| Need {
+            scope: former.scope.clone(),
+            rule: one(verb, &former.group, &former.plural, None),
+            why: Why::Pruning(kind.clone()),
+        }));
+    }
+    requests.extend(parent.map(|Parent { group, plural, name }| Need {
+        scope: Scope::Cluster,
+        rule: one("update", group, &format!("{plural}/finalizers"), Some(name)),
+        why: Why::OwnerReference,
+    }));
+    Requirements { requests, grants: grants::grants(items, existing) }
+}
+
+impl Requirements {
+    /// The roles outside a release that its bindings name. What they allow has to be known to tell what the bindings pass
+    /// on.
+    pub fn references(items: &[Item<'_>]) -> Vec<RoleKey> {
+        grants::references(items)
+    }
+
+    /// Whether a release has ClusterRoles that are made of others, so that all ClusterRoles have to be known.
+    pub fn aggregates(items: &[Item<'_>]) -> bool {
+        grants::aggregates(items)
+    }
+}
+
+/// A rule of one verb and one resource.
+pub(crate) fn one(verb: &str, group: &str, resource: &str, name: Option<&str>) -> PolicyRule {
+    PolicyRule {
+        verbs: vec![verb.to_owned()],
+        api_groups: vec![group.to_owned()],
+        resources: vec![resource.to_owned()],
+        resource_names: name.map(str::to_owned).into_iter().collect(),
+        ..PolicyRule::default()
+    }
+}
+
+/// A resource with its group: `deployments.apps`, `pods`.
+pub(crate) fn qualified(resource: &str, group: &str) -> String {
+    if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
+}
+
+/// Needs by where they are.
+pub(crate) fn by_scope<'a>(needs: impl IntoIterator<Item = &'a Need>) -> BTreeMap<Scope, Vec<&'a PolicyRule>> {
+    let mut scopes: BTreeMap<Scope, Vec<&PolicyRule>> = BTreeMap::new();
+    for need in needs {
+        scopes.entry(need.scope.clone()).or_default().push(&need.rule);
+    }
+    scopes
+}

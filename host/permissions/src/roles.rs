@@ -1,0 +1,72 @@
+//! Rules as roles and bindings that can be applied.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::{merge::merge, requirements::Scope, role::GROUP, rule::PolicyRule};
+
+/// A ServiceAccount.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Account {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl Account {
+    /// The name of the user that it is.
+    pub fn user(&self) -> String {
+        format!("system:serviceaccount:{}:{}", self.namespace, self.name)
+    }
+}
+
+impl std::fmt::Display for Account {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// Roles of this name that grant these rules to an account: a ClusterRole for what is needed in the whole cluster, a Role for
+/// each namespace, each followed by its binding.
+///
+/// A Role can only be created in a namespace that exists. What is needed in the namespaces that come with the release
+/// (`not_yet`) is therefore granted in the whole cluster.
+pub fn roles(
+    rules: &BTreeMap<Scope, Vec<PolicyRule>>,
+    not_yet: &BTreeSet<String>,
+    account: &Account,
+    name: &str,
+) -> Vec<Value> {
+    let mut places: BTreeMap<Option<&str>, Vec<&PolicyRule>> = BTreeMap::new();
+    for (scope, rules) in rules {
+        let place = scope.namespace().filter(|namespace| !not_yet.contains(*namespace));
+        places.entry(place).or_default().extend(rules);
+    }
+    places
+        .into_iter()
+        .flat_map(|(namespace, rules)| {
+            let prefix = if namespace.is_some() { "" } else { "Cluster" };
+            let metadata = match namespace {
+                Some(namespace) => json!({"name": name, "namespace": namespace}),
+                None => json!({"name": name}),
+            };
+            [
+                json!({
+                    "apiVersion": format!("{GROUP}/v1"),
+                    "kind": format!("{prefix}Role"),
+                    "metadata": metadata,
+                    "rules": merge(rules),
+                }),
+                json!({
+                    "apiVersion": format!("{GROUP}/v1"),
+                    "kind": format!("{prefix}RoleBinding"),
+                    "metadata": metadata,
+                    "roleRef": {"apiGroup": GROUP, "kind": format!("{prefix}Role"), "name": name},
+                    "subjects": [{"kind": "ServiceAccount", "namespace": account.namespace, "name": account.name}],
+                }),
+            ]
+        })
+        .collect()
+}

@@ -1,0 +1,55 @@
+//! Merging and rendering neither widen nor lose anything, for any rules.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chandler_permissions::{Account, PolicyRule, Scope, merge, role::Role, roles};
+use common::{allowed, requests, rule};
+use proptest::prelude::*;
+
+/// What the rendered roles allow, by where.
+fn granted(rendered: &[serde_json::Value]) -> BTreeMap<Scope, Vec<PolicyRule>> {
+    let roles = rendered.iter().filter(|object| object["kind"].as_str().unwrap().ends_with("Role"));
+    roles.map(|role| (Scope::of(role["metadata"]["namespace"].as_str()), Role::read(role).rules)).collect()
+}
+
+proptest! {
+    #[test]
+    fn merging_allows_exactly_the_same(rules in prop::collection::vec(rule(), 0..6)) {
+        let merged = merge(&rules);
+        for request in requests() {
+            prop_assert_eq!(allowed(&merged, &request), allowed(&rules, &request), "{:?} {:?}", request, merged);
+        }
+    }
+
+    #[test]
+    fn merging_again_or_in_another_order_changes_nothing(rules in prop::collection::vec(rule(), 0..6)) {
+        let merged = merge(&rules);
+        prop_assert_eq!(&merge(&merged), &merged);
+        prop_assert_eq!(&merge(rules.iter().rev()), &merged);
+        prop_assert_eq!(&merge(rules.iter().chain(&merged)), &merged);
+    }
+
+    #[test]
+    fn what_is_rendered_is_what_was_asked_for(
+        cluster in prop::collection::vec(rule(), 1..4),
+        local in prop::collection::vec(rule(), 1..4),
+        promoted in prop::collection::vec(rule(), 0..3),
+    ) {
+        let account = Account { namespace: "n".into(), name: "a".into() };
+        let space = |name: &str| Scope::Namespace(name.into());
+        let wanted = [(Scope::Cluster, cluster.clone()), (space("n"), local.clone()), (space("new"), promoted.clone())];
+        let not_yet = BTreeSet::from(["new".to_owned()]);
+        let rendered = roles(&wanted.into_iter().collect(), &not_yet, &account, "x");
+        let granted = granted(&rendered);
+        prop_assert_eq!(granted.len(), 2);
+        let everywhere: Vec<PolicyRule> = cluster.into_iter().chain(promoted).collect();
+        for request in requests() {
+            prop_assert_eq!(allowed(&granted[&Scope::Cluster], &request), allowed(&everywhere, &request));
+            prop_assert_eq!(allowed(&granted[&space("n")], &request), allowed(&local, &request));
+        }
+    }
+}

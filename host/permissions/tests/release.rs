@@ -1,0 +1,308 @@
+//! What whole releases need, and what is missing of it.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeSet;
+
+use chandler_core::Object;
+use chandler_permissions::{
+    Account, Escalation, ExistingRoles, Held, Item, Missing, Parent, PolicyRule, Requirements, RoleKey, Scope, Why,
+    kinds, missing, requirements, role::Role, roles,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+fn object(api_version: &str, kind: &str, namespace: Option<&str>, name: &str, more: &Value) -> Object {
+    let mut value =
+        json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": namespace}});
+    for (field, member) in more.as_object().unwrap() {
+        value[field] = member.clone();
+    }
+    Object::parse(value.to_string().as_bytes(), 0, None).unwrap()
+}
+
+fn rbac(kind: &str, namespace: Option<&str>, name: &str, more: &Value) -> Object {
+    object(&format!("{RBAC}/v1"), kind, namespace, name, more)
+}
+
+fn binding(kind: &str, namespace: Option<&str>, role_kind: &str, role: &str) -> Object {
+    rbac(kind, namespace, "b", &json!({"roleRef": {"apiGroup": RBAC, "kind": role_kind, "name": role}}))
+}
+
+fn required(objects: &[Object], existing: &ExistingRoles) -> Requirements {
+    let plurals: Vec<String> = objects.iter().map(|object| kinds::likely(&object.key).plural).collect();
+    let items: Vec<Item<'_>> = objects
+        .iter()
+        .zip(&plurals)
+        .map(|(object, plural)| Item { key: &object.key, plural, value: &object.value })
+        .collect();
+    let parent = Parent { group: "core.rukpak.io", plural: "bundledeployments", name: "shop" };
+    requirements(&items, &[], Some(parent), existing)
+}
+
+fn requirements_without_parent(objects: &[Object]) -> Requirements {
+    let items: Vec<Item<'_>> =
+        objects.iter().map(|object| Item { key: &object.key, plural: "configmaps", value: &object.value }).collect();
+    requirements(&items, &[], None, &ExistingRoles::default())
+}
+
+/// What the roles and bindings of a release pass on, beside the requests for them.
+fn passed_on(objects: &[Object], existing: &ExistingRoles, held: &Held, escalation: Escalation) -> Vec<String> {
+    let mut found = missing(&required(objects, existing), held, escalation);
+    found.retain(|need| !matches!(need.why, Why::Object(_) | Why::OwnerReference));
+    shown(&found)
+}
+
+fn shown(missing: &Missing) -> Vec<String> {
+    let rules = missing.rules();
+    rules.iter().flat_map(|(scope, rules)| rules.iter().map(move |rule| format!("{scope}: {rule}"))).collect()
+}
+
+fn rule(verbs: &[&str], resources: &[&str]) -> Value {
+    json!({"apiGroups": [""], "resources": resources, "verbs": verbs})
+}
+
+fn holding(rules: Value) -> Held {
+    Held { cluster: Role::read(&json!({"rules": rules})).rules, ..Held::default() }
+}
+
+#[test]
+fn a_release_needs_what_the_rollout_asks_for() {
+    let objects = [
+        object("v1", "ConfigMap", Some("shop"), "a", &json!({})),
+        object("v1", "ConfigMap", Some("shop"), "b", &json!({})),
+        object("v1", "Secret", Some("shop"), "a", &json!({})),
+        object("apps/v1", "Deployment", Some("other"), "d", &json!({})),
+        object("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, "oxen.example.com", &json!({})),
+    ];
+    let found = missing(&required(&objects, &ExistingRoles::default()), &Held::default(), Escalation::Hold);
+    insta::assert_snapshot!(shown(&found).join("\n"), @r#"
+    in the whole cluster: {APIGroups:["apiextensions.k8s.io"], Resources:["customresourcedefinitions"], Verbs:["create" "list" "watch"]}
+    in the whole cluster: {APIGroups:["apiextensions.k8s.io"], Resources:["customresourcedefinitions"], ResourceNames:["oxen.example.com"], Verbs:["delete" "get" "patch"]}
+    in the whole cluster: {APIGroups:["core.rukpak.io"], Resources:["bundledeployments/finalizers"], ResourceNames:["shop"], Verbs:["update"]}
+    in namespace other: {APIGroups:["apps"], Resources:["deployments"], Verbs:["create" "list" "watch"]}
+    in namespace other: {APIGroups:["apps"], Resources:["deployments"], ResourceNames:["d"], Verbs:["delete" "get" "patch"]}
+    in namespace shop: {APIGroups:[""], Resources:["configmaps" "secrets"], Verbs:["create" "list" "watch"]}
+    in namespace shop: {APIGroups:[""], Resources:["configmaps"], ResourceNames:["a" "b"], Verbs:["delete" "get" "patch"]}
+    in namespace shop: {APIGroups:[""], Resources:["secrets"], ResourceNames:["a"], Verbs:["delete" "get" "patch"]}
+    "#);
+    insta::assert_snapshot!(found.summary(), @r#"create, list, watch customresourcedefinitions.apiextensions.k8s.io in the whole cluster; delete, get, patch customresourcedefinitions.apiextensions.k8s.io "oxen.example.com" in the whole cluster; update bundledeployments/finalizers.core.rukpak.io "shop" in the whole cluster; create, list, watch deployments.apps in namespace other; delete, get, patch deployments.apps "d" in namespace other; and 3 more"#);
+    let reasons = found.reasons(&Scope::Namespace("shop".into()), &found.rules()[&Scope::Namespace("shop".into())][1]);
+    let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+    assert_eq!(reasons, ["to install ConfigMap shop/a", "to install ConfigMap shop/b"]);
+}
+
+#[test]
+fn only_what_is_not_held_is_missing() {
+    let objects = [object("v1", "ConfigMap", Some("shop"), "a", &json!({}))];
+    let required = required(&objects, &ExistingRoles::default());
+    let mut held = holding(json!([
+        {"apiGroups": ["*"], "resources": ["bundledeployments/finalizers"], "verbs": ["*"]},
+        {"apiGroups": [""], "resources": ["*"], "verbs": ["get", "list", "watch"]},
+    ]));
+    let local = Role::read(&json!({"rules": [
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"], "resourceNames": ["a", "z"]}]}));
+    held.namespaces.insert("shop".into(), local.rules.clone());
+    // In another namespace it helps nothing.
+    held.namespaces.insert("other".into(), vec![PolicyRule::everything()]);
+    assert_eq!(
+        shown(&missing(&required, &held, Escalation::Hold)),
+        [
+            r#"in namespace shop: {APIGroups:[""], Resources:["configmaps"], Verbs:["create"]}"#,
+            r#"in namespace shop: {APIGroups:[""], Resources:["configmaps"], ResourceNames:["a"], Verbs:["delete"]}"#,
+        ]
+    );
+    held.cluster.push(PolicyRule::everything());
+    assert!(missing(&required, &held, Escalation::Hold).is_empty());
+}
+
+#[test]
+fn roles_pass_on_what_their_writer_must_hold() {
+    let role = rbac(
+        "ClusterRole",
+        None,
+        "r",
+        &json!({"rules": [
+            rule(&["get", "list"], &["pods", "pods/log"]),
+            {"nonResourceURLs": ["/metrics", "/healthz"], "verbs": ["get"]},
+        ]}),
+    );
+    let none = ExistingRoles::default();
+    let objects = [role];
+    let lacks = |rules, escalation| passed_on(&objects, &none, &holding(rules), escalation);
+    assert_eq!(
+        lacks(json!([rule(&["get"], &["*"])]), Escalation::Hold),
+        [
+            r#"in the whole cluster: {APIGroups:[""], Resources:["pods" "pods/log"], Verbs:["list"]}"#,
+            r#"in the whole cluster: {NonResourceURLs:["/healthz" "/metrics"], Verbs:["get"]}"#,
+        ]
+    );
+    let escalate = r#"in the whole cluster: {APIGroups:["rbac.authorization.k8s.io"], Resources:["clusterroles"], Verbs:["escalate"]}"#;
+    assert_eq!(lacks(json!([]), Escalation::Allow), [escalate]);
+    let waiver = |names: Value| json!([{"apiGroups": [RBAC], "resources": ["clusterroles"], "verbs": ["escalate"], "resourceNames": names}]);
+    assert_eq!(lacks(waiver(json!([])), Escalation::Hold), [""; 0]);
+    // The name is not known to the API server when a role is created.
+    assert_eq!(lacks(waiver(json!(["r"])), Escalation::Allow), [escalate]);
+    let all = json!([rule(&["*"], &["*"]), {"nonResourceURLs": ["*"], "verbs": ["*"]}]);
+    assert_eq!(lacks(all, Escalation::Allow), [""; 0]);
+}
+
+#[test]
+fn a_namespaced_role_needs_its_rules_in_its_namespace_only() {
+    let objects = [rbac("Role", Some("shop"), "r", &json!({"rules": [rule(&["get"], &["pods"])]}))];
+    let mut held = Held::default();
+    let none = ExistingRoles::default();
+    let lacks = |held: &Held| passed_on(&objects, &none, held, Escalation::Hold);
+    assert_eq!(lacks(&held), [r#"in namespace shop: {APIGroups:[""], Resources:["pods"], Verbs:["get"]}"#]);
+    held.namespaces.insert("shop".into(), vec![PolicyRule::everything()]);
+    assert_eq!(lacks(&held), [""; 0]);
+}
+
+#[test]
+fn bindings_pass_on_what_their_role_allows() {
+    let role = |rules: Value| json!({"metadata": {"name": "r"}, "rules": rules});
+    let key = |namespace: Option<&str>| RoleKey { namespace: namespace.map(str::to_owned), name: "r".into() };
+    let mut existing = ExistingRoles::default();
+    existing.insert(key(None), role(json!([rule(&["list"], &["pods"])])));
+    existing.insert(key(Some("shop")), role(json!([rule(&["watch"], &["pods"])])));
+    let none = ExistingRoles::default();
+    let pods =
+        |place: &str, verb: &str| format!(r#"{place}: {{APIGroups:[""], Resources:["pods"], Verbs:["{verb}"]}}"#);
+    let (wide, local) = ("in the whole cluster", "in namespace shop");
+    let bind = |place: &str, resource: &str| {
+        format!(r#"{place}: {{APIGroups:["{RBAC}"], Resources:["{resource}"], ResourceNames:["r"], Verbs:["bind"]}}"#)
+    };
+    let own = || rbac("ClusterRole", None, "r", &json!({"rules": [rule(&["get"], &["pods"])]}));
+    let cases = [
+        // Objects, existing roles, what is missing.
+        (vec![binding("ClusterRoleBinding", None, "ClusterRole", "r")], &existing, vec![pods(wide, "list")]),
+        (vec![binding("RoleBinding", Some("shop"), "ClusterRole", "r")], &existing, vec![pods(local, "list")]),
+        (vec![binding("RoleBinding", Some("shop"), "Role", "r")], &existing, vec![pods(local, "watch")]),
+        // A Role of another namespace is another one.
+        (
+            vec![binding("RoleBinding", Some("other"), "Role", "r")],
+            &existing,
+            vec![bind("in namespace other", "roles")],
+        ),
+        (vec![binding("ClusterRoleBinding", None, "ClusterRole", "r")], &none, vec![bind(wide, "clusterroles")]),
+        // The role of the release will be there, not the one that is.
+        (vec![own(), binding("RoleBinding", Some("shop"), "ClusterRole", "r")], &existing, vec![pods(wide, "get")]),
+    ];
+    for (objects, existing, expected) in cases {
+        assert_eq!(passed_on(&objects, existing, &Held::default(), Escalation::Hold), expected, "{objects:?}");
+    }
+    let objects = [binding("ClusterRoleBinding", None, "ClusterRole", "r")];
+    assert_eq!(passed_on(&objects, &existing, &Held::default(), Escalation::Allow), [bind(wide, "clusterroles")]);
+    let may_bind = holding(
+        json!([{"apiGroups": [RBAC], "resources": ["clusterroles"], "resourceNames": ["r"], "verbs": ["bind"]}]),
+    );
+    assert_eq!(passed_on(&objects, &existing, &may_bind, Escalation::Hold), [""; 0]);
+    assert_eq!(passed_on(&objects, &none, &may_bind, Escalation::Hold), [""; 0]);
+}
+
+#[test]
+fn aggregated_roles_need_everything_and_pass_on_what_they_gather() {
+    let whole = || {
+        rbac(
+            "ClusterRole",
+            None,
+            "whole",
+            &json!({
+            "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"to": "whole"}}]}}),
+        )
+    };
+    let part = |name: &str, verb: &str| json!({"metadata": {"name": name, "labels": {"to": "whole"}}, "rules": [rule(&[verb], &["pods"])]});
+    let mut existing = ExistingRoles::default();
+    existing.insert(RoleKey { namespace: None, name: "old".into() }, part("old", "list"));
+    // The release replaces it.
+    existing.insert(RoleKey { namespace: None, name: "new".into() }, part("new", "delete"));
+    let new = rbac("ClusterRole", None, "new", &part("new", "watch"));
+    let objects = [whole(), new, binding("RoleBinding", Some("shop"), "ClusterRole", "whole")];
+    assert_eq!(
+        passed_on(&objects, &existing, &Held::default(), Escalation::Hold),
+        [
+            r#"in the whole cluster: {APIGroups:[""], Resources:["pods"], Verbs:["watch"]}"#.to_owned(),
+            format!(
+                r#"in the whole cluster: {{APIGroups:["{RBAC}"], Resources:["clusterroles"], Verbs:["escalate"]}}"#
+            ),
+            r#"in namespace shop: {APIGroups:[""], Resources:["pods"], Verbs:["list"]}"#.to_owned(),
+        ]
+    );
+    let all = Held { cluster: vec![PolicyRule::everything(), PolicyRule::every_path()], ..Held::default() };
+    assert_eq!(passed_on(&objects, &existing, &all, Escalation::Hold), [""; 0]);
+}
+
+#[test]
+fn roles_in_namespaces_of_the_release_are_granted_in_the_cluster() {
+    let objects = [
+        object("v1", "Namespace", None, "new", &json!({})),
+        object("v1", "ConfigMap", Some("new"), "a", &json!({})),
+        object("v1", "ConfigMap", Some("shop"), "b", &json!({})),
+    ];
+    let found = missing(&required(&objects, &ExistingRoles::default()), &Held::default(), Escalation::Hold);
+    let account = Account { namespace: "shop".into(), name: "deployer".into() };
+    let rendered = roles(&found.rules(), &BTreeSet::from(["new".to_owned()]), &account, "chandler-shop");
+    let lines: Vec<String> = rendered.iter().map(Value::to_string).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    {"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"chandler-shop"},"rules":[{"apiGroups":[""],"resources":["configmaps","namespaces"],"verbs":["create","list","watch"]},{"apiGroups":[""],"resourceNames":["a"],"resources":["configmaps"],"verbs":["delete","get","patch"]},{"apiGroups":[""],"resourceNames":["new"],"resources":["namespaces"],"verbs":["delete","get","patch"]},{"apiGroups":["core.rukpak.io"],"resourceNames":["shop"],"resources":["bundledeployments/finalizers"],"verbs":["update"]}]}
+    {"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"chandler-shop"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"chandler-shop"},"subjects":[{"kind":"ServiceAccount","name":"deployer","namespace":"shop"}]}
+    {"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"chandler-shop","namespace":"shop"},"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["create","list","watch"]},{"apiGroups":[""],"resourceNames":["b"],"resources":["configmaps"],"verbs":["delete","get","patch"]}]}
+    {"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"chandler-shop","namespace":"shop"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"chandler-shop"},"subjects":[{"kind":"ServiceAccount","name":"deployer","namespace":"shop"}]}
+    "#);
+}
+
+fn any_object() -> impl Strategy<Value = Object> {
+    let words = |all: &'static [&'static str]| prop::sample::subsequence(all, 1..=all.len());
+    let namespace = prop_oneof![Just("shop"), Just("other")];
+    let rules = (words(&["get", "list", "*"]), words(&["pods", "pods/log", "*/scale", "*"]));
+    let rules = rules.prop_map(|(verbs, resources)| json!({"rules": [rule(&verbs, &resources)]}));
+    (0..5u8, namespace, "[a-c]", rules).prop_map(|(kind, namespace, name, rules)| match kind {
+        0 => object("v1", "ConfigMap", Some(namespace), &name, &json!({})),
+        1 => object("v1", "Namespace", None, &name, &json!({})),
+        2 => rbac("Role", Some(namespace), &name, &rules),
+        3 => rbac("ClusterRole", None, &name, &rules),
+        _ => binding("RoleBinding", Some(namespace), "ClusterRole", &name),
+    })
+}
+
+proptest! {
+    #[test]
+    fn with_what_is_rendered_nothing_is_missing(
+        objects in prop::collection::vec(any_object(), 0..8),
+        held in prop::collection::vec(any_object(), 0..3),
+        allow in any::<bool>(),
+    ) {
+        let escalation = if allow { Escalation::Allow } else { Escalation::Hold };
+        let required = required(&objects, &ExistingRoles::default());
+        let rules = |kind: &str| -> Vec<PolicyRule> {
+            let roles = held.iter().filter(|object| object.key.kind == kind);
+            roles.flat_map(|role| Role::read(&Value::Object(role.value.clone())).rules).collect()
+        };
+        let mut held = Held { cluster: rules("ClusterRole"), namespaces: [("shop".to_owned(), rules("Role"))].into() };
+        let found = missing(&required, &held, escalation);
+        let account = Account { namespace: "shop".into(), name: "deployer".into() };
+        for role in roles(&found.rules(), &BTreeSet::new(), &account, "x") {
+            let granted = Role::read(&role).rules;
+            match role["metadata"]["namespace"].as_str() {
+                Some(namespace) => held.namespaces.entry(namespace.to_owned()).or_default().extend(granted),
+                None => held.cluster.extend(granted),
+            }
+        }
+        prop_assert_eq!(shown(&missing(&required, &held, escalation)), [""; 0]);
+    }
+}
+
+#[test]
+fn a_summary_is_short_whatever_is_missing() {
+    for (count, more) in [(2, None), (3, Some("and 1 more")), (400, Some("and 795 more"))] {
+        let objects: Vec<Object> = (0..count)
+            .map(|number| object("v1", "ConfigMap", Some(&format!("n{number}")), &"x".repeat(200), &json!({})))
+            .collect();
+        let required = requirements_without_parent(&objects);
+        let summary = missing(&required, &Held::default(), Escalation::Hold).summary();
+        assert!(summary.len() < 2000, "{summary}");
+        assert_eq!(summary.split("; ").nth(5), more, "{summary}");
+    }
+}
