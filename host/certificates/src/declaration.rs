@@ -1,0 +1,327 @@
+//! What a release asks for.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use chandler_core::{Object, ObjectKey, Release};
+use serde_json::{Map, Value};
+
+use crate::annotations::{INJECT_CA, SERVING_SECRET};
+
+/// The most certificates of one release. Each takes about a millisecond to make, and a request in each pass.
+const MOST: usize = 100;
+/// How many faults a message names.
+const NAMED: usize = 10;
+
+/// What is wrong with what a release asks for. Only another release helps.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DeclarationError {
+    /// The value of an annotation is none that it can have.
+    #[error("{object}: annotation {annotation} is {value:?}, want {want}")]
+    Value {
+        /// The object.
+        object: Box<ObjectKey>,
+        /// The annotation.
+        annotation: &'static str,
+        /// What it holds.
+        value: String,
+        /// What it may hold.
+        want: &'static str,
+    },
+    /// The name of a Service or of its namespace cannot be one, and so no certificate can be made for it.
+    #[error("{0}: name and namespace of a Service with a certificate must be DNS labels")]
+    ServiceName(Box<ObjectKey>),
+    /// The annotation is on a kind that has nothing to do with it.
+    #[error("{object}: annotation {annotation} means nothing on this kind")]
+    Kind {
+        /// The object.
+        object: Box<ObjectKey>,
+        /// The annotation.
+        annotation: &'static str,
+    },
+    /// An object wants authorities and calls no Service of the release that has a certificate.
+    #[error(
+        "{0}: annotation certificates.chandler.dev/inject-ca, but it names no Service of the release with certificates.chandler.dev/serving-secret"
+    )]
+    NothingToInject(Box<ObjectKey>),
+    /// The release holds the Secret that the host would fill.
+    #[error("{0} is in the release, and certificates.chandler.dev/serving-secret asks the host to make it")]
+    SecretInRelease(Box<ObjectKey>),
+    /// There are more certificates than a release may have.
+    #[error("the release asks for {0} certificates, more than {MOST}")]
+    TooMany(usize),
+    /// Several of these.
+    #[error("{}", lines(.0))]
+    Several(Vec<DeclarationError>),
+}
+
+/// A Secret that the host fills with a certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declaration {
+    /// The Secret.
+    pub secret: ObjectKey,
+    /// The Services that the certificate is for, all in the Secret's namespace.
+    pub services: BTreeSet<String>,
+    pub(crate) stage: u32,
+}
+
+/// An object that is told by which authorities a Service can be trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The object.
+    pub object: ObjectKey,
+    /// The certificates that it needs the authorities of: positions in [`Declarations::certificates`].
+    pub certificates: BTreeSet<usize>,
+}
+
+/// What a release asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Declarations {
+    certificates: Vec<Declaration>,
+    targets: Vec<Target>,
+    /// Which certificate a Service has.
+    by_service: BTreeMap<Service, usize>,
+}
+
+/// A Service, by namespace and name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Service {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+impl Declaration {
+    /// The names under which the API server and pods reach the Services.
+    pub fn names(&self) -> BTreeSet<String> {
+        let namespace = self.secret.namespace.as_deref().unwrap_or_default();
+        self.services
+            .iter()
+            .map(|service| format!("{service}.{namespace}"))
+            .flat_map(|host| [format!("{host}.svc"), format!("{host}.svc.cluster.local"), host])
+            .collect()
+    }
+}
+
+impl Declarations {
+    /// What a release asks for; objects that name no namespace are in `install_namespace`.
+    pub fn of(release: &Release, install_namespace: &str) -> Result<Self, DeclarationError> {
+        let mut declarations = Self::default();
+        let mut faults = Vec::new();
+        for object in release.objects() {
+            if let Some(secret) = object.annotation(SERVING_SECRET)
+                && let Err(fault) = declarations.certificate(object, secret, install_namespace)
+            {
+                faults.push(fault);
+            }
+        }
+        for object in release.objects() {
+            if let Some(value) = object.annotation(INJECT_CA)
+                && let Err(fault) = declarations.target(object, value)
+            {
+                faults.push(fault);
+            }
+        }
+        faults.extend(declarations.secrets_in(release, install_namespace));
+        if declarations.certificates.len() > MOST {
+            faults.push(DeclarationError::TooMany(declarations.certificates.len()));
+        }
+        if faults.len() > 1 {
+            return Err(DeclarationError::Several(faults));
+        }
+        if let Some(fault) = faults.pop() {
+            return Err(fault);
+        }
+        declarations.place(release);
+        Ok(declarations)
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.certificates.is_empty()
+    }
+
+    /// The Secrets that are asked for.
+    pub fn certificates(&self) -> &[Declaration] {
+        &self.certificates
+    }
+
+    /// The objects that are told about authorities.
+    pub fn targets(&self) -> &[Target] {
+        &self.targets
+    }
+
+    /// Which certificate a Service has.
+    pub(crate) fn certificate_of(&self, service: &Service) -> Option<usize> {
+        self.by_service.get(service).copied()
+    }
+
+    fn certificate(&mut self, object: &Object, secret: &str, install_namespace: &str) -> Result<(), DeclarationError> {
+        let key = &object.key;
+        if (key.group.as_str(), key.kind.as_str()) != ("", "Service") {
+            return Err(DeclarationError::Kind { object: Box::new(key.clone()), annotation: SERVING_SECRET });
+        }
+        if !is_dns_subdomain(secret) {
+            return Err(DeclarationError::Value {
+                object: Box::new(key.clone()),
+                annotation: SERVING_SECRET,
+                value: secret.chars().take(100).collect(),
+                want: "the name of a Secret",
+            });
+        }
+        let namespace = key.namespace.as_deref().unwrap_or(install_namespace);
+        if !is_dns_label(&key.name) || !is_dns_label(namespace) {
+            return Err(DeclarationError::ServiceName(Box::new(key.clone())));
+        }
+        let secret = secret_key(namespace, secret);
+        let known = self.certificates.iter().position(|certificate| certificate.secret == secret);
+        let index = known.unwrap_or_else(|| {
+            self.certificates.push(Declaration { secret, services: BTreeSet::new(), stage: 0 });
+            self.certificates.len() - 1
+        });
+        if let Some(certificate) = self.certificates.get_mut(index) {
+            certificate.services.insert(key.name.clone());
+        }
+        self.by_service.insert(Service { namespace: namespace.to_owned(), name: key.name.clone() }, index);
+        Ok(())
+    }
+
+    fn target(&mut self, object: &Object, value: &str) -> Result<(), DeclarationError> {
+        let key = || Box::new(object.key.clone());
+        match value {
+            "true" => {}
+            "false" => return Ok(()),
+            _ => {
+                return Err(DeclarationError::Value {
+                    object: key(),
+                    annotation: INJECT_CA,
+                    value: value.chars().take(100).collect(),
+                    want: "\"true\"",
+                });
+            }
+        }
+        let Some(configurations) = client_configurations(&object.key, &object.value) else {
+            return Err(DeclarationError::Kind { object: key(), annotation: INJECT_CA });
+        };
+        let certificates: BTreeSet<usize> =
+            configurations.iter().filter_map(|configuration| self.certificate_of(&configuration.service)).collect();
+        if certificates.is_empty() {
+            return Err(DeclarationError::NothingToInject(key()));
+        }
+        self.targets.push(Target { object: object.key.clone(), certificates });
+        Ok(())
+    }
+
+    /// Secrets of the release that the host would make, too.
+    fn secrets_in(&self, release: &Release, install_namespace: &str) -> Vec<DeclarationError> {
+        let secrets: BTreeSet<(Option<&str>, &str)> = self
+            .certificates
+            .iter()
+            .map(|certificate| (certificate.secret.namespace.as_deref(), certificate.secret.name.as_str()))
+            .collect();
+        let taken = release.objects().iter().map(|object| &object.key).filter(|key| {
+            let namespace = key.namespace.as_deref().unwrap_or(install_namespace);
+            key.group.is_empty() && key.kind == "Secret" && secrets.contains(&(Some(namespace), key.name.as_str()))
+        });
+        taken.map(|key| DeclarationError::SecretInRelease(Box::new(key.clone()))).collect()
+    }
+
+    /// Puts each Secret into the first stage of the release, or into that of its namespace where the release makes it: no
+    /// workload of any stage can wait for a Secret that comes later.
+    fn place(&mut self, release: &Release) {
+        let first = release.objects().first().map_or(0, |object| object.stage);
+        for certificate in &mut self.certificates {
+            let namespace = release.objects().iter().find(|object| {
+                object.key.group.is_empty()
+                    && object.key.kind == "Namespace"
+                    && Some(&object.key.name) == certificate.secret.namespace.as_ref()
+            });
+            certificate.stage = namespace.map_or(first, |namespace| namespace.stage);
+        }
+    }
+}
+
+fn secret_key(namespace: &str, name: &str) -> ObjectKey {
+    ObjectKey {
+        group: String::new(),
+        kind: "Secret".to_owned(),
+        namespace: Some(namespace.to_owned()),
+        name: name.to_owned(),
+        version: "v1".to_owned(),
+    }
+}
+
+/// A place of an object that says how the API server calls a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClientConfiguration {
+    /// A JSON pointer to what holds `caBundle`.
+    pub(crate) pointer: String,
+    pub(crate) service: Service,
+}
+
+/// The places of an object that say how the API server calls a Service; none for kinds that have no such places. Those that
+/// name a URL instead of a Service are left out.
+pub(crate) fn client_configurations(key: &ObjectKey, value: &Map<String, Value>) -> Option<Vec<ClientConfiguration>> {
+    let webhooks = || {
+        let webhooks = value.get("webhooks").and_then(Value::as_array).into_iter().flatten();
+        let configurations = webhooks.enumerate().filter_map(|(index, webhook)| {
+            let service = service(webhook.get("clientConfig")?)?;
+            Some(ClientConfiguration { pointer: format!("/webhooks/{index}/clientConfig"), service })
+        });
+        configurations.collect()
+    };
+    let at = |pointer: &str| {
+        let mut place = value.get("spec");
+        for name in pointer.split('/').skip(2) {
+            place = place.and_then(|place| place.get(name));
+        }
+        let service = place.and_then(service);
+        service.map(|service| ClientConfiguration { pointer: pointer.to_owned(), service }).into_iter().collect()
+    };
+    match (key.group.as_str(), key.kind.as_str()) {
+        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration") => {
+            Some(webhooks())
+        }
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => Some(at("/spec/conversion/webhook/clientConfig")),
+        ("apiregistration.k8s.io", "APIService") => Some(at("/spec")),
+        _ => None,
+    }
+}
+
+fn service(configuration: &Value) -> Option<Service> {
+    let service = configuration.get("service")?;
+    let text = |name| service.get(name).and_then(Value::as_str).map(str::to_owned);
+    Some(Service { namespace: text("namespace")?, name: text("name")? })
+}
+
+/// A label of RFC 1123, which names of Services and namespaces are.
+fn is_dns_label(name: &str) -> bool {
+    name.len() <= 63 && is_label(name)
+}
+
+/// A subdomain of RFC 1123, which names of Secrets are. As in `k8s.io/apimachinery/pkg/util/validation`, only the whole is
+/// bounded.
+fn is_dns_subdomain(name: &str) -> bool {
+    name.len() <= 253 && name.split('.').all(is_label)
+}
+
+fn is_label(label: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let end = |byte: Option<&u8>| byte.is_some_and(|byte| plain(*byte));
+    label.bytes().all(|byte| plain(byte) || byte == b'-')
+        && end(label.as_bytes().first())
+        && end(label.as_bytes().last())
+}
+
+/// One line for each, the first few of them.
+fn lines(faults: &[DeclarationError]) -> impl fmt::Display {
+    let mut lines: Vec<String> = faults.iter().take(NAMED).map(ToString::to_string).collect();
+    if faults.len() > NAMED {
+        lines.push(format!("and {} more", faults.len() - NAMED));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests;
