@@ -7,7 +7,7 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Tag};
 use crate::{
     Document, Kind, Limits, Node, ParseError, Warning,
     mapping::{Building, Key},
-    mend::{Added, mend},
+    mend::{Added, lines, mend},
     number,
     scalar::{self, Scalar},
     text::count,
@@ -23,14 +23,19 @@ pub(crate) fn load(text: &str, limits: &Limits) -> Result<Vec<Document>, ParseEr
     // Text that is read again counts as text.
     let mut budget = limits.bytes;
     loop {
-        let error = match attempt(&text, limits, &added)? {
+        let inside = |(line, column)| inside(&text, (line, column)).unwrap_or((line, column));
+        let attempted = attempt(&text, limits, &added).map_err(|error| {
+            let (line, column) = inside((error.line, error.column));
+            ParseError { line, column, ..error }
+        });
+        let error = match attempted? {
             Ok(documents) => return Ok(documents),
             Err(error) => error,
         };
-        let (line, column) = position(error.marker(), &added);
+        let (line, column) = inside(position(error.marker(), &added));
         let refusal = ParseError { line, column, message: error.info().to_owned() };
         budget = budget.checked_sub(text.len()).ok_or_else(|| refusal.clone())?;
-        text = Cow::Owned(mend(&text, &error, &mut added).ok_or(refusal)?);
+        text = Cow::Owned(mend(&text, &error, &mut added, budget).ok_or(refusal)?);
     }
 }
 
@@ -54,6 +59,13 @@ fn attempt(text: &str, limits: &Limits, added: &Added) -> Result<Result<Vec<Docu
         loader.take(event, position(&span.start, added))?;
     }
     Ok(Ok(loader.documents))
+}
+
+/// The end of the text, for a place behind it: to the scanner, the end stands in a line of its own.
+fn inside(text: &str, (line, _): (u32, u32)) -> Option<(u32, u32)> {
+    let (number, (_, last)) = lines(text).enumerate().last()?;
+    let end = count(number + 1);
+    (line > end).then(|| (end, count(last.chars().count() + 1)))
 }
 
 fn position(marker: &Marker, added: &Added) -> (u32, u32) {

@@ -27,12 +27,13 @@ impl Added {
     }
 }
 
-/// The text with one more place mended; none where what the scanner refuses is refused by go-yaml as well.
-pub(crate) fn mend(text: &str, error: &ScanError, added: &mut Added) -> Option<String> {
+/// The text with one more place mended; none where what the scanner refuses is refused by go-yaml as well, or where the text
+/// would grow by more than `room` bytes.
+pub(crate) fn mend(text: &str, error: &ScanError, added: &mut Added, room: usize) -> Option<String> {
     let at = error.marker();
     let place = Place::of(text, at)?;
     match error.info() {
-        "invalid indentation in quoted scalar" => indent_quoted(text, &place, added),
+        "invalid indentation in quoted scalar" => indent_quoted(text, &place, added, room),
         "invalid indentation" | "invalid indentation in flow construct" | "tab cannot be used as indentation" => {
             indent_line(text, &place, added)
         }
@@ -76,7 +77,7 @@ fn insert(text: &str, places: &[(usize, usize, usize)], width: usize, added: &mu
 }
 
 /// Every further line of a quoted scalar, whose blanks at the beginning are folded, moved to the right.
-fn indent_quoted(text: &str, quote: &Place, added: &mut Added) -> Option<String> {
+fn indent_quoted(text: &str, quote: &Place, added: &mut Added, room: usize) -> Option<String> {
     let scalar = text.get(quote.byte..)?;
     let inside = scalar.get(..quoted_length(scalar)?)?;
     let mut places = Vec::new();
@@ -86,7 +87,9 @@ fn indent_quoted(text: &str, quote: &Place, added: &mut Added) -> Option<String>
         }
     }
     // One more than the column: a place that is mended is never found again.
-    Some(insert(text, &places, quote.column + 1, added))
+    let width = quote.column + 1;
+    // A quote far to the right of many lines would make megabytes of kilobytes.
+    (places.len().saturating_mul(width) <= room).then(|| insert(text, &places, width, added))
 }
 
 /// The bytes of a quoted scalar with its quotes.
@@ -131,7 +134,7 @@ fn spaces_for_tabs(text: &str, value: &Place) -> Option<String> {
 }
 
 /// Lines as the scanner counts them, each with the byte at which it begins.
-fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut rest = Some((0, text));
     std::iter::from_fn(move || {
         let (start, text) = rest?;

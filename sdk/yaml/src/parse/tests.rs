@@ -305,3 +305,11 @@ fn white_space_that_only_go_takes() {
     let limits = Limits { bytes: 2 * text.len(), ..Limits::default() };
     insta::assert_snapshot!(parse(text.as_bytes(), &limits).unwrap_err(), @"line 5, column 5: invalid indentation in quoted scalar");
 }
+
+#[test]
+fn what_is_missing_at_the_end_is_told_inside_the_text() {
+    for (text, at) in [("[", (1, 2)), ("a: 1\nb: [\n", (3, 1)), ("a: {b", (1, 6)), ("p:\ns", (2, 2))] {
+        let error = parse(text.as_bytes(), &Limits::default()).unwrap_err();
+        assert_eq!((error.line, error.column), at, "{text:?}: {error}");
+    }
+}
