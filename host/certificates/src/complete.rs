@@ -27,7 +27,7 @@ impl Declarations {
         for (declaration, material) in self.certificates().iter().zip(materials) {
             objects.push(secret(declaration, material, policy)?);
         }
-        Ok(Release::new(objects, release.probes().to_vec(), release.findings().to_vec()))
+        Ok(Release::new(objects, release.probes().to_vec(), release.findings().to_vec()).described(release.description().clone()))
     }
 
     fn inject(&self, object: &mut Object, materials: &[Material]) {

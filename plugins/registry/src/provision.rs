@@ -144,8 +144,8 @@ fn no_install_mode(bundle: &Bundle, modes: &InstallModes) -> Vec<Diagnostic> {
 
 fn provider_help(what: &str) -> String {
     format!(
-        "{what} needs a certificate: set certificateProvider to cert-manager or openshift-service-ca, or to none if you \
-         bring it yourself"
+        "{what} needs a certificate: set certificateProvider to host, cert-manager or openshift-service-ca, or to none if \
+         you bring it yourself"
     )
 }
 

@@ -121,12 +121,19 @@ fn an_aggregated_api_gets_its_service_its_certificate_and_the_rights_to_ask() {
 }
 
 #[test]
-fn an_aggregated_api_with_the_service_ca_of_openshift_and_with_none() {
+fn an_aggregated_api_with_the_service_ca_of_openshift_with_the_host_and_with_none() {
     let release = aggregated().render(&json!({"certificateProvider": "openshift-service-ca"})).unwrap();
     let annotations = &one(&release, "APIService")["metadata"]["annotations"];
     assert_eq!(annotations, &json!({"service.beta.openshift.io/inject-cabundle": "true"}));
     let annotations = &one(&release, "Service")["metadata"]["annotations"];
     let secret = json!({"service.beta.openshift.io/serving-cert-secret-name": "op-main-service-cert"});
+    assert_eq!(annotations, &secret);
+
+    let release = aggregated().render(&json!({"certificateProvider": "host"})).unwrap();
+    let annotations = &one(&release, "APIService")["metadata"]["annotations"];
+    assert_eq!(annotations, &json!({"certificates.chandler.dev/inject-ca": "true"}));
+    let annotations = &one(&release, "Service")["metadata"]["annotations"];
+    let secret = json!({"certificates.chandler.dev/serving-secret": "op-main-service-cert"});
     assert_eq!(annotations, &secret);
 
     let release = aggregated().render(&json!({"certificateProvider": "none"})).unwrap();
@@ -174,9 +181,9 @@ fn what_is_wrong_with_an_aggregated_api() {
     insta::assert_snapshot!(aggregated().refusal(&json!({})), @r#"
     unsupported
     CertificateProviderMissing manifests/csv.yaml:13:9 (/spec/apiservicedefinitions/owned/0): unsupported bundle: apiServiceDefintions are not supported: certificate provider is nil
-      API service "ships" needs a certificate: set certificateProvider to cert-manager or openshift-service-ca, or to none if you bring it yourself
+      API service "ships" needs a certificate: set certificateProvider to host, cert-manager or openshift-service-ca, or to none if you bring it yourself
     CertificateProviderMissing manifests/csv.yaml:21:9 (/spec/apiservicedefinitions/owned/1): unsupported bundle: apiServiceDefintions are not supported: certificate provider is nil
-      API service "tugs" needs a certificate: set certificateProvider to cert-manager or openshift-service-ca, or to none if you bring it yourself
+      API service "tugs" needs a certificate: set certificateProvider to host, cert-manager or openshift-service-ca, or to none if you bring it yourself
     "#);
     insta::assert_snapshot!(aggregated().refusal(&json!({"compatibility": "reference"})), @r#"
     unsupported

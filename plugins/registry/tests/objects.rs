@@ -237,6 +237,19 @@ fn webhooks_with_the_service_ca_of_openshift() {
 }
 
 #[test]
+fn webhooks_with_the_host() {
+    let small = Small::new(&["AllNamespaces"]).webhook(WEBHOOK, "v.example.com");
+    let release = small.render(&json!({"certificateProvider": "host"})).unwrap();
+    let annotation = |kind: &str| one(&release, kind)["metadata"]["annotations"].clone();
+    let secret = json!({"certificates.chandler.dev/serving-secret": "op-main-service-cert"});
+    assert_eq!(annotation("Service"), secret);
+    assert_eq!(annotation("ValidatingWebhookConfiguration"), json!({"certificates.chandler.dev/inject-ca": "true"}));
+    let volumes = &one(&release, "Deployment")["spec"]["template"]["spec"]["volumes"];
+    assert_eq!(volumes[0]["secret"]["secretName"], "op-main-service-cert");
+    assert!(names(&release).iter().all(|name| !name.contains("Issuer") && !name.contains("Secret")));
+}
+
+#[test]
 fn a_conversion_webhook_is_written_into_its_crd() {
     let mut small =
         Small::new(&["AllNamespaces"]).webhook("ConversionWebhook", "c.example.com").file("manifests/crd.yaml", CRD);

@@ -129,7 +129,7 @@ fn what_is_not_supported() {
     ApiServicesUnsupported manifests/csv.yaml:13:9 (/spec/apiservicedefinitions/owned/0): unsupported bundle: apiServiceDefintions are not supported
       API service "v1.example.com" is installed with compatibility: extended
     CertificateProviderMissing manifests/csv.yaml:77:7 (/spec/webhookdefinitions/0): unsupported bundle: webhookDefinitions are not supported: certificate provider is nil
-      webhook "v.example.com" needs a certificate: set certificateProvider to cert-manager or openshift-service-ca, or to none if you bring it yourself
+      webhook "v.example.com" needs a certificate: set certificateProvider to host, cert-manager or openshift-service-ca, or to none if you bring it yourself
     InstallModesUnsupported manifests/csv.yaml:70:21 (/spec/installModes): unsupported bundle: bundle must support at least one of [AllNamespaces SingleNamespace OwnNamespace] install modes
       spec.installModes supports no known install mode
     "#);
@@ -234,7 +234,7 @@ fn other_keys_of_the_configuration() {
     InvalidType config (/deploymentConfig/env/0/name): invalid type for field "deploymentConfig.env.0.name": got integer, want string
       write it as in the specification of a Deployment
     InvalidValue config (/certificateProvider): invalid value for field "certificateProvider"
-      use one of cert-manager, openshift-service-ca, none
+      use one of cert-manager, openshift-service-ca, host, none
     InvalidValue config (/compatibility): invalid value for field "compatibility"
       use one of reference, extended
     "#);

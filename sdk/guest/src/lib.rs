@@ -46,8 +46,10 @@
 //! | [`diagnostic`] | findings with positions, and why nothing could be provisioned |
 //! | [`documents`] | Kubernetes-faithful YAML and JSON |
 //! | [`log`] | messages for author and administrator |
+//! | [`certificates`] | serving certificates, which the host issues |
 //! | [`testing`] | running a provisioner natively |
 
+pub mod certificates;
 pub mod content;
 pub mod diagnostic;
 pub mod documents;

@@ -169,7 +169,7 @@ fn certificates(root: &Node) -> Result<Certificates, Box<Diagnostic>> {
     if value(root, "certificateProvider").and_then(Node::as_str) == Some("none") {
         return Ok(Certificates::Without);
     }
-    let allowed = ["cert-manager", "openshift-service-ca", "none"];
+    let allowed = ["cert-manager", "openshift-service-ca", "host", "none"];
     let provider: Option<CertificateProvider> = choice(root, "certificateProvider", &allowed)?;
     Ok(provider.map_or(Certificates::Unset, Certificates::By))
 }

@@ -23,7 +23,7 @@ pub(crate) fn schema(modes: &InstallModes) -> Value {
     let mut properties = json!({
         "certificateProvider": {
             "description": "Who makes the certificates of webhooks and aggregated APIs; `none` leaves them to you.",
-            "enum": ["cert-manager", "openshift-service-ca", "none", null],
+            "enum": ["cert-manager", "openshift-service-ca", "host", "none", null],
         },
         "compatibility": {
             "description": "`extended` to have known faults and limits of OLM v1 mended; `reference` for its very objects.",

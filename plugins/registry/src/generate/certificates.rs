@@ -1,5 +1,6 @@
 //! Certificates for webhooks and aggregated APIs, and who makes them.
 
+use chandler_sdk::certificates::{INJECT_CA, SERVING_SECRET};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -15,6 +16,9 @@ pub(crate) enum CertificateProvider {
     /// The service CA of OpenShift, which goes by annotations.
     #[serde(rename = "openshift-service-ca")]
     OpenshiftServiceCa,
+    /// The host, which goes by annotations, too.
+    #[serde(rename = "host")]
+    Host,
 }
 
 /// Two years, and a day before their end: what the predecessors do.
@@ -77,15 +81,18 @@ impl CertificateProvider {
                 annotate(object, "cert-manager.io/inject-ca-from", &source);
             }
             Self::OpenshiftServiceCa => annotate(object, "service.beta.openshift.io/inject-cabundle", "true"),
+            Self::Host => annotate(object, INJECT_CA, "true"),
         }
     }
 
     /// Has a certificate made for a Service, where that is asked for on the Service.
     pub(super) fn request_certificate(self, service: &mut Value, deployment: &str) {
-        if self == Self::OpenshiftServiceCa {
-            let secret = certificate_name(deployment);
-            annotate(service, "service.beta.openshift.io/serving-cert-secret-name", &secret);
-        }
+        let annotation = match self {
+            Self::CertManager => return,
+            Self::OpenshiftServiceCa => "service.beta.openshift.io/serving-cert-secret-name",
+            Self::Host => SERVING_SECRET,
+        };
+        annotate(service, annotation, &certificate_name(deployment));
     }
 }
 
