@@ -1,0 +1,96 @@
+//! An old definition and a new one, compared.
+
+use serde_json::{Map, Value};
+
+use crate::{
+    change::Change,
+    definition::{Definition, Version},
+    finding::{Finding, Report},
+    policy::Policy,
+    version_order, walk,
+    walk::Placed,
+    whole,
+};
+
+/// Compares the definition that the cluster has with the one that is to replace it.
+///
+/// First the definitions as such, then each version with the same version of the new definition, then each pair of versions
+/// that the new definition serves side by side, unless a webhook converts between them. What a pair has in common with the
+/// same pair of the old definition is not found: it was there before.
+///
+/// Total: whatever is not a legal definition is read as far as it can be, since refusing it is up to the API server.
+pub fn compare(old: &Value, new: &Value, policy: &Policy) -> Report {
+    let mut report = Report::default();
+    if policy.disabled {
+        return report;
+    }
+    let (old, new) = (Definition::read(old), Definition::read(new));
+    let mut tell = |version: Option<String>, property: Option<String>, pointer: String, change: Change| {
+        let Change { rule, effect, default, message, old, new: after } = change;
+        let enforcement = policy.enforcement(new.name, rule, effect, default);
+        report.push(Finding {
+            rule,
+            enforcement,
+            crd: new.name.to_owned(),
+            version,
+            property,
+            pointer,
+            old,
+            new: after,
+            effect,
+            message,
+        });
+    };
+    for whole in whole::compare(&old, &new) {
+        tell(whole.version, None, whole.pointer, whole.change);
+    }
+    for before in &old.versions {
+        let Some(after) = new.version(before.name) else { continue };
+        for placed in schemas(before, &after) {
+            let root = if placed.gone { before.schema_pointer() } else { after.schema_pointer() };
+            tell(Some(after.name.to_owned()), Some(placed.property), root + &placed.pointer, placed.change);
+        }
+    }
+    if !new.converts_by_webhook() {
+        for (first, second) in served_pairs(&new) {
+            let known = known(&old, &first, &second);
+            for placed in schemas(&first, &second).into_iter().filter(|placed| !is_known(&known, placed)) {
+                let root = if placed.gone { first.schema_pointer() } else { second.schema_pointer() };
+                let version = format!("{} -> {}", first.name, second.name);
+                tell(Some(version), Some(placed.property), root + &placed.pointer, placed.change);
+            }
+        }
+    }
+    report
+}
+
+/// The changes from the schema of one version to that of another.
+fn schemas(old: &Version<'_>, new: &Version<'_>) -> Vec<Placed> {
+    let none = Map::new();
+    walk::compare(old.schema.unwrap_or(&none), new.schema.unwrap_or(&none))
+}
+
+/// Every two versions that are served, the less mature one first.
+fn served_pairs<'a>(definition: &Definition<'a>) -> Vec<(Version<'a>, Version<'a>)> {
+    let mut served: Vec<Version<'a>> = definition.versions.iter().filter(|version| version.served).copied().collect();
+    served.sort_by(|a, b| version_order::compare(a.name, b.name));
+    let pairs = served
+        .iter()
+        .enumerate()
+        .flat_map(|(index, first)| served.iter().skip(index + 1).map(move |second| (*first, *second)));
+    pairs.collect()
+}
+
+/// What the old definition already had between versions of these names.
+fn known(old: &Definition<'_>, first: &Version<'_>, second: &Version<'_>) -> Vec<Placed> {
+    let served = |name: &str| old.version(name).filter(|version| version.served);
+    match (served(first.name), served(second.name)) {
+        (Some(first), Some(second)) => schemas(&first, &second),
+        _ => Vec::new(),
+    }
+}
+
+fn is_known(known: &[Placed], placed: &Placed) -> bool {
+    let same = |old: &Placed| old.property == placed.property && old.change.rule == placed.change.rule;
+    known.iter().any(|old| same(old) && old.change.message == placed.change.message)
+}

@@ -1,0 +1,33 @@
+//! Whether a new version of a CustomResourceDefinition keeps clients and stored objects working.
+//!
+//! Pure: what the cluster has and what is to replace it come in, findings come out. The rules are those of
+//! `sigs.k8s.io/crdify`, which OLM v1 runs before it installs anything, with more of them and with settings for each.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`mod@compare`] | an old definition and a new one, compared |
+//! | [`rule`] | the rules, by name |
+//! | [`policy`] | what is to become of findings: configuration |
+//! | [`finding`] | what was found, and what becomes of it |
+//! | `definition`, `version_order` | reads a definition; the order of versions |
+//! | `whole` | what concerns a definition as a whole |
+//! | `walk` | two schemas, level by level |
+//! | `keywords`, `combinations`, `validations`, `change` | one level, keyword by keyword |
+
+mod change;
+mod combinations;
+pub mod compare;
+mod definition;
+pub mod finding;
+mod keywords;
+pub mod policy;
+pub mod rule;
+mod validations;
+mod version_order;
+mod walk;
+mod whole;
+
+pub use compare::compare;
+pub use finding::{Effect, Finding, Report};
+pub use policy::{CrdPolicy, Enforcement, Policy, RulePolicy};
+pub use rule::Rule;

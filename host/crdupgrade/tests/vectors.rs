@@ -1,0 +1,44 @@
+//! Upgrades of definitions beside the checkout, with what the reference says of each.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+use std::{fs, path::PathBuf};
+
+use chandler_crd_upgrade::{Policy, compare};
+use serde_json::Value;
+
+fn shared(path: &str) -> Option<Value> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures").join(path);
+    match fs::read_to_string(&path) {
+        Ok(text) => Some(serde_json::from_str(&text).unwrap()),
+        Err(error) => {
+            eprintln!("skipped: {}: {error}", path.display());
+            None
+        }
+    }
+}
+
+#[test]
+fn verdicts_are_those_of_the_reference() {
+    let Some(vectors) = shared("vectors/crd_upgrade_safety.json") else { return };
+    let cases = vectors["cases"].as_array().unwrap();
+    assert!(cases.len() >= 13, "{}", cases.len());
+    for case in cases {
+        let name = &case["name"];
+        let read = |which: &str| shared(case[which].as_str().unwrap()).unwrap();
+        let report = compare(&read("old"), &read("new"), &Policy::default());
+        let text: Vec<String> = report.refusals.iter().map(ToString::to_string).collect();
+        let text = text.join("\n");
+        let Some(expected) = case["errorContains"].as_array() else {
+            assert_eq!(text, "", "{name}");
+            continue;
+        };
+        assert_ne!(text, "", "{name}");
+        for part in expected.iter().map(|part| part.as_str().unwrap()) {
+            match part.strip_prefix('!') {
+                Some(absent) => assert!(!text.contains(absent), "{name}: {absent:?} in\n{text}"),
+                None => assert!(text.contains(part), "{name}: no {part:?} in\n{text}"),
+            }
+        }
+    }
+}
