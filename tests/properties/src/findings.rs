@@ -1,0 +1,80 @@
+//! What every finding must say.
+
+use std::collections::BTreeMap;
+
+use chandler_sdk::{Diagnostic, Location};
+
+/// A finding says what is wrong under a stable code, and where: in a file of the bundle, at a place that is there.
+pub(crate) fn assert_explained(finding: &Diagnostic, files: &BTreeMap<String, Vec<u8>>) {
+    let camel_case = finding.code.starts_with(|first: char| first.is_ascii_uppercase())
+        && finding.code.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    assert!(camel_case, "the code is not CamelCase: {finding:?}");
+    assert!(!finding.message.trim().is_empty(), "no message: {finding:?}");
+    assert!(finding.help.as_ref().is_none_or(|help| !help.trim().is_empty()), "an empty help: {finding:?}");
+    let Some(location) = &finding.location else { return };
+    assert!(!location.path.is_empty(), "a place without a path: {finding:?}");
+    if let Some(pointer) = &location.pointer {
+        assert!(pointer.is_empty() || pointer.starts_with('/'), "not a JSON pointer: {finding:?}");
+    }
+    match files.get(&location.path) {
+        Some(bytes) => assert_inside(location, bytes),
+        // The configuration, a directory, or a file that is missing.
+        None => assert_eq!(location.line, None, "a line of what is not there: {finding:?}"),
+    }
+}
+
+/// A position is inside the text, or right behind it.
+fn assert_inside(location: &Location, bytes: &[u8]) {
+    let Some(line) = location.line else {
+        return assert_eq!(location.column, None, "a column without a line: {location:?}");
+    };
+    assert!(line >= 1 && location.column != Some(0), "positions are counted from 1: {location:?}");
+    assert_position(bytes, line, location.column.unwrap_or(1));
+}
+
+/// The same for a text that is not in a file.
+pub(crate) fn assert_position(bytes: &[u8], line: u32, column: u32) {
+    let text = String::from_utf8_lossy(bytes);
+    // Some readers end a line at a carriage return alone.
+    let breaks = text.matches('\n').count() + text.matches('\r').count() - text.matches("\r\n").count();
+    assert!(line >= 1 && line as usize <= breaks + 1, "line {line} of {}", breaks + 1);
+    if text.contains('\r') {
+        return;
+    }
+    let length = text.split('\n').nth(line as usize - 1).unwrap_or_default().chars().count();
+    assert!(column >= 1 && column as usize <= length + 1, "column {column} of line {line}, which has {length}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(finding: &Diagnostic) {
+        assert_explained(finding, &BTreeMap::from([("a.yaml".to_owned(), b"x: 1\ny: 2\n".to_vec())]));
+    }
+
+    #[test]
+    fn a_finding_in_a_file_or_about_a_missing_one_is_explained() {
+        check(&Diagnostic::error("Odd", "it is odd").at("a.yaml").position(2, 5).pointer("/y"));
+        check(&Diagnostic::error("Odd", "it is odd").at("b.yaml"));
+        check(&Diagnostic::warning("Odd", "it is odd").at(Location::CONFIG).pointer(""));
+    }
+
+    #[test]
+    #[should_panic(expected = "line 4 of 3")]
+    fn a_line_behind_the_file_is_none() {
+        check(&Diagnostic::error("Odd", "it is odd").at("a.yaml").position(4, 1));
+    }
+
+    #[test]
+    #[should_panic(expected = "column 6 of line 1")]
+    fn a_column_behind_the_line_is_none() {
+        check(&Diagnostic::error("Odd", "it is odd").at("a.yaml").position(1, 6));
+    }
+
+    #[test]
+    #[should_panic(expected = "no message")]
+    fn a_finding_says_something() {
+        check(&Diagnostic::error("Odd", " "));
+    }
+}

@@ -1,0 +1,37 @@
+//! What must hold for every input, however hostile.
+//!
+//! A [`Target`] is a function of bytes that panics where something does not hold. The fuzz targets in `tests/fuzz` call it
+//! with what libFuzzer makes up; the test in this crate calls it with the inputs that failed once. `docs/fuzzing.md` tells
+//! how to run them.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`target`] | all targets by name |
+//! | [`archive`] | a bundle and a request as one text, so that inputs can be read and mutated as text |
+//! | [`memory`] | the memory that one run took, and how much it may |
+//! | [`seeds`] | the inputs from which a corpus grows |
+//! | `findings` | what every finding must say |
+//! | `provision` | what a provisioner makes of any bundle, without a sandbox |
+//! | `edits` | a bundle that has something of everything, with anything anywhere |
+//! | `documents`, `json`, `numbers` | the reader of YAML and JSON |
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "what does not hold is told by a panic, as in any test"
+)]
+
+pub mod archive;
+mod documents;
+mod edits;
+mod findings;
+mod json;
+pub mod memory;
+mod numbers;
+mod provision;
+pub mod seeds;
+pub mod target;
+
+pub use target::{TARGETS, Target, check};

@@ -1,0 +1,63 @@
+//! What a provisioner makes of any bundle, without a sandbox.
+
+use chandler_core::Object;
+use chandler_sdk::{
+    Failure, Provisioner,
+    testing::{Bundle, Recorder, run},
+};
+use serde_json::Value;
+
+use crate::{archive::Archive, findings::assert_explained, memory};
+
+/// What a bundle may take: types as tables and a few copies of each object, for each byte of YAML; and what aliases expand
+/// to.
+const FIXED: usize = 64 << 20;
+const PER_BYTE: usize = 2000;
+
+/// Objects that the host takes or findings that explain themselves; the same each time, in bounded memory.
+pub(crate) fn holds<P: Provisioner>(archive: &Archive, input: &[u8]) {
+    let bundle = Bundle::new(archive.files.clone());
+    let request = archive.guest_request();
+    let once = memory::bounded(input, FIXED, PER_BYTE, || run::<P>(&bundle, &request));
+    match &once {
+        Ok(release) => {
+            assert!(!release.objects.is_empty() || !release.findings.is_empty(), "neither objects nor findings");
+            release.findings.iter().for_each(|finding| assert_explained(finding, &archive.files));
+            release.objects.iter().for_each(assert_object);
+        }
+        Err(Failure::Internal(message)) => panic!("an internal failure: {message}"),
+        Err(failure) => {
+            assert!(!failure.diagnostics().is_empty(), "a failure without findings");
+            failure.diagnostics().iter().for_each(|finding| assert_explained(finding, &archive.files));
+        }
+    }
+    let again = run::<P>(&bundle, &request);
+    assert_eq!(fingerprint(once), fingerprint(again), "another result for the same input");
+}
+
+/// The format is recognised and the schema is made without a panic, the same each time; the schema is one.
+pub(crate) fn looks<P: Provisioner>(archive: &Archive, input: &[u8]) {
+    let bundle = Bundle::new(archive.files.clone());
+    let (format, schema) = memory::bounded(input, FIXED, PER_BYTE, || (P::detect(&bundle), P::config_schema(&bundle)));
+    assert_eq!(format, P::detect(&bundle));
+    assert_eq!(schema, P::config_schema(&bundle));
+    if let Some(schema) = schema {
+        let schema: Value = serde_json::from_str(&schema).expect("a schema is JSON");
+        assert!(schema.is_object(), "a schema is an object: {schema}");
+    }
+    // A bundle that is provisioned was recognised before: a format without a schema for its own bundles helps nobody.
+    if let Some(format) = format {
+        assert!(!format.is_empty() && format.len() < 256, "{format:?}");
+    }
+}
+
+fn assert_object(object: &chandler_sdk::testing::Emitted) {
+    let text = object.value.to_string();
+    let parsed = Object::parse(text.as_bytes(), object.stage.unwrap_or_default(), None);
+    let parsed = parsed.unwrap_or_else(|error| panic!("the host refuses an object that the harness took: {error}"));
+    assert_eq!(Some(parsed.key.kind.as_str()), object.value["kind"].as_str());
+}
+
+fn fingerprint(result: Result<Recorder, Failure>) -> Result<String, Failure> {
+    result.map(|release| format!("{:?} {:?} {:?}", release.objects, release.probes, release.findings))
+}

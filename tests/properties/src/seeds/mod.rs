@@ -1,0 +1,136 @@
+//! The inputs from which a corpus grows: what is written here, and the fixtures beside the workspace.
+
+use std::{fs, io, path::Path};
+
+use crate::archive::{Archive, Asked};
+
+/// A registry+v1 bundle with something of everything.
+pub(crate) const EVERYTHING: &[u8] = include_bytes!("everything.txt");
+
+/// A plain+v0 bundle with run levels, lists, anchors and images that are replaced.
+const PLAIN: &[u8] = include_bytes!("plain.txt");
+
+/// Texts that YAML libraries read differently.
+const YAML: &[&str] = &[
+    "a: &x [1, 0644, 0x1F, 0b11, 1_000, 1e3, .5, -.inf, 12:30:45]\nb: *x\nc: {<<: {d: yes, e: ~}, f: \"\\u00e9\"}\n",
+    "--- |\n literal\n\n--- >-\n folded\n text\n...\n%YAML 1.1\n---\n? key\n: value\n",
+    "a: 1\na: 2\nb: !!str 1\nc: !!binary aGk=\nd: !!float 3\ne: !!null ''\n",
+    "base: &b {x: 1, y: [*n, &n 2]}\nmore: {<<: [*b, {z: 3}], x: 4}\n",
+    "kind: ConfigMapList\napiVersion: v1\nitems:\n- metadata: {name: a}\n- null\n",
+    "\u{feff}text: 'it''s'\nnext: \"a\\tb\\x41\\U0001F600\"\n# the end",
+    "- - - - []\n- {a: [b, {c: d}]}\n-\t- x\n",
+    "a: &a [x,x]\nb: &b [*a,*a]\nc: &c [*b,*b]\nd: &d [*c,*c]\ne: [*d,*d]\n",
+];
+
+/// Texts of JSON and near it.
+const JSON: &[&str] = &[
+    r#"{"a":[1,-0,1.0,1e5,18446744073709551615,-9223372036854775808,1.5e-7],"b":{"\ud83d\ude00":"\u0000\n"},"a":null}"#,
+    "[]{}\n[true,false,null]",
+    "{a: 1, 'b': [x, y]}",
+    r#"[[[[[[[[]]]]]]],{"":""}]"#,
+    "  [\"\\\"\", \"\\\\\", \"/\"]\t\r\n",
+];
+
+/// Scalars, one in a line.
+const NUMBERS: &str = "0\n-0\n+0\n007\n08\n0o17\n0x_ff\n0b101\n1_000\n1e3\n1E-3\n.5\n5.\n-.5e+7\n9223372036854775807\n\
+    9223372036854775808\n-9223372036854775808\n-9223372036854775809\n18446744073709551615\n18446744073709551616\n1e308\n1e309\n\
+    0xffffffffffffffffff\n.inf\n-.Inf\n.nan\n1:30\n12e03\n0.1\n1.0\n1e19\n-1e19\n4.9e-324\n00\n+1\n--1\n";
+
+/// The largest bundle that is taken as a seed, in bytes: mutations of larger ones seldom find anything, and slowly.
+const LARGEST: usize = 64 << 10;
+
+/// The seeds of one target; those of `fixtures` only where that is a directory.
+///
+/// # Errors
+/// A directory that cannot be read.
+pub fn seeds(target: &str, fixtures: &Path) -> io::Result<Vec<Vec<u8>>> {
+    let owned = |texts: &[&str]| texts.iter().map(|text| text.as_bytes().to_vec()).collect::<Vec<_>>();
+    Ok(match target {
+        "yaml" => [owned(YAML), files(fixtures, &["yaml", "yml"], 16 << 10)?].concat(),
+        "json" => [owned(JSON), files(fixtures, &["json"], 8 << 10)?].concat(),
+        "numbers" => owned(&[NUMBERS]),
+        "plain" => [vec![PLAIN.to_vec()], bundles(&fixtures.join("plain"))?].concat(),
+        "registry" | "detect" => [vec![EVERYTHING.to_vec(), PLAIN.to_vec()], bundles(fixtures)?].concat(),
+        // An input that edits nothing, and some that edit something.
+        "registry_edits" => {
+            let bytes = |salt: u8| (0..64_u8).map(|byte| byte.wrapping_mul(37).wrapping_add(salt)).collect();
+            (0..16).map(bytes).chain([Vec::new()]).collect()
+        }
+        _ => Vec::new(),
+    })
+}
+
+/// The small files below a directory with one of these extensions.
+fn files(directory: &Path, extensions: &[&str], largest: u64) -> io::Result<Vec<Vec<u8>>> {
+    let mut found = Vec::new();
+    walk(directory, &mut |path, size| {
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        if extensions.contains(&extension) && size <= largest {
+            found.push(fs::read(path)?);
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// The small bundles below a directory, as archives.
+fn bundles(directory: &Path) -> io::Result<Vec<Vec<u8>>> {
+    let mut found = Vec::new();
+    let mut pending = vec![directory.to_path_buf()];
+    while let Some(directory) = pending.pop() {
+        if directory.join("manifests").is_dir() {
+            let mut archive = Archive { request: request(), ..Archive::default() };
+            walk(&directory, &mut |path, _| {
+                let inside = path.strip_prefix(&directory).unwrap_or(path).to_string_lossy().into_owned();
+                archive.files.insert(inside, fs::read(path)?);
+                Ok(())
+            })?;
+            let text = archive.write();
+            if text.len() <= LARGEST {
+                found.push(text);
+            }
+        } else if directory.is_dir() {
+            for entry in fs::read_dir(directory)? {
+                pending.extend(Some(entry?.path()).filter(|path| path.is_dir()));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// One that most operators can be installed with.
+fn request() -> Asked {
+    let text = r#"{"config":{"certificateProvider":"cert-manager"},"target":{"name":"test","namespace":"ns"}}"#;
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+fn walk(directory: &Path, visit: &mut impl FnMut(&Path, u64) -> io::Result<()>) -> io::Result<()> {
+    if !directory.is_dir() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            walk(&entry.path(), visit)?;
+        } else if kind.is_file() {
+            visit(&entry.path(), entry.metadata()?.len())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{TARGETS, check};
+
+    #[test]
+    fn every_target_has_seeds_that_hold() {
+        for target in TARGETS {
+            let seeds = seeds(target.name, Path::new("/nowhere")).unwrap();
+            assert!(!seeds.is_empty(), "{}", target.name);
+            seeds.iter().for_each(|seed| check(target.name, seed));
+        }
+    }
+}

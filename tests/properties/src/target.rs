@@ -1,0 +1,60 @@
+//! All targets by name.
+
+use chandler_plain::Plain;
+use chandler_registry::Registry;
+
+use crate::{archive::Archive, documents, edits, json, numbers, provision};
+
+/// Something that must hold for every input.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// The name of the fuzz target, of its corpus and of its regressions.
+    pub name: &'static str,
+    /// Panics where it does not hold.
+    pub holds: fn(&[u8]),
+}
+
+/// All targets, in the order of the alphabet.
+pub const TARGETS: &[Target] = &[
+    Target { name: "detect", holds: detect },
+    Target { name: "json", holds: json::holds },
+    Target { name: "numbers", holds: numbers::holds },
+    Target { name: "plain", holds: plain },
+    Target { name: "registry", holds: registry },
+    Target { name: "registry_edits", holds: edits::holds },
+    Target { name: "yaml", holds: documents::holds },
+];
+
+/// Checks one input of one target.
+///
+/// # Panics
+/// Where something does not hold, and where there is no such target.
+pub fn check(target: &str, input: &[u8]) {
+    let target = TARGETS.iter().find(|known| known.name == target).expect("a target with this name");
+    (target.holds)(input);
+}
+
+/// What both provisioners say of any content.
+fn detect(input: &[u8]) {
+    let archive = Archive::read(input);
+    provision::looks::<Registry>(&archive, input);
+    provision::looks::<Plain>(&archive, input);
+}
+
+fn plain(input: &[u8]) {
+    provision::holds::<Plain>(&Archive::read(input), input);
+}
+
+fn registry(input: &[u8]) {
+    provision::holds::<Registry>(&Archive::read(input), input);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_in_order_and_each_is_there_once() {
+        assert!(TARGETS.windows(2).all(|pair| pair[0].name < pair[1].name));
+    }
+}
