@@ -7,7 +7,7 @@ use std::{
 
 use chandler_sdk::{Diagnostic, Location, yaml::Node};
 
-use crate::load::{Manifest, kind};
+use crate::manifest::{Manifest, kind};
 
 /// What makes an object the same object; the version does not count.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,35 +1,51 @@
-//! The configuration of a BundleDeployment: `images`, the images that stand in for those of the bundle.
-
-use std::collections::BTreeMap;
+//! The configuration of a BundleDeployment: what stands in for the images and versions of the bundle.
+//!
+//! The host enforces the schema before a bundle is provisioned; a host that forgot must not make a difference, so the same
+//! rules are applied when the configuration is read.
 
 use chandler_sdk::{Content, Diagnostic, Failure, Location};
 use serde_json::{Map, Value, json};
 
-use crate::images::references;
+use crate::{
+    images::Images,
+    pointer::escape,
+    references::references,
+    versions::{Versions, is_component, semantic},
+};
 
-/// Images by the names that `image-references` gives them.
-pub(crate) type Images = BTreeMap<String, String>;
-
-/// The longest image that is taken.
+/// The longest image or version that is taken.
 const LONGEST: usize = 512;
 
 /// What an image may consist of. Which registries there are, and whether they have it, nobody knows here.
-const PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$";
+const IMAGE: &str = "^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$";
+
+/// A semantic version; [`semantic`] has the same rule.
+const VERSION: &str = r"^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)(\.(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$";
+
+/// The name of a component; [`is_component`] has the same rule.
+const COMPONENT: &str = "^[a-z0-9][a-z0-9-]*[a-z0-9]$";
+
+/// A configuration that was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Config {
+    /// Images by the names that `image-references` gives them.
+    pub(crate) images: Images,
+    /// Versions.
+    pub(crate) versions: Versions,
+}
 
 /// The JSON Schema for a bundle.
 pub(crate) fn schema(content: &dyn Content) -> Value {
-    let image = |description: Option<String>| {
-        let mut schema = json!({"type": "string", "maxLength": LONGEST, "pattern": PATTERN});
-        if let (Some(description), Some(members)) = (description, schema.as_object_mut()) {
-            members.insert("description".to_owned(), Value::String(description));
+    let image = json!({"type": "string", "maxLength": LONGEST, "pattern": IMAGE});
+    let described = |source: &str| {
+        let mut schema = image.clone();
+        if let Some(members) = schema.as_object_mut() {
+            members.insert("description".to_owned(), Value::String(format!("Stands in for {source}.")));
         }
         schema
     };
-    let known: Map<String, Value> = references(content)
-        .tags
-        .into_iter()
-        .map(|tag| (tag.name, image(Some(format!("Stands in for {}.", tag.source)))))
-        .collect();
+    let known: Map<String, Value> =
+        references(content).tags.into_iter().map(|tag| (tag.name, described(&tag.source))).collect();
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Configuration of a plain+v0 bundle",
@@ -40,52 +56,120 @@ pub(crate) fn schema(content: &dyn Content) -> Value {
                 "description": "Images that stand in for those of the bundle, by the names that its file image-references gives them.",
                 "type": ["object", "null"],
                 "properties": known,
-                "additionalProperties": image(None),
+                "additionalProperties": image,
+            },
+            "releaseVersion": {
+                "description": "The version that stands in for 0.0.1-snapshot; build metadata is left out.",
+                "type": ["string", "null"],
+                "maxLength": LONGEST,
+                "pattern": VERSION,
+            },
+            "componentVersions": {
+                "description": "The versions that stand in for 0.0.1-snapshot-<component>, by component; build metadata is left out.",
+                "type": ["object", "null"],
+                "propertyNames": {"pattern": COMPONENT},
+                "additionalProperties": {"type": "string", "maxLength": LONGEST, "pattern": VERSION},
             },
         },
     })
 }
 
-/// Reads a configuration. The host enforces the schema before; a host that forgot must not make a difference.
-pub(crate) fn parse(config: &Map<String, Value>) -> Result<Images, Failure> {
-    let mut images = Images::new();
+/// Reads a configuration, and says all that is wrong with it.
+pub(crate) fn parse(config: &Map<String, Value>) -> Result<Config, Failure> {
+    let mut parsed = Config::default();
     let mut findings = Vec::new();
-    let wrong = |code: &str, message: String, pointer: &str| {
-        Diagnostic::error(code, message).at(Location::CONFIG).pointer(pointer)
-    };
-    for key in config.keys().filter(|key| *key != "images") {
-        let finding = wrong("UnknownField", format!("unknown field {key:?}"), &format!("/{}", escape(key)));
-        findings.push(finding.help("the only key is images"));
-    }
-    match config.get("images") {
-        None | Some(Value::Null) => {}
-        Some(Value::Object(members)) => {
-            for (name, image) in members {
-                if let Some(image) = image.as_str().filter(|image| is_image(image)) {
-                    images.insert(name.clone(), image.to_owned());
+    for (key, value) in config {
+        match (key.as_str(), value) {
+            ("images" | "releaseVersion" | "componentVersions", Value::Null) => {}
+            ("images", Value::Object(members)) => images(members, &mut parsed.images, &mut findings),
+            ("releaseVersion", Value::String(text)) => match version(text) {
+                Some(version) => parsed.versions.release = Some(version),
+                None => findings.push(invalid_version("releaseVersion", "/releaseVersion")),
+            },
+            ("componentVersions", Value::Object(members)) => components(members, &mut parsed.versions, &mut findings),
+            ("images" | "componentVersions", _) => {
+                let finding = wrong("InvalidType", format!("{key} is not an object"), &format!("/{key}"));
+                findings.push(finding.help(if key == "images" {
+                    "write it as {name: image}"
                 } else {
-                    let message = format!("image {name:?} is not a reference to an image");
-                    let finding = wrong("InvalidImage", message, &format!("/images/{}", escape(name)));
-                    findings.push(finding.help("write it as registry.example.com/repository@sha256:..."));
-                }
+                    "write it as {component: version}"
+                }));
+            }
+            ("releaseVersion", _) => {
+                let finding = wrong("InvalidType", "releaseVersion is not text".to_owned(), "/releaseVersion");
+                findings.push(finding.help("put it into quotes"));
+            }
+            _ => {
+                let finding = wrong("UnknownField", format!("unknown field {key:?}"), &format!("/{}", escape(key)));
+                findings.push(finding.help("the keys are images, releaseVersion and componentVersions"));
             }
         }
-        Some(_) => {
-            let finding = wrong("InvalidType", "images is not an object".to_owned(), "/images");
-            findings.push(finding.help("write it as {name: image}"));
-        }
     }
-    if findings.is_empty() { Ok(images) } else { Err(Failure::InvalidConfig(findings)) }
+    if findings.is_empty() { Ok(parsed) } else { Err(Failure::InvalidConfig(findings)) }
 }
 
-/// The rule of [`PATTERN`].
+fn wrong(code: &str, message: String, pointer: &str) -> Diagnostic {
+    Diagnostic::error(code, message).at(Location::CONFIG).pointer(pointer)
+}
+
+fn images(members: &Map<String, Value>, images: &mut Images, findings: &mut Vec<Diagnostic>) {
+    for (name, image) in members {
+        if let Some(image) = image.as_str().filter(|image| is_image(image)) {
+            images.insert(name.clone(), image.to_owned());
+        } else {
+            let message = format!("image {name:?} is not a reference to an image");
+            let finding = wrong("InvalidImage", message, &format!("/images/{}", escape(name)));
+            findings.push(finding.help("write it as registry.example.com/repository@sha256:..."));
+        }
+    }
+}
+
+fn components(members: &Map<String, Value>, versions: &mut Versions, findings: &mut Vec<Diagnostic>) {
+    for (name, value) in members {
+        let pointer = format!("/componentVersions/{}", escape(name));
+        if !is_component(name) {
+            let message = format!("{name:?} is no name of a component");
+            let help = "it has two or more small letters, digits and dashes, and no dash at its ends";
+            findings.push(wrong("InvalidComponent", message, &pointer).help(help));
+        }
+        match value.as_str().and_then(version) {
+            Some(version) => {
+                versions.components.insert(name.clone(), version);
+            }
+            None => findings.push(invalid_version(&format!("the version of {name:?}"), &pointer)),
+        }
+    }
+}
+
+fn invalid_version(what: &str, pointer: &str) -> Diagnostic {
+    wrong("InvalidVersion", format!("{what} is not a semantic version"), pointer).help("write it as 4.20.1, in quotes")
+}
+
+fn version(text: &str) -> Option<String> {
+    semantic(text).filter(|_| text.len() <= LONGEST).map(str::to_owned)
+}
+
+/// The rule of [`IMAGE`].
 fn is_image(text: &str) -> bool {
     text.len() <= LONGEST
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '/' | '@' | '+' | '-'))
 }
 
-/// A part of a JSON pointer.
-pub(crate) fn escape(part: &str) -> String {
-    part.replace('~', "~0").replace('/', "~1")
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use regex::Regex;
+
+    use super::*;
+
+    proptest! {
+        /// The schema and the reader agree, so that nobody is refused in two voices.
+        #[test]
+        fn patterns_and_rules_are_the_same(text in "[0-9a-zA-Z.+:/@_-]{0,12}|[0-2]\\.[0-1]{1,2}\\.[0-2](-[0-1a.-]{0,4})?(\\+[a.]{0,3})?") {
+            prop_assert_eq!(Regex::new(IMAGE).unwrap().is_match(&text), is_image(&text));
+            prop_assert_eq!(Regex::new(VERSION).unwrap().is_match(&text), semantic(&text).is_some());
+            prop_assert_eq!(Regex::new(COMPONENT).unwrap().is_match(&text), is_component(&text));
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use chandler_sdk::{Content, documents::read_documents, yaml::Node};
 
-use crate::{FORMAT, MANIFESTS, load::kind};
+use crate::{FORMAT, MANIFESTS, manifest::kind};
 
 /// The file in which a bundle may say what it is.
 const ANNOTATIONS: &str = "metadata/annotations.yaml";

@@ -10,16 +10,19 @@
 //! - Two equal objects with one name count once, with a warning; two different ones are refused, since one would silently
 //!   win.
 //! - An OpenShift `image-references` file is not installed. It names the images of the bundle, and the configuration may
-//!   replace them.
+//!   replace them; and the versions that OpenShift's manifests leave open, too.
 //! - Run levels in file names become stages: [`stage`].
 //!
 //! | module | holds |
 //! |---|---|
 //! | `detect` | whether content is such a bundle |
-//! | `load` | from files to objects |
+//! | `load` | from files to values |
+//! | `manifest` | a value of a manifest |
 //! | `check` | what each object must have, and that no two have one name |
 //! | `config` | the configuration and its schema |
-//! | `images` | replacing images |
+//! | `references` | the file `image-references` |
+//! | `images`, `versions` | what becomes of a text |
+//! | `substitute` | what becomes of an object |
 //! | [`stage`] | run levels |
 
 mod check;
@@ -27,9 +30,20 @@ mod config;
 mod detect;
 mod images;
 mod load;
+mod manifest;
+mod pointer;
+mod references;
 pub mod stage;
+mod substitute;
+mod versions;
 
 use chandler_sdk::{Content, Diagnostic, Facts, Failure, Location, Output, Provisioner, Request, Severity};
+use serde_json::Value;
+
+use self::{
+    manifest::Manifest,
+    substitute::{Findings, Substitution},
+};
 
 /// What this provisioner calls its format.
 pub const FORMAT: &str = "plain+v0";
@@ -53,18 +67,15 @@ impl Provisioner for Plain {
     }
 
     fn provision(request: &Request, content: &dyn Content, output: &mut dyn Output) -> Result<(), Failure> {
-        let images = config::parse(&request.config);
-        let references = images::references(content);
+        let config = config::parse(&request.config);
+        let references = references::references(content);
         let load::Loaded { objects, mut errors, mut warnings } = load::load(content);
         let objects = check::check(objects, &mut errors, &mut warnings);
         if objects.is_empty() && errors.is_empty() {
-            let message =
-                "invalid bundle: found zero objects: plain+v0 bundles are required to contain at least one object";
-            let finding = Diagnostic::error("NoObjects", message).at(MANIFESTS);
-            errors.push(finding.help("put at least one file with a Kubernetes object directly into manifests/"));
+            errors.push(no_objects());
         }
         // What is wrong with the names of images matters only where images are replaced.
-        let replaces = images.as_ref().is_ok_and(|images| !images.is_empty());
+        let replaces = config.as_ref().is_ok_and(|config| !config.images.is_empty());
         let as_warning = |finding: &Diagnostic| Diagnostic { severity: Severity::Warning, ..finding.clone() };
         if replaces {
             errors.extend(references.findings.iter().cloned());
@@ -72,40 +83,50 @@ impl Provisioner for Plain {
             warnings.extend(references.findings.iter().map(as_warning));
         }
         if !errors.is_empty() {
-            errors.extend(images.err().iter().flat_map(Failure::diagnostics).cloned());
+            errors.extend(config.err().iter().flat_map(Failure::diagnostics).cloned());
             return Err(Failure::InvalidContent(errors));
         }
-        let images = images?;
-        warnings.extend(references.advice(&images));
-        emit(&objects, &references.replacements(&images), warnings, output)
+        let config = config?;
+        warnings.extend(references.advice(&config.images));
+        let images = references.replacements(&config.images);
+        let values = substitute(&objects, &Substitution { images, versions: &config.versions }, &mut warnings)?;
+        for warning in &warnings {
+            output.report(warning);
+        }
+        emit(&objects, values, output)
     }
 }
 
-/// Reports what was found, then emits the objects.
-fn emit(
-    objects: &[load::Manifest],
-    replacements: &images::Replacements,
-    mut warnings: Vec<Diagnostic>,
-    output: &mut dyn Output,
-) -> Result<(), Failure> {
-    let mut replaced = Vec::new();
-    if !replacements.is_empty() {
-        for load::Manifest { node, path, .. } in objects {
-            let mut value = node.to_json();
-            for pointer in replacements.apply(&mut value) {
-                let message = "the text names an image that is to be replaced, in a way in which it cannot be";
-                let finding = Diagnostic::warning("ImageNotReplaced", message).at(path).within(node, &pointer);
-                warnings.push(finding.help("end the reference with white space, a quote or the end of the text"));
-            }
-            replaced.push(value);
-        }
+fn no_objects() -> Diagnostic {
+    let message = "invalid bundle: found zero objects: plain+v0 bundles are required to contain at least one object";
+    let help = "put at least one file with a Kubernetes object directly into manifests/";
+    Diagnostic::error("NoObjects", message).at(MANIFESTS).help(help)
+}
+
+/// The objects with everything replaced; none of them where nothing is to be, so that they stay as they were written.
+fn substitute(
+    objects: &[Manifest],
+    substitution: &Substitution<'_>,
+    warnings: &mut Vec<Diagnostic>,
+) -> Result<Vec<Value>, Failure> {
+    if substitution.is_empty() {
+        return Ok(Vec::new());
     }
-    for warning in &warnings {
-        output.report(warning);
+    let mut findings = Findings::default();
+    let values = objects.iter().map(|object| substitution.apply(object, &mut findings)).collect();
+    let Findings { mut content, configuration, warnings: found } = findings;
+    warnings.extend(found);
+    if !content.is_empty() {
+        content.extend(configuration);
+        return Err(Failure::InvalidContent(content));
     }
-    let mut replaced = replaced.into_iter();
+    if configuration.is_empty() { Ok(values) } else { Err(Failure::InvalidConfig(configuration)) }
+}
+
+fn emit(objects: &[Manifest], values: Vec<Value>, output: &mut dyn Output) -> Result<(), Failure> {
+    let mut values = values.into_iter();
     for object in objects {
-        match replaced.next() {
+        match values.next() {
             Some(value) => output.emit_value(&value, object.stage, Some(Location::of(&object.path, &object.node)))?,
             None => output.emit_node(&object.node, object.stage, &object.path)?,
         }

@@ -1,19 +1,8 @@
 //! From the files of a bundle to objects.
 
-use chandler_sdk::{Content, Diagnostic, documents, yaml::Node};
+use chandler_sdk::{Content, Diagnostic, documents};
 
-use crate::{MANIFESTS, images::is_references, stage::stages};
-
-/// A value of a manifest. Whether it is an object is not known yet.
-#[derive(Debug)]
-pub(crate) struct Manifest {
-    /// The value.
-    pub(crate) node: Node,
-    /// The file that it comes from.
-    pub(crate) path: String,
-    /// Its run level.
-    pub(crate) stage: Option<u32>,
-}
+use crate::{MANIFESTS, manifest::Manifest, references::is_references, stage::stages};
 
 /// What the files hold.
 #[derive(Debug, Default)]
@@ -84,9 +73,4 @@ impl Loaded {
         let objects = read.nodes.into_iter().filter(|node| !is_references(name, node));
         self.objects.extend(objects.map(|node| Manifest { node, path: path.clone(), stage }));
     }
-}
-
-/// The kind that a value says it is.
-pub(crate) fn kind(node: &Node) -> Option<&str> {
-    node.get("kind").and_then(Node::as_str).filter(|kind| !kind.is_empty())
 }

@@ -122,11 +122,11 @@ fn configurations_are_refused_with_all_their_faults() {
     let config = json!({"replicas": 1, "images": {"a": "", "b": "two words", "c": 7, "d/e": "-x"}});
     insta::assert_snapshot!(provision(&bundle(REFERENCES), &config).unwrap_err(), @r#"
     invalid configuration
-    config (/replicas): unknown field "replicas" (help: the only key is images)
     config (/images/a): image "a" is not a reference to an image (help: write it as registry.example.com/repository@sha256:...)
     config (/images/b): image "b" is not a reference to an image (help: write it as registry.example.com/repository@sha256:...)
     config (/images/c): image "c" is not a reference to an image (help: write it as registry.example.com/repository@sha256:...)
     config (/images/d~1e): image "d/e" is not a reference to an image (help: write it as registry.example.com/repository@sha256:...)
+    config (/replicas): unknown field "replicas" (help: the keys are images, releaseVersion and componentVersions)
     "#);
     insta::assert_snapshot!(provision(&bundle(REFERENCES), &json!({"images": ["a"]})).unwrap_err(), @r"
     invalid configuration
