@@ -36,6 +36,6 @@ pub use attributes::{Attributes, NonResourceAttributes, ResourceAttributes};
 pub use grants::{Escalation, ExistingRoles, RoleKey};
 pub use merge::merge;
 pub use missing::{Held, Missing, missing};
-pub use requirements::{Item, Need, Parent, Requirements, Scope, Why, requirements};
+pub use requirements::{Item, Listed, Need, Parent, Requirements, Scope, Why, requirements};
 pub use roles::{Account, roles};
 pub use rule::PolicyRule;

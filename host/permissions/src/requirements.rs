@@ -1,6 +1,9 @@
 //! What a release needs, and why.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use chandler_core::ObjectKey;
 use serde_json::{Map, Value};
@@ -51,7 +54,9 @@ pub enum Why {
     /// Objects refer to their owner in a way that delays its deletion (`blockOwnerDeletion`). Clusters with the admission
     /// plugin `OwnerReferencesPermissionEnforcement`, as OpenShift has it, ask for this.
     OwnerReference,
-    /// An earlier release had objects of this kind; those that this one does not have are deleted.
+    /// An earlier release had it, and this one does not: it is deleted.
+    Stale(ObjectKey),
+    /// An earlier release may have had objects of this kind here, which this one does not have.
     Pruning(String),
     /// The role or binding passes this permission on, and nobody passes on what they do not hold.
     PassedOn(ObjectKey),
@@ -71,7 +76,8 @@ impl fmt::Display for Why {
         match self {
             Self::Object(object) => write!(f, "to install {object}"),
             Self::OwnerReference => f.write_str("to refer to the BundleDeployment as the owner of the objects"),
-            Self::Pruning(kind) => write!(f, "to delete objects of kind {kind} that the release no longer has"),
+            Self::Stale(object) => write!(f, "to delete {object}, which the release no longer has"),
+            Self::Pruning(kind) => write!(f, "to find {kind} that the release no longer has"),
             Self::PassedOn(object) => write!(f, "{object} passes it on"),
             Self::Aggregates(object) => write!(f, "{object} is made of other ClusterRoles"),
             Self::UnknownRole { binding, role } => write!(f, "{binding} is for {role}, which does not exist"),
@@ -112,9 +118,9 @@ pub struct Parent<'a> {
     pub name: &'a str,
 }
 
-/// A kind of which an earlier release had objects.
+/// A kind whose objects are listed somewhere, to find those that the release no longer has.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Former {
+pub struct Listed {
     /// Where.
     pub scope: Scope,
     /// The API group.
@@ -136,14 +142,16 @@ pub struct Requirements {
 const OF_ANY_NAME: &[&str] = &["create", "list", "watch"];
 /// What they need with the name of the object: it is read, applied (a patch), and pruned.
 const OF_ONE_NAME: &[&str] = &["get", "patch", "delete"];
-/// What pruning needs where the names are not known.
-const PRUNING: &[&str] = &["get", "list", "delete"];
+/// What pruning one object needs: where it changed in between, it is read again.
+const PRUNING: &[&str] = &["get", "delete"];
 
-/// What a release needs: its objects, the kinds that an earlier release had, and the roles that bindings name and that
-/// exist already ([`references`](Requirements::references) tells which).
+/// What a release needs: for its objects, for those that an earlier one left, for listing kinds where it has no objects of
+/// them, and for what it passes on. Of the roles that its bindings name and that exist already
+/// ([`references`](Requirements::references) tells which) their rules have to be known.
 pub fn requirements(
     items: &[Item<'_>],
-    former: &[Former],
+    stale: &[Item<'_>],
+    listed: &[Listed],
     parent: Option<Parent<'_>>,
     existing: &ExistingRoles,
 ) -> Requirements {
@@ -164,14 +172,18 @@ pub fn requirements(
             need(verb, Some(&item.key.name));
         }
     }
-    for former in former {
-        let kind = qualified(&former.plural, &former.group);
+    for item in stale {
         requests.extend(PRUNING.iter().map(|verb| Need {
-            scope: former.scope.clone(),
-            rule: one(verb, &former.group, &former.plural, None),
-            why: Why::Pruning(kind.clone()),
+            scope: Scope::of(item.key.namespace.as_deref()),
+            rule: one(verb, &item.key.group, item.plural, Some(&item.key.name)),
+            why: Why::Stale(item.key.clone()),
         }));
     }
+    requests.extend(listed.iter().map(|listed| Need {
+        scope: listed.scope.clone(),
+        rule: one("list", &listed.group, &listed.plural, None),
+        why: Why::Pruning(qualified(&listed.plural, &listed.group)),
+    }));
     requests.extend(parent.map(|Parent { group, plural, name }| Need {
         scope: Scope::Cluster,
         rule: one("update", group, &format!("{plural}/finalizers"), Some(name)),
@@ -181,6 +193,13 @@ pub fn requirements(
 }
 
 impl Requirements {
+    /// Every place where something is needed, and the whole cluster.
+    pub fn scopes(&self) -> BTreeSet<Scope> {
+        let requests = self.requests.iter().map(|need| &need.scope);
+        let grants = self.grants.iter().map(Grant::scope);
+        requests.chain(grants).cloned().chain([Scope::Cluster]).collect()
+    }
+
     /// The roles outside a release that its bindings name. What they allow has to be known to tell what the bindings pass
     /// on.
     pub fn references(items: &[Item<'_>]) -> Vec<RoleKey> {

@@ -6,7 +6,7 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chandler_permissions::{Account, PolicyRule, Scope, merge, role::Role, roles};
+use chandler_permissions::{Account, PolicyRule, Scope, merge, role::Role, roles, roles::place};
 use common::{allowed, requests, rule};
 use proptest::prelude::*;
 
@@ -43,7 +43,7 @@ proptest! {
         let space = |name: &str| Scope::Namespace(name.into());
         let wanted = [(Scope::Cluster, cluster.clone()), (space("n"), local.clone()), (space("new"), promoted.clone())];
         let not_yet = BTreeSet::from(["new".to_owned()]);
-        let rendered = roles(&wanted.into_iter().collect(), &not_yet, &account, "x");
+        let rendered = roles(&place(&wanted.into_iter().collect(), &not_yet), &account, "x");
         let granted = granted(&rendered);
         prop_assert_eq!(granted.len(), 2);
         let everywhere: Vec<PolicyRule> = cluster.into_iter().chain(promoted).collect();

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use chandler_core::Object;
 use chandler_permissions::{
-    Account, Escalation, ExistingRoles, Held, Item, Missing, Parent, PolicyRule, Requirements, RoleKey, Scope, Why,
-    kinds, missing, requirements, role::Role, roles,
+    Account, Escalation, ExistingRoles, Held, Item, Listed, Missing, Parent, PolicyRule, Requirements, RoleKey, Scope,
+    Why, kinds, missing, requirements, role::Role, roles, roles::place,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -39,13 +39,13 @@ fn required(objects: &[Object], existing: &ExistingRoles) -> Requirements {
         .map(|(object, plural)| Item { key: &object.key, plural, value: &object.value })
         .collect();
     let parent = Parent { group: "core.rukpak.io", plural: "bundledeployments", name: "shop" };
-    requirements(&items, &[], Some(parent), existing)
+    requirements(&items, &[], &[], Some(parent), existing)
 }
 
 fn requirements_without_parent(objects: &[Object]) -> Requirements {
     let items: Vec<Item<'_>> =
         objects.iter().map(|object| Item { key: &object.key, plural: "configmaps", value: &object.value }).collect();
-    requirements(&items, &[], None, &ExistingRoles::default())
+    requirements(&items, &[], &[], None, &ExistingRoles::default())
 }
 
 /// What the roles and bindings of a release pass on, beside the requests for them.
@@ -92,6 +92,21 @@ fn a_release_needs_what_the_rollout_asks_for() {
     let reasons = found.reasons(&Scope::Namespace("shop".into()), &found.rules()[&Scope::Namespace("shop".into())][1]);
     let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
     assert_eq!(reasons, ["to install ConfigMap shop/a", "to install ConfigMap shop/b"]);
+}
+
+#[test]
+fn pruning_needs_less_than_installing() {
+    let old = object("v1", "Secret", Some("shop"), "old", &json!({}));
+    let stale = [Item { key: &old.key, plural: "secrets", value: &old.value }];
+    let listed = [Listed { scope: Scope::Cluster, group: "a.b".into(), plural: "oxen".into() }];
+    let required = requirements(&[], &stale, &listed, None, &ExistingRoles::default());
+    assert_eq!(
+        shown(&missing(&required, &Held::default(), Escalation::Hold)),
+        [
+            r#"in the whole cluster: {APIGroups:["a.b"], Resources:["oxen"], Verbs:["list"]}"#,
+            r#"in namespace shop: {APIGroups:[""], Resources:["secrets"], ResourceNames:["old"], Verbs:["delete" "get"]}"#,
+        ]
+    );
 }
 
 #[test]
@@ -243,7 +258,7 @@ fn roles_in_namespaces_of_the_release_are_granted_in_the_cluster() {
     ];
     let found = missing(&required(&objects, &ExistingRoles::default()), &Held::default(), Escalation::Hold);
     let account = Account { namespace: "shop".into(), name: "deployer".into() };
-    let rendered = roles(&found.rules(), &BTreeSet::from(["new".to_owned()]), &account, "chandler-shop");
+    let rendered = roles(&place(&found.rules(), &BTreeSet::from(["new".to_owned()])), &account, "chandler-shop");
     let lines: Vec<String> = rendered.iter().map(Value::to_string).collect();
     insta::assert_snapshot!(lines.join("\n"), @r#"
     {"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"chandler-shop"},"rules":[{"apiGroups":[""],"resources":["configmaps","namespaces"],"verbs":["create","list","watch"]},{"apiGroups":[""],"resourceNames":["a"],"resources":["configmaps"],"verbs":["delete","get","patch"]},{"apiGroups":[""],"resourceNames":["new"],"resources":["namespaces"],"verbs":["delete","get","patch"]},{"apiGroups":["core.rukpak.io"],"resourceNames":["shop"],"resources":["bundledeployments/finalizers"],"verbs":["update"]}]}
@@ -283,7 +298,7 @@ proptest! {
         let mut held = Held { cluster: rules("ClusterRole"), namespaces: [("shop".to_owned(), rules("Role"))].into() };
         let found = missing(&required, &held, escalation);
         let account = Account { namespace: "shop".into(), name: "deployer".into() };
-        for role in roles(&found.rules(), &BTreeSet::new(), &account, "x") {
+        for role in roles(&place(&found.rules(), &BTreeSet::new()), &account, "x") {
             let granted = Role::read(&role).rules;
             match role["metadata"]["namespace"].as_str() {
                 Some(namespace) => held.namespaces.entry(namespace.to_owned()).or_default().extend(granted),
