@@ -1,0 +1,69 @@
+//! On whose behalf a BundleDeployment is installed, and what that account lacks.
+
+use chandler_api::{BundleDeployment, MissingPermissions};
+use chandler_core::Release;
+use chandler_permissions::{Account, PolicyRule, roles::place};
+use chandler_rollout::{Owner, PermissionsMissing};
+use k8s_openapi::api::rbac::v1 as rbac;
+
+use crate::context::Context;
+
+/// How many bytes of permissions the status holds, about. Objects of an API server hold 1.5 MiB, and watchers carry them.
+const BYTES: usize = 64 * 1024;
+
+/// The ServiceAccount that the spec names.
+pub(crate) fn account(deployment: &BundleDeployment) -> Option<Account> {
+    let named = deployment.spec.service_account.as_ref()?;
+    let namespace = named.namespace.as_ref().unwrap_or(&deployment.spec.install_namespace);
+    Some(Account { namespace: namespace.clone(), name: named.name.clone() })
+}
+
+/// Watches what the release holds: on behalf of the account where there is one, so that the controller need not be allowed
+/// to read it.
+pub(crate) fn watch(owner: &Owner, release: &Release, context: &Context) {
+    match &owner.account {
+        Some(account) => {
+            let places = context.rollout.managed_places(owner, release);
+            context.watches.ensure_on_behalf(&owner.name, account, places);
+        }
+        None => {
+            context.watches.forget(&owner.name);
+            context.watches.ensure(context.rollout.managed_kinds(release));
+        }
+    }
+}
+
+/// What an account lacks, as the status says it: by place, and no more than so many bytes.
+pub(crate) fn missing(found: &PermissionsMissing) -> Vec<MissingPermissions> {
+    let mut left = BYTES;
+    let mut missing = Vec::new();
+    for (namespace, rules) in place(&found.missing.rules(), &found.not_yet) {
+        let mut fitting = Vec::new();
+        for rule in rules {
+            let texts = [&rule.verbs, &rule.api_groups, &rule.resources, &rule.resource_names, &rule.non_resource_urls];
+            let size: usize = texts.into_iter().flatten().map(|text| text.len() + 4).sum();
+            match left.checked_sub(size) {
+                Some(rest) => left = rest,
+                None => continue,
+            }
+            fitting.push(of(rule));
+        }
+        if !fitting.is_empty() {
+            missing.push(MissingPermissions { namespace, rules: fitting });
+        }
+    }
+    missing
+}
+
+/// The rule as a type of the API. What is empty is left out.
+fn of(rule: PolicyRule) -> rbac::PolicyRule {
+    let some = |texts: Vec<String>| (!texts.is_empty()).then_some(texts);
+    let PolicyRule { verbs, api_groups, resources, resource_names, non_resource_urls } = rule;
+    rbac::PolicyRule {
+        verbs,
+        api_groups: some(api_groups),
+        resources: some(resources),
+        resource_names: some(resource_names),
+        non_resource_urls: some(non_resource_urls),
+    }
+}

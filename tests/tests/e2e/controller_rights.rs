@@ -1,0 +1,273 @@
+//! The controller with the rights of `deploy/rbac.yaml` and no others: they are enough, and none of them is too much.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    sync::{Arc, Mutex},
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use chandler_permissions::{Attributes, PolicyRule, ResourceAttributes, cover::break_down, role::Role, roles};
+use chandler_tests::{World, bundles, bundles::Bundle, wait, world::condition};
+use kube::{Api, Client, api::PostParams, client::Body};
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+
+use crate::{
+    PLAIN,
+    permissions::{apply, spec},
+};
+
+/// A request that the controller made with its own rights.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Made {
+    verb: String,
+    group: String,
+    resource: String,
+    namespace: String,
+    name: String,
+}
+
+impl Made {
+    /// What a request does; none for what is open to everybody, such as discovery.
+    fn of(request: &http::Request<Body>) -> Option<Self> {
+        let path: Vec<&str> = request.uri().path().trim_matches('/').split('/').collect();
+        let (group, rest) = match path.as_slice() {
+            ["api", _, rest @ ..] => ("", rest),
+            ["apis", group, _, rest @ ..] => (*group, rest),
+            _ => return None,
+        };
+        let (namespace, rest) = match rest {
+            ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (*namespace, rest),
+            rest => ("", rest),
+        };
+        let (resource, name) = match rest {
+            [resource] => ((*resource).to_owned(), ""),
+            [resource, name] => ((*resource).to_owned(), *name),
+            [resource, name, subresource] => (format!("{resource}/{subresource}"), *name),
+            _ => return None,
+        };
+        let watches = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        let verb = match request.method().as_str() {
+            "GET" if watches => "watch",
+            "GET" if name.is_empty() => "list",
+            "GET" => "get",
+            "POST" => "create",
+            "PATCH" => "patch",
+            "PUT" => "update",
+            other => other,
+        };
+        let own = str::to_owned;
+        Some(Self { verb: own(verb), group: own(group), resource, namespace: own(namespace), name: own(name) })
+    }
+
+    fn is_allowed_by(&self, rule: &PolicyRule) -> bool {
+        let (resource, subresource) = self.resource.split_once('/').unwrap_or((&self.resource, ""));
+        rule.allows(&Attributes::Resource(ResourceAttributes {
+            verb: self.verb.clone(),
+            group: self.group.clone(),
+            resource: resource.to_owned(),
+            subresource: subresource.to_owned(),
+            name: self.name.clone(),
+            namespace: self.namespace.clone(),
+            version: String::new(),
+        }))
+    }
+}
+
+/// A client that notes what is done with its own rights, and what of it is refused.
+fn noting(client: &Client, made: &Arc<Mutex<BTreeSet<Made>>>, refused: &Arc<Mutex<BTreeSet<Made>>>) -> Client {
+    let (inner, made, refused) = (client.clone(), Arc::clone(made), Arc::clone(refused));
+    let service = tower::service_fn(move |request: http::Request<Body>| {
+        let own = !request.headers().contains_key("impersonate-user");
+        let what = Made::of(&request).filter(|_| own);
+        made.lock().expect("no test panics here").extend(what.clone());
+        let (inner, refused) = (inner.clone(), Arc::clone(&refused));
+        async move {
+            let response = inner.send(request).await?;
+            if response.status() == http::StatusCode::FORBIDDEN {
+                refused.lock().expect("no test panics here").extend(what);
+            }
+            Ok::<_, kube::Error>(response)
+        }
+    });
+    Client::new(service, "default")
+}
+
+/// The objects of a file of `deploy/`, under names of this test.
+fn deployed(world: &World, file: &str) -> Vec<Value> {
+    let text = fs::read_to_string(bundles::workspace().join("deploy").join(file)).expect("the file is there");
+    let text = text.replace("namespace: chandler-system", &format!("namespace: {}", world.system_namespace));
+    let text = text.replace("namespace: shop", &format!("namespace: {}", world.namespace));
+    let mut objects: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
+    objects.retain(|object| object["kind"] != "Namespace");
+    for object in &mut objects {
+        // On a shared cluster a controller may be installed.
+        for pointer in ["/metadata/name", "/roleRef/name"] {
+            let rbac = object["apiVersion"] != "v1";
+            if let Some(Value::String(name)) = object.pointer_mut(pointer).filter(|_| rbac) {
+                *name = format!("{}-{name}", world.namespace);
+            }
+        }
+    }
+    objects
+}
+
+/// A client that is the controller's ServiceAccount.
+async fn controller(world: &World) -> Client {
+    let path = format!("/api/v1/namespaces/{}/serviceaccounts/chandler/token", world.system_namespace);
+    let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    let request = http::Request::post(path).header("content-type", "application/json");
+    let request = request.body(body.to_string().into_bytes()).expect("a request");
+    let answer: Value = world.client.request(request).await.expect("a token");
+    let mut config = world.config();
+    config.auth_info = kube::config::AuthInfo {
+        token: Some(answer["status"]["token"].as_str().expect("a token").to_owned().into()),
+        ..kube::config::AuthInfo::default()
+    };
+    Client::try_from(config).expect("a client")
+}
+
+/// A bundle that has everything for which the controller looks at something of its own: it binds roles that exist, and
+/// gathers ClusterRoles.
+fn demanding(world: &World) -> Bundle {
+    let namespace = &world.namespace;
+    let binding = |name: &str, kind: &str, role: &str| {
+        format!(
+            "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {{name: {name}}}\n\
+             roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: {kind}, name: {role}}}\n\
+             subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: Group, name: keepers}}]\n"
+        )
+    };
+    let whole = format!(
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {{name: {namespace}-whole}}\n\
+         aggregationRule: {{clusterRoleSelectors: [{{matchLabels: {{part: {namespace}}}}}]}}\n"
+    );
+    let text = format!("{whole}{}{}", binding("local", "Role", "present"), binding("wide", "ClusterRole", "view"));
+    Bundle::empty().with("manifests/roles.yaml", &text)
+}
+
+fn rules_of(objects: &[Value]) -> Vec<PolicyRule> {
+    objects.iter().flat_map(|object| Role::read(object).rules).collect()
+}
+
+#[tokio::test]
+async fn the_rights_of_the_controller_are_enough_and_all_used() {
+    let mut world = World::new().await;
+    world.stop_controller().await;
+    let name = world.name();
+    let rights = deployed(&world, "rbac.yaml");
+    apply(&world, &rights).await;
+    let tenant = deployed(&world, "rbac-service-account.yaml");
+    apply(&world, &tenant).await;
+    let deployer = chandler_permissions::Account { namespace: world.namespace.clone(), name: "deployer".to_owned() };
+    let wide = vec![PolicyRule::everything(), PolicyRule::every_path()];
+    apply(&world, &roles(&[(None, wide)].into(), &deployer, &name)).await;
+
+    // A class, a pull secret, and a bundle in a ConfigMap.
+    let host = world.registry.address().to_string();
+    let auths = json!({"auths": {host: {"auth": STANDARD.encode("user:password")}}}).to_string();
+    apply(
+        &world,
+        &[
+            json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/dockerconfigjson",
+            "metadata": {"name": "pull", "namespace": world.system_namespace},
+            "data": {".dockerconfigjson": STANDARD.encode(auths)}}),
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "immutable": true,
+            "metadata": {"name": "bell", "namespace": world.system_namespace},
+            "data": {"bell.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: bell}\nstringData: {tone: low}\n"}}),
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+            "metadata": {"name": "present", "namespace": world.namespace},
+            "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}),
+        ],
+    )
+    .await;
+    let classes: Api<chandler_api::ProvisionerClass> = Api::all(world.client.clone());
+    let class = json!({"metadata": {"name": name}, "spec": {"image": format!("{host}/none:v1")}});
+    let class = serde_json::from_value(class).expect("a class");
+    classes.create(&PostParams::default(), &class).await.expect("the class is accepted");
+
+    let (made, refused) = (Arc::default(), Arc::default());
+    let client = noting(&controller(&world).await, &made, &refused);
+    world.start_controller_on(client);
+    let mut images = spec(&world, PLAIN, &world.push(&demanding(&world)).await, "deployer");
+    images["source"]["image"]["pullSecret"] = json!("pull");
+    world.apply(&name, images).await;
+    let bell = format!("{name}-bell");
+    let mut maps = spec(&world, PLAIN, "", "deployer");
+    maps["source"] =
+        json!({"type": "configMaps", "configMaps": [{"configMap": {"name": "bell"}, "path": "manifests"}]});
+    world.apply(&bell, maps).await;
+    world.ready(&name).await;
+    world.ready(&bell).await;
+    wait::until(&classes, &name, "looked at", |class| class.is_some_and(|class| class.status.is_some())).await;
+    world.delete(&bell).await;
+    world.delete(&name).await;
+    classes.delete(&name, &kube::api::DeleteParams::default()).await.expect("it is there");
+
+    assert_eq!(*refused.lock().expect("no test panics here"), BTreeSet::new(), "refused");
+    let made = made.lock().expect("no test panics here").clone();
+    let granted = rules_of(&rights).into_iter().chain(rules_of(&tenant)).flat_map(|rule| break_down(&rule));
+    let unused: Vec<String> =
+        granted.filter(|rule| !made.iter().any(|made| made.is_allowed_by(rule))).map(|rule| rule.to_string()).collect();
+    assert_eq!(
+        unused,
+        [
+            // An Event that happens again within minutes is changed.
+            r#"{APIGroups:["events.k8s.io"], Resources:["events"], Verbs:["patch"]}"#,
+            // It is no request, but what the API server asks for a header of one.
+            r#"{APIGroups:[""], Resources:["serviceaccounts"], ResourceNames:["deployer"], Verbs:["impersonate"]}"#,
+        ],
+        "{made:#?}"
+    );
+    world.finish().await;
+}
+
+/// A right that is taken away, and what the BundleDeployment then says.
+const TAKEN: &[(&str, &str, &str)] = &[
+    ("namespaces", "get", "cannot read namespace"),
+    ("serviceaccounts", "impersonate", "cannot act as ServiceAccount"),
+    ("clusterroles", "get", "cannot read the roles that are bound"),
+];
+
+#[tokio::test]
+async fn without_one_of_its_rights_the_controller_says_which() {
+    for (resource, verb, expected) in TAKEN {
+        let mut world = World::new().await;
+        world.stop_controller().await;
+        let name = world.name();
+        let mut rights = deployed(&world, "rbac.yaml");
+        rights.extend(deployed(&world, "rbac-service-account.yaml"));
+        for object in &mut rights {
+            for rule in object.get_mut("rules").and_then(Value::as_array_mut).into_iter().flatten() {
+                let concerned = Vec::<String>::deserialize(&rule["resources"]).expect("resources");
+                if concerned.iter().any(|name| name == resource)
+                    && let Some(verbs) = rule["verbs"].as_array_mut()
+                {
+                    verbs.retain(|found| found != verb);
+                    if verbs.is_empty() {
+                        verbs.push(json!("none"));
+                    }
+                }
+            }
+        }
+        apply(&world, &rights).await;
+        let deployer =
+            chandler_permissions::Account { namespace: world.namespace.clone(), name: "deployer".to_owned() };
+        let wide = vec![PolicyRule::everything(), PolicyRule::every_path()];
+        apply(&world, &roles(&[(None, wide)].into(), &deployer, &name)).await;
+        let client = controller(&world).await;
+        world.start_controller_on(client);
+        let text = "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: wide}\n\
+                    roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}\n\
+                    subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: keepers}]\n";
+        let image = world.push(&Bundle::empty().with("manifests/binding.yaml", text)).await;
+        world.apply(&name, spec(&world, PLAIN, &image, "deployer")).await;
+        let deployment = world.condition(&name, "Ready", "False", "Forbidden").await;
+        let told = &condition(&deployment, "Ready").expect("Ready").message;
+        assert!(told.contains(expected), "{resource} {verb}: {told}");
+        world.stop_controller().await;
+        world.start_controller();
+        world.finish().await;
+    }
+}
