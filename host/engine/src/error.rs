@@ -4,7 +4,7 @@
 
 use std::{fmt, time::Duration};
 
-use chandler_core::{Diagnostic, ObjectError, ObjectKey};
+use chandler_core::{Diagnostic, ObjectError, ObjectKey, Severity};
 
 use crate::{CallLog, LimitKind, MissingImport, limits};
 
@@ -205,7 +205,7 @@ impl CallError {
         }
     }
 
-    /// The findings that the failure consists of.
+    /// The findings that the failure consists of, and what was reported before it.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         match self {
             Self::InvalidContent(findings)
@@ -327,13 +327,18 @@ impl fmt::Display for InvalidOutput {
     }
 }
 
-/// Findings as one text: the one, or all of them (the first ten) in lines.
+/// Errors as one text: the one, or all of them (the first ten) in lines. Warnings are no reason for a failure.
 struct Findings<'a>(&'a [Diagnostic]);
 
 impl fmt::Display for Findings<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 10;
-        match self.0 {
+        let is_error = |finding: &&Diagnostic| finding.severity == Severity::Error;
+        let mut errors: Vec<_> = self.0.iter().filter(is_error).collect();
+        if errors.is_empty() {
+            errors.extend(self.0);
+        }
+        match errors.as_slice() {
             [] => f.write_str("no details"),
             [one] => write!(f, "{one}"),
             several => {

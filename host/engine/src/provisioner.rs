@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chandler_core::{Content, Digest, Release, Request};
+use chandler_core::{Content, Diagnostic, Digest, Release, Request};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use wasmtime::Store;
@@ -98,7 +98,8 @@ impl Provisioner {
     }
 
     /// The objects for the request. The configuration is checked against the schema for this content first, in the same
-    /// call and within the same limits.
+    /// call and within the same limits. Where it does not match there are no objects, and the provisioner is asked only for
+    /// what else is wrong.
     pub async fn provision(
         &self,
         request: &Request,
@@ -136,12 +137,15 @@ async fn provision(
 ) -> Result<(), Stop> {
     let config = Value::Object(request.config);
     let text = config.to_string();
-    if let Some(schema) = config_schema(store, plugin).await? {
-        // A foreign schema may take a while even within its limits, and a panic in its reader ends this call alone.
-        let check = tokio::task::spawn_blocking(move || schemas.read(&schema)?.check(&config)).await;
-        let panicked = |_| schema::unusable("could not be evaluated".into());
-        check.unwrap_or_else(|error| Err(panicked(error))).map_err(Stop::Error)?;
-    }
+    let mismatch = match config_schema(store, plugin).await? {
+        Some(schema) => {
+            // A foreign schema may take a while even within its limits, and a panic in its reader ends this call alone.
+            let check = tokio::task::spawn_blocking(move || schemas.read(&schema)?.check(&config)).await;
+            let panicked = |_| schema::unusable("could not be evaluated".into());
+            check.unwrap_or_else(|error| Err(panicked(error))).map_err(Stop::Error)?
+        }
+        None => Vec::new(),
+    };
     let target = guest::Target {
         name: request.target.name,
         namespace: request.target.namespace,
@@ -150,13 +154,56 @@ async fn provision(
     };
     let request = guest::Request { config: text, target };
     let interface = plugin.chandler_provisioner_provisioner();
-    let outcome = interface.call_provision(store, &request, call::bundle(), call::sink()).await;
-    let Err(failure) = outcome.map_err(Stop::Trap)? else { return Ok(()) };
-    let diagnostics = |findings| diagnostics(findings, findings_limit);
-    Err(Stop::Error(match failure {
+    let outcome = interface.call_provision(&mut *store, &request, call::bundle(), call::sink()).await;
+    let refusal = outcome.map(|outcome| {
+        let failure = outcome.err()?;
+        Some(refusal(failure, store.data_mut().output.take_findings(), findings_limit))
+    });
+    if !mismatch.is_empty() {
+        return Err(Stop::Error(mismatched(mismatch, refusal.ok().flatten())));
+    }
+    match refusal.map_err(Stop::Trap)? {
+        None => Ok(()),
+        Some(error) => Err(Stop::Error(error)),
+    }
+}
+
+/// A failure, with what was reported before it behind its own findings.
+fn refusal(failure: Failure, reported: Vec<Diagnostic>, findings_limit: u32) -> CallError {
+    let diagnostics = |findings| {
+        let mut findings = diagnostics(findings, findings_limit);
+        findings.extend(reported);
+        findings
+    };
+    match failure {
         Failure::InvalidContent(findings) => CallError::InvalidContent(diagnostics(findings)),
         Failure::InvalidConfig(findings) => CallError::InvalidConfiguration(diagnostics(findings)),
         Failure::Unsupported(findings) => CallError::UnsupportedContent(diagnostics(findings)),
         Failure::Internal(text) => CallError::Failed(tame(text, FAILURE_BYTES)),
-    }))
+    }
+}
+
+/// Why a configuration that does not match its schema is refused. The provisioner was asked all the same, for what else is
+/// wrong: of content that cannot be installed at all, that is the more useful reason. Anything else that came of it is no
+/// matter, since a provisioner need not be ready for such a configuration.
+fn mismatched(mismatch: Vec<Diagnostic>, refusal: Option<CallError>) -> CallError {
+    let with = |mut findings: Vec<Diagnostic>| {
+        // A provisioner that checks again says the same, and often with what would help.
+        let told = |new: &Diagnostic, known: &Diagnostic| {
+            let place = |finding: &Diagnostic| finding.location.as_ref().and_then(|place| place.pointer.clone());
+            new.message == known.message && place(new) == place(known)
+        };
+        for new in mismatch.iter() {
+            if !findings.iter().any(|known| told(new, known)) {
+                findings.push(new.clone());
+            }
+        }
+        findings
+    };
+    match refusal {
+        Some(CallError::InvalidContent(findings)) => CallError::InvalidContent(with(findings)),
+        Some(CallError::UnsupportedContent(findings)) => CallError::UnsupportedContent(with(findings)),
+        Some(CallError::InvalidConfiguration(findings)) => CallError::InvalidConfiguration(with(findings)),
+        _ => CallError::InvalidConfiguration(mismatch),
+    }
 }

@@ -26,6 +26,7 @@ pub(crate) fn provision(request: &Request, content: &dyn Content, output: &mut d
     let mut refusal = Refusal::default();
     let loaded = load(content, Compatibility::requested(&request.config));
     refusal.add(loaded.errors, Failure::InvalidContent);
+    report(loaded.warnings, output);
     let Some(bundle) = &loaded.bundle else {
         return Err(refusal.failure.unwrap_or_else(|| Failure::Internal("no bundle and no reason".to_owned())));
     };
@@ -48,6 +49,9 @@ pub(crate) fn provision(request: &Request, content: &dyn Content, output: &mut d
     if configured {
         refusal.add(check_targets(&modes, namespace, &targets), Failure::InvalidConfig);
     }
+    // An author wants to see what is odd together with what is wrong.
+    report(requirements.warnings, output);
+    report(advice(bundle, &config), output);
     refusal.check()?;
 
     let certificates = match config.certificates {
@@ -64,19 +68,19 @@ pub(crate) fn provision(request: &Request, content: &dyn Content, output: &mut d
         compatibility: config.compatibility,
     };
     let objects = unique(generate(&plan)).map_err(Failure::InvalidContent)?;
-    let nothing = objects.is_empty().then(|| {
+    if objects.is_empty() {
         let place = Location::of(&bundle.csv_path, &bundle.csv_node);
-        place.warning("NothingToInstall", "the bundle describes nothing to install")
-    });
-    let advice = advice(bundle, &config);
-    for finding in loaded.warnings.into_iter().chain(requirements.warnings).chain(advice).chain(nothing) {
-        output.report(&finding);
+        output.report(&place.warning("NothingToInstall", "the bundle describes nothing to install"));
     }
     output.describe(&describe(bundle));
     for object in objects {
         output.emit(&object.json, None, Some(object.origin))?;
     }
     Ok(())
+}
+
+fn report(findings: Vec<Diagnostic>, output: &mut dyn Output) {
+    findings.iter().for_each(|finding| output.report(finding));
 }
 
 /// Findings of several steps, as the kind of failure that the first of them is.

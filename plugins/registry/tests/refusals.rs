@@ -34,11 +34,33 @@ fn all_faults_of_loading_are_found_at_once() {
     InvalidYaml manifests/README.md:1:5: error parsing objects in "manifests/README.md": mapping values are not allowed in this context
       every file in manifests/ is read as YAML or JSON, whatever its name; move others elsewhere
     InvalidObject manifests/csv.yaml:18:27 (/spec/install/spec/deployments/0/spec/replicas): error parsing objects in "manifests/csv.yaml": unrecognized type: int32
-      got string, want integer
+      got string, want integer: write it without quotes
     SubdirectoryInManifests manifests/deep: subdirectories are not allowed within the "manifests" directory of the bundle image filesystem: found "manifests/deep"
       move its files into manifests/ itself
     KindMissing manifests/list.yaml:4:3 (/kind): error parsing objects in "manifests/list.yaml": Object 'Kind' is missing
       manifests hold Kubernetes objects, each with a kind
+    "#);
+}
+
+/// No part of them but their metadata has a type here.
+#[test]
+fn metadata_has_its_types_in_every_object() {
+    let small = Small::new(&["AllNamespaces"])
+        .file("manifests/a.yaml", "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\n  labels: {a: 1, b: null}\n")
+        .file("manifests/b.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: 1, creationTimestamp: now}\n")
+        .file("manifests/c.yaml", "apiVersion: 1\nkind: Secret\nmetadata: {name: c, finalizers: x, unknown: 1}\n");
+    insta::assert_snapshot!(small.refusal(&json!({})), @r#"
+    content
+    InvalidObject manifests/a.yaml:5:15 (/metadata/labels/a): error parsing objects in "manifests/a.yaml": cannot convert int64 to string
+      got integer, want string: put it into quotes
+    InvalidObject manifests/b.yaml:3:18 (/metadata/name): error parsing objects in "manifests/b.yaml": cannot convert int64 to string
+      got integer, want string: put it into quotes
+    InvalidObject manifests/b.yaml:3:40 (/metadata/creationTimestamp): error parsing objects in "manifests/b.yaml": parsing time "now" as "2006-01-02T15:04:05Z07:00": cannot parse it
+      got string, want time: write it as 2006-01-02T15:04:05Z, or leave it out
+    InvalidObject manifests/c.yaml:1:13 (/apiVersion): error parsing objects in "manifests/c.yaml": cannot convert int64 to string
+      got integer, want string: put it into quotes
+    InvalidObject manifests/c.yaml:3:33 (/metadata/finalizers): error parsing objects in "manifests/c.yaml": cannot restore slice from string
+      got string, want array
     "#);
 }
 

@@ -18,8 +18,9 @@ pub trait Provisioner {
     /// at names and a few small files.
     fn detect(content: &dyn Content) -> Option<String>;
 
-    /// The JSON Schema (2020-12) of the configuration for this content. The host enforces it before it calls
-    /// [`provision`](Self::provision). Without one, any configuration is handed over.
+    /// The JSON Schema (2020-12) of the configuration for this content. The host enforces it: nothing is installed with a
+    /// configuration that does not match. It may still call [`provision`](Self::provision) with one, to learn what else is
+    /// wrong, and throws away all but the findings. Without a schema any configuration is handed over.
     fn config_schema(content: &dyn Content) -> Option<String> {
         let _ = content;
         None

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, hash_map};
 
-use chandler_core::{Description, Object, ObjectKey, Probe, Release};
+use chandler_core::{Description, Diagnostic, Object, ObjectKey, Probe, Release};
 use wasmtime::component::Resource;
 
 use super::{
@@ -68,6 +68,11 @@ impl Output {
     /// How many objects were accepted.
     pub(crate) fn object_count(&self) -> usize {
         self.objects.len()
+    }
+
+    /// The findings that were reported, which a release then lacks.
+    pub(crate) fn take_findings(&mut self) -> Vec<Diagnostic> {
+        std::mem::replace(&mut self.findings, Kept::new(0)).finish()
     }
 
     /// Puts the release together.

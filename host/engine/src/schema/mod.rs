@@ -50,19 +50,19 @@ impl Schema {
         self.parts
     }
 
-    /// Checks a configuration.
-    pub(crate) fn check(&self, config: &Value) -> Result<(), CallError> {
+    /// Checks a configuration: why it does not match, or nothing.
+    ///
+    /// # Errors
+    /// When the check would be too much work.
+    pub(crate) fn check(&self, config: &Value) -> Result<Vec<Diagnostic>, CallError> {
         if self.parts.saturating_mul(cost::count(config)) > WORK {
             return Err(unusable("is too large for a configuration of this size".into()));
         }
         let mut findings: Vec<Diagnostic> =
             self.validator.iter_errors(config).flat_map(|error| message::findings(&error)).take(FINDINGS).collect();
-        if findings.is_empty() {
-            return Ok(());
-        }
         findings.sort();
         findings.dedup();
-        Err(CallError::InvalidConfiguration(findings))
+        Ok(findings)
     }
 }
 
@@ -89,7 +89,10 @@ mod tests {
     use super::*;
 
     fn check(schema: &str, config: &Value) -> Result<(), CallError> {
-        Schema::read(schema)?.check(config)
+        match Schema::read(schema)?.check(config)? {
+            findings if findings.is_empty() => Ok(()),
+            findings => Err(CallError::InvalidConfiguration(findings)),
+        }
     }
 
     fn texts(schema: &Value, config: &Value) -> String {

@@ -17,9 +17,9 @@ use crate::{
     compatibility::Compatibility,
     csv::Csv,
     typed::{
-        self, Conversion, Record,
+        self, Conversion, Record, Spelling,
         convert::Mismatch,
-        tables::{crd::CUSTOM_RESOURCE_DEFINITION, csv::CLUSTER_SERVICE_VERSION},
+        tables::{crd::CUSTOM_RESOURCE_DEFINITION, csv::CLUSTER_SERVICE_VERSION, meta::METADATA_ONLY_OBJECT},
     },
 };
 
@@ -151,6 +151,10 @@ impl Loader {
             _ if self.only_csv => {}
             "CustomResourceDefinition" => self.crd(path, &node),
             kind => {
+                // Objects that are passed on as they are have metadata all the same.
+                if let Err(mismatches) = typed::convert(&node, &METADATA_ONLY_OBJECT, Spelling::Exact) {
+                    return self.errors.extend(mismatches.iter().map(|error| mismatch(path, error)));
+                }
                 let name = node.at("/metadata/name").and_then(Node::as_str).unwrap_or_default();
                 self.others.push(Other {
                     api_version: text("apiVersion").to_owned(),
@@ -313,7 +317,7 @@ fn mismatch(path: &str, error: &Mismatch) -> Diagnostic {
         path: path.to_owned(),
     };
     let message = format!("error parsing objects in {path:?}: {}", error.reference);
-    place.error("InvalidObject", message).help(error.mismatch())
+    place.error("InvalidObject", message).help(error.help())
 }
 
 /// A whole file.

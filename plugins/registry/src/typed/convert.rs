@@ -3,7 +3,7 @@
 use chandler_yaml::{Entry, Kind, Node};
 use serde_json::Value;
 
-use super::{Field, Keep, Record, Type, number::write_float, quantity, tables::crd::JSON_SCHEMA_PROPS};
+use super::{Field, Keep, Record, Type, number::write_float, quantity, tables::crd::JSON_SCHEMA_PROPS, time::is_time};
 
 /// What became of a document.
 #[derive(Debug)]
@@ -66,6 +66,17 @@ impl Mismatch {
     /// `got string, want integer`.
     pub(crate) fn mismatch(&self) -> String {
         format!("got {}, want {}", self.got, self.want)
+    }
+
+    /// What would mend it: what YAML takes for another type than was meant is the usual reason.
+    pub(crate) fn help(&self) -> String {
+        let remedy = match (self.want, self.got) {
+            ("string", "boolean" | "integer" | "number") => ": put it into quotes",
+            ("boolean" | "integer" | "number", "string") => ": write it without quotes",
+            ("time", _) => ": write it as 2006-01-02T15:04:05Z, or leave it out",
+            _ => "",
+        };
+        format!("{}{remedy}", self.mismatch())
     }
 }
 
@@ -188,6 +199,10 @@ impl<'a> Writer<'a> {
             #[expect(clippy::cast_precision_loss, reason = "a double is what the type holds")]
             (Type::Float64, Shape::Int(value)) => self.float(value as f64),
             (Type::Quantity, Shape::Text(_) | Shape::Int(_) | Shape::Float(_)) => self.quantity(node),
+            (Type::Time, Shape::Text(text)) if !is_time(text) => {
+                let reference = format!("parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse it");
+                self.mismatch_with(node, "time", reference)
+            }
             (Type::Time | Type::IntOrString, Shape::Text(text)) => {
                 self.text(text);
                 Written::Full

@@ -11,6 +11,7 @@ pub(crate) mod convert;
 pub(crate) mod number;
 pub(crate) mod quantity;
 pub(crate) mod tables;
+mod time;
 
 pub(crate) use convert::{Conversion, Spelling, convert};
 

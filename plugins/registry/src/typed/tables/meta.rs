@@ -10,6 +10,7 @@ records! {
         "apiVersion" ? string, "fieldsType" ? string, "fieldsV1" * any, "manager" ? string, "operation" ? string,
         "subresource" ? string, "time" * time,
     }
+    METADATA_ONLY_OBJECT { "apiVersion" ? string, "kind" ? string, "metadata" * OBJECT_META }
     OBJECT_META {
         "annotations" ? {string}, "creationTimestamp" * time, "deletionGracePeriodSeconds" * i64,
         "deletionTimestamp" * time, "finalizers" ? [string], "generateName" ? string, "generation" ? i64,
