@@ -21,6 +21,9 @@ pub struct Options {
     pub concurrency: u16,
     /// How often a tag is resolved again. Default ten minutes.
     pub image_poll_interval: Duration,
+    /// How often the version and the kinds of the API server are looked at. Where they are others than before, every
+    /// BundleDeployment is rendered again. Default five minutes.
+    pub cluster_poll_interval: Duration,
     /// Whether ProvisionerClasses are used although nobody verified a signature. Default no.
     pub allow_unsigned: bool,
     /// What one call of a provisioner may use at the most, whatever its class says.
@@ -37,6 +40,7 @@ impl Default for Options {
             content_cache_bytes: 4 << 30,
             concurrency: 8,
             image_poll_interval: Duration::from_mins(10),
+            cluster_poll_interval: Duration::from_mins(5),
             allow_unsigned: false,
             ceiling: Limits::default(),
         }

@@ -105,6 +105,7 @@ pub async fn run(
             move |secret| users(&store, |deployment| reads_secret(deployment, &secret.name_any()))
         })
         .reconcile_on(UnboundedReceiverStream::new(triggers).map(|trigger| ObjectRef::new(&trigger.name)))
+        .reconcile_all_on(context.surroundings.changes())
         .run(bundle_deployment::reconcile, bundle_deployment::on_error, Arc::clone(&context))
         .for_each(|_| async {});
 
@@ -116,6 +117,7 @@ pub async fn run(
     tokio::select! {
         _ = futures::future::join(classes, deployments) => {}
         () = housekeeping::run(store, Arc::clone(&context)) => {}
+        () = context.surroundings.run(context.options.cluster_poll_interval) => {}
         () = stopped_early(shutdown, started) => tracing::info!("stopped before anything was listed"),
     }
     tracing::info!("the controller stopped");

@@ -1,16 +1,18 @@
 //! What a provisioner is told about the cluster: its version, and the kinds that it serves.
+//!
+//! All BundleDeployments are rendered for the same picture of the cluster, which is taken anew at an interval. Where it is
+//! another one they are all looked at again, since a release is a function of it, too: what was refused because the cluster
+//! was too old is tried again once it is not.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{fmt, sync::Arc, time::Duration};
 
+use futures::{Stream, StreamExt as _};
 use kube::{Client, Discovery, discovery::verbs};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
+use tokio_stream::wrappers::WatchStream;
 
-/// How long an answer is used. Renders are cached by it, so it must not change with every CustomResourceDefinition that
-/// comes or goes at once.
-const FRESH: Duration = Duration::from_mins(10);
+/// How soon a cluster that did not answer is asked again, where the interval is not shorter.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// The cluster, as provisioners see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,38 +23,75 @@ pub(crate) struct Surroundings {
     pub(crate) api_kinds: Vec<String>,
 }
 
-/// Asks the API server, now and then.
+/// Keeps the picture of the cluster.
 pub(crate) struct Lookout {
     client: Client,
-    last: Mutex<Option<(Instant, Arc<Surroundings>)>>,
+    seen: Mutex<Option<Arc<Surroundings>>>,
+    /// How many pictures differed from the one before.
+    changes: watch::Sender<u64>,
 }
 
 impl Lookout {
     /// Nothing was asked yet.
     pub(crate) fn new(client: Client) -> Self {
-        Self { client, last: Mutex::default() }
+        Self { client, seen: Mutex::default(), changes: watch::Sender::new(0) }
     }
 
-    /// The cluster as it was seen last. What cannot be found out stays as it was.
+    /// The cluster as it was seen last.
     pub(crate) async fn get(&self) -> Arc<Surroundings> {
-        let mut last = self.last.lock().await;
-        if let Some((when, seen)) = &*last
-            && when.elapsed() < FRESH
-        {
+        let mut seen = self.seen.lock().await;
+        if let Some(seen) = &*seen {
             return Arc::clone(seen);
         }
-        let mut seen = last.take().map(|(_, seen)| Surroundings::clone(&seen)).unwrap_or_default();
+        let (now, _) = self.ask(Surroundings::default()).await;
+        Arc::clone(seen.insert(Arc::new(now)))
+    }
+
+    /// An item for each time that the cluster was found changed.
+    pub(crate) fn changes(&self) -> impl Stream<Item = ()> + Send + use<> {
+        WatchStream::from_changes(self.changes.subscribe()).map(|_| ())
+    }
+
+    /// Looks at the cluster at this interval. Never ends.
+    pub(crate) async fn run(&self, interval: Duration) {
+        loop {
+            let answered = self.look().await;
+            tokio::time::sleep(if answered { interval } else { interval.min(AGAIN) }).await;
+        }
+    }
+
+    /// Looks at the cluster now; whether it answered every question.
+    async fn look(&self) -> bool {
+        // Nobody waits for this: while it is asked, the last picture serves.
+        let before = self.seen.lock().await.clone();
+        let (now, answered) = self.ask(before.as_deref().cloned().unwrap_or_default()).await;
+        let change = before.map(|before| Change::between(&before, &now));
+        *self.seen.lock().await = Some(Arc::new(now));
+        if let Some(change) = change.filter(|change| !change.is_empty()) {
+            tracing::info!(%change, "the cluster has changed; every BundleDeployment is looked at again");
+            self.changes.send_modify(|count| *count = count.wrapping_add(1));
+        }
+        answered
+    }
+
+    /// Asks the cluster. What cannot be found out stays as it was.
+    async fn ask(&self, mut seen: Surroundings) -> (Surroundings, bool) {
+        let mut answered = true;
         match self.client.apiserver_version().await {
             Ok(version) => seen.kubernetes_version = version.git_version,
-            Err(error) => tracing::warn!(%error, "the API server does not tell its version"),
+            Err(error) => {
+                tracing::warn!(%error, "the API server does not tell its version");
+                answered = false;
+            }
         }
         match Discovery::new(self.client.clone()).run_aggregated().await {
             Ok(discovery) => seen.api_kinds = kinds(&discovery),
-            Err(error) => tracing::warn!(%error, "the API server does not tell its kinds"),
+            Err(error) => {
+                tracing::warn!(%error, "the API server does not tell its kinds");
+                answered = false;
+            }
         }
-        let seen = Arc::new(seen);
-        *last = Some((Instant::now(), Arc::clone(&seen)));
-        seen
+        (seen, answered)
     }
 }
 
@@ -67,3 +106,56 @@ fn kinds(discovery: &Discovery) -> Vec<String> {
     kinds.dedup();
     kinds
 }
+
+/// In what two pictures of a cluster differ.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Change {
+    /// The versions before and after, where they differ.
+    versions: Option<(String, String)>,
+    /// Kinds that were not served before.
+    come: Vec<String>,
+    /// Kinds that are no longer served.
+    gone: Vec<String>,
+}
+
+impl Change {
+    fn between(before: &Surroundings, now: &Surroundings) -> Self {
+        let lacks = |kinds: &[String], kind: &String| kinds.binary_search(kind).is_err();
+        let only_in = |some: &[String], others: &[String]| {
+            some.iter().filter(|kind| lacks(others, kind)).cloned().collect::<Vec<_>>()
+        };
+        Self {
+            versions: (before.kubernetes_version != now.kubernetes_version)
+                .then(|| (before.kubernetes_version.clone(), now.kubernetes_version.clone())),
+            come: only_in(&now.api_kinds, &before.api_kinds),
+            gone: only_in(&before.api_kinds, &now.api_kinds),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl fmt::Display for Change {
+    /// One line; of many kinds the first few.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const NAMED: usize = 5;
+        let mut parts = Vec::new();
+        if let Some((before, now)) = &self.versions {
+            parts.push(format!("Kubernetes {before} -> {now}"));
+        }
+        for (what, kinds) in [("serves", &self.come), ("no longer serves", &self.gone)] {
+            if !kinds.is_empty() {
+                let named = kinds.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+                let more = kinds.len().saturating_sub(NAMED);
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                parts.push(format!("{what} {named}{more}"));
+            }
+        }
+        f.write_str(&parts.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -56,6 +56,10 @@ pub struct Controller {
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = crate::values::duration)]
     pub image_poll_interval: Duration,
 
+    /// How often the version and the kinds of the API server are looked at; when they change, bundles are rendered again
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = crate::values::duration)]
+    pub cluster_poll_interval: Duration,
+
     /// Use the components of ProvisionerClasses although nobody verified a signature
     #[arg(long)]
     pub allow_unsigned: bool,
@@ -90,6 +94,7 @@ impl Controller {
             plain_http_registries: self.plain_http_registries.clone(),
             concurrency: self.concurrency,
             image_poll_interval: self.image_poll_interval,
+            cluster_poll_interval: self.cluster_poll_interval,
             allow_unsigned: self.allow_unsigned,
             ..Options::default()
         };

@@ -1,0 +1,98 @@
+use std::sync::{Mutex as Shared, PoisonError};
+
+use futures::FutureExt as _;
+use http::{Request, Response};
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn surroundings(version: &str, kinds: &[&str]) -> Surroundings {
+    Surroundings {
+        kubernetes_version: version.to_owned(),
+        api_kinds: kinds.iter().map(|kind| (*kind).to_owned()).collect(),
+    }
+}
+
+#[test]
+fn a_change_names_what_differs() {
+    let before = surroundings("v1.33.0", &["a/v1/A", "b/v1/B"]);
+    for (now, text) in [
+        (before.clone(), ""),
+        (surroundings("v1.34.0", &["a/v1/A", "b/v1/B"]), "Kubernetes v1.33.0 -> v1.34.0"),
+        (surroundings("v1.33.0", &["a/v1/A", "c/v1/C"]), "serves c/v1/C; no longer serves b/v1/B"),
+        (surroundings("v1.33.0", &[]), "no longer serves a/v1/A, b/v1/B"),
+    ] {
+        let change = Change::between(&before, &now);
+        assert_eq!(change.to_string(), text);
+        assert_eq!(change.is_empty(), text.is_empty());
+    }
+    let many: Vec<String> = (0..9).map(|number| format!("v1/K{number}")).collect();
+    let change = Change { come: many, ..Change::default() };
+    assert_eq!(change.to_string(), "serves v1/K0, v1/K1, v1/K2, v1/K3, v1/K4 and 4 more");
+}
+
+/// What an API server answers: a version, or nothing while it is away; and the kinds of one group.
+type Answers = Arc<Shared<(Option<&'static str>, Vec<&'static str>)>>;
+
+fn lookout(answers: &Answers) -> Lookout {
+    let answers = Arc::clone(answers);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (version, kinds) = answers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let answer = answer(request.uri().path(), version, &kinds);
+        async move { Ok::<_, std::convert::Infallible>(answer) }
+    });
+    Lookout::new(Client::new(service, "default"))
+}
+
+fn answer(path: &str, version: Option<&str>, kinds: &[&str]) -> Response<Body> {
+    let resource = |kind: &&str| {
+        json!({"resource": kind.to_lowercase(), "scope": "Namespaced", "verbs": ["get", "list"],
+               "responseKind": {"group": "x.io", "version": "v1", "kind": kind}})
+    };
+    let groups = |groups: Value| json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": groups});
+    let body = match (path, version) {
+        (_, None) => json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 503, "reason": "",
+                            "message": "away"}),
+        ("/version", Some(version)) => json!({
+            "major": "1", "minor": "0", "gitVersion": version, "gitCommit": "", "gitTreeState": "", "buildDate": "",
+            "goVersion": "", "compiler": "", "platform": ""
+        }),
+        ("/apis", _) => groups(json!([{
+            "metadata": {"name": "x.io"},
+            "versions": [{"version": "v1", "resources": kinds.iter().map(resource).collect::<Vec<_>>()}]
+        }])),
+        _ => groups(json!([])),
+    };
+    let status = if version.is_some() { 200 } else { 503 };
+    Response::builder().status(status).body(Body::from(body.to_string().into_bytes())).unwrap()
+}
+
+#[tokio::test]
+async fn what_changes_is_told_once_and_what_is_away_stays() {
+    let answers: Answers = Arc::new(Shared::new((Some("v1.33.0"), vec!["A"])));
+    let set = |version, kinds| *answers.lock().unwrap() = (version, kinds);
+    let lookout = lookout(&answers);
+    let mut changes = lookout.changes();
+    let mut changed = async || changes.next().now_or_never().flatten().is_some();
+
+    // The first picture is no change.
+    assert_eq!(*lookout.get().await, surroundings("v1.33.0", &["x.io/v1/A"]));
+    assert!(lookout.look().await);
+    assert!(!changed().await);
+
+    set(Some("v1.34.0"), vec!["A"]);
+    assert_eq!(lookout.get().await.kubernetes_version, "v1.33.0", "all renders see one picture");
+    assert!(lookout.look().await && changed().await);
+    assert_eq!(lookout.get().await.kubernetes_version, "v1.34.0");
+    assert!(lookout.look().await && !changed().await);
+
+    set(None, vec![]);
+    assert!(!lookout.look().await, "it is asked again sooner");
+    assert!(!changed().await);
+    assert_eq!(*lookout.get().await, surroundings("v1.34.0", &["x.io/v1/A"]));
+
+    set(Some("v1.34.0"), vec!["A", "B"]);
+    assert!(lookout.look().await && changed().await);
+    assert_eq!(*lookout.get().await, surroundings("v1.34.0", &["x.io/v1/A", "x.io/v1/B"]));
+}
