@@ -7,6 +7,8 @@ use serde_json::Value;
 
 use crate::{policy::Enforcement, rule::Rule};
 
+/// How many findings a message lists.
+const LISTED: usize = 10;
 /// The longest text that a message quotes of a value, in bytes.
 const QUOTED: usize = 200;
 
@@ -71,18 +73,21 @@ pub struct Report {
     pub refusals: Vec<Finding>,
     /// What is only told.
     pub warnings: Vec<Finding>,
+    /// What was not looked at, and why.
+    pub notes: Vec<String>,
 }
 
 impl Report {
-    /// Whether nothing was found.
+    /// Whether there is nothing to tell.
     pub fn is_empty(&self) -> bool {
-        self.refusals.is_empty() && self.warnings.is_empty()
+        self.refusals.is_empty() && self.warnings.is_empty() && self.notes.is_empty()
     }
 
     /// Adds what was found about another upgrade, or elsewhere about this one.
     pub fn extend(&mut self, other: Self) {
         self.refusals.extend(other.refusals);
         self.warnings.extend(other.warnings);
+        self.notes.extend(other.notes);
     }
 
     pub(crate) fn push(&mut self, finding: Finding) {
@@ -92,6 +97,22 @@ impl Report {
             Enforcement::Strict => self.refusals.push(finding),
         }
     }
+}
+
+/// Why upgrades are refused, and what helps: the first findings, one a line, and what to do about the first of them.
+pub fn explain(refusals: &[Finding]) -> String {
+    let mut lines: Vec<String> = refusals.iter().take(LISTED).map(ToString::to_string).collect();
+    if refusals.len() > LISTED {
+        lines.push(format!("and {} more", refusals.len() - LISTED));
+    }
+    if let Some(Finding { rule, crd, .. }) = refusals.first() {
+        lines.push(format!(
+            "help: {}; spec.preflight.crdUpgradeSafety lets it pass with crds: [{{name: {crd}, rules: [{{name: {rule}, \
+             enforcement: Warn}}]}}]",
+            rule.help()
+        ));
+    }
+    lines.join("\n")
 }
 
 /// A value as JSON, cut where it is long.

@@ -12,6 +12,7 @@
 //! | `definition`, `version_order` | reads a definition; the order of versions |
 //! | `whole` | what concerns a definition as a whole |
 //! | `walk` | two schemas, level by level |
+//! | [`objects`] | custom resources that are in the cluster, against the new schemas |
 //! | `keywords`, `combinations`, `validations`, `change` | one level, keyword by keyword |
 
 mod change;
@@ -20,6 +21,7 @@ pub mod compare;
 mod definition;
 pub mod finding;
 mod keywords;
+pub mod objects;
 pub mod policy;
 pub mod rule;
 mod validations;
@@ -28,6 +30,7 @@ mod walk;
 mod whole;
 
 pub use compare::compare;
-pub use finding::{Effect, Finding, Report};
+pub use finding::{Effect, Finding, Report, explain};
+pub use objects::{CustomResource, ObjectCheck};
 pub use policy::{CrdPolicy, Enforcement, Policy, RulePolicy};
 pub use rule::Rule;
