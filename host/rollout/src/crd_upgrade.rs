@@ -1,0 +1,85 @@
+//! Whether new versions of CustomResourceDefinitions keep clients and stored objects working.
+
+use chandler_crd_upgrade::{ObjectCheck, Policy, Report, compare};
+use kube::api::ApiResource;
+use serde_json::Value;
+
+use crate::{
+    cluster::{Cluster, Page},
+    desired::Desired,
+    error::{Problem, RolloutError},
+    plan::{Action, Situation},
+    resolve::is_crd,
+};
+
+/// Compares each definition that is to be updated with what the cluster has, and custom resources that exist with the new
+/// schemas. What is new to the cluster breaks nothing, and what somebody changed by hand is put back as it was released.
+///
+/// Returns what is to be told although it stops nothing.
+pub(crate) async fn check(
+    cluster: &Cluster,
+    policy: &Policy,
+    desired: &[Desired],
+    situations: &[Situation],
+    live: &[Option<Value>],
+) -> Result<Vec<String>, RolloutError> {
+    let mut report = Report::default();
+    for ((desired, situation), live) in desired.iter().zip(situations).zip(live) {
+        let Some(live) = live else { continue };
+        let upgrade = situation.action() == Action::Update && is_crd(&desired.key) && desired.key.version == "v1";
+        if !upgrade || policy.disabled {
+            continue;
+        }
+        report.extend(compare(live, &desired.value, policy));
+        if let Some(check) = ObjectCheck::plan(live, &desired.value, policy) {
+            report.extend(check_objects(cluster, check).await?);
+        }
+    }
+    if !report.refusals.is_empty() {
+        return Err(RolloutError::UnsafeCrdUpgrade(report.refusals));
+    }
+    Ok(report.warnings.iter().map(ToString::to_string).chain(report.notes).collect())
+}
+
+/// Lists custom resources page by page until enough were checked. One page is in memory at a time.
+async fn check_objects(cluster: &Cluster, mut check: ObjectCheck) -> Result<Report, RolloutError> {
+    let listed = check.resource().clone();
+    let resource = ApiResource {
+        api_version: format!("{}/{}", listed.group, listed.version),
+        group: listed.group,
+        version: listed.version,
+        kind: listed.kind,
+        plural: listed.plural,
+    };
+    let mut next = None;
+    while let Some(limit) = check.next_page() {
+        match cluster.page(&resource, limit, next.as_deref()).await {
+            Ok(Page { objects, remaining, next: token }) => {
+                check.page(&objects, remaining);
+                if token.is_none() {
+                    break;
+                }
+                next = token;
+            }
+            // Nothing of a kind that is not served can be read, and so nothing of it was written.
+            Err(Problem::NotFound(_)) => break,
+            // Rights on custom resources are not needed to install an operator, so they are not demanded for its upgrade.
+            Err(Problem::Forbidden(problem)) => {
+                check.unchecked(&problem);
+                break;
+            }
+            // No retry helps where the old release cannot convert, and the new one may be what mends it.
+            Err(Problem::Unavailable(problem)) if !problem.contains("conversion webhook") => {
+                return Err(RolloutError::Request {
+                    action: format!("list {}.{}", resource.plural, resource.group),
+                    problem: Problem::Unavailable(problem),
+                });
+            }
+            Err(problem) => {
+                check.unreadable(&problem.to_string());
+                break;
+            }
+        }
+    }
+    Ok(check.finish())
+}

@@ -1,0 +1,149 @@
+//! A definition that would break clients or stored objects is refused before anything is written, unless it was asked for.
+
+use chandler_api::{BundleDeployment, ConditionType, find_condition};
+use chandler_tests::{World, bundles::Bundle, world::condition};
+use k8s_openapi::{
+    api::core::v1::ConfigMap, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api,
+    api::{ApiResource, DeleteParams, DynamicObject, PostParams},
+};
+use serde_json::{Value, json};
+
+use crate::PLAIN;
+
+/// The API group of a test, so that tests on one server do not meet.
+fn group(world: &World) -> String {
+    format!("{}.example.com", world.namespace)
+}
+
+/// A bundle of a definition with this schema of `spec.size`, and of a ConfigMap that tells its version.
+fn bundle(world: &World, version: &str, size: &Value) -> Bundle {
+    let group = group(world);
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": size}}}});
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("widgets.{group}")},
+        "spec": {
+            "group": group, "scope": "Namespaced",
+            "names": {"kind": "Widget", "plural": "widgets", "singular": "widget", "listKind": "WidgetList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+        },
+    });
+    let settings = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": world.namespace},
+        "data": {"version": version},
+    });
+    Bundle::empty().with("manifests/crd.yaml", &crd.to_string()).with("manifests/settings.yaml", &settings.to_string())
+}
+
+async fn deploy(world: &World, version: &str, size: &Value, preflight: &Value) {
+    let image = world.push(&bundle(world, version, size)).await;
+    let mut spec = world.spec(PLAIN, &image);
+    spec["preflight"] = json!({"crdUpgradeSafety": preflight});
+    world.apply(&world.name(), spec).await;
+}
+
+/// What tells whether anything was written: the version of the bundle, and that of the stored definition.
+async fn written(world: &World) -> (Option<String>, Option<String>) {
+    let settings: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
+    let settings = settings.get("settings").await.expect("the ConfigMap");
+    let crds: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    let crd = crds.get(&format!("widgets.{}", group(world))).await.expect("the definition");
+    (settings.data.and_then(|data| data.get("version").cloned()), crd.metadata.resource_version)
+}
+
+fn widgets(world: &World) -> Api<DynamicObject> {
+    let group = group(world);
+    let api_version = format!("{group}/v1");
+    let resource =
+        ApiResource { group, version: "v1".into(), api_version, kind: "Widget".into(), plural: "widgets".into() };
+    Api::namespaced_with(world.client.clone(), &world.namespace, &resource)
+}
+
+async fn create_widget(world: &World, name: &str, size: &Value) {
+    let widget = json!({
+        "apiVersion": format!("{}/v1", group(world)), "kind": "Widget", "metadata": {"name": name}, "spec": {"size": size},
+    });
+    let widget: DynamicObject = serde_json::from_value(widget).expect("an object");
+    widgets(world).create(&PostParams::default(), &widget).await.expect("the object is accepted");
+}
+
+fn message(deployment: &BundleDeployment) -> String {
+    condition(deployment, "Ready").map(|ready| ready.message.clone()).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_breaking_definition_is_refused_before_anything_is_written_and_can_be_let_through() {
+    let world = World::new().await;
+    let name = world.name();
+    let text = json!({"type": "string", "enum": ["small", "large"]});
+    let fewer = json!({"type": "string", "enum": ["small"]});
+    deploy(&world, "1", &text, &json!({})).await;
+    world.ready(&name).await;
+    let (_, stored) = written(&world).await;
+
+    deploy(&world, "2", &fewer, &json!({})).await;
+    let refused = world.condition(&name, "Ready", "False", "UnsafeCRDUpgrade").await;
+    let told = message(&refused);
+    let crd = format!("widgets.{}", group(&world));
+    let expected = format!(
+        "validating upgrade for CRD {crd:?}: v1: ^.spec.size: enum: allowed enum values removed : [\"large\"]\nhelp: "
+    );
+    assert!(told.starts_with(&expected), "{told}");
+    let conditions = &refused.status.as_ref().expect("a status").conditions;
+    let installed = find_condition(conditions, ConditionType::Installed).expect("Installed");
+    assert_eq!(installed.reason, "UpgradeFailed");
+    assert_eq!(written(&world).await, (Some("1".into()), stored), "nothing may be written");
+
+    let mild = json!({"crds": [{"name": crd, "rules": [{"name": "enum", "enforcement": "Warn"}]}]});
+    deploy(&world, "2", &fewer, &mild).await;
+    let ready = world.ready(&name).await;
+    assert_eq!(written(&world).await.0.as_deref(), Some("2"));
+    let warnings = ready.status.and_then(|status| status.release).expect("a release").warnings;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings.iter().all(|warning| warning.message.contains("allowed enum values removed")), "{warnings:?}");
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn a_custom_resource_that_the_new_schema_refuses_is_named() {
+    let world = World::new().await;
+    let name = world.name();
+    // The schemas alone would pass.
+    let schemas = json!({"rules": [{"name": "maxLength", "enforcement": "None"}]});
+    deploy(&world, "1", &json!({"type": "string"}), &schemas).await;
+    world.ready(&name).await;
+    create_widget(&world, "tiny", &json!("s")).await;
+    create_widget(&world, "huge", &json!("xxxxxl")).await;
+
+    let bounded = json!({"type": "string", "maxLength": 2});
+    deploy(&world, "2", &bounded, &schemas).await;
+    let told = message(&world.condition(&name, "Ready", "False", "UnsafeCRDUpgrade").await);
+    let expected = format!(
+        "existing custom object {}/huge failed validation for new schema version v1: /spec/size: ",
+        world.namespace
+    );
+    assert!(told.contains(&expected) && !told.contains("tiny") && !told.contains("xxxxxl"), "{told}");
+    assert_eq!(written(&world).await.0.as_deref(), Some("1"), "nothing may be written");
+
+    // Once the object is gone the upgrade goes on by itself.
+    widgets(&world).delete("huge", &DeleteParams::default()).await.expect("it can be deleted");
+    world.ready(&name).await;
+    assert_eq!(written(&world).await.0.as_deref(), Some("2"));
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn the_check_can_be_disabled_and_a_new_definition_is_never_refused() {
+    let world = World::new().await;
+    let name = world.name();
+    deploy(&world, "1", &json!({"type": "string", "pattern": "^[a-z]+$", "default": "small"}), &json!({})).await;
+    world.ready(&name).await;
+    deploy(&world, "2", &json!({"type": "integer", "minimum": 3}), &json!({"disabled": true})).await;
+    let ready = world.ready(&name).await;
+    assert_eq!(written(&world).await.0.as_deref(), Some("2"));
+    assert_eq!(ready.status.and_then(|status| status.release).expect("a release").warnings, []);
+    world.finish().await;
+}
