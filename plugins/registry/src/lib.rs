@@ -57,8 +57,10 @@ impl Provisioner for Registry {
     }
 
     fn config_schema(content: &dyn Content) -> Option<String> {
-        let modes = load::install_modes(content)?;
-        Some(config::schema::schema(&modes).to_string())
+        load::load_ahead(content, |loaded| {
+            let modes = modes::InstallModes::of(&loaded.bundle.as_ref()?.csv.spec.install_modes);
+            config::schema::schema(&modes).ok()
+        })
     }
 
     fn provision(request: &Request, content: &dyn Content, output: &mut dyn Output) -> Result<(), Failure> {

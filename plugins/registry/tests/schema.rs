@@ -25,7 +25,8 @@ fn our_schema(install_modes: &[&str]) -> Value {
          spec: {{installModes: [{}]}}\n",
         modes.join(", ")
     );
-    let bundle = Bundle::new([("manifests/csv.yaml", csv)]);
+    let annotations = "annotations: {operators.operatorframework.io.bundle.package.v1: a}\n".to_owned();
+    let bundle = Bundle::new([("metadata/annotations.yaml", annotations), ("manifests/csv.yaml", csv)]);
     serde_json::from_str(&Registry::config_schema(&bundle).unwrap()).unwrap()
 }
 

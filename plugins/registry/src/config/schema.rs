@@ -1,5 +1,6 @@
 //! The JSON Schema of the configuration.
 
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -9,63 +10,101 @@ use super::{
 use crate::{
     json::set,
     modes::InstallModes,
-    typed::{Keep, Record, Type, tables::pod::SUBSCRIPTION_CONFIG},
+    typed::{Field, Keep, Record, Type, tables::pod::SUBSCRIPTION_CONFIG},
 };
 
-/// The schema for an operator with these install modes.
+/// The text of the schema for an operator with these install modes.
 ///
 /// `deploymentConfig` is made from the tables of types. As with the reference, its own keys are closed, and everything
 /// below them is open: a field that a newer Kubernetes knows passes, and is dropped by the typed round trip.
-pub(crate) fn schema(modes: &InstallModes) -> Value {
-    let mut deployment_config = record(&SUBSCRIPTION_CONFIG);
-    set(&mut deployment_config, ["description"], "Changes to the Deployments of the operator.");
-    set(&mut deployment_config, ["additionalProperties"], false);
-    let mut properties = json!({
-        "certificateProvider": {
-            "description": "Who makes the certificates of webhooks and aggregated APIs; `none` leaves them to you.",
-            "enum": ["cert-manager", "openshift-service-ca", "host", "none", null],
-        },
-        "compatibility": {
-            "description": "`extended` to have known faults and limits of OLM v1 mended; `reference` for its very objects.",
-            "enum": ["reference", "extended", null],
-            "default": "extended",
-        },
-        "deploymentConfig": deployment_config,
-        "operatorConditionName": {
-            "description": "The name of the OperatorCondition that the operator reports to, for its variable OPERATOR_CONDITION_NAME.",
-            "anyOf": [{"type": "null"}, {"type": "string", "minLength": 1, "maxLength": 253}],
-        },
-        "proxy": proxy(),
-    });
-    let mut schema = json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Configuration of a registry+v1 bundle",
-        "type": "object",
-        "additionalProperties": false,
-    });
-    let configurable = modes.own() || modes.single();
-    if configurable {
-        let required = !modes.all() && !modes.multi();
-        set(&mut properties, ["watchNamespace"], watch_namespace(modes, required));
-        if required {
-            set(&mut schema, ["required"], json!(["watchNamespace"]));
+pub(crate) fn schema(modes: &InstallModes) -> Result<String, serde_json::Error> {
+    serde_json::to_string(&Schema(modes))
+}
+
+/// The whole schema. It is written without being built first: there are more than a thousand parts in it, and it is asked
+/// for before every release.
+struct Schema<'a>(&'a InstallModes);
+
+impl Serialize for Schema<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut schema = serializer.serialize_map(None)?;
+        schema.serialize_entry("$schema", "https://json-schema.org/draft/2020-12/schema")?;
+        schema.serialize_entry("title", "Configuration of a registry+v1 bundle")?;
+        schema.serialize_entry("type", "object")?;
+        let Self(modes) = self;
+        let configurable = modes.own() || modes.single();
+        if configurable && !modes.all() {
+            if modes.multi() {
+                let one = json!([{"required": ["watchNamespace"]}, {"required": ["watchNamespaces"]}]);
+                schema.serialize_entry("anyOf", &one)?;
+            } else {
+                schema.serialize_entry("required", &["watchNamespace"])?;
+            }
         }
+        schema.serialize_entry("additionalProperties", &false)?;
+        schema.serialize_entry("properties", &Properties(modes))?;
+        schema.end()
     }
-    if modes.multi() {
-        set(
-            &mut properties,
-            ["watchNamespaces"],
-            json!({
+}
+
+struct Properties<'a>(&'a InstallModes);
+
+impl Serialize for Properties<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(modes) = self;
+        let mut properties = serializer.serialize_map(None)?;
+        for (name, schema) in common() {
+            properties.serialize_entry(name, &schema)?;
+        }
+        properties.serialize_entry("deploymentConfig", &DeploymentConfig)?;
+        if modes.own() || modes.single() {
+            let required = !modes.all() && !modes.multi();
+            properties.serialize_entry("watchNamespace", &watch_namespace(modes, required))?;
+        }
+        if modes.multi() {
+            let namespaces = json!({
                 "description": "The namespaces that the operator watches.",
                 "anyOf": [{"type": "null"}, {"type": "array", "minItems": 1, "items": namespace()}],
-            }),
-        );
-        if configurable && !modes.all() {
-            set(&mut schema, ["anyOf"], json!([{"required": ["watchNamespace"]}, {"required": ["watchNamespaces"]}]));
+            });
+            properties.serialize_entry("watchNamespaces", &namespaces)?;
         }
+        properties.end()
     }
-    set(&mut schema, ["properties"], properties);
-    schema
+}
+
+/// The keys that every bundle takes.
+fn common() -> [(&'static str, Value); 4] {
+    let certificate_provider = json!({
+        "description": "Who makes the certificates of webhooks and aggregated APIs; `none` leaves them to you.",
+        "enum": ["cert-manager", "openshift-service-ca", "host", "none", null],
+    });
+    let compatibility = json!({
+        "description": "`extended` to have known faults and limits of OLM v1 mended; `reference` for its very objects.",
+        "enum": ["reference", "extended", null],
+        "default": "extended",
+    });
+    let operator_condition_name = json!({
+        "description": "The name of the OperatorCondition that the operator reports to, for its variable OPERATOR_CONDITION_NAME.",
+        "anyOf": [{"type": "null"}, {"type": "string", "minLength": 1, "maxLength": 253}],
+    });
+    [
+        ("certificateProvider", certificate_provider),
+        ("compatibility", compatibility),
+        ("operatorConditionName", operator_condition_name),
+        ("proxy", proxy()),
+    ]
+}
+
+struct DeploymentConfig;
+
+impl Serialize for DeploymentConfig {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut schema = serializer.serialize_map(None)?;
+        schema.serialize_entry("description", "Changes to the Deployments of the operator.")?;
+        schema.serialize_entry("additionalProperties", &false)?;
+        write_record(&SUBSCRIPTION_CONFIG, &mut schema)?;
+        schema.end()
+    }
 }
 
 fn proxy() -> Value {
@@ -104,35 +143,48 @@ fn watch_namespace(modes: &InstallModes, required: bool) -> Value {
     json!({"description": description, "anyOf": [{"type": "null"}, namespace]})
 }
 
-fn record(record: &Record) -> Value {
-    let properties: Map<String, Value> =
-        record.fields.iter().map(|field| (field.name.to_owned(), of(&field.kind))).collect();
-    let required: Vec<&str> = record
-        .fields
-        .iter()
-        .filter(|field| matches!(field.keep, Keep::Always | Keep::Required))
-        .map(|field| field.name)
-        .collect();
-    let mut schema = json!({"type": "object", "properties": properties});
-    if !required.is_empty() {
-        set(&mut schema, ["required"], json!(required));
-    }
-    schema
+fn write_record<M: SerializeMap>(record: &Record, schema: &mut M) -> Result<(), M::Error> {
+    schema.serialize_entry("type", "object")?;
+    schema.serialize_entry("properties", &Fields(record.fields))?;
+    let is_required = |field: &&Field| matches!(field.keep, Keep::Always | Keep::Required);
+    let required: Vec<&str> = record.fields.iter().filter(is_required).map(|field| field.name).collect();
+    if required.is_empty() { Ok(()) } else { schema.serialize_entry("required", &required) }
 }
 
-fn of(kind: &Type) -> Value {
-    match kind {
-        Type::String | Type::Time | Type::Bytes => json!({"type": "string"}),
-        Type::Bool => json!({"type": "boolean"}),
-        Type::Int32 | Type::Int64 => json!({"type": "integer"}),
-        Type::Float64 => json!({"type": "number"}),
-        Type::Quantity => json!({"type": ["string", "number"]}),
-        Type::IntOrString => json!({"type": ["string", "integer"]}),
-        Type::Any => json!({}),
-        Type::SchemaOrBool => json!({"type": ["object", "boolean"]}),
-        Type::SchemaOrList | Type::SchemaOrStrings => json!({"type": ["object", "array"]}),
-        Type::List(item) => json!({"type": "array", "items": of(item)}),
-        Type::Map(value) => json!({"type": "object", "additionalProperties": of(value)}),
-        Type::Record(inner) => record(inner),
+struct Fields(&'static [Field]);
+
+impl Serialize for Fields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|field| (field.name, Of(&field.kind))))
+    }
+}
+
+/// The schema of a type.
+struct Of(&'static Type);
+
+impl Serialize for Of {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut schema = serializer.serialize_map(None)?;
+        match self.0 {
+            Type::String | Type::Time | Type::Bytes => schema.serialize_entry("type", "string")?,
+            Type::Bool => schema.serialize_entry("type", "boolean")?,
+            Type::Int32 | Type::Int64 => schema.serialize_entry("type", "integer")?,
+            Type::Float64 => schema.serialize_entry("type", "number")?,
+            Type::Quantity => schema.serialize_entry("type", &["string", "number"])?,
+            Type::IntOrString => schema.serialize_entry("type", &["string", "integer"])?,
+            Type::Any => {}
+            Type::SchemaOrBool => schema.serialize_entry("type", &["object", "boolean"])?,
+            Type::SchemaOrList | Type::SchemaOrStrings => schema.serialize_entry("type", &["object", "array"])?,
+            Type::List(item) => {
+                schema.serialize_entry("type", "array")?;
+                schema.serialize_entry("items", &Of(item))?;
+            }
+            Type::Map(value) => {
+                schema.serialize_entry("type", "object")?;
+                schema.serialize_entry("additionalProperties", &Of(value))?;
+            }
+            Type::Record(inner) => write_record(inner, &mut schema)?,
+        }
+        schema.end()
     }
 }

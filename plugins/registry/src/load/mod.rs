@@ -3,10 +3,12 @@
 //! Every file is read, whatever is wrong with the one before, so that an author sees all findings at once. A document is
 //! kept no longer than it takes to convert it: a bundle's CRDs are megabytes, and the tree of one is many times its text.
 
+mod kept;
 mod metadata;
 mod old_crd;
 mod properties;
 
+pub(crate) use kept::{load, load_ahead};
 pub(crate) use metadata::annotations;
 
 use chandler_sdk::{Content, Diagnostic, Location};
@@ -36,10 +38,21 @@ pub(crate) struct Loaded {
     pub(crate) errors: Vec<Diagnostic>,
     /// Findings that do not stop the release.
     pub(crate) warnings: Vec<Diagnostic>,
+    /// How it was read.
+    compatibility: Compatibility,
+    /// Whether it is read otherwise with another compatibility.
+    specific: bool,
+}
+
+impl Loaded {
+    /// Whether it would be read the same with this compatibility.
+    fn serves(&self, compatibility: Compatibility) -> bool {
+        self.compatibility == compatibility || !self.specific
+    }
 }
 
 /// Reads a bundle.
-pub(crate) fn load(content: &dyn Content, compatibility: Compatibility) -> Loaded {
+fn read_bundle(content: &dyn Content, compatibility: Compatibility) -> Loaded {
     let mut loader = Loader { compatibility, ..Loader::default() };
     let package = metadata::package(content, &mut loader.warnings).map_err(|finding| loader.errors.push(*finding)).ok();
     let before = loader.errors.len();
@@ -48,7 +61,7 @@ pub(crate) fn load(content: &dyn Content, compatibility: Compatibility) -> Loade
     }
     let complete = loader.errors.len() == before;
     loader.check_presence();
-    let Loader { csv, crds, others, mut errors, mut warnings, .. } = loader;
+    let Loader { csv, crds, others, mut errors, mut warnings, specific, .. } = loader;
     let bundle = csv.map(|source| {
         let CsvSource { mut csv, path: csv_path, node: csv_node } = source;
         let statements = properties::read(content, &mut csv, &csv_path, &csv_node);
@@ -56,16 +69,7 @@ pub(crate) fn load(content: &dyn Content, compatibility: Compatibility) -> Loade
         warnings.extend(statements.warnings);
         Bundle { package, csv, csv_path, csv_node, crds, others, properties: statements.properties }
     });
-    Loaded { bundle, complete, errors, warnings }
-}
-
-/// The install modes that the ClusterServiceVersion of a bundle supports, for callers that need no more than those.
-pub(crate) fn install_modes(content: &dyn Content) -> Option<crate::modes::InstallModes> {
-    let mut loader = Loader { only_csv: true, ..Loader::default() };
-    for entry in content.files(MANIFESTS) {
-        loader.file(content, &entry.path);
-    }
-    Some(crate::modes::InstallModes::of(&loader.csv?.csv.spec.install_modes))
+    Loaded { bundle, complete, errors, warnings, compatibility, specific }
 }
 
 struct CsvSource {
@@ -77,7 +81,6 @@ struct CsvSource {
 #[derive(Default)]
 struct Loader {
     compatibility: Compatibility,
-    only_csv: bool,
     files: usize,
     csv: Option<CsvSource>,
     failed_csv: bool,
@@ -86,6 +89,7 @@ struct Loader {
     errors: Vec<Diagnostic>,
     warnings: Vec<Diagnostic>,
     subdirectory: Option<String>,
+    specific: bool,
 }
 
 impl Loader {
@@ -100,9 +104,6 @@ impl Loader {
             Ok(bytes) => bytes,
             Err(finding) => return self.errors.push(*finding),
         };
-        if self.only_csv && !crate::detect::mentions_csv(&bytes) {
-            return;
-        }
         match chandler_yaml::parse(&bytes, &Limits::default()) {
             Ok(documents) => self.documents(path, documents),
             Err(error) => {
@@ -148,7 +149,6 @@ impl Loader {
                 self.errors.push(finding.help("manifests hold Kubernetes objects, each with a kind"));
             }
             "ClusterServiceVersion" => self.csv(path, node),
-            _ if self.only_csv => {}
             "CustomResourceDefinition" => self.crd(path, &node),
             kind => {
                 // Objects that are passed on as they are have metadata all the same.
@@ -194,6 +194,7 @@ impl Loader {
         let place = Place::of(path, node);
         let version = node.get("apiVersion").and_then(Node::as_str).unwrap_or_default();
         let old = version == old_crd::API_VERSION;
+        self.specific |= old;
         if old && self.compatibility.upgrades_definitions() {
             return self.old_crd(path, node);
         }
@@ -251,12 +252,14 @@ impl Loader {
     fn convert(&mut self, path: &str, node: &Node, record: &'static Record, report: bool) -> Option<Conversion> {
         match typed::convert(node, record, self.compatibility.spelling()) {
             Ok(conversion) => {
+                self.specific |= !conversion.respelt.is_empty();
                 if report {
                     self.report_dropped(path, &conversion);
                 }
                 Some(conversion)
             }
             Err(mismatches) => {
+                self.specific = true;
                 self.errors.extend(mismatches.iter().map(|error| mismatch(path, error)));
                 None
             }

@@ -1,0 +1,80 @@
+//! Reading a bundle once for the calls that an instance answers.
+//!
+//! The host asks for the schema of the configuration before it asks for the objects, in the same instance, and what the
+//! schema says depends on the bundle. Reading is most of the work, so that what was read for the first call is kept for the
+//! second.
+
+use std::cell::RefCell;
+
+use chandler_sdk::Content;
+
+use super::{Loaded, read_bundle};
+use crate::compatibility::Compatibility;
+
+thread_local! {
+    /// The digest of a bundle, and the bundle.
+    static KEPT: RefCell<Option<(String, Loaded)>> = const { RefCell::new(None) };
+}
+
+/// Reads a bundle, looks at it, and keeps it for the next [`load`].
+pub(crate) fn load_ahead<T>(content: &dyn Content, look: impl FnOnce(&Loaded) -> T) -> T {
+    let loaded = read_bundle(content, Compatibility::default());
+    let result = look(&loaded);
+    KEPT.set(Some((content.digest(), loaded)));
+    result
+}
+
+/// Reads a bundle.
+pub(crate) fn load(content: &dyn Content, compatibility: Compatibility) -> Loaded {
+    let kept = KEPT.take().filter(|(digest, loaded)| loaded.serves(compatibility) && *digest == content.digest());
+    kept.map_or_else(|| read_bundle(content, compatibility), |(_, loaded)| loaded)
+}
+
+#[cfg(test)]
+mod tests {
+    use chandler_sdk::testing;
+
+    use super::*;
+
+    const ANNOTATIONS: &str = "annotations: {operators.operatorframework.io.bundle.package.v1: harbour}\n";
+    const CSV: &str =
+        "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: harbour.v1}\n";
+    const OLD: &str =
+        "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata: {name: piers}\n";
+
+    fn bundle(files: &[(&str, &str)]) -> testing::Bundle {
+        let common = [("metadata/annotations.yaml", ANNOTATIONS), ("manifests/csv.yaml", CSV)];
+        testing::Bundle::new(common.into_iter().chain(files.iter().copied()))
+    }
+
+    fn ahead(content: &dyn Content) {
+        load_ahead(content, |loaded| assert!(loaded.errors.is_empty(), "{:?}", loaded.errors));
+    }
+
+    #[test]
+    fn what_was_read_ahead_is_used_once() {
+        let content = bundle(&[]);
+        ahead(&content);
+        assert!(KEPT.with_borrow(Option::is_some));
+        assert!(load(&content, Compatibility::Extended).bundle.is_some());
+        assert!(KEPT.with_borrow(Option::is_none));
+    }
+
+    #[test]
+    fn another_bundle_is_read() {
+        ahead(&bundle(&[]));
+        let other = bundle(&[("manifests/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: tides}\n")]);
+        assert_eq!(load(&other, Compatibility::Extended).bundle.unwrap().others.len(), 1);
+    }
+
+    #[test]
+    fn what_compatibility_changes_is_read_again() {
+        let content = bundle(&[("manifests/crd.yaml", OLD)]);
+        for (compatibility, version) in [(Compatibility::Extended, "v1"), (Compatibility::Reference, "v1beta1")] {
+            ahead(&content);
+            let bundle = load(&content, compatibility).bundle.unwrap();
+            let versions: Vec<_> = bundle.crds.iter().map(|crd| crd.api_version.as_str()).collect();
+            assert_eq!(versions, [format!("apiextensions.k8s.io/{version}")]);
+        }
+    }
+}
