@@ -28,7 +28,8 @@ pub struct Limits {
     pub handles: u32,
     /// Bytes that cross from the guest to the host in one host call or result. Default 8 MiB.
     pub transfer_bytes: u64,
-    /// Bytes of one object as JSON. Default 1 MiB.
+    /// Bytes of one object as JSON. Default 3 MiB, which is what an API server takes in one request
+    /// (`MaxRequestBodyBytes`); published CustomResourceDefinitions have up to 1.2 MiB.
     pub object_bytes: u64,
     /// Bytes of all objects as JSON. Default 32 MiB.
     pub output_bytes: u64,
@@ -59,7 +60,7 @@ impl Default for Limits {
             instances: 64,
             handles: 1000,
             transfer_bytes: 8 * MIB,
-            object_bytes: MIB,
+            object_bytes: 3 * MIB,
             output_bytes: 32 * MIB,
             objects: 5000,
             probes: 200,

@@ -102,7 +102,7 @@ async fn limits_on_output_fail_the_call_and_say_which() {
     }
     insta::assert_snapshot!(lines.join("\n"), @r"
     emit-million: the provisioner exceeded the limit of 1000 objects with object 1000
-    emit-huge: the provisioner exceeded the limit of 1048576 bytes in one object with object 1 (from manifests/a.yaml:7)
+    emit-huge: the provisioner exceeded the limit of 3145728 bytes in one object with object 1 (from manifests/a.yaml:7)
     probe-million: the provisioner exceeded the limit of 200 probes
     transfer-huge: the provisioner exceeded the limit of 8388608 bytes in one transfer to the host
     read-forever: the provisioner exceeded the limit of 67108864 bytes read from the bundle

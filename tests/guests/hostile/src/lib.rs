@@ -126,7 +126,7 @@ fn emit(behaviour: &str, output: &mut dyn Output) {
         "emit-nameless" => refused(br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{}}"#, EmitError::Malformed),
         "emit-deep" => refused(&b"[".repeat(100_000), EmitError::Malformed),
         "emit-twice" => refused(&object("first", &none), EmitError::Duplicate),
-        "emit-huge" => refused(&vec![b' '; 2 << 20], EmitError::TooLarge),
+        "emit-huge" => refused(&vec![b' '; 4 << 20], EmitError::TooLarge),
         // Goes on after the refusal, as a hostile guest would.
         "emit-million" => (0..1_000_000_u32).for_each(|index| {
             let _ = output.emit(&object(&format!("object-{index}"), &none), None, None);
