@@ -4,8 +4,8 @@
 //! Here everything that the ClusterServiceVersion, `properties.yaml` and `dependencies.yaml` ask for is compared with what
 //! the contract tells of the target.
 //!
-//! Only a Kubernetes that is too old is a reason to refuse. Kinds come and go, are seen by the host with a delay, and a
-//! refusal is final until the bundle or its configuration changes; so a kind that is not served is a warning.
+//! Only a Kubernetes that is too old is a reason to refuse. Kinds come and go, and what needs one can often wait for it; so a
+//! kind that is not served is a warning.
 
 mod constraint;
 mod properties;
