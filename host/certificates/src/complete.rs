@@ -2,7 +2,7 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chandler_core::{Digest, Object, ObjectError, Release};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{
     annotations::{INJECT_CA, RESTART, SERVING_DIGEST},
@@ -25,9 +25,19 @@ impl Declarations {
             }
         }
         for (declaration, material) in self.certificates().iter().zip(materials) {
-            objects.push(secret(declaration, material, policy)?);
+            objects.push(secret(declaration, material.annotations(policy), material.data())?);
         }
-        Ok(Release::new(objects, release.probes().to_vec(), release.findings().to_vec()).described(release.description().clone()))
+        Ok(with_objects(release, objects))
+    }
+
+    /// The release with the Secrets that it asks for, and nothing in them: for whoever wants to know, without a cluster,
+    /// which objects there will be.
+    pub fn outline(&self, release: &Release) -> Result<Release, ObjectError> {
+        let mut objects: Vec<Object> = release.objects().to_vec();
+        for declaration in self.certificates() {
+            objects.push(secret(declaration, Map::new(), Map::new())?);
+        }
+        Ok(with_objects(release, objects))
     }
 
     fn inject(&self, object: &mut Object, materials: &[Material]) {
@@ -73,6 +83,11 @@ impl Declarations {
     }
 }
 
+fn with_objects(release: &Release, objects: Vec<Object>) -> Release {
+    Release::new(objects, release.probes().to_vec(), release.findings().to_vec())
+        .described(release.description().clone())
+}
+
 /// The names of the Secrets that pods of this template mount.
 fn mounted_secrets(template: &Value) -> Vec<String> {
     let volumes = template.pointer("/spec/volumes").and_then(Value::as_array).into_iter().flatten();
@@ -86,17 +101,21 @@ fn mounted_secrets(template: &Value) -> Vec<String> {
         .collect()
 }
 
-fn secret(declaration: &Declaration, material: &Material, policy: &Policy) -> Result<Object, ObjectError> {
+fn secret(
+    declaration: &Declaration,
+    annotations: Map<String, Value>,
+    data: Map<String, Value>,
+) -> Result<Object, ObjectError> {
     let value = json!({
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {
             "name": declaration.secret.name,
             "namespace": declaration.secret.namespace,
-            "annotations": material.annotations(policy),
+            "annotations": annotations,
         },
         "type": "kubernetes.io/tls",
-        "data": material.data(),
+        "data": data,
     });
     match value {
         Value::Object(value) => Object::from_value(value, declaration.stage, None),

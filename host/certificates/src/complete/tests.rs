@@ -103,3 +103,12 @@ fn what_is_completed_twice_is_the_same() {
     let again = decide(Some(stored), &names, Some("asked"), later, &policy).take(&names, None, later, &policy).unwrap();
     assert_eq!(declarations.complete(&release, &[again], &policy).unwrap(), once);
 }
+
+#[test]
+fn an_outline_holds_the_secrets_and_no_keys() {
+    let release = release();
+    let outline = Declarations::of(&release, "n").unwrap().outline(&release).unwrap();
+    assert_eq!(object(&outline, "s")["data"], json!({}));
+    assert_eq!(object(&outline, "w"), object(&release, "w"));
+    assert_eq!(outline.objects().len(), release.objects().len() + 1);
+}
