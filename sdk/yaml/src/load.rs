@@ -18,29 +18,47 @@ const MOST_WARNINGS: usize = 100;
 
 /// Reads a stream of YAML.
 pub(crate) fn load(text: &str, limits: &Limits) -> Result<Vec<Document>, ParseError> {
+    read(text, limits).map_err(|error| inside(text, error))
+}
+
+fn read(text: &str, limits: &Limits) -> Result<Vec<Document>, ParseError> {
     let mut text = Cow::Borrowed(text);
     let mut added = Added::default();
+    let end = end(&text);
     // Text that is read again counts as text.
     let mut budget = limits.bytes;
     loop {
-        let inside = |(line, column)| inside(&text, (line, column)).unwrap_or((line, column));
-        let attempted = attempt(&text, limits, &added).map_err(|error| {
-            let (line, column) = inside((error.line, error.column));
-            ParseError { line, column, ..error }
-        });
-        let error = match attempted? {
+        let error = match attempt(&text, limits, &added, end)? {
             Ok(documents) => return Ok(documents),
             Err(error) => error,
         };
-        let (line, column) = inside(position(error.marker(), &added));
+        let (line, column) = position(error.marker(), &added, end);
         let refusal = ParseError { line, column, message: error.info().to_owned() };
         budget = budget.checked_sub(text.len()).ok_or_else(|| refusal.clone())?;
         text = Cow::Owned(mend(&text, &error, &mut added, budget).ok_or(refusal)?);
     }
 }
 
+/// The same error inside its line: some columns behind it, there is nothing to show.
+fn inside(text: &str, error: ParseError) -> ParseError {
+    let line = lines(text).nth(error.line.saturating_sub(1) as usize);
+    let end = line.map_or(1, |(_, line)| count(line.chars().count() + 1));
+    ParseError { column: error.column.clamp(1, end), ..error }
+}
+
+/// The place behind the last character.
+fn end(text: &str) -> (u32, u32) {
+    let last = lines(text).enumerate().last();
+    last.map_or((1, 1), |(number, (_, line))| (count(number + 1), count(line.chars().count() + 1)))
+}
+
 /// Reads a stream as it is; within, why the scanner stopped.
-fn attempt(text: &str, limits: &Limits, added: &Added) -> Result<Result<Vec<Document>, ScanError>, ParseError> {
+fn attempt(
+    text: &str,
+    limits: &Limits,
+    added: &Added,
+    end: (u32, u32),
+) -> Result<Result<Vec<Document>, ScanError>, ParseError> {
     let mut loader = Loader {
         limits,
         stack: Vec::new(),
@@ -56,20 +74,15 @@ fn attempt(text: &str, limits: &Limits, added: &Added) -> Result<Result<Vec<Docu
             Ok(event) => event,
             Err(error) => return Ok(Err(error)),
         };
-        loader.take(event, position(&span.start, added))?;
+        loader.take(event, position(&span.start, added, end))?;
     }
     Ok(Ok(loader.documents))
 }
 
-/// The end of the text, for a place behind it: to the scanner, the end stands in a line of its own.
-fn inside(text: &str, (line, _): (u32, u32)) -> Option<(u32, u32)> {
-    let (number, (_, last)) = lines(text).enumerate().last()?;
-    let end = count(number + 1);
-    (line > end).then(|| (end, count(last.chars().count() + 1)))
-}
-
-fn position(marker: &Marker, added: &Added) -> (u32, u32) {
-    (count(marker.line()), count(added.original_column(marker.line(), marker.col()) + 1))
+/// Where a marker points to in the text as it was written. To the scanner, the end of a text stands in a line of its own.
+fn position(marker: &Marker, added: &Added, end: (u32, u32)) -> (u32, u32) {
+    let column = added.original_column(marker.line(), marker.col()) + 1;
+    (count(marker.line()), count(column)).min(end)
 }
 
 /// A collection that is not complete yet.

@@ -1,6 +1,6 @@
 //! Mappings while they are read: duplicate keys and merge keys.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use crate::{Entry, Kind, Mapping, Node, ParseError, Warning};
 
@@ -101,17 +101,19 @@ fn last_wins(entries: Vec<Entry>, warnings: &mut Vec<Warning>) -> Vec<Entry> {
 /// in go-yaml.
 fn merge(entries: &mut Vec<Entry>, merged: Vec<(u32, u32, Vec<Mapping>)>, warnings: &mut Vec<Warning>) {
     let own = entries.len();
-    let mut known: HashSet<Box<str>> = entries.iter().map(|entry| entry.key.clone()).collect();
+    let mut known: HashMap<Box<str>, usize> =
+        entries.iter().enumerate().map(|(at, entry)| (entry.key.clone(), at)).collect();
     for (line, column, mappings) in merged.into_iter().rev() {
         for entry in mappings.into_iter().flat_map(|mapping| mapping.entries) {
-            if known.insert(entry.key.clone()) {
+            let Some(at) = known.get(&entry.key) else {
+                known.insert(entry.key.clone(), entries.len());
                 entries.push(entry);
                 continue;
-            }
+            };
             // go-yaml v2 puts in what is merged where `<<` stands, over the keys before it. That is against the rule for
             // merge keys, and hardly meant.
-            let before = |other: &&Entry| other.key == entry.key && (other.line, other.column) < (line, column);
-            if let Some(other) = entries.iter().take(own).find(before)
+            let before = |other: &&Entry| *at < own && (other.line, other.column) < (line, column);
+            if let Some(other) = entries.get(*at).filter(before)
                 && !same(&other.value, &entry.value)
             {
                 let message = format!(
@@ -131,8 +133,13 @@ fn same(one: &Node, other: &Node) -> bool {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
         }
         (Kind::Mapping(one), Kind::Mapping(other)) => {
+            // Sorted, since looking up each key of one in the other takes forever where there are many.
             one.len() == other.len()
-                && one.iter().all(|entry| other.get(&entry.key).is_some_and(|value| same(&entry.value, value)))
+                && one
+                    .sorted()
+                    .into_iter()
+                    .zip(other.sorted())
+                    .all(|(one, other)| one.key == other.key && same(&one.value, &other.value))
         }
         (one, other) => one == other,
     }

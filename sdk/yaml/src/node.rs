@@ -76,7 +76,7 @@ impl Mapping {
     }
 
     /// The entries in the order in which JSON is written: by key.
-    fn sorted(&self) -> Vec<&Entry> {
+    pub(crate) fn sorted(&self) -> Vec<&Entry> {
         let mut entries: Vec<&Entry> = self.entries.iter().collect();
         entries.sort_unstable_by(|one, other| one.key.cmp(&other.key));
         entries
