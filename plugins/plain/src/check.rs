@@ -129,12 +129,48 @@ fn identity(manifest: &Manifest) -> Result<Identity, Vec<Diagnostic>> {
         })?,
         None => "",
     };
+    let illegal = illegal(api_version, kind, namespace, name);
+    if !illegal.is_empty() {
+        let finding = |(field, pointer, text): (&str, &str, &str)| {
+            let message = format!("no API server takes the {field} {text:?}");
+            let finding = Diagnostic::error("InvalidIdentity", message).at(path).within(node, pointer);
+            finding.help(
+                "an apiVersion is a version or group/version, a kind is letters and digits, a name has no / and no %",
+            )
+        };
+        return Err(illegal.into_iter().map(finding).collect());
+    }
     Ok(Identity {
         group: api_version.split_once('/').map_or("", |(group, _)| group).to_owned(),
         kind: kind.to_owned(),
         namespace: namespace.to_owned(),
         name: name.to_owned(),
     })
+}
+
+/// What cannot stand in a URL, which the host would refuse without knowing the line: field, pointer and text.
+fn illegal<'a>(
+    api_version: &'a str,
+    kind: &'a str,
+    namespace: &'a str,
+    name: &'a str,
+) -> Vec<(&'static str, &'static str, &'a str)> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let parts = [
+        ("apiVersion", "/apiVersion", api_version, (group.is_empty() || is_segment(group)) && is_segment(version)),
+        ("kind", "/kind", kind, kind.bytes().all(|byte| byte.is_ascii_alphanumeric())),
+        ("name", "/metadata/name", name, is_segment(name)),
+        ("namespace", "/metadata/namespace", namespace, namespace.is_empty() || is_segment(namespace)),
+    ];
+    parts.into_iter().filter(|(.., legal)| !legal).map(|(field, pointer, text, _)| (field, pointer, text)).collect()
+}
+
+/// The rule of `IsValidPathSegmentName` in `k8s.io/apimachinery/pkg/api/validation/path`, with the length of a name.
+fn is_segment(text: &str) -> bool {
+    !matches!(text, "" | "." | "..")
+        && text.len() <= 253
+        && !text.contains(['/', '%'])
+        && !text.contains(char::is_control)
 }
 
 /// `a string`, `an array`.

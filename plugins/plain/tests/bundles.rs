@@ -176,6 +176,17 @@ fn all_that_is_wrong_is_reported_at_once() {
 }
 
 #[test]
+fn what_no_api_server_takes_is_refused_in_its_line() {
+    let text = "apiVersion: v1/x/y\nkind: Config-Map\nmetadata:\n  name: a/\n  namespace: '%2f'\n";
+    insta::assert_snapshot!(refusal(&Bundle::new([("manifests/a.yaml", text)])), @r#"
+    InvalidIdentity manifests/a.yaml:1:13 (/apiVersion): no API server takes the apiVersion "v1/x/y" (help: an apiVersion is a version or group/version, a kind is letters and digits, a name has no / and no %)
+    InvalidIdentity manifests/a.yaml:2:7 (/kind): no API server takes the kind "Config-Map" (help: an apiVersion is a version or group/version, a kind is letters and digits, a name has no / and no %)
+    InvalidIdentity manifests/a.yaml:4:9 (/metadata/name): no API server takes the name "a/" (help: an apiVersion is a version or group/version, a kind is letters and digits, a name has no / and no %)
+    InvalidIdentity manifests/a.yaml:5:14 (/metadata/namespace): no API server takes the namespace "%2f" (help: an apiVersion is a version or group/version, a kind is letters and digits, a name has no / and no %)
+    "#);
+}
+
+#[test]
 fn what_is_missing_is_said_as_the_predecessor_says_it() {
     insta::assert_snapshot!(refusal(&Bundle::new([("a.yaml", A)])), @"ManifestsMissing manifests/: get objects from bundle manifests: open manifests: file does not exist (help: put the Kubernetes objects of the bundle into files in manifests/)");
     insta::assert_snapshot!(refusal(&Bundle::new([("manifests/a.yaml", "# nothing\n")])), @"NoObjects manifests/: invalid bundle: found zero objects: plain+v0 bundles are required to contain at least one object (help: put at least one file with a Kubernetes object directly into manifests/)");
