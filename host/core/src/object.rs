@@ -152,7 +152,7 @@ fn key_of(value: &Map<String, Value>) -> Result<ObjectKey, ObjectError> {
     };
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let illegal = |field, value: &str| ObjectError::Illegal { field, value: value.to_owned() };
-    if version.is_empty() || version.contains('/') || !is_path_segment(group) && !group.is_empty() {
+    if !is_path_segment(version) || !is_path_segment(group) && !group.is_empty() {
         return Err(illegal("apiVersion", api_version));
     }
     if !kind.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
@@ -226,6 +226,10 @@ mod tests {
             (
                 json!({"apiVersion": "a/b/c", "kind": "Pod", "metadata": {"name": "a"}}),
                 "has an illegal apiVersion: \"a/b/c\"",
+            ),
+            (
+                json!({"apiVersion": "..", "kind": "Pod", "metadata": {"name": "a"}}),
+                "has an illegal apiVersion: \"..\"",
             ),
         ] {
             assert_eq!(parse(&value).unwrap_err().to_string(), message, "{value}");
