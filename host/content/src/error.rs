@@ -1,6 +1,6 @@
 //! What can go wrong between a source and its tree.
 
-use std::{io, path::PathBuf};
+use std::{io, path::PathBuf, time::Duration};
 
 use chandler_core::Digest;
 
@@ -96,6 +96,14 @@ impl ContentError {
             | Self::Layer { .. }
             | Self::Archive(_)
             | Self::DuplicatePath { .. } => FailureClass::Permanent,
+        }
+    }
+
+    /// How long the registry wants to be left alone, if it said so.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Registry(error) => error.retry_after,
+            _ => None,
         }
     }
 
