@@ -303,40 +303,4 @@ fn role_resource(cluster: bool) -> ApiResource {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rules_are_read_from_both_lists_of_a_review() {
-        let status = json!({
-            "resourceRules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}, "not a rule"],
-            "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/healthz"]}],
-        });
-        let shown: Vec<String> = rules_of(&status).iter().map(ToString::to_string).collect();
-        assert_eq!(
-            shown,
-            [
-                r#"{APIGroups:[""], Resources:["pods"], Verbs:["get"]}"#,
-                r#"{NonResourceURLs:["/healthz"], Verbs:["get"]}"#
-            ]
-        );
-        assert_eq!(rules_of(&Value::Null), []);
-    }
-
-    #[test]
-    fn needs_become_questions() {
-        let need = |rule: Value| Need {
-            scope: Scope::Namespace("shop".into()),
-            rule: PolicyRule::deserialize(rule).unwrap(),
-            why: Why::OwnerReference,
-        };
-        let question = Question::of(&need(json!({
-            "verbs": ["update"], "apiGroups": ["a.b"], "resources": ["oxen/finalizers"], "resourceNames": ["x"]})));
-        assert_eq!(
-            question.unwrap().attributes(),
-            json!({"namespace": "shop", "verb": "update", "group": "a.b", "resource": "oxen",
-                   "subresource": "finalizers", "name": "x"})
-        );
-        assert_eq!(Question::of(&need(json!({"verbs": ["get"], "nonResourceURLs": ["/x"]}))), None);
-    }
-}
+mod tests;

@@ -151,6 +151,14 @@ fn rules_of(objects: &[Value]) -> Vec<PolicyRule> {
     objects.iter().flat_map(|object| Role::read(object).rules).collect()
 }
 
+/// Rights whose use is not seen here.
+const NOT_SEEN: &[&str] = &[
+    // Only an Event that happens again within minutes is changed.
+    r#"{APIGroups:["events.k8s.io"], Resources:["events"], Verbs:["patch"]}"#,
+    // It is no request, but what the API server asks for a header of one.
+    r#"{APIGroups:[""], Resources:["serviceaccounts"], ResourceNames:["deployer"], Verbs:["impersonate"]}"#,
+];
+
 #[tokio::test]
 async fn the_rights_of_the_controller_are_enough_and_all_used() {
     let mut world = World::new().await;
@@ -165,7 +173,7 @@ async fn the_rights_of_the_controller_are_enough_and_all_used() {
     apply(&world, &roles(&[(None, wide)].into(), &deployer, &name)).await;
 
     // A class, a pull secret, and a bundle in a ConfigMap.
-    let host = world.registry.address().to_string();
+    let host = world.registry.host();
     let auths = json!({"auths": {host: {"auth": STANDARD.encode("user:password")}}}).to_string();
     apply(
         &world,
@@ -208,18 +216,12 @@ async fn the_rights_of_the_controller_are_enough_and_all_used() {
     assert_eq!(*refused.lock().expect("no test panics here"), BTreeSet::new(), "refused");
     let made = made.lock().expect("no test panics here").clone();
     let granted = rules_of(&rights).into_iter().chain(rules_of(&tenant)).flat_map(|rule| break_down(&rule));
-    let unused: Vec<String> =
-        granted.filter(|rule| !made.iter().any(|made| made.is_allowed_by(rule))).map(|rule| rule.to_string()).collect();
-    assert_eq!(
-        unused,
-        [
-            // An Event that happens again within minutes is changed.
-            r#"{APIGroups:["events.k8s.io"], Resources:["events"], Verbs:["patch"]}"#,
-            // It is no request, but what the API server asks for a header of one.
-            r#"{APIGroups:[""], Resources:["serviceaccounts"], ResourceNames:["deployer"], Verbs:["impersonate"]}"#,
-        ],
-        "{made:#?}"
-    );
+    let unused: Vec<String> = granted
+        .filter(|rule| !made.iter().any(|made| made.is_allowed_by(rule)))
+        .map(|rule| rule.to_string())
+        .filter(|rule| !NOT_SEEN.contains(&rule.as_str()))
+        .collect();
+    assert_eq!(unused, [""; 0], "{made:#?}");
     world.finish().await;
 }
 

@@ -67,3 +67,54 @@ fn of(rule: PolicyRule) -> rbac::PolicyRule {
         non_resource_urls: some(non_resource_urls),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use chandler_core::Object;
+    use chandler_permissions::{Escalation, ExistingRoles, Held, Item, requirements};
+    use serde_json::json;
+
+    use super::*;
+
+    fn found(names: usize, length: usize) -> PermissionsMissing {
+        let objects: Vec<Object> = (0..names)
+            .map(|number| {
+                let name = format!("{number}{}", "x".repeat(length));
+                let value = json!({"apiVersion": "v1", "kind": "ConfigMap",
+                    "metadata": {"name": name, "namespace": format!("n{number}")}});
+                Object::parse(value.to_string().as_bytes(), 0, None).unwrap()
+            })
+            .collect();
+        let items: Vec<Item<'_>> = objects
+            .iter()
+            .map(|object| Item { key: &object.key, plural: "configmaps", value: &object.value })
+            .collect();
+        let required = requirements(&items, &[], &[], None, &ExistingRoles::default());
+        PermissionsMissing {
+            owner: "x".into(),
+            account: Account { namespace: "n".into(), name: "a".into() },
+            missing: chandler_permissions::missing(&required, &Held::default(), Escalation::Hold),
+            not_yet: ["n1".to_owned()].into(),
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_told_by_place() {
+        let told = missing(&found(2, 0));
+        let text: Vec<String> = told.iter().map(|place| serde_json::to_string(place).unwrap()).collect();
+        assert_eq!(
+            text,
+            [
+                r#"{"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["create","list","watch"]},{"apiGroups":[""],"resourceNames":["1"],"resources":["configmaps"],"verbs":["delete","get","patch"]}]}"#,
+                r#"{"namespace":"n0","rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["create","list","watch"]},{"apiGroups":[""],"resourceNames":["0"],"resources":["configmaps"],"verbs":["delete","get","patch"]}]}"#,
+            ]
+        );
+    }
+
+    #[test]
+    fn a_status_stays_small() {
+        let told = missing(&found(2000, 200));
+        let bytes = serde_json::to_string(&told).unwrap().len();
+        assert!((BYTES / 2..BYTES * 3).contains(&bytes), "{bytes}");
+    }
+}
