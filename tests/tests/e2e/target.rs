@@ -1,0 +1,154 @@
+//! What a bundle makes of its cluster is made anew when the cluster changes, and its warnings are in the status.
+
+use std::{
+    pin::pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use chandler_api::BundleDeployment;
+use chandler_tests::{World, bundles, wait, world::condition};
+use futures::StreamExt as _;
+use http::{Request, Response};
+use k8s_openapi::{
+    api::events::v1::Event, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{DeleteParams, PostParams},
+    client::Body,
+    runtime::{WatchStreamExt as _, watcher},
+};
+use serde_json::json;
+
+use crate::REGISTRY;
+
+const OPERATOR: &str = "registry/harbour-operator.v0.1.0";
+const CSV: &str = "manifests/harbour-operator.clusterserviceversion.yaml";
+
+/// A client for which the API server has another version.
+fn of_version(inner: Client, version: &Arc<Mutex<String>>) -> Client {
+    let version = Arc::clone(version);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (inner, version) = (inner.clone(), Arc::clone(&version));
+        async move {
+            if request.uri().path() != "/version" {
+                return inner.send(request).await;
+            }
+            let version = version.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let info = json!({
+                "major": "1", "minor": "0", "gitVersion": version, "gitCommit": "", "gitTreeState": "", "buildDate": "",
+                "goVersion": "", "compiler": "", "platform": ""
+            });
+            Ok(Response::new(Body::from(info.to_string().into_bytes())))
+        }
+    });
+    Client::new(service, "default")
+}
+
+/// A world whose controller looks at the cluster all the time.
+async fn attentive(client: impl FnOnce(Client) -> Client) -> World {
+    let mut world = World::new().await;
+    world.stop_controller().await;
+    let client = client(world.client.clone());
+    world.start_controller_with(client, |options| options.cluster_poll_interval = Duration::from_millis(200));
+    world
+}
+
+#[tokio::test]
+async fn what_is_refused_for_an_old_cluster_is_installed_once_it_is_upgraded() {
+    let version = Arc::new(Mutex::new("v1.20.4".to_owned()));
+    let world = attentive(|client| of_version(client, &version)).await;
+    let name = world.name();
+    let image = world.push(&bundles::sample(OPERATOR)).await;
+    world.deploy(&name, REGISTRY, &image).await;
+    let refused = world.condition(&name, "Progressing", "False", "UnsupportedContent").await;
+    let message = &condition(&refused, "Progressing").expect("Progressing").message;
+    assert!(message.contains("needs Kubernetes 1.29.0") && message.contains("runs 1.20.4"), "{message}");
+
+    "v1.36.0".clone_into(&mut version.lock().unwrap_or_else(PoisonError::into_inner));
+    let installed = world.ready(&name).await;
+    assert_eq!(installed.metadata.generation, refused.metadata.generation, "nobody touched it");
+
+    // A cluster that goes back does no harm to what runs.
+    "v1.20.4".clone_into(&mut version.lock().unwrap_or_else(PoisonError::into_inner));
+    let refused = world.condition(&name, "Installed", "False", "UpgradeFailed").await;
+    let (before, now) = (installed.status.expect("a status"), refused.status.expect("a status"));
+    assert_eq!(before.release, now.release);
+    "v1.36.0".clone_into(&mut version.lock().unwrap_or_else(PoisonError::into_inner));
+    world.ready(&name).await;
+    world.finish().await;
+}
+
+fn codes(deployment: &BundleDeployment) -> Vec<&str> {
+    let warnings = deployment.status.as_ref().map(|status| status.warnings.as_slice()).unwrap_or_default();
+    warnings.iter().map(|warning| warning.code.as_str()).collect()
+}
+
+/// The note of the Event about the warnings of a BundleDeployment.
+async fn warned(world: &World, name: &str) -> String {
+    let events = watcher(Api::<Event>::all(world.client.clone()), watcher::Config::default());
+    let mut events = pin!(events.default_backoff().applied_objects());
+    let seen = tokio::time::timeout(wait::PATIENCE, async {
+        loop {
+            let Some(Ok(event)) = events.next().await else { continue };
+            let about = event.regarding.and_then(|about| about.name);
+            if about.as_deref() == Some(name) && event.reason.as_deref() == Some("RenderedWithWarnings") {
+                return event.note.unwrap_or_default();
+            }
+        }
+    });
+    seen.await.expect("an Event with the warnings")
+}
+
+#[tokio::test]
+async fn warnings_and_properties_are_in_the_status_and_follow_the_cluster() {
+    let world = attentive(|client| client).await;
+    let name = world.name();
+    // No other test knows this group.
+    let group = format!("{name}.example.com");
+    let needs = format!(
+        "    required:\n    - {{name: ferries.{group}, kind: Ferry, version: v1, displayName: Ferry}}\n  install:\n"
+    );
+    let image = world.push(&bundles::sample(OPERATOR).replacing(CSV, "  install:\n", &needs)).await;
+    world.deploy(&name, REGISTRY, &image).await;
+    let installed = world.ready(&name).await;
+    assert_eq!(codes(&installed), ["RequiredApiMissing"]);
+    let status = installed.status.clone().expect("a status");
+    let warning = &status.warnings[0].message;
+    assert!(warning.contains(&format!("ferries.{group}")) && warning.contains("(help: install"), "{warning}");
+
+    let bundle = status.bundle.expect("the bundle says what it is");
+    assert_eq!(bundle.name.as_deref(), Some("harbour-operator.v0.1.0"));
+    assert_eq!(bundle.package.as_deref(), Some("harbour-operator"));
+    assert_eq!(bundle.version.as_deref(), Some("0.1.0"));
+    let required = bundle.properties.iter().find(|property| property.kind == "olm.gvk.required");
+    let required = required.map(|property| property.value.clone());
+    assert_eq!(required, Some(json!({"group": group, "version": "v1", "kind": "Ferry"})));
+
+    assert!(warned(&world, &name).await.contains("ferries."));
+
+    let definition: CustomResourceDefinition = serde_json::from_value(json!({
+        "metadata": {"name": format!("ferries.{group}")},
+        "spec": {
+            "group": group, "scope": "Namespaced", "names": {"kind": "Ferry", "plural": "ferries"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        }
+    }))
+    .expect("a definition");
+    let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    let definition = definitions.create(&PostParams::default(), &definition).await.expect("a definition");
+    let content = wait::until(&world.deployments(), &name, "without warnings", |deployment| {
+        deployment.is_some_and(|deployment| codes(deployment).is_empty())
+    })
+    .await
+    .expect("it is there");
+    assert_eq!(content.status.expect("a status").release, status.release, "nothing but the warning went");
+
+    definitions.delete(&definition.name_any(), &DeleteParams::default()).await.expect("it is there");
+    wait::until(&world.deployments(), &name, "warned again", |deployment| {
+        deployment.is_some_and(|deployment| codes(deployment) == ["RequiredApiMissing"])
+    })
+    .await;
+    world.finish().await;
+}
