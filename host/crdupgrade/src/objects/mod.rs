@@ -19,8 +19,8 @@ use crate::{
 
 /// How many objects one page holds. Objects are at most 1.5 MiB each, and a page is all that is held of them.
 const PAGE: u32 = 200;
-/// How many objects are named; the others are counted.
-const NAMED: usize = 10;
+/// How many objects are named; the others are counted. With the count they fit into one message.
+const NAMED: usize = 5;
 /// How many violations of one object are told.
 const VIOLATIONS: usize = 3;
 

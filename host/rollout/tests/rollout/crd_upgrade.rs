@@ -1,0 +1,68 @@
+//! Upgrades of definitions, checked before anything is written.
+
+use chandler_rollout::{Progress, RolloutError};
+use kube::api::PostParams;
+use serde_json::{Value, json};
+
+use crate::support::{Stage, config_map, key, ox, oxen, release};
+
+/// A definition with this schema of `spec.yoke`.
+fn definition(yoke: &Value) -> Value {
+    oxen(json!({"yoke": yoke}))
+}
+
+async fn make_oxen(stage: &Stage, count: usize) {
+    let api = stage.api(&key("example.com/v1", "Ox", Some("install"), "any"));
+    for number in 0..count {
+        let ox = ox(&format!("ox-{number}"), json!({"yoke": "oak"}));
+        api.create(&PostParams::default(), &serde_json::from_value(ox).unwrap()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_written_before_definitions_are_found_safe() {
+    let stage = Stage::set().await;
+    let text = json!({"type": "string"});
+    stage.complete(&release(&[(0, definition(&text)), (0, config_map("settings", json!({"v": "1"})))])).await;
+    stage.writes();
+
+    let number =
+        release(&[(0, definition(&json!({"type": "integer"}))), (0, config_map("settings", json!({"v": "2"})))]);
+    let error = stage.advance(&number).await.unwrap_err();
+    assert_eq!(error.reason(), "UnsafeCRDUpgrade");
+    assert!(matches!(&error, RolloutError::UnsafeCrdUpgrade(findings) if findings.len() == 1), "{error}");
+    assert!(!error.is_transient());
+    assert_eq!(stage.writes(), Vec::<String>::new());
+
+    // What somebody changed by hand is put back without being asked about.
+    let settings = release(&[(0, definition(&text)), (0, config_map("settings", json!({"v": "1"})))]);
+    let crd = key("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, "oxen.example.com");
+    stage.meddle(&crd, json!({"spec": definition(&json!({"type": "integer"}))["spec"]})).await;
+    let changes = stage.complete(&settings).await;
+    assert_eq!(changes.recovered, [crd]);
+}
+
+#[tokio::test]
+async fn custom_resources_are_sampled_page_by_page() {
+    let mut stage = Stage::set().await;
+    stage.complete(&release(&[(0, definition(&json!({"type": "string"})))])).await;
+    make_oxen(&stage, 230).await;
+    let longer = release(&[(0, definition(&json!({"type": "string", "minLength": 4})))]);
+    let policy = |policy: Value| serde_json::from_value(policy).unwrap();
+
+    stage.owner.crd_upgrades =
+        policy(json!({"rules": [{"name": "minLength", "enforcement": "None"}], "sampleSize": 210}));
+    let error = stage.advance(&longer).await.unwrap_err().to_string();
+    let expected = "existingCustomResources: existing custom object install/ox-0 failed validation for new schema version v1: \
+                    /spec/yoke: value is shorter than 4 characters";
+    assert!(error.contains(expected), "{error}");
+    assert!(error.contains("205 more existing custom objects failed validation (checked 210 of about 230"), "{error}");
+
+    stage.owner.crd_upgrades = policy(json!({"enforcement": "Warn", "sampleSize": 1}));
+    let progress = stage.advance(&longer).await.unwrap();
+    let warnings = &progress.changes().warnings;
+    assert_eq!(warnings.len(), 3, "{warnings:?}");
+    assert!(warnings[0].contains("minLength: minimum constraint added"), "{warnings:?}");
+    assert!(warnings[2].ends_with("checked 1 of about 230 existing custom resources"), "{warnings:?}");
+    assert!(matches!(progress, Progress::Waiting { .. } | Progress::Complete { .. }));
+}
