@@ -93,6 +93,17 @@ impl Compatibility {
         (self == Self::Extended).then(|| kinds::successor(&other.api_version, &other.kind))?
     }
 
+    /// Whether two objects that were written for two namespaces, and have one name in the install namespace, are a reason to
+    /// refuse. The reference passes both on, and one of them is lost.
+    pub(crate) fn refuses_collisions(self) -> bool {
+        self == Self::Extended
+    }
+
+    /// Whether a Service that the bundle brings for its webhooks keeps what the generated one does not say.
+    pub(crate) fn merges_services(self) -> bool {
+        self == Self::Extended
+    }
+
     /// Whether a target that cannot run the operator is a reason to refuse.
     pub(crate) fn refuses_old_targets(self) -> bool {
         self == Self::Extended

@@ -17,7 +17,7 @@ use crate::{
     load::load,
     modes::InstallModes,
     requirements,
-    unique::unique,
+    unique::{Unique, unique},
     validate::validate,
 };
 
@@ -67,7 +67,9 @@ pub(crate) fn provision(request: &Request, content: &dyn Content, output: &mut d
         deployment_config: config.deployments.as_ref(),
         compatibility: config.compatibility,
     };
-    let objects = unique(generate(&plan)).map_err(Failure::InvalidContent)?;
+    let Unique { objects, warnings } =
+        unique(generate(&plan), config.compatibility).map_err(Failure::InvalidContent)?;
+    report(warnings, output);
     if objects.is_empty() {
         let place = Location::of(&bundle.csv_path, &bundle.csv_node);
         output.report(&place.warning("NothingToInstall", "the bundle describes nothing to install"));

@@ -1,27 +1,46 @@
 //! Each object once.
+//!
+//! Whoever applies the objects of the reference one after the other ends with the last of two that are called alike. A
+//! release holds each object once, so here it is decided which.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
 use chandler_sdk::{Diagnostic, Location};
+use serde_json::{Map, Value};
 
 use crate::{
     bundle::Locate as _,
+    compatibility::Compatibility,
     generate::{Generated, Source},
+    json::set,
 };
 
 /// What an object is called.
 const HELP: &str = "an object has an apiVersion, a kind and a name of up to 253 characters without / and %; quote a name \
                     that YAML takes for a number or a truth value";
 
+/// The objects of a release.
+#[derive(Default)]
+pub(crate) struct Unique<'a> {
+    /// Each once.
+    pub(crate) objects: Vec<Generated<'a>>,
+    /// What was decided that somebody should look at.
+    pub(crate) warnings: Vec<Diagnostic>,
+}
+
 /// Each object once.
 ///
 /// - Bundles repeat permissions, which gives the same role twice: once is enough.
 /// - Bundles bring a ServiceAccount that is also generated: theirs may say more, and the generated one gives way.
+/// - Bundles bring the Service of their webhooks, which is generated, too: the generated one has the ports that the API
+///   server calls, and takes over what else theirs says.
+/// - Of two manifests that describe one object the last one counts.
 ///
 /// # Errors
-/// Two other objects with one identity, since one of them would silently win; and objects that no API server takes.
-pub(crate) fn unique(objects: Vec<Generated<'_>>) -> Result<Vec<Generated<'_>>, Vec<Diagnostic>> {
-    let mut unique: Vec<Generated<'_>> = Vec::with_capacity(objects.len());
+/// Two manifests for two namespaces, both of which would go into the install namespace, where one would silently win; and
+/// objects that no API server takes.
+pub(crate) fn unique(objects: Vec<Generated<'_>>, compatibility: Compatibility) -> Result<Unique<'_>, Vec<Diagnostic>> {
+    let mut unique = Unique { objects: Vec::with_capacity(objects.len()), ..Unique::default() };
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut findings = Vec::new();
     for object in objects {
@@ -32,27 +51,88 @@ pub(crate) fn unique(objects: Vec<Generated<'_>>) -> Result<Vec<Generated<'_>>, 
         }
         let entry = match seen.entry(object.identity.clone()) {
             Entry::Vacant(entry) => {
-                entry.insert(unique.len());
-                unique.push(object);
+                entry.insert(unique.objects.len());
+                unique.objects.push(object);
                 continue;
             }
             Entry::Occupied(entry) => entry,
         };
-        let Some(first) = unique.get_mut(*entry.get()).filter(|first| first.json != object.json) else {
+        let Some(first) = unique.objects.get_mut(*entry.get()).filter(|first| first.json != object.json) else {
             continue;
         };
-        if first.source == Source::ServiceAccount {
-            *first = object;
-            continue;
+        match settle(first, object, compatibility) {
+            Ok(warning) => unique.warnings.extend(warning.map(|warning| *warning)),
+            Err(finding) => findings.push(*finding),
         }
-        let message = format!("bundle contains two different objects {}", object.identity);
-        let help = format!(
-            "the other is at {}; namespaced objects all go into the install namespace, whatever they say",
-            first.origin
-        );
-        findings.push(place(object.origin).error("DuplicateObject", message).help(help));
     }
     if findings.is_empty() { Ok(unique) } else { Err(findings) }
+}
+
+/// Puts into the place of an object what comes of it and of another with its name; a warning, if there is one.
+fn settle<'a>(
+    first: &mut Generated<'a>,
+    second: Generated<'a>,
+    compatibility: Compatibility,
+) -> Result<Option<Box<Diagnostic>>, Box<Diagnostic>> {
+    let identity = &second.identity;
+    let warning = match (&first.source, &second.source) {
+        (Source::ServiceAccount, _) => None,
+        (Source::Manifest { namespace: one }, Source::Manifest { namespace: other })
+            if one != other && compatibility.refuses_collisions() =>
+        {
+            let message = format!("bundle contains two different objects {identity}");
+            let help = format!(
+                "the other is at {}; namespaced objects all go into the install namespace, whatever they say",
+                first.origin
+            );
+            return Err(Box::new(place(second.origin).error("DuplicateObject", message).help(help)));
+        }
+        (Source::Manifest { .. }, Source::Service) if compatibility.merges_services() => {
+            let message =
+                format!("bundle contains {identity}, which is also made for its webhooks, and the two become one");
+            let finding = place(first.origin.clone()).warning("SharedService", message);
+            let help =
+                "ports and selector are those that webhooks need; leave the Service out, or give it another name";
+            let merged = merge_services(&first.json, &second.json);
+            *first = Generated { json: merged.into(), ..second };
+            return Ok(Some(Box::new(finding.help(help))));
+        }
+        _ => {
+            let message = format!("bundle contains two different objects {identity}, and only the last one counts");
+            let finding = place(first.origin.clone()).warning("DuplicateObject", message);
+            Some(Box::new(finding.help(format!("the last one is at {}; keep one", second.origin))))
+        }
+    };
+    *first = second;
+    Ok(warning)
+}
+
+/// The Service of a bundle with the ports and the selector of the generated one.
+fn merge_services(theirs: &[u8], generated: &[u8]) -> Vec<u8> {
+    let object =
+        |json: &[u8]| serde_json::from_slice::<Map<String, Value>>(json).map(Value::Object).unwrap_or_default();
+    let (mut merged, generated) = (object(theirs), object(generated));
+    let members = |pointer| generated.pointer(pointer).and_then(Value::as_object).into_iter().flatten();
+    for (key, value) in members("/metadata/annotations") {
+        set(&mut merged, ["metadata", "annotations", key], value.clone());
+    }
+    for (key, value) in members("/spec").filter(|(key, _)| *key != "ports") {
+        set(&mut merged, ["spec", key], value.clone());
+    }
+    let ports = |service: &Value| service.pointer("/spec/ports").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut all = ports(&generated);
+    for mut port in ports(&merged) {
+        if all.iter().all(|known| known.get("port") != port.get("port")) {
+            // Where there are several, each has a name.
+            if port.get("name").is_none_or(Value::is_null) {
+                let number = port.get("port").map(Value::to_string).unwrap_or_default();
+                set(&mut port, ["name"], number);
+            }
+            all.push(port);
+        }
+    }
+    set(&mut merged, ["spec", "ports"], all);
+    merged.to_string().into_bytes()
 }
 
 /// The place of a finding about a whole object.

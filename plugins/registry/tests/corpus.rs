@@ -13,89 +13,32 @@ mod support;
 
 use std::{collections::BTreeMap, fs};
 
-use chandler_sdk::{Failure, testing::Recorder};
-use serde_json::{Value, json};
-use support::{canonical, difference, fixtures, identity, render, values};
-
-/// What the reference's refusals are about.
-fn class_of_text(text: &str) -> &'static str {
-    let classes = [
-        ("invalid configuration: ", "config"),
-        ("unsupported bundle: ", "unsupported"),
-        ("invalid target namespaces", "config"),
-    ];
-    classes.iter().find(|(part, _)| text.contains(part)).map_or("content", |(_, class)| class)
-}
-
-fn class_of(failure: &Failure) -> &'static str {
-    match failure {
-        Failure::InvalidConfig(_) => "config",
-        Failure::Unsupported(_) => "unsupported",
-        Failure::InvalidContent(_) => "content",
-        Failure::Internal(_) => "internal",
-    }
-}
-
-fn messages(failure: &Failure) -> Vec<String> {
-    match failure {
-        Failure::InvalidConfig(list) | Failure::Unsupported(list) | Failure::InvalidContent(list) => {
-            list.iter().map(|finding| finding.message.clone()).collect()
-        }
-        Failure::Internal(message) => vec![message.clone()],
-    }
-}
+use chandler_expected::{Mode, Namespaces, Outcome, Verdict};
+use serde_json::Value;
+use support::{fixtures, render, values};
 
 /// Refusals that are worded otherwise: those of other libraries.
 const OWN_WORDS: [&str; 2] = ["stat manifests", "error parsing objects in \"manifests/README.md\""];
 
-/// The reference passes on objects without apiVersion, which no API server takes; here they get the obvious one.
-fn with_api_version(mut object: Value) -> Value {
-    if object.get("apiVersion").is_none() {
-        object["apiVersion"] = match object["kind"].as_str() {
-            Some("ClusterRole") => json!("rbac.authorization.k8s.io/v1"),
-            Some("Service") => json!("v1"),
-            kind => panic!("no apiVersion for {kind:?}"),
-        };
+/// What agrees, or what does not. Refusals agree in their words as well.
+fn compare(want: Value, outcome: Outcome) -> Result<&'static str, String> {
+    if let (Some(text), Outcome::Refused(_, findings)) = (want["error"].as_str(), &outcome) {
+        let messages: Vec<_> = findings.iter().map(|finding| finding.message.as_str()).collect();
+        let own_words = OWN_WORDS.iter().any(|words| text.starts_with(words));
+        // The reference stops at the first step that refuses; here more may follow, but nothing is missing.
+        let mut lines = text.lines().filter(|line| !line.ends_with("multiple errors found:"));
+        let missing = lines.find(|line| !messages.iter().any(|message| line.contains(*message)));
+        let first = messages.first().is_some_and(|message| text.contains(*message));
+        match missing {
+            Some(line) if !own_words => return Err(format!("refusal text: want {line:?}, got {messages:?}")),
+            None if !first => return Err(format!("refusal text: want {text:?} first, got {messages:?}")),
+            _ => {}
+        }
     }
-    object
-}
-
-fn compare(want: &Value, got: Result<Recorder, Failure>) -> Result<&'static str, String> {
-    match (want.get("error").and_then(Value::as_str), got) {
-        (Some(text), Err(failure)) => {
-            let (want, got) = (class_of_text(text), class_of(&failure));
-            if want != got {
-                return Err(format!("refusal class: want {want} ({text}), got {got}: {:?}", messages(&failure)));
-            }
-            let messages = messages(&failure);
-            let own_words = OWN_WORDS.iter().any(|words| text.starts_with(words));
-            // The reference stops at the first step that refuses; here more may follow, but nothing is missing.
-            let lines = text.lines().filter(|line| !line.ends_with("multiple errors found:"));
-            let missing =
-                lines.into_iter().find(|line| !messages.iter().any(|message| line.contains(message.as_str())));
-            let first = messages.first().is_some_and(|message| text.contains(message.as_str()));
-            match missing {
-                Some(line) if !own_words => Err(format!("refusal text: want {line:?}, got {messages:?}")),
-                None if !first => Err(format!("refusal text: want {text:?} first, got {messages:?}")),
-                _ => Ok("refused alike"),
-            }
-        }
-        (Some(text), Ok(_)) => Err(format!("want refusal {text:?}, got objects")),
-        (None, Err(failure)) => Err(format!("want objects, got refusal {:?}", messages(&failure))),
-        (None, Ok(rendered)) => {
-            let want = want["objects"].as_array().unwrap().iter().cloned().map(with_api_version);
-            let want = canonical(want, false);
-            let got = canonical(values(rendered), false);
-            let names = |objects: &[Value]| objects.iter().map(identity).collect::<Vec<_>>();
-            let (want_names, got_names) = (names(&want), names(&got));
-            if want_names != got_names {
-                let missing: Vec<_> = want_names.iter().filter(|name| !got_names.contains(name)).collect();
-                let extra: Vec<_> = got_names.iter().filter(|name| !want_names.contains(name)).collect();
-                return Err(format!("objects: missing {missing:?}, extra {extra:?}"));
-            }
-            let found = want.iter().zip(&got).find_map(|(want, got)| difference(want, got, &identity(want)));
-            found.map_or(Ok("objects alike"), Err)
-        }
+    match chandler_expected::compare(want, outcome) {
+        Verdict::SameObjects => Ok("objects alike"),
+        Verdict::SameRefusal(_) => Ok("refused alike"),
+        Verdict::Different { class, text } => Err(format!("{class}: {text}")),
     }
 }
 
@@ -109,20 +52,15 @@ fn the_corpus_renders_as_the_reference_renders_it() {
     for bundle in index["bundles"].as_array().unwrap() {
         let name = bundle["bundle"].as_str().unwrap();
         for mode in bundle["modes"].as_object().unwrap().keys() {
-            let (watch, provider) = match mode.strip_suffix("-nocert") {
-                Some(watch) => (watch, "none"),
-                None => (mode.as_str(), "cert-manager"),
-            };
-            let mut config = json!({"certificateProvider": provider, "compatibility": "reference"});
-            match watch {
-                "own" => config["watchNamespace"] = json!("oracle-system"),
-                "single" => config["watchNamespace"] = json!("watched"),
-                _ => {}
-            }
+            let namespaces = Namespaces { install: "oracle-system".to_owned(), watched: "watched".to_owned() };
+            let config = mode.parse::<Mode>().unwrap().config(&namespaces);
             let want = fs::read(corpus.join(format!("expected/{name}.{mode}.json"))).unwrap();
-            let want: Value = serde_json::from_slice(&want).unwrap();
-            let got = render(&corpus.join("bundles").join(name), "oracle-system", &config);
-            match compare(&want, got) {
+            let want = serde_json::from_slice(&want).unwrap();
+            let got = match render(&corpus.join("bundles").join(name), "oracle-system", &Value::Object(config)) {
+                Ok(release) => Outcome::Objects(values(release).collect()),
+                Err(failure) => Outcome::from(&failure),
+            };
+            match compare(want, got) {
                 Ok(class) => *classes.entry(class).or_default() += 1,
                 Err(difference) => failures.push(format!("{name} {mode}: {difference}")),
             }

@@ -13,9 +13,10 @@ mod support;
 
 use std::fs;
 
+use chandler_expected::{canonical, difference, identity, without_empty_maps};
 use chandler_sdk::Failure;
 use serde_json::{Value, json};
-use support::{canonical, difference, fixtures, identity, render, values};
+use support::{fixtures, render, values};
 
 fn yaml(path: &std::path::Path) -> Value {
     let bytes = fs::read(path).unwrap();
@@ -50,11 +51,13 @@ fn the_golden_objects_of_the_reference() {
         assert_eq!(rendered.objects, extended.objects, "{name}");
         let directory = fixtures.join(case["expectedDir"].as_str().unwrap());
         let want = case["files"].as_array().unwrap().iter().map(|file| yaml(&directory.join(file.as_str().unwrap())));
-        let (want, got) = (canonical(want, true), canonical(values(rendered), true));
+        // The golden files leave empty maps out.
+        let comparable = |objects: Vec<Value>| canonical(canonical(objects).into_iter().map(without_empty_maps));
+        let (want, got) = (comparable(want.collect()), comparable(values(rendered).collect()));
         assert_eq!(got.len(), usize::try_from(case["objectCount"].as_u64().unwrap()).unwrap(), "{name}");
         for (want, got) in want.iter().zip(&got) {
             assert_eq!(identity(want), identity(got), "{name}");
-            assert_eq!(difference(want, got, &identity(want)), None, "{name}");
+            assert_eq!(difference(want, got), None, "{name}: {}", identity(want));
         }
     }
 }

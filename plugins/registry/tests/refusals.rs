@@ -17,7 +17,7 @@ use chandler_sdk::{
     testing::{Bundle, run},
 };
 use serde_json::json;
-use support::small::Small;
+use support::small::{Small, one};
 
 #[test]
 fn all_faults_of_loading_are_found_at_once() {
@@ -159,16 +159,68 @@ fn what_is_not_supported() {
 
 #[test]
 fn different_objects_with_one_identity() {
-    let secret = |value: &str| {
-        format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: s, namespace: {value}}}\ndata: {{k: {value}}}\n")
+    let secret = |namespace: &str, value: &str| {
+        format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: s, namespace: {namespace}}}\ndata: {{k: {value}}}\n")
     };
-    let small =
-        Small::new(&["AllNamespaces"]).file("manifests/a.yaml", &secret("a")).file("manifests/b.yaml", &secret("b"));
+    let two = |first: &str, second: &str| {
+        Small::new(&["AllNamespaces"]).file("manifests/a.yaml", first).file("manifests/b.yaml", second)
+    };
+    let small = two(&secret("a", "one"), &secret("b", "two"));
     insta::assert_snapshot!(small.refusal(&json!({})), @r"
     content
     DuplicateObject manifests/b.yaml:1:1: bundle contains two different objects Secret ns/s
       the other is at manifests/a.yaml:1:1; namespaced objects all go into the install namespace, whatever they say
     ");
+    // Applied one after the other, the last one remains.
+    let value = |small: &Small, config| {
+        let release = small.render(&config).unwrap();
+        (one(&release, "Secret")["data"]["k"].clone(), release.findings[0].to_string())
+    };
+    let (kept, warning) = value(&small, json!({"compatibility": "reference"}));
+    assert_eq!(kept, "two");
+    insta::assert_snapshot!(warning, @"manifests/a.yaml:1:1: bundle contains two different objects Secret ns/s, and only the last one counts (help: the last one is at manifests/b.yaml:1:1; keep one)");
+    assert_eq!(value(&two(&secret("a", "one"), &secret("a", "two")), json!({})), (json!("two"), warning));
+}
+
+/// Scaffolds of operators bring the Service of their webhooks, and OLM makes one of the same name.
+#[test]
+fn a_service_of_the_bundle_that_is_also_generated() {
+    let theirs = json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "op-main-service", "labels": {"a": "b"}, "annotations": {"c": "d"}},
+        "spec": {
+            "type": "ClusterIP",
+            "selector": {"app": "other"},
+            "ports": [{"port": 443, "targetPort": 1}, {"port": 8443, "targetPort": 2}],
+        },
+    });
+    let small = Small::new(&["AllNamespaces"])
+        .webhook("ValidatingAdmissionWebhook", "v.example.com")
+        .file("manifests/service.yaml", &theirs.to_string());
+    let service = |compatibility: &str| {
+        let config = json!({"compatibility": compatibility, "certificateProvider": "openshift-service-ca"});
+        let release = small.render(&config).unwrap();
+        let findings: Vec<_> = release.findings.iter().map(ToString::to_string).collect();
+        (one(&release, "Service").clone(), findings.join("\n"))
+    };
+    // The generated one comes last.
+    let (reference, warning) = service("reference");
+    assert_eq!(reference["spec"]["ports"], json!([{"name": "443", "port": 443, "targetPort": 9443}]));
+    assert_eq!((&reference["metadata"]["labels"], &reference["spec"]["type"]), (&json!(null), &json!(null)));
+    insta::assert_snapshot!(warning, @"manifests/service.yaml:1:1: bundle contains two different objects Service ns/op-main-service, and only the last one counts (help: the last one is at manifests/csv.yaml:15:11 (/spec/install/spec/deployments/0); keep one)");
+    let (extended, warning) = service("extended");
+    let mut wanted = theirs.clone();
+    wanted["metadata"]["namespace"] = json!("ns");
+    wanted["metadata"]["annotations"]["service.beta.openshift.io/serving-cert-secret-name"] =
+        json!("op-main-service-cert");
+    wanted["spec"]["selector"] = json!({"app": "op"});
+    wanted["spec"]["ports"] = json!([
+        {"name": "443", "port": 443, "targetPort": 9443},
+        {"name": "8443", "port": 8443, "targetPort": 2},
+    ]);
+    assert_eq!(extended, wanted);
+    insta::assert_snapshot!(warning, @"manifests/service.yaml:1:1: bundle contains Service ns/op-main-service, which is also made for its webhooks, and the two become one (help: ports and selector are those that webhooks need; leave the Service out, or give it another name)");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 
-use crate::mode::Mode;
+use chandler_expected::Mode;
 
 /// How deep a bundle may lie in the tree.
 const DEPTH: usize = 8;

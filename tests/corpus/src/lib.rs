@@ -6,15 +6,9 @@
 //! | module | holds |
 //! |---|---|
 //! | [`bundles`] | which bundles and which expected results there are |
-//! | [`mode`] | the configurations in which a bundle is rendered |
 //! | [`render`] | rendering in the sandbox or natively |
-//! | [`canonical`] | objects in a form that can be compared |
-//! | [`compare`] | an outcome against what is expected |
 //! | [`tally`] | what was counted, and how it is printed |
 
 pub mod bundles;
-pub mod canonical;
-pub mod compare;
-pub mod mode;
 pub mod render;
 pub mod tally;

@@ -16,11 +16,10 @@ use std::{
 use anyhow::Context as _;
 use chandler_corpus::{
     bundles::{self, Case},
-    compare::compare,
-    mode::Namespaces,
-    render::{Outcome, Renderer},
+    render::Renderer,
     tally::Tally,
 };
+use chandler_expected::{Namespaces, Outcome, compare};
 use chandler_sdk::{Content as _, testing::Bundle};
 use clap::Parser;
 
@@ -45,7 +44,11 @@ struct Arguments {
     /// The namespace that is watched in the mode `single`
     #[arg(long, default_value = "watched")]
     watched: String,
-    /// How many bundles are rendered at a time [default: one for each core]
+    /// What the bundles are rendered as; `extended` is for a run without expected results
+    #[arg(long, value_name = "COMPATIBILITY", default_value = "reference", conflicts_with = "expected")]
+    compatibility: String,
+    /// How many bundles are rendered at a time; 1 for figures of speed, which else hold the time in which
+    /// one waits for the other [default: one for each core]
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<usize>,
 }
@@ -64,7 +67,8 @@ fn main() -> anyhow::Result<ExitCode> {
     };
     let namespaces = Namespaces { install: arguments.namespace, watched: arguments.watched };
     let before = cpu_time();
-    let run = Arc::new(Run { cases, renderer, namespaces, next: AtomicUsize::new(0) });
+    let compatibility = arguments.compatibility;
+    let run = Arc::new(Run { cases, renderer, namespaces, compatibility, next: AtomicUsize::new(0) });
     let jobs = arguments.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).max(1);
     let handle = runtime.handle().clone();
     let workers: Vec<_> = (0..jobs)
@@ -94,6 +98,7 @@ struct Run {
     cases: Vec<Case>,
     renderer: Renderer,
     namespaces: Namespaces,
+    compatibility: String,
     next: AtomicUsize,
 }
 
@@ -113,13 +118,14 @@ impl Run {
         let bytes = bundle.files("manifests/").iter().map(|entry| entry.size).sum();
         tally.bundle();
         for (mode, expected) in &case.modes {
-            let config = mode.config(&self.namespaces);
+            let mut config = mode.config(&self.namespaces);
+            config.insert("compatibility".to_owned(), self.compatibility.as_str().into());
             let rendering = self.renderer.render(&bundle, &self.namespaces.install, config);
             let (outcome, time) = runtime.block_on(rendering);
             let count = match &outcome {
                 Outcome::Objects(objects) => objects.len(),
-                Outcome::Refused(refusal, messages) => {
-                    tally.refusal(refusal.to_string(), &case.name, *mode, messages);
+                Outcome::Refused(refusal, findings) => {
+                    tally.refusal(*refusal, &case.name, *mode, findings);
                     0
                 }
             };

@@ -1,7 +1,6 @@
 //! Rendering a bundle, in the sandbox or natively.
 
 use std::{
-    fmt,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -9,42 +8,10 @@ use std::{
 use anyhow::Context as _;
 use chandler_core::{Content, MemoryContent, Object, Release, Request, Target};
 use chandler_engine::{CallError, Engine, EngineOptions, Limits, Provisioner};
+use chandler_expected::{Finding, Outcome, Refusal};
 use chandler_registry::Registry;
 use chandler_sdk::{Content as _, Diagnostic, EmitError, Failure, Location, Output, Probe, Provisioner as _, testing};
 use serde_json::{Map, Value};
-
-/// What kind of refusal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Refusal {
-    /// The bundle is wrong.
-    Content,
-    /// The configuration is wrong.
-    Configuration,
-    /// The bundle asks for what cannot be done.
-    Unsupported,
-    /// The provisioner or the host failed, for this reason.
-    Other(&'static str),
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Content => "content",
-            Self::Configuration => "configuration",
-            Self::Unsupported => "unsupported",
-            Self::Other(reason) => reason,
-        })
-    }
-}
-
-/// What became of a bundle.
-#[derive(Clone, Debug)]
-pub enum Outcome {
-    /// The objects of the release.
-    Objects(Vec<Value>),
-    /// Why there is none: the kind and the messages.
-    Refused(Refusal, Vec<String>),
-}
 
 /// What renders bundles.
 pub enum Renderer {
@@ -77,7 +44,7 @@ impl Renderer {
                 let content = match content(bundle) {
                     Ok(content) => content,
                     Err(problem) => {
-                        return (Outcome::Refused(Refusal::Content, vec![problem]), Duration::ZERO);
+                        return (Outcome::Refused(Refusal::Content, vec![Finding::text(problem)]), Duration::ZERO);
                     }
                 };
                 let target = Target { name: "corpus".into(), namespace: namespace.into(), ..Target::default() };
@@ -90,7 +57,7 @@ impl Renderer {
                 let started = Instant::now();
                 let result = natively(bundle, namespace, config);
                 let elapsed = started.elapsed();
-                (result.map_or_else(|failure| failed(&failure), |release| objects(&release)), elapsed)
+                (result.map_or_else(|failure| Outcome::from(&failure), |release| objects(&release)), elapsed)
             }
         }
     }
@@ -114,19 +81,17 @@ fn refused(error: &CallError) -> Outcome {
         CallError::InvalidContent(findings) => (Refusal::Content, findings),
         CallError::InvalidConfiguration(findings) => (Refusal::Configuration, findings),
         CallError::UnsupportedContent(findings) => (Refusal::Unsupported, findings),
-        other => return Outcome::Refused(Refusal::Other(other.reason()), vec![other.to_string()]),
+        other => return Outcome::Refused(Refusal::Other(other.reason()), vec![Finding::text(other.to_string())]),
     };
-    Outcome::Refused(refusal, findings.iter().map(|finding| finding.message.clone()).collect())
+    Outcome::Refused(refusal, findings.iter().map(finding).collect())
 }
 
-fn failed(failure: &Failure) -> Outcome {
-    let refusal = match failure {
-        Failure::InvalidContent(_) => Refusal::Content,
-        Failure::InvalidConfig(_) => Refusal::Configuration,
-        Failure::Unsupported(_) => Refusal::Unsupported,
-        Failure::Internal(message) => return Outcome::Refused(Refusal::Other("Internal"), vec![message.clone()]),
-    };
-    Outcome::Refused(refusal, failure.diagnostics().iter().map(|finding| finding.message.clone()).collect())
+fn finding(finding: &chandler_core::Diagnostic) -> Finding {
+    Finding {
+        code: finding.code.clone(),
+        message: finding.message.clone(),
+        explained: finding.location.is_some() && finding.help.is_some(),
+    }
 }
 
 /// The objects of a call, read as the host reads them.

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{compare::Verdict, mode::Mode};
+use chandler_expected::{Finding, Mode, Refusal, Verdict, outcome::messages};
 
 /// How many examples of a class are kept.
 const EXAMPLES: usize = 3;
@@ -51,6 +51,7 @@ pub struct Tally {
     same_refusals: u64,
     differences: BTreeMap<String, Class>,
     refusals: BTreeMap<String, Class>,
+    unexplained: BTreeMap<String, Class>,
     speed: BTreeMap<String, Speed>,
 }
 
@@ -68,9 +69,15 @@ impl Tally {
         speed.times.push(time);
     }
 
-    /// Counts a refusal.
-    pub fn refusal(&mut self, class: String, name: &str, mode: Mode, messages: &[String]) {
-        self.refusals.entry(class).or_default().add(format!("{name} {mode}: {}", messages.join("; ")));
+    /// Counts a refusal, and the findings that say too little.
+    pub fn refusal(&mut self, refusal: Refusal, name: &str, mode: Mode, findings: &[Finding]) {
+        let code = findings.first().map(|finding| finding.code.as_str()).unwrap_or_default();
+        let class = format!("{refusal} {code}");
+        self.refusals.entry(class).or_default().add(format!("{name} {mode}: {}", messages(findings)));
+        for finding in findings.iter().filter(|finding| !finding.explained) {
+            let example = format!("{name} {mode}: {}", finding.message);
+            self.unexplained.entry(finding.code.clone()).or_default().add(example);
+        }
     }
 
     /// Counts a comparison.
@@ -90,7 +97,11 @@ impl Tally {
         self.objects += other.objects;
         self.same_objects += other.same_objects;
         self.same_refusals += other.same_refusals;
-        for (into, from) in [(&mut self.differences, other.differences), (&mut self.refusals, other.refusals)] {
+        for (into, from) in [
+            (&mut self.differences, other.differences),
+            (&mut self.refusals, other.refusals),
+            (&mut self.unexplained, other.unexplained),
+        ] {
             for (class, counted) in from {
                 into.entry(class).or_default().merge(counted);
             }
@@ -131,10 +142,11 @@ impl fmt::Display for Tally {
         }
         classes(f, "differences", &self.differences)?;
         classes(f, "refusals", &self.refusals)?;
+        classes(f, "findings without a place or help", &self.unexplained)?;
         writeln!(
             f,
-            "\n{:<14} {:>8} {:>9} {:>11} {:>9} {:>9} {:>9}",
-            "mode", "bundles", "MB", "bundles/s", "MB/s", "p50 ms", "p99 ms"
+            "\n{:<14} {:>8} {:>9} {:>11} {:>9} {:>9} {:>9} {:>9}",
+            "mode", "bundles", "MB", "bundles/s", "MB/s", "p50 ms", "p99 ms", "max ms"
         )?;
         for (mode, speed) in &self.speed {
             speed.line(mode, f)?;
@@ -156,12 +168,13 @@ impl Speed {
         let (megabytes, count) = (megabytes(self.bytes), times.len() as f64);
         writeln!(
             f,
-            "{mode:<14} {:>8} {megabytes:>9.1} {:>11.1} {:>9.1} {:>9.2} {:>9.2}",
+            "{mode:<14} {:>8} {megabytes:>9.1} {:>11.1} {:>9.1} {:>9.2} {:>9.2} {:>9.2}",
             times.len(),
             count / seconds,
             megabytes / seconds,
             quantile(50),
-            quantile(99)
+            quantile(99),
+            quantile(100)
         )
     }
 }
@@ -200,7 +213,6 @@ fn percentage(part: u64, of: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::Refusal;
 
     #[test]
     fn counts_are_added_up_and_shown() {
@@ -217,7 +229,7 @@ mod tests {
             tally.verdict(&format!("bundle-{index}"), mode, verdict);
         }
         let mut all = Tally::default();
-        all.refusal("content".into(), "bundle-1", mode, &["no name".into()]);
+        all.refusal(Refusal::Content, "bundle-1", mode, &[Finding::text("no name")]);
         all.merge(tally);
         assert_eq!(all.different(), 3);
         let text = all.to_string();
@@ -227,7 +239,7 @@ mod tests {
             "      3  Role /rules",
             "         bundle-2 all: want 1, got 2",
             "         bundle-1 all: no name",
-            "all                   5       5.0        10.0      10.0    100.00    100.00",
+            "all                   5       5.0        10.0      10.0    100.00    100.00    100.00",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }

@@ -66,10 +66,17 @@ pub(crate) struct Generated<'a> {
 }
 
 /// What an object was made from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// The name of a service account.
     ServiceAccount,
+    /// A Deployment that the API server calls, whose Service it is.
+    Service,
+    /// A manifest of the bundle.
+    Manifest {
+        /// The namespace that it was written for.
+        namespace: Option<String>,
+    },
     /// Anything else.
     Other,
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Context, Generated};
+use super::{Context, Generated, Source};
 use crate::{bundle::Other, compatibility::Placement, json::set};
 
 pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
@@ -37,7 +37,9 @@ pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
                     }
                 }
             }
-            Generated::new(&value, other.place.object.clone())
+            let namespace = other.value.pointer("/metadata/namespace").and_then(Value::as_str).map(str::to_owned);
+            let source = Source::Manifest { namespace };
+            Generated { source, ..Generated::new(&value, other.place.object.clone()) }
         })
         .collect()
 }

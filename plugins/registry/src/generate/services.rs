@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Context, Generated, service_name};
+use super::{Context, Generated, Source, service_name};
 use crate::json::set;
 
 pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
@@ -25,7 +25,7 @@ pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
                 provider.request_certificate(&mut service, &deployment.name);
             }
             let origin = context.bundle.csv_place(&format!("/spec/install/spec/deployments/{index}"));
-            Generated::new(&service, origin)
+            Generated { source: Source::Service, ..Generated::new(&service, origin) }
         })
         .collect()
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     canonical::{canonical, difference, identity},
-    render::{Outcome, Refusal},
+    outcome::{Outcome, Refusal, messages},
 };
 
 /// What came of a comparison.
@@ -33,26 +33,29 @@ impl Verdict {
 pub fn compare(expected: Value, outcome: Outcome) -> Verdict {
     let error = expected.get("error").and_then(Value::as_str).map(str::to_owned);
     match (error, outcome) {
-        (Some(text), Outcome::Refused(refusal, messages)) => {
-            let wanted = class_of(&text);
+        (Some(text), Outcome::Refused(refusal, findings)) => {
+            let wanted = Refusal::of_reference(&text);
             if wanted == refusal {
                 return Verdict::SameRefusal(refusal);
             }
-            let found = format!("want {wanted} ({text}), got {refusal}: {}", messages.join("; "));
+            let found = format!("want {wanted} ({text}), got {refusal}: {}", messages(&findings));
             Verdict::different(format!("refused as {refusal} instead of {wanted}"), found)
         }
         (Some(text), Outcome::Objects(_)) => {
-            Verdict::different(format!("rendered what the reference refuses as {}", class_of(&text)), text)
+            Verdict::different(format!("rendered what the reference refuses as {}", Refusal::of_reference(&text)), text)
         }
-        (None, Outcome::Refused(refusal, messages)) => {
-            Verdict::different(format!("refused as {refusal} what the reference renders"), messages.join("; "))
+        (None, Outcome::Refused(refusal, findings)) => {
+            Verdict::different(format!("refused as {refusal} what the reference renders"), messages(&findings))
         }
         (None, Outcome::Objects(objects)) => {
             let Value::Object(mut expected) = expected else {
                 return Verdict::different("unreadable", "no JSON object");
             };
-            let Some(Value::Array(expected)) = expected.remove("objects") else {
-                return Verdict::different("unreadable", "neither objects nor error");
+            let expected = match expected.remove("objects") {
+                Some(Value::Array(expected)) => expected,
+                // An empty slice of Go.
+                Some(Value::Null) => Vec::new(),
+                _ => return Verdict::different("unreadable", "neither objects nor error"),
             };
             compare_objects(expected, objects)
         }
@@ -108,21 +111,12 @@ fn general(pointer: &str) -> String {
     parts.collect::<Vec<_>>().join("/")
 }
 
-/// What the reference's refusal is about, told from its text.
-fn class_of(text: &str) -> Refusal {
-    let classes = [
-        ("invalid configuration: ", Refusal::Configuration),
-        ("unsupported bundle: ", Refusal::Unsupported),
-        ("invalid target namespaces", Refusal::Configuration),
-    ];
-    classes.iter().find(|(part, _)| text.contains(part)).map_or(Refusal::Content, |(_, class)| *class)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::Finding;
 
     fn object(kind: &str, name: &str, data: &Value) -> Value {
         json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, "data": data})
@@ -138,7 +132,7 @@ mod tests {
 
     #[test]
     fn differences_are_classed() {
-        let refused = |refusal| Outcome::Refused(refusal, vec!["because".into()]);
+        let refused = |refusal| Outcome::Refused(refusal, vec![Finding::text("because")]);
         let objects = |objects: &[&Value]| json!({"objects": objects});
         let (a, b) = (object("ConfigMap", "a", &json!([1])), object("ConfigMap", "a", &json!([2])));
         let secret = object("Secret", "s", &json!(null));

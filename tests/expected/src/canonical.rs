@@ -1,23 +1,45 @@
 //! Objects in a form that can be compared: what says nothing is left out, and the order is that of their identity.
 
-use std::{cmp::Reverse, collections::BTreeSet};
+use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// How much of a value is shown.
 const SHOWN: usize = 200;
 
-/// Objects sorted by identity, without nulls and `status`.
+/// Objects sorted by identity, each once, without nulls and `status`.
 ///
-/// A permission that a bundle repeats gives the same role twice in the reference and once here; and of a ServiceAccount that is
-/// generated and in the bundle, the reference applies both, the one that says more last.
+/// The reference passes on several objects with one identity: roles of a repeated permission, a ServiceAccount that is generated
+/// and in the bundle. Applied one after the other, the last one remains.
 pub fn canonical(objects: impl IntoIterator<Item = Value>) -> Vec<Value> {
     let mut objects: Vec<Value> = objects.into_iter().map(without_what_says_nothing).collect();
-    objects.sort_by_cached_key(|object| (identity(object), Reverse(object.to_string().len())));
-    objects.dedup_by(|next, first| {
-        next == first || text(next, "/kind") == "ServiceAccount" && identity(next) == identity(first)
+    // The sort is stable, so that of those with one identity the last one stays the last.
+    objects.sort_by_cached_key(identity);
+    objects.dedup_by(|next, kept| {
+        let same = identity(next) == identity(kept);
+        if same {
+            std::mem::swap(next, kept);
+        }
+        same
     });
     objects
+}
+
+/// A value without its empty maps, and without the maps that are empty then.
+pub fn without_empty_maps(mut value: Value) -> Value {
+    drop_empty_maps(&mut value);
+    value
+}
+
+fn drop_empty_maps(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.values_mut().for_each(drop_empty_maps);
+            map.retain(|_, value| !value.as_object().is_some_and(Map::is_empty));
+        }
+        Value::Array(list) => list.iter_mut().for_each(drop_empty_maps),
+        _ => {}
+    }
 }
 
 fn without_what_says_nothing(mut object: Value) -> Value {
@@ -108,11 +130,13 @@ mod tests {
             account
         };
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b"}, "status": {"phase": "x"}});
-        let objects = canonical([account(json!(null)), pod.clone(), account(json!({"a": "b"})), pod]);
+        let objects = canonical([account(json!({"a": "first"})), pod.clone(), account(json!({"a": "b"})), pod]);
         let names: Vec<_> = objects.iter().map(identity).collect();
         assert_eq!(names, ["v1 Pod /b", "v1 ServiceAccount /a"]);
         assert_eq!(objects[1].pointer("/metadata/labels/a"), Some(&json!("b")));
+        assert_eq!(objects[1].pointer("/metadata/x"), None);
         assert_eq!(objects[0].get("status"), None);
+        assert_eq!(without_empty_maps(json!({"a": {"b": {}}, "c": [{}]})), json!({"c": [{}]}));
     }
 
     #[test]
