@@ -6,6 +6,7 @@
 //! | [`envtest`] | `etcd` and `kube-apiserver` from `KUBEBUILDER_ASSETS` |
 //! | [`stand_in`] | what a controller manager would do where there is none |
 //! | [`world`] | a cluster with a registry and a running controller |
+//! | [`tls`] | whether a client accepts a server |
 //! | [`wait`] | waiting for conditions, never for time |
 //! | [`bundles`] | the sample bundles and small changes to them |
 
@@ -15,6 +16,7 @@ pub mod bundles;
 pub mod cluster;
 pub mod envtest;
 pub mod stand_in;
+pub mod tls;
 pub mod wait;
 pub mod world;
 

@@ -4,12 +4,13 @@
 //! about it. The status is written on every path, and only when it differs.
 
 mod assessment;
+mod certificates;
 mod decide;
 mod render;
 mod source;
 mod status;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use chandler_api::{
     BundleDeployment, BundleDeploymentStatus, ProvisionerInUse, Reason,
@@ -115,7 +116,7 @@ async fn steps(deployment: &BundleDeployment, context: &Context, found: &mut Ass
     });
     let release = render::render(deployment, &class, tree, context).await.map_err(Reached::NotRendered)?;
     found.release = Some(release_facts(&release));
-    roll_out(deployment, &release, context).await.map_err(Reached::NotApplied)
+    roll_out(deployment, found, release, context).await.map_err(Reached::NotApplied)
 }
 
 fn release_facts(release: &Release) -> ReleaseFacts {
@@ -125,9 +126,18 @@ fn release_facts(release: &Release) -> ReleaseFacts {
 }
 
 /// Looks first where the release is in place already; applies where it is not.
-async fn roll_out(deployment: &BundleDeployment, release: &Release, context: &Context) -> Result<Reached, Problem> {
+async fn roll_out(
+    deployment: &BundleDeployment,
+    found: &mut Assessment,
+    release: Arc<Release>,
+    context: &Context,
+) -> Result<Reached, Problem> {
     let owner = owner(deployment)?;
-    if decide::route(deployment, release.digest()) == Route::Observe {
+    let route = decide::route(deployment, release.digest());
+    let completed = certificates::complete(deployment, &owner, release, context).await?;
+    found.renewal = completed.look_again;
+    let release = completed.release.as_ref();
+    if route == Route::Observe {
         let observed = context.rollout.observe(&owner, release).await.map_err(|error| Problem::from(&error))?;
         context.watches.ensure(context.rollout.managed_kinds(release));
         if observed.is_as_released() {
@@ -249,21 +259,22 @@ fn next(
 ) -> Action {
     let name = deployment.name_any();
     let clock = status::clock(deployment, status, Timestamp::now());
-    match decide::next(found, clock, &deployment.spec.source) {
+    let pause: Option<Duration> = match decide::next(found, clock, &deployment.spec.source) {
         Next::Change => {
             context.backoff.succeeded(&name);
-            Action::await_change()
+            None
         }
         Next::After(pause) => {
             context.backoff.succeeded(&name);
-            Action::requeue(pause)
+            Some(pause)
         }
         Next::Poll => {
             context.backoff.succeeded(&name);
-            Action::requeue(context.options.image_poll_interval)
+            Some(context.options.image_poll_interval)
         }
-        Next::BackOff => Action::requeue(context.backoff.failed(&name)),
-    }
+        Next::BackOff => Some(context.backoff.failed(&name)),
+    };
+    pause.into_iter().chain(found.renewal).min().map_or_else(Action::await_change, Action::requeue)
 }
 
 impl From<&RolloutError> for Problem {

@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use chandler_certificates::Policy;
 use chandler_engine::{Compiler, Limits};
 
 /// How the controller runs.
@@ -26,6 +27,8 @@ pub struct Options {
     pub cluster_poll_interval: Duration,
     /// Whether ProvisionerClasses are used although nobody verified a signature. Default no.
     pub allow_unsigned: bool,
+    /// How long the serving certificates live that releases ask for, and when they are replaced.
+    pub certificates: Policy,
     /// What one call of a provisioner may use at the most, whatever its class says.
     pub ceiling: Limits,
 }
@@ -42,6 +45,7 @@ impl Default for Options {
             image_poll_interval: Duration::from_mins(10),
             cluster_poll_interval: Duration::from_mins(5),
             allow_unsigned: false,
+            certificates: Policy::default(),
             ceiling: Limits::default(),
         }
     }

@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use chandler_core::{Digest, Release};
+use chandler_core::{Digest, ObjectKey, Release};
 use chandler_health::Probes;
 use futures::FutureExt as _;
 use kube::{Client, api::ApiResource};
@@ -14,10 +14,10 @@ use serde_json::Value;
 use crate::{
     cluster::{Cluster, about},
     concurrent::all,
-    desired::Desired,
+    desired::{Desired, Served},
     difference::essence,
     discovery::Discovery,
-    error::{Problem, RolloutError},
+    error::{Collision, Problem, RolloutError},
     live,
     owner::Owner,
     parent::{self, Inventory},
@@ -142,6 +142,21 @@ impl Rollout {
     /// brings is among them once its first object was created.
     pub fn managed_kinds(&self, release: &Release) -> Vec<ApiResource> {
         resolve::known_kinds(&self.discovery, release)
+    }
+
+    /// An object as it is in the cluster, which must be the owner's; none where there is none. What is somebody else's is
+    /// refused, as it is by [`advance`](Self::advance).
+    pub async fn own(&self, owner: &Owner, key: &ObjectKey) -> Result<Option<Value>, RolloutError> {
+        let ObjectKey { group, version, kind, .. } = key;
+        let served = self.discovery.kind(group, version, kind).await.map_err(resolve::cannot_discover)?;
+        let Some(Served { resource, namespaced }) = served else { return Ok(None) };
+        let namespace = namespaced.then(|| key.namespace.as_deref().unwrap_or(&owner.install_namespace));
+        let live = self.cluster.get(&resource, namespace, &key.name).await.map_err(about(key, "read"));
+        let live = live.map_err(|failure| RolloutError::Objects(vec![failure]))?;
+        match live.as_ref().and_then(|live| live::foreign_owner(live, owner)) {
+            Some(other) => Err(RolloutError::Collisions(vec![Collision { object: key.clone(), owner: other }])),
+            None => Ok(live),
+        }
     }
 
     /// What the release should be, and what is there.

@@ -1,5 +1,7 @@
 //! What one pass over a BundleDeployment found: plain data, from which the status is derived.
 
+use std::time::Duration;
+
 use chandler_api::{BundleSource, ProvisionerInUse};
 use chandler_core::Digest;
 
@@ -14,6 +16,8 @@ pub(crate) struct Assessment {
     pub(crate) provisioner: Option<ProvisionerInUse>,
     /// The release; none where the pass did not come so far.
     pub(crate) release: Option<ReleaseFacts>,
+    /// When the certificates of the release want to be looked at; none where it has none.
+    pub(crate) renewal: Option<Duration>,
     /// How far the pass came.
     pub(crate) reached: Reached,
 }
@@ -77,7 +81,7 @@ pub(crate) struct RollingOut {
 impl Assessment {
     /// A pass that ended before it had anything.
     pub(crate) fn early(reached: Reached) -> Self {
-        Self { unpacked: None, provisioner: None, release: None, reached }
+        Self { unpacked: None, provisioner: None, release: None, renewal: None, reached }
     }
 
     /// Why the pass ended early, if it did.
