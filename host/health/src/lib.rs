@@ -1,16 +1,37 @@
 //! Whether objects of a cluster work.
 //!
-//! Pure: live objects come in as JSON values, verdicts go out. No client, no clock.
+//! Pure: live objects come in as JSON values, verdicts go out. No client, and the clock is an argument.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`health`](mod@health) | the verdict on an object by the rules of its kind |
+//! | [`health`] | the verdict: a state, a message, what would help |
+//! | [`assess`](mod@assess) | the verdict on an object by the rules of its kind |
+//! | `workloads`, `resources`, `conditions` | the rules |
+//! | [`surroundings`] | what the verdict depends on beside the object |
+//! | [`needs`] | which Services the API server calls because of an object, and from which stage on they must answer |
+//! | [`interception`] | which writes have to wait for such a Service |
 //! | [`probe`] | the verdict on an object by rules in CEL |
-//! | `workloads` | the rules of what runs pods |
+//! | [`steadiness`] | when what is reported follows what is found |
+//! | [`reader`] | reading fields that may be missing |
 
+pub mod assess;
+mod conditions;
 pub mod health;
+pub mod interception;
+pub mod needs;
 pub mod probe;
+pub mod reader;
+mod resources;
+pub mod steadiness;
+pub mod surroundings;
 mod workloads;
 
-pub use health::{Health, Reader, health, terminating};
-pub use probe::{ProbeError, Probes};
+pub use assess::assess;
+pub use health::{Health, State};
+pub use probe::{Probes, Rule, RuleError};
+pub use reader::{Reader, terminating};
+pub use steadiness::{Steadiness, steady};
+pub use surroundings::{ServiceName, Surroundings};
+
+#[cfg(test)]
+mod tests;

@@ -1,227 +1,239 @@
-//! Whether an object meets a rule of the release.
+//! Whether objects meet rules in CEL: those of the release, and those of whoever installs it.
 //!
-//! A rule is a CEL expression over `self`, the live object, with the functions that Kubernetes adds to CEL. Rules come from
-//! plugins, so they are bounded: in length, in operators (which bounds how deep the parser and the evaluation go), and in how
-//! many steps the macros that iterate could take over this object.
+//! A rule is an expression over `self`, the live object, with functions that Kubernetes adds to CEL. Rules and objects are
+//! untrusted, so everything is bounded: how long a rule is and how deep it nests, which functions it may call (none whose
+//! result can be much larger than what goes in), and how many steps it takes over an object, counted before it runs.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `compile` | text in, a checked expression or an error with its position out |
+//! | `cost` | how many steps an expression can take over an object |
+//! | `evaluate` | an expression and an object in, a verdict out |
 
-use std::fmt;
+mod compile;
+mod cost;
+mod evaluate;
 
-use cel::{Context, Program, Value as CelValue};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, PoisonError},
+};
+
 use chandler_core::{ObjectKey, Probe};
-use kube_cel::KubeCelExt as _;
 use serde_json::Value;
 
-/// The longest rule, in bytes.
-const RULE_BYTES: usize = 2048;
-/// The most operators, brackets and separators in a rule.
-const OPERATORS: usize = 256;
-/// The deepest nesting of brackets.
-const DEPTH: usize = 24;
-/// The most steps that iterating macros may take over one object.
-const STEPS: usize = 200_000;
+use self::{
+    compile::Expression,
+    evaluate::{Live, Outcome},
+};
+use crate::health::Health;
 
-/// A probe cannot be evaluated.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("probe {rule:?} for {kind} cannot be evaluated: {problem}")]
-pub struct ProbeError {
-    /// The rule, or its beginning.
+/// How many steps all rules together may take in one pass over a release. A step takes about a microsecond.
+pub const STEPS_PER_PASS: u64 = 3_000_000;
+/// How many compiled rules are remembered.
+const REMEMBERED: usize = 1024;
+/// The longest text that a rule may give, in bytes.
+const TEXT_BYTES: usize = 512;
+
+/// A rule, as somebody wrote it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    /// Where it stands, as in `spec.probes[0]`.
+    pub origin: String,
+    /// Which objects it is about.
+    pub selector: Selector,
+    /// The expression that must be true.
     pub rule: String,
-    /// The kind of the objects that it is about.
+    /// What to say while it is not; a text about the rule where there is none.
+    pub message: Option<String>,
+    /// The expression that gives what to say.
+    pub message_expression: Option<String>,
+}
+
+/// Which objects a rule is about. What is none or empty is not looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selector {
+    /// The API group.
+    pub group: String,
+    /// The version.
+    pub version: Option<String>,
+    /// The kind.
     pub kind: String,
+    /// The namespace.
+    pub namespace: Option<String>,
+    /// The name.
+    pub name: Option<String>,
+    /// Labels of the live object.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl Selector {
+    fn selects(&self, key: &ObjectKey, object: &Value) -> bool {
+        let label = |name: &str| object.get("metadata")?.get("labels")?.get(name)?.as_str();
+        self.kind == key.kind
+            && self.group == key.group
+            && self.version.as_ref().is_none_or(|version| *version == key.version)
+            && self.name.as_ref().is_none_or(|name| *name == key.name)
+            && self.namespace.as_ref().is_none_or(|namespace| Some(namespace) == key.namespace.as_ref())
+            && self.labels.iter().all(|(name, value)| label(name) == Some(value))
+    }
+}
+
+impl Rule {
+    /// The rule of a probe that a provisioner emitted, the one with this number of its release.
+    pub fn of_release(number: usize, probe: &Probe) -> Self {
+        let (group, version) = probe.api_version.split_once('/').unwrap_or(("", &probe.api_version));
+        Self {
+            origin: format!("probe {number} of the release"),
+            selector: Selector {
+                group: group.to_owned(),
+                version: Some(version.to_owned()),
+                kind: probe.kind.clone(),
+                namespace: probe.namespace.clone(),
+                name: probe.name.clone(),
+                labels: BTreeMap::new(),
+            },
+            rule: probe.rule.clone(),
+            message: Some(probe.message.clone()).filter(|message| !message.is_empty()),
+            message_expression: None,
+        }
+    }
+}
+
+/// A rule cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{origin}.{field}{}: {problem}", position.map(|(line, column)| format!(", line {line}, column {column}")).unwrap_or_default())]
+pub struct RuleError {
+    /// Where the rule stands.
+    pub origin: String,
+    /// Which of its expressions: `rule` or `messageExpression`.
+    pub field: &'static str,
+    /// The line and the column in the expression, counted from 1; the column in characters.
+    pub position: Option<(usize, usize)>,
     /// What is wrong.
     pub problem: String,
 }
 
-/// The probes of a release, compiled.
+/// Compiled expressions, so that each is compiled once and not at each look.
+#[derive(Debug, Default)]
+pub struct Compiler(Mutex<HashMap<String, Arc<Expression>>>);
+
+impl Compiler {
+    fn compile(&self, text: &str) -> Result<Arc<Expression>, compile::Error> {
+        if let Some(known) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(text) {
+            return Ok(Arc::clone(known));
+        }
+        let compiled = Arc::new(Expression::compile(text)?);
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        known.insert(text.to_owned(), Arc::clone(&compiled));
+        Ok(compiled)
+    }
+}
+
+/// The rules that objects of a release must meet, compiled.
+#[derive(Debug, Default)]
 pub struct Probes(Vec<Compiled>);
 
+#[derive(Debug)]
 struct Compiled {
-    probe: Probe,
-    program: Program,
-    macros: u32,
-    splits: bool,
+    source: Rule,
+    rule: Arc<Expression>,
+    message: Option<Arc<Expression>>,
+}
+
+/// How many steps the rules may still take in a pass.
+#[derive(Debug)]
+pub struct Budget(u64);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(STEPS_PER_PASS)
+    }
 }
 
 impl Probes {
-    /// Compiles the probes; one that cannot be is refused before anything is written.
-    pub fn compile(probes: &[Probe]) -> Result<Self, ProbeError> {
-        probes.iter().map(compile).collect::<Result<_, _>>().map(Self)
+    /// Compiles rules. One that cannot be used is an error, so that it is found before anything is written.
+    pub fn compile(compiler: &Compiler, rules: impl IntoIterator<Item = Rule>) -> Result<Self, RuleError> {
+        let checked = rules.into_iter().map(|source| {
+            let expression = |field, text: &str| {
+                compiler.compile(text).map_err(|error| RuleError {
+                    origin: source.origin.clone(),
+                    field,
+                    position: error.position,
+                    problem: error.problem,
+                })
+            };
+            let rule = expression("rule", &source.rule)?;
+            let message = source.message_expression.as_deref();
+            let message = message.map(|text| expression("messageExpression", text)).transpose()?;
+            Ok(Compiled { source, rule, message })
+        });
+        checked.collect::<Result<_, _>>().map(Self)
     }
 
-    /// What an object does not meet, as the messages of the probes.
-    pub fn unmet(&self, key: &ObjectKey, object: &Value) -> Vec<String> {
-        self.0
-            .iter()
-            .filter(|compiled| is_about(&compiled.probe, key))
-            .filter_map(|compiled| compiled.unmet(object))
-            .collect()
+    /// These and others.
+    #[must_use]
+    pub fn and(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
     }
-}
 
-fn compile(probe: &Probe) -> Result<Compiled, ProbeError> {
-    let refused = |problem: String| ProbeError {
-        rule: probe.rule.chars().take(100).collect(),
-        kind: probe.kind.clone(),
-        problem,
-    };
-    check_size(&probe.rule).map_err(refused)?;
-    let program = Program::compile(&probe.rule).map_err(|error| refused(error.to_string().replace('\n', " ")))?;
-    let occurrences = |name: &str| probe.rule.matches(name).count();
-    let macros: usize = [".all(", ".exists(", ".exists_one(", ".map(", ".filter("].into_iter().map(occurrences).sum();
-    Ok(Compiled {
-        probe: probe.clone(),
-        program,
-        macros: u32::try_from(macros).unwrap_or(u32::MAX),
-        // Functions that make lists as long as a text.
-        splits: ["split(", "findAll("].into_iter().any(|name| occurrences(name) > 0),
-    })
-}
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 
-fn check_size(rule: &str) -> Result<(), String> {
-    if rule.len() > RULE_BYTES {
-        return Err(format!("the rule is longer than {RULE_BYTES} bytes"));
-    }
-    if rule.chars().filter(char::is_ascii_punctuation).count() > OPERATORS {
-        return Err(format!("the rule has more than {OPERATORS} operators"));
-    }
-    let mut depth = 0_usize;
-    for character in rule.chars() {
-        match character {
-            '(' | '[' | '{' => depth += 1,
-            ')' | ']' | '}' => depth = depth.saturating_sub(1),
-            _ => {}
+    /// What the rules say of an object: that it is healthy where it meets all that are about it.
+    pub fn assess(&self, key: &ObjectKey, object: &Value, budget: &mut Budget) -> Health {
+        let mut live = None;
+        let mut unmet: Vec<String> = Vec::new();
+        for compiled in self.0.iter().filter(|compiled| compiled.source.selector.selects(key, object)) {
+            let live = live.get_or_insert_with(|| Live::new(object));
+            unmet.extend(compiled.unmet(live, budget));
         }
-        if depth > DEPTH {
-            return Err(format!("the rule nests deeper than {DEPTH}"));
-        }
+        if unmet.is_empty() { Health::healthy() } else { Health::progressing(unmet.join("; ")) }
     }
-    Ok(())
-}
-
-fn is_about(probe: &Probe, key: &ObjectKey) -> bool {
-    probe.kind == key.kind
-        && probe.api_version == key.api_version()
-        && probe.name.as_ref().is_none_or(|name| *name == key.name)
-        && probe.namespace.as_ref().is_none_or(|namespace| Some(namespace) == key.namespace.as_ref())
 }
 
 impl Compiled {
-    fn unmet(&self, object: &Value) -> Option<String> {
-        match self.evaluate(object) {
-            Ok(true) => None,
-            Ok(false) => Some(self.probe.message.clone()),
-            Err(problem) => Some(format!("{} ({problem})", self.probe.message)),
-        }
-    }
-
-    fn evaluate(&self, object: &Value) -> Result<bool, String> {
-        if widest(object, self.splits).saturating_pow(self.macros) > STEPS {
-            return Err("the rule iterates too often over an object of this size".to_owned());
-        }
-        let mut context = Context::default().with_all();
-        let live = cel::to_value(object).map_err(|error| error.to_string())?;
-        context.add_variable_from_value("self", live);
-        match self.program.execute(&context) {
-            Ok(CelValue::Bool(met)) => Ok(met),
-            Ok(_) => Err("the rule is neither true nor false".to_owned()),
-            Err(error) => Err(Bounded(error.to_string()).to_string()),
-        }
-    }
-}
-
-/// The most steps that one iteration over a part of this value can take.
-fn widest(value: &Value, splits: bool) -> usize {
-    match value {
-        Value::Array(items) => items.iter().map(|item| widest(item, splits)).max().unwrap_or(1).max(items.len()),
-        Value::Object(map) => map.values().map(|item| widest(item, splits)).max().unwrap_or(1).max(map.len()),
-        Value::String(text) if splits => text.len().max(1),
-        _ => 1,
+    /// What to say of an object that does not meet the rule.
+    fn unmet(&self, live: &Live<'_>, budget: &mut Budget) -> Option<String> {
+        let problem = match live.evaluate(&self.rule, &mut budget.0) {
+            Outcome::Bool(true) => return None,
+            Outcome::Bool(false) => None,
+            Outcome::Missing(field) => Some(format!("{field} is not there yet")),
+            Outcome::Text(_) | Outcome::Other => Some("the rule is neither true nor false".to_owned()),
+            Outcome::Error(problem) => Some(problem),
+        };
+        let given = self.message.as_ref().and_then(|message| match live.evaluate(message, &mut budget.0) {
+            Outcome::Text(text) => Some(bounded(&text)).filter(|text| !text.is_empty()),
+            _ => None,
+        });
+        let message = given.or_else(|| self.source.message.clone());
+        let message = message.unwrap_or_else(|| format!("does not meet {:?}", bounded(&self.source.rule)));
+        Some(match problem {
+            Some(problem) => format!("{message}: {problem}"),
+            None => message,
+        })
     }
 }
 
-/// An error of the evaluation may quote whole objects.
-struct Bounded(String);
-
-impl fmt::Display for Bounded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.chars().take(200).try_for_each(|character| write!(f, "{character}"))
+/// One line, not longer than a message can bear: texts come from objects that others write.
+fn bounded(text: &str) -> String {
+    let line: String = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut end = TEXT_BYTES.min(line.len());
+    while !line.is_char_boundary(end) {
+        end -= 1;
+    }
+    match line.split_at_checked(end) {
+        Some((kept, "")) => kept.to_owned(),
+        Some((kept, _)) => format!("{kept}…"),
+        None => line,
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn probe(rule: &str) -> Probe {
-        Probe {
-            api_version: "a.b/v1".into(),
-            kind: "X".into(),
-            namespace: None,
-            name: None,
-            rule: rule.into(),
-            message: "not yet".into(),
-        }
-    }
-
-    fn key() -> ObjectKey {
-        ObjectKey {
-            group: "a.b".into(),
-            kind: "X".into(),
-            namespace: Some("n".into()),
-            name: "x".into(),
-            version: "v1".into(),
-        }
-    }
-
-    fn unmet(rule: &str, object: &Value) -> Vec<String> {
-        Probes::compile(&[probe(rule)]).unwrap().unmet(&key(), object)
-    }
-
-    #[test]
-    fn rules_are_about_the_live_object() {
-        let object =
-            json!({"spec": {"replicas": 2}, "status": {"ready": 2, "conditions": [{"type": "Up", "status": "True"}]}});
-        for met in [
-            "self.status.ready == self.spec.replicas",
-            "self.status.conditions.exists(c, c.type == 'Up' && c.status == 'True')",
-            "has(self.status) && !has(self.metadata)",
-            "'Up'.lowerAscii() == 'up'",
-        ] {
-            assert_eq!(unmet(met, &object), [""; 0], "{met}");
-        }
-        assert_eq!(unmet("self.status.ready > 2", &object), ["not yet"]);
-        assert_eq!(unmet("self.status.ready", &object), ["not yet (the rule is neither true nor false)"]);
-        let absent = unmet("self.status.absent == 1", &object);
-        assert!(absent[0].starts_with("not yet ("), "{absent:?}");
-    }
-
-    #[test]
-    fn a_probe_is_about_the_objects_that_it_names() {
-        let mut other = probe("false");
-        for (change, unmet) in [
-            (&(|_: &mut Probe| ()) as &dyn Fn(&mut Probe), 1),
-            (&|probe: &mut Probe| probe.name = Some("x".into()), 1),
-            (&|probe: &mut Probe| probe.namespace = Some("other".into()), 0),
-            (&|probe: &mut Probe| probe.kind = "Y".into(), 0),
-        ] {
-            change(&mut other);
-            assert_eq!(Probes::compile(&[other.clone()]).unwrap().unmet(&key(), &json!({})).len(), unmet);
-        }
-    }
-
-    #[test]
-    fn rules_are_bounded() {
-        let refused = |rule: String| Probes::compile(&[probe(&rule)]).err().unwrap().to_string();
-        assert!(refused("x".repeat(3000)).ends_with("the rule is longer than 2048 bytes"));
-        assert!(refused("!".repeat(300)).ends_with("the rule has more than 256 operators"));
-        assert!(refused(format!("{}1{}", "(".repeat(30), ")".repeat(30))).ends_with("the rule nests deeper than 24"));
-        assert!(refused("self.".into()).starts_with("probe \"self.\" for X cannot be evaluated: "));
-        let many: Vec<i32> = (0..1000).collect();
-        assert_eq!(
-            unmet("self.a.all(x, self.a.exists(y, x == y))", &json!({"a": many})),
-            ["not yet (the rule iterates too often over an object of this size)"]
-        );
-    }
-}
+mod tests;

@@ -1,6 +1,9 @@
 //! The requests. Bodies are JSON values: nothing is lost on the way through a type.
 
+use std::collections::BTreeSet;
+
 use chandler_core::ObjectKey;
+use chandler_permissions::Account;
 use kube::{
     Client, Resource as _,
     api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions},
@@ -9,6 +12,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
+    account::impersonating,
     desired::Desired,
     error::{ObjectFailure, Problem},
     live,
@@ -28,6 +32,15 @@ pub(crate) enum Deleted {
     Accepted(Value),
 }
 
+/// Some objects of a list.
+pub(crate) struct Page {
+    pub(crate) objects: Vec<Value>,
+    /// How many come after them, where the API server says so.
+    pub(crate) remaining: Option<u64>,
+    /// The place after them; none where they are the last ones.
+    pub(crate) next: Option<String>,
+}
+
 /// Talks to the API server.
 #[derive(Clone)]
 pub(crate) struct Cluster {
@@ -37,6 +50,11 @@ pub(crate) struct Cluster {
 impl Cluster {
     pub(crate) fn new(client: Client) -> Self {
         Self { client }
+    }
+
+    /// The same cluster, on behalf of a ServiceAccount.
+    pub(crate) fn on_behalf_of(&self, account: &Account) -> Result<Self, Problem> {
+        impersonating(&self.client, account).map(Self::new)
     }
 
     /// One object, if it exists.
@@ -56,12 +74,17 @@ impl Cluster {
         }
     }
 
-    /// The objects of a kind that match the selector, in all namespaces. A kind that is not served has none.
-    pub(crate) async fn list(&self, resource: &ApiResource, selector: &str) -> Result<Vec<Value>, Problem> {
+    /// The objects of a kind that match the selector, in one or all namespaces. A kind that is not served has none.
+    pub(crate) async fn list(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        selector: &str,
+    ) -> Result<Vec<Value>, Problem> {
         let mut objects = Vec::new();
         let mut parameters = ListParams::default().labels(selector).limit(PAGE);
         loop {
-            let request = at(resource, None).list(&parameters).map_err(built)?;
+            let request = at(resource, namespace).list(&parameters).map_err(built)?;
             let mut page: Value = match self.client.request(request).await {
                 Ok(page) => page,
                 Err(error) => match Problem::from(error) {
@@ -75,6 +98,50 @@ impl Cluster {
             match page.pointer("/metadata/continue").and_then(Value::as_str) {
                 Some(token) if !token.is_empty() => parameters = parameters.continue_token(token),
                 _ => return Ok(objects),
+            }
+        }
+    }
+
+    /// Some objects of a kind in all namespaces: those after the place that the page before names.
+    pub(crate) async fn page(&self, resource: &ApiResource, limit: u32, after: Option<&str>) -> Result<Page, Problem> {
+        let mut parameters = ListParams::default().limit(limit);
+        if let Some(token) = after {
+            parameters = parameters.continue_token(token);
+        }
+        let request = at(resource, None).list(&parameters).map_err(built)?;
+        let mut page: Value = self.client.request(request).await?;
+        let remaining = page.pointer("/metadata/remainingItemCount").and_then(Value::as_u64);
+        let next = page.pointer("/metadata/continue").and_then(Value::as_str).filter(|token| !token.is_empty());
+        let next = next.map(str::to_owned);
+        let objects = match page.get_mut("items").map(Value::take) {
+            Some(Value::Array(objects)) => objects.into_iter().map(|object| typed(object, resource)).collect(),
+            _ => Vec::new(),
+        };
+        Ok(Page { objects, remaining, next })
+    }
+
+    /// The names of all objects of a kind, in one namespace or of a kind without; none where there are many more of them than
+    /// `wanted`.
+    pub(crate) async fn names(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        wanted: usize,
+    ) -> Result<Option<BTreeSet<String>>, Problem> {
+        let mut names = BTreeSet::new();
+        let mut parameters = ListParams::default().limit(PAGE);
+        loop {
+            let request = at(resource, namespace).list_metadata(&parameters).map_err(built)?;
+            let page: Value = self.client.request(request).await?;
+            let items = page.get("items").and_then(Value::as_array).into_iter().flatten();
+            names.extend(items.filter_map(|item| item.pointer("/metadata/name")?.as_str().map(str::to_owned)));
+            match page.pointer("/metadata/continue").and_then(Value::as_str) {
+                // Where each page spares fewer requests than it takes.
+                Some(token) if !token.is_empty() && names.len() > wanted.saturating_mul(PAGE as usize / 2) => {
+                    return Ok(None);
+                }
+                Some(token) if !token.is_empty() => parameters = parameters.continue_token(token),
+                _ => return Ok(Some(names)),
             }
         }
     }
@@ -127,6 +194,17 @@ impl Cluster {
         let path = at(&desired.resource, desired.key.namespace.as_deref());
         let request = path.patch(&desired.key.name, &parameters, &Patch::Merge(body)).map_err(built)?;
         Ok(self.client.request(request).await?)
+    }
+
+    /// Has a review of the group `authorization.k8s.io` answered: its status.
+    pub(crate) async fn review(&self, resource: &str, review: &Value) -> Result<Value, Problem> {
+        let body = serde_json::to_vec(review).map_err(|error| Problem::Refused(error.to_string()))?;
+        let request = http::Request::post(format!("/apis/authorization.k8s.io/v1/{resource}"))
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(body)
+            .map_err(|error| Problem::Refused(error.to_string()))?;
+        let mut answer: Value = self.client.request(request).await?;
+        Ok(answer.get_mut("status").map(Value::take).unwrap_or_default())
     }
 
     /// Deletes an object if it is still the one that was read, unchanged.

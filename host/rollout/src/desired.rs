@@ -103,6 +103,12 @@ fn normalise(key: &ObjectKey, value: &mut Map<String, Value>) {
                 });
             }
         }
+        // A Job that vanishes when it is done would be missing, made again and run again, for ever. It goes with the release.
+        ("batch", "Job") => {
+            if let Some(Value::Object(spec)) = value.get_mut("spec") {
+                spec.remove("ttlSecondsAfterFinished");
+            }
+        }
         // The rules of an aggregated role are written by a controller of its own.
         ("rbac.authorization.k8s.io", "ClusterRole") if value.get("aggregationRule").is_some_and(Value::is_object) => {
             value.remove("rules");

@@ -1,9 +1,11 @@
 //! Why nothing could be done.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use chandler_core::ObjectKey;
-use chandler_health::ProbeError;
+use chandler_crd_upgrade::Finding;
+use chandler_health::RuleError;
+use chandler_permissions::{Account, Missing};
 use kube::core::Status;
 
 /// How many objects a message lists.
@@ -29,6 +31,15 @@ pub enum RolloutError {
     /// Objects that exist already and belong to somebody else.
     #[error("{}", list(.0, ToString::to_string))]
     Collisions(Vec<Collision>),
+    /// The ServiceAccount on whose behalf everything is to be done does not exist.
+    #[error("the ServiceAccount {0} does not exist: create it, or name another one in spec.serviceAccount")]
+    ServiceAccountNotFound(Account),
+    /// The ServiceAccount may not do all that has to be done.
+    #[error(transparent)]
+    PermissionsMissing(Box<PermissionsMissing>),
+    /// New versions of CustomResourceDefinitions would break clients or stored objects.
+    #[error("{}", chandler_crd_upgrade::explain(.0))]
+    UnsafeCrdUpgrade(Vec<Finding>),
     /// The owner is gone, or another one has its name.
     #[error("the owner {0} no longer exists")]
     OwnerGone(String),
@@ -37,7 +48,10 @@ pub enum RolloutError {
     Objects(Vec<ObjectFailure>),
     /// A probe of the release cannot be evaluated.
     #[error(transparent)]
-    Probe(#[from] ProbeError),
+    Probe(RuleError),
+    /// A rule of whoever installs the release cannot be evaluated.
+    #[error(transparent)]
+    Rule(RuleError),
     /// A request that is not about one object failed.
     #[error("cannot {action}: {problem}")]
     Request {
@@ -54,8 +68,12 @@ impl RolloutError {
         match self {
             Self::UnknownKinds(_) => "RequiredResourceNotFound",
             Self::NamespacesNotFound(_) => "InstallNamespaceNotFound",
+            Self::ServiceAccountNotFound(_) => "ServiceAccountNotFound",
+            Self::PermissionsMissing(_) => "PermissionsMissing",
             Self::Duplicate { .. } | Self::Probe(_) => "InvalidOutput",
+            Self::Rule(_) => "InvalidConfiguration",
             Self::Collisions(_) => "ObjectCollision",
+            Self::UnsafeCrdUpgrade(_) => "UnsafeCRDUpgrade",
             _ if self.is_forbidden() => "Forbidden",
             _ if self.is_transient() => "Retrying",
             Self::Objects(_) | Self::Request { .. } => "ObjectRefused",
@@ -86,6 +104,23 @@ impl RolloutError {
             _ => false,
         }
     }
+}
+
+/// A ServiceAccount that may not do all that has to be done.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error(
+    "the ServiceAccount {account} may not do all that is needed; it lacks {}: `chandler rbac {owner}` prints roles that \
+     grant it", .missing.summary()
+)]
+pub struct PermissionsMissing {
+    /// The name of the owner.
+    pub owner: String,
+    /// The ServiceAccount.
+    pub account: Account,
+    /// What it lacks.
+    pub missing: Missing,
+    /// The namespaces that come with the release and are not there yet, so that they can hold no Role.
+    pub not_yet: BTreeSet<String>,
 }
 
 /// An object that exists already and belongs to somebody else.

@@ -16,36 +16,55 @@
 //! | `cluster` | the requests | yes |
 //! | `concurrent` | several requests at a time | no |
 //! | `snapshot` | what is in the cluster | yes |
+//! | [`preview`] | what a rollout would change | dry runs |
+//! | [`fields`] | how two states of an object differ, for people to read | no |
+//! | `absent` | what has the name of an object without being in the set | yes |
 //! | `difference` | whether an object is as it should be | no |
 //! | `managed_fields` | how a field manager of updates becomes one of applies | no |
+//! | `surroundings` | what health depends on beside the objects | yes |
 //! | `plan` | what to do about each object | no |
+//! | `account` | acting on behalf of a ServiceAccount | yes |
+//! | `permissions` | what the ServiceAccount lacks | reviews |
+//! | `places` | where objects of the owner may be | no |
+//! | `crd_upgrade` | whether new versions of definitions keep clients and stored objects working | lists |
 //! | `preflight` | what is refused before anything is written | dry runs |
 //! | `parent` | the ApplySet's own annotations | yes |
 //! | `apply`, `stages`, `prune`, `teardown` | doing it | yes |
 
+mod absent;
+mod account;
 mod apply;
 mod cluster;
 mod concurrent;
+mod crd_upgrade;
 mod desired;
 mod difference;
 mod discovery;
 pub mod error;
+pub mod fields;
 mod live;
 mod managed_fields;
 pub mod owner;
 mod parent;
+mod permissions;
+mod places;
 mod plan;
 mod preflight;
+pub mod preview;
 mod prune;
 pub mod report;
 mod resolve;
 pub mod rollout;
 mod snapshot;
 mod stages;
+mod surroundings;
 mod teardown;
 
-pub use chandler_health::{Health, health};
-pub use error::{Collision, ObjectFailure, RolloutError};
+pub use account::impersonating;
+pub use chandler_health::{Health, Rule, State, Surroundings, assess};
+pub use error::{Collision, ObjectFailure, PermissionsMissing, RolloutError};
+pub use fields::FieldChange;
 pub use owner::Owner;
+pub use preview::{Change, ChangeKind, Preview};
 pub use report::{Changes, Drift, DriftKind, Observation, Progress, Teardown, Unhealthy};
 pub use rollout::{Options, Rollout};

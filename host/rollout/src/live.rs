@@ -105,6 +105,8 @@ pub(crate) mod tests {
             name: "a".into(),
             uid: "uid-a".into(),
             install_namespace: "install".into(),
+            account: None,
+            crd_upgrades: chandler_crd_upgrade::Policy::default(),
         }
     }
 

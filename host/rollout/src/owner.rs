@@ -1,6 +1,8 @@
 //! Whose objects these are, as an ApplySet (KEP-3659).
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use chandler_crd_upgrade::Policy;
+use chandler_permissions::Account;
 use kube::Resource;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -39,6 +41,11 @@ pub struct Owner {
     pub uid: String,
     /// The namespace for objects of the release that name none.
     pub install_namespace: String,
+    /// The ServiceAccount on whose behalf the objects are read, written and deleted; none where the rights of the client
+    /// itself are used.
+    pub account: Option<Account>,
+    /// How upgrades of its CustomResourceDefinitions are checked.
+    pub crd_upgrades: Policy,
 }
 
 impl Owner {
@@ -53,7 +60,19 @@ impl Owner {
             name: metadata.name.clone()?,
             uid: metadata.uid.clone()?,
             install_namespace: install_namespace.to_owned(),
+            account: None,
+            crd_upgrades: Policy::default(),
         })
+    }
+
+    /// The same owner, whose objects are handled on behalf of a ServiceAccount.
+    pub fn on_behalf_of(self, account: Option<Account>) -> Self {
+        Self { account, ..self }
+    }
+
+    /// The same owner, whose CustomResourceDefinitions are upgraded under this policy.
+    pub fn with_crd_upgrades(self, crd_upgrades: Policy) -> Self {
+        Self { crd_upgrades, ..self }
     }
 
     /// The identifier of the owner's ApplySet: the form that the KEP prescribes, so that it can be computed from outside.
@@ -104,6 +123,8 @@ mod tests {
             name: "a".into(),
             uid: "u".into(),
             install_namespace: "n".into(),
+            account: None,
+            crd_upgrades: Policy::default(),
         };
         let hash = Sha256::digest("a..BundleDeployment.core.rukpak.io");
         assert_eq!(owner.set_id(), format!("applyset-{}-v1", URL_SAFE_NO_PAD.encode(hash)));

@@ -40,8 +40,13 @@ impl Inventory {
         inventory
     }
 
+    /// The namespaces that are not that of the parent: all, since it has none.
+    pub(crate) fn namespaces(&self) -> &BTreeSet<String> {
+        &self.namespaces
+    }
+
     /// What the parent says now.
-    fn read(parent: &Value) -> Self {
+    pub(crate) fn read(parent: &Value) -> Self {
         let list = |name: &str| {
             let text = live::annotation(parent, name).unwrap_or_default();
             text.split(',').filter(|part| !part.is_empty()).map(str::to_owned).collect()

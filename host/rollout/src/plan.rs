@@ -1,6 +1,6 @@
 //! What to do about each object: first the situation is named, then one table decides.
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, collections::HashSet};
 
 use chandler_core::{ObjectKey, order};
 use serde_json::Value;
@@ -89,7 +89,10 @@ pub(crate) fn stale<'a>(
     members: impl IntoIterator<Item = &'a ObjectKey>,
     desired: &[Desired],
 ) -> impl Iterator<Item = &'a ObjectKey> {
-    members.into_iter().filter(|member| !desired.iter().any(|desired| desired.key.same_object(member)))
+    // Versions are no part of what an object is.
+    let id = |key: &ObjectKey| (key.group.clone(), key.kind.clone(), key.namespace.clone(), key.name.clone());
+    let held: HashSet<_> = desired.iter().map(|desired| id(&desired.key)).collect();
+    members.into_iter().filter(move |member| !held.contains(&id(member)))
 }
 
 #[cfg(test)]

@@ -111,7 +111,7 @@ async fn check(
 }
 
 /// The groups and kinds whose schemas this release is about to change: a dry run would check them against the old ones.
-fn redefined_kinds<'a>(desired: &'a [Desired], situations: &[Situation]) -> BTreeSet<(&'a str, &'a str)> {
+pub(crate) fn redefined_kinds<'a>(desired: &'a [Desired], situations: &[Situation]) -> BTreeSet<(&'a str, &'a str)> {
     desired
         .iter()
         .zip(situations)

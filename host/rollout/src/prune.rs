@@ -59,7 +59,7 @@ pub(crate) async fn delete_in_order(
                         pruned.deleted.push(key.clone());
                     }
                     if let Deleted::Accepted(object) = deleted {
-                        let health = Health::Terminating(terminating(Reader(&object)));
+                        let health = Health::progressing(terminating(Reader(&object)));
                         pruned.waiting.push(Unhealthy { object: key, health });
                     }
                 }

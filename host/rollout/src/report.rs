@@ -18,6 +18,8 @@ pub struct Changes {
     pub pruned: Vec<ObjectKey>,
     /// Objects that are as they should be.
     pub unchanged: Vec<ObjectKey>,
+    /// What was found to be unsafe before anything was written, and by configuration did not stop it.
+    pub warnings: Vec<String>,
 }
 
 impl Changes {
@@ -30,6 +32,9 @@ impl Changes {
 impl fmt::Display for Changes {
     /// One line for each object that changed, then how many did not.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for warning in &self.warnings {
+            writeln!(f, "warning: {warning}")?;
+        }
         for (verb, objects) in [
             ("created", &self.created),
             ("updated", &self.updated),

@@ -118,6 +118,28 @@ pub(crate) fn known_kinds(discovery: &Discovery, release: &Release) -> Vec<ApiRe
         .collect()
 }
 
+/// The kinds of the release that the API server is known to serve, each once for every namespace in which it has objects
+/// of them.
+pub(crate) fn known_places(
+    discovery: &Discovery,
+    owner: &Owner,
+    release: &Release,
+) -> Vec<(ApiResource, Option<String>)> {
+    let places: std::collections::BTreeSet<_> = release
+        .objects()
+        .iter()
+        .map(|object| (id_of(&object.key), object.key.namespace.as_ref().unwrap_or(&owner.install_namespace)))
+        .collect();
+    let known = places.into_iter().filter_map(|((group, version, kind), namespace)| {
+        let served = discovery.known_kind(&group, &version, &kind)?;
+        Some((served.resource, served.namespaced.then(|| namespace.clone())))
+    });
+    let mut known: Vec<(ApiResource, Option<String>)> = known.collect();
+    // A kind that lives in no namespace stands there once, whatever its objects say.
+    known.dedup();
+    known
+}
+
 /// A failure to find out about kinds.
 pub(crate) fn cannot_discover(problem: Problem) -> RolloutError {
     RolloutError::Request { action: "find out which kinds are served".to_owned(), problem }

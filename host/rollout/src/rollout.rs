@@ -6,14 +6,19 @@ use std::{
 };
 
 use chandler_core::{Digest, ObjectKey, Release};
-use chandler_health::Probes;
+use chandler_health::{
+    Probes, Rule,
+    probe::{Budget, Compiler},
+};
 use futures::FutureExt as _;
 use kube::{Client, api::ApiResource};
 use serde_json::Value;
 
 use crate::{
+    account,
     cluster::{Cluster, about},
     concurrent::all,
+    crd_upgrade,
     desired::{Desired, Served},
     difference::essence,
     discovery::Discovery,
@@ -21,13 +26,16 @@ use crate::{
     live,
     owner::Owner,
     parent::{self, Inventory},
+    permissions::{Inquiry, Work},
     plan::{Action, Situation},
     preflight,
+    preview::{Preview, preview},
     prune::{Pruned, delete_in_order},
-    report::{Drift, DriftKind, Observation, Progress, Teardown, Unhealthy},
+    report::{Changes, Drift, DriftKind, Observation, Progress, Teardown, Unhealthy},
     resolve,
-    snapshot::Snapshot,
+    snapshot::{self, Snapshot, Verify},
     stages::{Reached, Scene, Stages, verdict},
+    surroundings::{self, Around},
     teardown,
 };
 
@@ -50,6 +58,10 @@ pub struct Rollout {
     cluster: Cluster,
     discovery: Discovery,
     options: Options,
+    /// The rules that were seen, compiled.
+    compiler: Compiler,
+    /// By the owner's UID, the digest of the release that is on its way and was checked as a whole.
+    begun: Mutex<HashMap<String, Digest>>,
     /// By UID, the digest of what was found equal: of the object and of what it should be.
     equal: Mutex<HashMap<String, Digest>>,
 }
@@ -58,6 +70,7 @@ pub struct Rollout {
 struct Survey {
     desired: Vec<Desired>,
     probes: Probes,
+    around: Around,
     snapshot: Snapshot,
     situations: Vec<Situation>,
 }
@@ -69,6 +82,8 @@ impl Rollout {
             cluster: Cluster::new(client.clone()),
             discovery: Discovery::new(client),
             options,
+            compiler: Compiler::default(),
+            begun: Mutex::default(),
             equal: Mutex::default(),
         }
     }
@@ -77,25 +92,53 @@ impl Rollout {
     ///
     /// No field of any object is written before everything was checked that can be checked without that: probes, kinds,
     /// namespaces, that no object of the release is somebody else's, and, by dry runs, that the API server takes them. Nothing is written at all where everything is as it should be.
-    pub async fn advance(&self, owner: &Owner, release: &Release) -> Result<Progress, RolloutError> {
-        let Survey { desired, probes, mut snapshot, situations } = self.survey(owner, release).await?;
+    pub async fn advance(&self, owner: &Owner, release: &Release, rules: &[Rule]) -> Result<Progress, RolloutError> {
+        let actor = account::actor(&self.cluster, owner).await?;
+        let result = self.advance_as(&actor, owner, release, rules).await;
+        self.note_begun(owner, release, matches!(result, Ok(Progress::Waiting { .. })));
+        self.explained(result, &actor, owner, Some(release)).await
+    }
+
+    async fn advance_as(
+        &self,
+        actor: &Cluster,
+        owner: &Owner,
+        release: &Release,
+        rules: &[Rule],
+    ) -> Result<Progress, RolloutError> {
+        let Survey { desired, probes, around, mut snapshot, situations } =
+            self.survey(actor, owner, release, rules, self.verification(owner, release)).await?;
         preflight::refuse_collisions(&desired, &situations)?;
         let writes = situations.iter().any(|situation| !matches!(situation.action(), Action::Keep | Action::Wait));
+        let mut warnings = Vec::new();
         if writes {
             preflight::check_namespaces(&self.cluster, owner, &desired, &situations).await?;
-            preflight::dry_run(&self.cluster, &desired, &situations, &mut snapshot.live).await?;
+            if let Some(inquiry) = self.inquiry(actor, owner) {
+                let Snapshot { parent, stale, .. } = &snapshot;
+                inquiry.check(Work { parent, desired: &desired, stale }).await?;
+            }
+            warnings = crd_upgrade::check(actor, &owner.crd_upgrades, &desired, &situations, &snapshot.live).await?;
+            if self.verification(owner, release) == Verify::Absence {
+                preflight::dry_run(actor, &desired, &situations, &mut snapshot.live).await?;
+            }
             let inventory = Inventory::of(&desired, &snapshot.stale);
             parent::widen(&self.cluster, owner, &mut snapshot.parent, &inventory).await?;
         }
-        let scene =
-            Scene { cluster: &self.cluster, discovery: &self.discovery, owner, desired: &desired, probes: &probes };
+        let scene = Scene {
+            cluster: actor,
+            discovery: &self.discovery,
+            owner,
+            desired: &desired,
+            probes: &probes,
+            around: &around,
+        };
         let mut objects = Stages::new(scene, snapshot.live, &situations);
         let Reached { stage, stages, waiting } = objects.run().await?;
-        let mut changes = objects.changes();
+        let mut changes = Changes { warnings, ..objects.changes() };
         if !waiting.is_empty() {
             return Ok(Progress::Waiting { stage, stages, installed: objects.installed(), waiting, changes });
         }
-        let Pruned { deleted, waiting } = delete_in_order(&self.cluster, owner, snapshot.stale).await?;
+        let Pruned { deleted, waiting } = delete_in_order(actor, owner, snapshot.stale).await?;
         changes.pruned = deleted;
         if !waiting.is_empty() {
             return Ok(Progress::Waiting { stage, stages, installed: true, waiting, changes });
@@ -106,12 +149,26 @@ impl Rollout {
     }
 
     /// Tells whether everything is as released and healthy, without changing anything.
-    pub async fn observe(&self, owner: &Owner, release: &Release) -> Result<Observation, RolloutError> {
-        let Survey { desired, probes, snapshot, situations } = self.survey(owner, release).await?;
+    pub async fn observe(&self, owner: &Owner, release: &Release, rules: &[Rule]) -> Result<Observation, RolloutError> {
+        let actor = account::actor(&self.cluster, owner).await?;
+        let result = self.observe_as(&actor, owner, release, rules).await;
+        self.explained(result, &actor, owner, Some(release)).await
+    }
+
+    async fn observe_as(
+        &self,
+        actor: &Cluster,
+        owner: &Owner,
+        release: &Release,
+        rules: &[Rule],
+    ) -> Result<Observation, RolloutError> {
+        let Survey { desired, probes, around, snapshot, situations } =
+            self.survey(actor, owner, release, rules, Verify::Absence).await?;
         let mut observation = Observation {
             parent_current: parent::is_current(&snapshot.parent, owner, &Inventory::of(&desired, [])),
             ..Observation::default()
         };
+        let mut budget = Budget::default();
         for ((desired, live), situation) in desired.iter().zip(&snapshot.live).zip(situations) {
             let kind = match situation {
                 Situation::Equal => None,
@@ -122,8 +179,8 @@ impl Rollout {
                 Situation::Foreign(other) => Some(DriftKind::Foreign(other)),
             };
             observation.drift.extend(kind.map(|kind| Drift { object: desired.key.clone(), kind }));
-            let health = verdict(&probes, &desired.key, live.as_ref());
-            if !health.is_current() {
+            let health = verdict(&probes, &desired.key, live.as_ref(), around.all(), &mut budget);
+            if !health.is_healthy() {
                 observation.unhealthy.push(Unhealthy { object: desired.key.clone(), health });
             }
         }
@@ -132,16 +189,48 @@ impl Rollout {
         Ok(observation)
     }
 
+    /// Tells what [`advance`](Self::advance) would change in the end, without changing anything. The owner need not exist yet.
+    pub async fn preview(&self, owner: &Owner, release: &Release, rules: &[Rule]) -> Result<Preview, RolloutError> {
+        let actor = account::actor(&self.cluster, owner).await?;
+        let parent = match snapshot::parent_of(&self.cluster, owner).await {
+            Err(RolloutError::OwnerGone(_)) => Value::Null,
+            parent => parent?,
+        };
+        let Survey { desired, snapshot, situations, .. } =
+            self.survey_below(&actor, owner, parent, release, rules, Verify::Absence).await?;
+        let mut preview = preview(&actor, &desired, &situations, &snapshot).await?;
+        if let Some(inquiry) = self.inquiry(&actor, owner) {
+            let Snapshot { parent, stale, .. } = &snapshot;
+            let lacking = inquiry.check(Work { parent, desired: &desired, stale }).await;
+            preview.findings.extend(lacking.err().map(|error| error.to_string()));
+        }
+        match crd_upgrade::check(&actor, &owner.crd_upgrades, &desired, &situations, &snapshot.live).await {
+            Ok(warnings) => preview.findings.extend(warnings),
+            Err(error) => preview.findings.push(error.to_string()),
+        }
+        Ok(preview)
+    }
+
     /// Deletes every object of the owner and nothing else, in the reverse of the order in which they were applied. A phase is
     /// begun when the one before is gone.
     pub async fn teardown(&self, owner: &Owner) -> Result<Teardown, RolloutError> {
-        teardown::teardown(&self.cluster, &self.discovery, owner).await
+        let actor = account::actor(&self.cluster, owner).await?;
+        let result = teardown::teardown(&self.cluster, &actor, &self.discovery, owner).await;
+        self.explained(result, &actor, owner, None).await
     }
 
     /// The kinds of the release that the API server is known to serve: those to watch. A kind that a CRD of the release
     /// brings is among them once its first object was created.
     pub fn managed_kinds(&self, release: &Release) -> Vec<ApiResource> {
-        resolve::known_kinds(&self.discovery, release)
+        let mut kinds = resolve::known_kinds(&self.discovery, release);
+        kinds.extend(surroundings::watched(release.objects()));
+        kinds
+    }
+
+    /// Where the kinds of [`managed_kinds`](Self::managed_kinds) are to be watched on behalf of the owner's ServiceAccount:
+    /// each kind that lives in namespaces in those where the release has objects of it.
+    pub fn managed_places(&self, owner: &Owner, release: &Release) -> Vec<(ApiResource, Option<String>)> {
+        resolve::known_places(&self.discovery, owner, release)
     }
 
     /// An object as it is in the cluster, which must be the owner's; none where there is none. What is somebody else's is
@@ -151,7 +240,12 @@ impl Rollout {
         let served = self.discovery.kind(group, version, kind).await.map_err(resolve::cannot_discover)?;
         let Some(Served { resource, namespaced }) = served else { return Ok(None) };
         let namespace = namespaced.then(|| key.namespace.as_deref().unwrap_or(&owner.install_namespace));
-        let live = self.cluster.get(&resource, namespace, &key.name).await.map_err(about(key, "read"));
+        let actor = account::actor(&self.cluster, owner).await?;
+        let live = match actor.get(&resource, namespace, &key.name).await {
+            // `advance` finds out all that the account lacks, and writes nothing that it may not read.
+            Err(Problem::Forbidden(_)) if owner.account.is_some() => Ok(None),
+            live => live.map_err(about(key, "read")),
+        };
         let live = live.map_err(|failure| RolloutError::Objects(vec![failure]))?;
         match live.as_ref().and_then(|live| live::foreign_owner(live, owner)) {
             Some(other) => Err(RolloutError::Collisions(vec![Collision { object: key.clone(), owner: other }])),
@@ -159,33 +253,114 @@ impl Rollout {
         }
     }
 
+    /// Whom to ask about permissions, where a ServiceAccount needs them.
+    fn inquiry<'a>(&'a self, actor: &'a Cluster, owner: &'a Owner) -> Option<Inquiry<'a>> {
+        let account = owner.account.as_ref()?;
+        Some(Inquiry { own: &self.cluster, actor, discovery: &self.discovery, owner, account })
+    }
+
+    /// The same result, where a ServiceAccount was refused something with everything that it lacks.
+    async fn explained<T>(
+        &self,
+        result: Result<T, RolloutError>,
+        actor: &Cluster,
+        owner: &Owner,
+        release: Option<&Release>,
+    ) -> Result<T, RolloutError> {
+        match (result, self.inquiry(actor, owner)) {
+            (Err(error), Some(inquiry)) if error.is_forbidden() => {
+                let desired = match release {
+                    Some(release) => resolve::resolve(&self.discovery, owner, release).await?,
+                    None => Vec::new(),
+                };
+                let parent = snapshot::parent_of(&self.cluster, owner).await?;
+                inquiry.check(Work { parent: &parent, desired: &desired, stale: &[] }).await?;
+                // It lacks nothing: something else than permissions forbids it, such as a quota.
+                Err(error)
+            }
+            (result, _) => result,
+        }
+    }
+
+    /// What is still to be verified: nothing that an earlier pass of the same rollout did. Each pass would otherwise ask
+    /// about every object of the stages that are still to come.
+    fn verification(&self, owner: &Owner, release: &Release) -> Verify {
+        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        if begun.get(&owner.uid) == Some(release.digest()) { Verify::Nothing } else { Verify::Absence }
+    }
+
+    /// Notes whether a release is on its way and waits. After any failure everything is verified again.
+    fn note_begun(&self, owner: &Owner, release: &Release, waits: bool) {
+        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        if waits {
+            begun.insert(owner.uid.clone(), release.digest().clone());
+        } else {
+            begun.remove(&owner.uid);
+        }
+    }
+
+    /// The rules that objects have to meet: those of the provisioner and those of whoever installs the release.
+    fn compile(&self, release: &Release, rules: &[Rule]) -> Result<Probes, RolloutError> {
+        let emitted = release.probes().iter().enumerate().map(|(number, probe)| Rule::of_release(number, probe));
+        let emitted = Probes::compile(&self.compiler, emitted).map_err(RolloutError::Probe)?;
+        let given = Probes::compile(&self.compiler, rules.iter().cloned()).map_err(RolloutError::Rule)?;
+        Ok(emitted.and(given))
+    }
+
     /// What the release should be, and what is there.
-    async fn survey(&self, owner: &Owner, release: &Release) -> Result<Survey, RolloutError> {
-        let probes = Probes::compile(release.probes())?;
+    async fn survey(
+        &self,
+        actor: &Cluster,
+        owner: &Owner,
+        release: &Release,
+        rules: &[Rule],
+        verify: Verify,
+    ) -> Result<Survey, RolloutError> {
+        let parent = snapshot::parent_of(&self.cluster, owner).await?;
+        self.survey_below(actor, owner, parent, release, rules, verify).await
+    }
+
+    async fn survey_below(
+        &self,
+        actor: &Cluster,
+        owner: &Owner,
+        parent: Value,
+        release: &Release,
+        rules: &[Rule],
+        verify: Verify,
+    ) -> Result<Survey, RolloutError> {
+        let probes = self.compile(release, rules)?;
         let desired = resolve::resolve(&self.discovery, owner, release).await?;
-        let snapshot = Snapshot::take(&self.cluster, &self.discovery, owner, &desired).await?;
+        let snapshot = Snapshot::take(actor, &self.discovery, owner, parent, &desired, verify).await?;
         let situations = desired.iter().zip(&snapshot.live).map(|(desired, live)| {
             async move {
                 let situation = Situation::of(desired, live.as_ref(), owner);
                 match (situation, live) {
-                    (Situation::SeemsChanged(pointer), Some(live)) => self.compare(desired, live, pointer).await,
+                    (Situation::SeemsChanged(pointer), Some(live)) => self.compare(actor, desired, live, pointer).await,
                     (situation, _) => Ok(situation),
                 }
             }
             .boxed()
         });
         let situations = all(situations.collect()).await.into_iter().collect::<Result<_, _>>()?;
-        Ok(Survey { desired, probes, snapshot, situations })
+        let around = Around::look(actor, &desired, &snapshot.live).await?;
+        Ok(Survey { desired, probes, around, snapshot, situations })
     }
 
     /// Has the API server tell whether an object that seems changed is: applying would then change it.
-    async fn compare(&self, desired: &Desired, live: &Value, pointer: String) -> Result<Situation, RolloutError> {
+    async fn compare(
+        &self,
+        actor: &Cluster,
+        desired: &Desired,
+        live: &Value,
+        pointer: String,
+    ) -> Result<Situation, RolloutError> {
         let essence_now = essence(live);
         let digest = Digest::of(format!("{} {essence_now}", desired.digest).as_bytes());
         if self.remembers(live::uid(live), &digest) {
             return Ok(Situation::Equal);
         }
-        match self.cluster.apply(desired, live::uid(live), true).await {
+        match actor.apply(desired, live::uid(live), true).await {
             Ok(applied) if essence(&applied) == essence_now => {
                 self.remember(live::uid(live), digest);
                 Ok(Situation::Equal)
@@ -218,8 +393,8 @@ mod tests {
     fn calls_can_move_between_threads() {
         fn assert_send<T: Send>(_: Option<T>) {}
         fn no_call<'a, F: Future + Send + 'a>(_: impl Fn(&'a Rollout, &'a Owner, &'a Release) -> F) {}
-        no_call(Rollout::advance);
-        no_call(Rollout::observe);
+        no_call(|rollout, owner, release| rollout.advance(owner, release, &[]));
+        no_call(|rollout, owner, release| rollout.observe(owner, release, &[]));
         no_call(|rollout, owner, _| rollout.teardown(owner));
         assert_send(None::<Rollout>);
     }

@@ -8,15 +8,17 @@ use kube::api::ApiResource;
 use serde_json::Value;
 
 use crate::{
-    cluster::{Cluster, about},
+    absent,
+    cluster::Cluster,
     concurrent::all,
     desired::Desired,
     discovery::Discovery,
-    error::RolloutError,
+    error::{Problem, RolloutError},
     live,
-    owner::{Owner, PART_OF, SET_ID},
-    parent, plan,
-    resolve::cannot_discover,
+    owner::{Owner, PART_OF},
+    parent,
+    places::{self, Place},
+    plan,
 };
 
 /// An object that carries the label of the set.
@@ -50,47 +52,27 @@ pub(crate) async fn parent_of(cluster: &Cluster, owner: &Owner) -> Result<Value,
     }
 }
 
-/// The members of the set, of these kinds and of every kind that the parent lists.
+/// The members of the set, of the kinds of the release and of every kind that the parent lists.
 pub(crate) async fn members(
     cluster: &Cluster,
     discovery: &Discovery,
     owner: &Owner,
     parent: &Value,
-    known: impl IntoIterator<Item = &ApiResource>,
+    desired: &[Desired],
 ) -> Result<Vec<Member>, RolloutError> {
-    let mut resources: BTreeMap<(String, String), ApiResource> = BTreeMap::new();
-    for resource in known {
-        resources.entry((resource.group.clone(), resource.kind.clone())).or_insert_with(|| resource.clone());
-    }
-    match parent::group_kinds(parent) {
-        Some(group_kinds) => {
-            for (group, kind) in group_kinds {
-                if resources.contains_key(&(group.clone(), kind.clone())) {
-                    continue;
-                }
-                // A kind that is no longer served has no objects.
-                if let Some(served) = discovery.any_version(&group, &kind).await.map_err(cannot_discover)? {
-                    resources.insert((group, kind), served.resource);
-                }
-            }
-        }
-        // Somebody removed the annotation of a parent that had one: then only a look at everything is safe.
-        None if live::label(parent, SET_ID).is_some() => {
-            for served in discovery.every_kind().await.map_err(cannot_discover)? {
-                let ApiResource { group, kind, .. } = &served.resource;
-                resources.entry((group.clone(), kind.clone())).or_insert(served.resource);
-            }
-        }
-        None => {}
-    }
     let selector = format!("{PART_OF}={}", owner.set_id());
-    let lists = resources.into_values().map(|resource| {
+    let places = places::of(discovery, owner, parent, desired).await?;
+    let lists = places.into_iter().map(|Place { resource, namespace, certain }| {
         let selector = &selector;
         async move {
-            let objects = cluster.list(&resource, selector).await.map_err(|problem| RolloutError::Request {
-                action: format!("list {}.{}", resource.plural, resource.group),
-                problem,
-            })?;
+            let objects = match cluster.list(&resource, namespace.as_deref(), selector).await {
+                Ok(objects) => objects,
+                Err(Problem::Forbidden(_)) if !certain => Vec::new(),
+                Err(problem) => {
+                    let action = format!("list {}.{}", resource.plural, resource.group);
+                    return Err(RolloutError::Request { action, problem });
+                }
+            };
             Ok::<_, RolloutError>((resource, objects))
         }
         .boxed()
@@ -109,17 +91,27 @@ pub(crate) async fn members(
     Ok(members)
 }
 
+/// Whether what carries no label of the set is looked for under its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verify {
+    /// It is: somebody else may have the name.
+    Absence,
+    /// It is not, because this was done in an earlier pass of the same rollout; who came later shows when the object is
+    /// created.
+    Nothing,
+}
+
 impl Snapshot {
-    /// Reads what is in the cluster.
+    /// Reads what is in the cluster beside the parent.
     pub(crate) async fn take(
         cluster: &Cluster,
         discovery: &Discovery,
         owner: &Owner,
+        parent: Value,
         desired: &[Desired],
+        verify: Verify,
     ) -> Result<Self, RolloutError> {
-        let parent = parent_of(cluster, owner).await?;
-        let served = desired.iter().filter(|desired| desired.served).map(|desired| &desired.resource);
-        let members = members(cluster, discovery, owner, &parent, served).await?;
+        let members = members(cluster, discovery, owner, &parent, desired).await?;
 
         let stale: BTreeSet<ObjectKey> =
             plan::stale(members.iter().map(|member| &member.key), desired).cloned().collect();
@@ -129,20 +121,18 @@ impl Snapshot {
         let mut held: BTreeMap<ObjectKey, Value> = held.into_iter().map(|member| (member.key, member.object)).collect();
         let found: Vec<Option<Value>> = desired.iter().map(|desired| held.remove(&desired.key)).collect();
 
-        let live = desired.iter().zip(found).map(|(desired, found)| {
-            async move {
-                if found.is_some() || !desired.served {
-                    return Ok(found);
-                }
-                cluster
-                    .get(&desired.resource, desired.key.namespace.as_deref(), &desired.key.name)
-                    .await
-                    .map_err(about(&desired.key, "read"))
-                    .map_err(|failure| RolloutError::Objects(vec![failure]))
-            }
-            .boxed()
-        });
-        let live = all(live.collect()).await.into_iter().collect::<Result<_, _>>()?;
+        let mut live = found;
+        if verify == Verify::Absence {
+            let missing: Vec<&Desired> = desired
+                .iter()
+                .zip(&live)
+                .filter(|(desired, found)| found.is_none() && desired.served)
+                .map(|(desired, _)| desired)
+                .collect();
+            let mut looked = absent::look(cluster, &missing).await?.into_iter();
+            let places = desired.iter().zip(&mut live).filter(|(desired, found)| found.is_none() && desired.served);
+            places.for_each(|(_, place)| *place = looked.next().flatten());
+        }
         Ok(Self { parent, live, stale })
     }
 }

@@ -3,7 +3,12 @@
 use std::ops::Range;
 
 use chandler_core::{ObjectKey, order::Phase};
-use chandler_health::{Health, Probes, health};
+use chandler_health::{
+    Health, Probes, Surroundings, assess,
+    interception::{Interceptor, Write, interceptors},
+    needs,
+    probe::Budget,
+};
 use futures::FutureExt as _;
 use serde_json::Value;
 
@@ -18,6 +23,7 @@ use crate::{
     plan::{Action, Situation},
     report::{Changes, Unhealthy},
     resolve::{cannot_discover, is_crd},
+    surroundings::Around,
 };
 
 /// What the stages need to know and to reach.
@@ -28,6 +34,7 @@ pub(crate) struct Scene<'a> {
     pub(crate) owner: &'a Owner,
     pub(crate) desired: &'a [Desired],
     pub(crate) probes: &'a Probes,
+    pub(crate) around: &'a Around,
 }
 
 /// The objects on their way.
@@ -65,7 +72,7 @@ impl<'a> Stages<'a> {
         for (number, stage) in stages.into_iter().enumerate() {
             let mut waiting = self.run_stage(stage.clone()).await?;
             if waiting.is_empty() {
-                waiting = self.unhealthy(stage);
+                waiting = self.gate(stage);
             }
             if !waiting.is_empty() {
                 return Ok(Reached { stage: number + 1, stages: count, waiting });
@@ -89,9 +96,15 @@ impl<'a> Stages<'a> {
             }
             let mut pending = created;
             pending.extend(self.indices(phase.clone(), Action::Update));
+            let held = self.held(&pending);
+            pending.retain(|index| !held.iter().any(|(held, _)| held == index));
             self.write(pending).await?;
+            if !held.is_empty() {
+                return Ok(held.into_iter().map(|(_, unhealthy)| unhealthy).collect());
+            }
             if definitions {
-                let waiting = self.unhealthy(phase);
+                // Who converts for them comes up later.
+                let waiting = self.unhealthy(phase, &Surroundings::default());
                 if !waiting.is_empty() {
                     return Ok(waiting);
                 }
@@ -114,7 +127,7 @@ impl<'a> Stages<'a> {
                 forgotten.push(group);
             }
             if self.scene.discovery.kind(group, version, kind).await.map_err(cannot_discover)?.is_none() {
-                let health = Health::InProgress(format!("{kind} in version {group}/{version} is not served yet"));
+                let health = Health::progressing(format!("{kind} in version {group}/{version} is not served yet"));
                 waiting.push(Unhealthy { object: desired.key.clone(), health });
             }
         }
@@ -124,6 +137,27 @@ impl<'a> Stages<'a> {
     /// The objects in this range about which this is to be done.
     fn indices(&self, range: Range<usize>, action: Action) -> Vec<usize> {
         range.filter(|index| self.actions.get(*index) == Some(&action)).collect()
+    }
+
+    /// Which of these objects cannot be written yet, because the API server would call a webhook that nobody answers.
+    fn held(&self, indices: &[usize]) -> Vec<(usize, Unhealthy)> {
+        if self.scene.around.is_empty() {
+            return Vec::new();
+        }
+        let callers = self.live.iter().flatten();
+        let interceptors: Vec<Interceptor> = callers.flat_map(interceptors).collect();
+        let held = indices.iter().filter_map(|index| {
+            let desired = self.scene.desired.get(*index)?;
+            let write = Write {
+                group: &desired.key.group,
+                version: &desired.key.version,
+                plural: &desired.resource.plural,
+                creates: self.actions.get(*index) == Some(&Action::Create),
+            };
+            let message = interceptors.iter().find_map(|caller| caller.holds(write, self.scene.around.all()))?;
+            Some((*index, Unhealthy { object: desired.key.clone(), health: Health::progressing(message) }))
+        });
+        held.collect()
     }
 
     /// Writes these objects, several at a time. All are tried, then the failures are told.
@@ -177,13 +211,28 @@ impl<'a> Stages<'a> {
         }
     }
 
+    /// What a stage waits for: its own objects, and those of stages before it whose Services come up only in this one.
+    fn gate(&self, range: Range<usize>) -> Vec<Unhealthy> {
+        let stage = self.scene.desired.get(range.start).map_or(0, |first| first.stage);
+        let around = self.scene.around.at(stage);
+        let mut waiting = self.unhealthy(range.clone(), &around);
+        let earlier = self.scene.desired.iter().zip(&self.live).take(range.start);
+        let callers = earlier.filter(|(desired, _)| needs::may_need(&desired.key.group, &desired.key.kind));
+        waiting.extend(callers.filter_map(|(desired, live)| {
+            let health = assess(live.as_ref()?, &around);
+            (!health.is_healthy()).then(|| Unhealthy { object: desired.key.clone(), health })
+        }));
+        waiting
+    }
+
     /// The objects in this range that do not work, or are still to come.
-    fn unhealthy(&self, range: Range<usize>) -> Vec<Unhealthy> {
+    fn unhealthy(&self, range: Range<usize>, around: &Surroundings) -> Vec<Unhealthy> {
+        let mut budget = Budget::default();
         let objects = self.scene.desired.iter().zip(&self.live).take(range.end).skip(range.start);
         objects
             .filter_map(|(desired, live)| {
-                let health = verdict(self.scene.probes, &desired.key, live.as_ref());
-                (!health.is_current()).then(|| Unhealthy { object: desired.key.clone(), health })
+                let health = verdict(self.scene.probes, &desired.key, live.as_ref(), around, &mut budget);
+                (!health.is_healthy()).then(|| Unhealthy { object: desired.key.clone(), health })
             })
             .collect()
     }
@@ -210,16 +259,17 @@ impl<'a> Stages<'a> {
     }
 }
 
-/// The health of an object of the release by its kind's rules and the release's probes.
-pub(crate) fn verdict(probes: &Probes, key: &ObjectKey, live: Option<&Value>) -> Health {
-    let Some(live) = live else { return Health::NotFound };
-    match health(live) {
-        Health::Current => {
-            let unmet = probes.unmet(key, live);
-            if unmet.is_empty() { Health::Current } else { Health::Unavailable(unmet.join("; ")) }
-        }
-        unhealthy => unhealthy,
-    }
+/// The health of an object of the release by its kind's rules and the rules that it has to meet.
+pub(crate) fn verdict(
+    probes: &Probes,
+    key: &ObjectKey,
+    live: Option<&Value>,
+    surroundings: &Surroundings,
+    budget: &mut Budget,
+) -> Health {
+    let Some(live) = live else { return Health::progressing("does not exist yet") };
+    let health = assess(live, surroundings);
+    if health.is_healthy() { probes.assess(key, live, budget) } else { health }
 }
 
 /// The runs of items with the same value, which are contiguous because releases are sorted.

@@ -19,7 +19,7 @@ async fn what_somebody_changed_is_put_right() {
     stage.meddle(&web, json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "example.com/web:v2"}]}}, "replicas": 3}})).await;
     stage.remove(&gone).await;
 
-    let observed = stage.rollout.observe(&stage.owner, &release).await.unwrap();
+    let observed = stage.rollout.observe(&stage.owner, &release, &[]).await.unwrap();
     let drift: Vec<String> = observed.drift.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(drift.join("
 "), @r"
@@ -47,7 +47,7 @@ async fn nothing_is_taken_from_others() {
     stage.make(&config_map_key("theirs"), config_map("theirs", json!({"a": "theirs"}))).await;
     let other = make_owner(&stage.client, "other").await;
     let shared = release(&[(0, config_map("shared", json!({"a": "1"})))]);
-    stage.rollout.advance(&other, &shared).await.unwrap();
+    stage.rollout.advance(&other, &shared, &[]).await.unwrap();
     stage.writes();
 
     let release = release(&[
@@ -68,14 +68,14 @@ async fn nothing_is_taken_from_others() {
     let mut imposter = other.clone();
     imposter.uid = "another".into();
     let rollout = Rollout::new(stage.client.clone(), Options::default());
-    assert!(matches!(rollout.advance(&imposter, &shared).await, Err(RolloutError::OwnerGone(_))));
+    assert!(matches!(rollout.advance(&imposter, &shared, &[]).await, Err(RolloutError::OwnerGone(_))));
 }
 
 #[tokio::test]
 async fn everything_of_the_owner_is_deleted_and_nothing_else() {
     let stage = Stage::set().await;
     let other = make_owner(&stage.client, "other").await;
-    stage.rollout.advance(&other, &release(&[(0, config_map("other", json!({})))])).await.unwrap();
+    stage.rollout.advance(&other, &release(&[(0, config_map("other", json!({})))]), &[]).await.unwrap();
     let objects = [
         (0, config_map("settings", json!({}))),
         (0, deployment("web", "example.com/web:v1")),
@@ -96,8 +96,7 @@ async fn everything_of_the_owner_is_deleted_and_nothing_else() {
         assert_eq!(deleted.len(), asked);
         assert_eq!(
             waiting.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            ["(example.com/v1, Kind=Ox)(install/one): object Terminating: Resource scheduled for deletion, held by \
-              finalizers example.com/hold"]
+            ["(example.com/v1, Kind=Ox)(install/one): is being deleted, held by finalizer example.com/hold"]
         );
     }
     assert!(stage.live(&config_map_key("settings")).await.is_some());

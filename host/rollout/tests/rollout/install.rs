@@ -71,7 +71,7 @@ async fn a_release_is_installed_and_then_left_alone() {
         if restarted {
             stage.restart().await;
         }
-        let observed = stage.rollout.observe(&stage.owner, &release).await.unwrap();
+        let observed = stage.rollout.observe(&stage.owner, &release, &[]).await.unwrap();
         assert!(observed.is_as_released() && observed.is_healthy(), "{observed:?}");
         let again = stage.advance(&release).await.unwrap();
         assert!(again.is_complete() && again.changes().is_empty(), "{again:?}");

@@ -1,7 +1,9 @@
 //! Releases onto the API server of `chandler-devcluster`.
 
 mod crash;
+mod crd_upgrade;
 mod drift;
+mod gates;
 mod install;
 mod support;
 mod upgrade;

@@ -10,8 +10,10 @@ use std::{
 
 use chandler_api::{BundleDeployment, BundleDeploymentSpec, BundleSource, ImageSource};
 use chandler_core::{Object, ObjectKey, Probe, Release};
-use chandler_devcluster::{DevCluster, Options as DevOptions};
-use chandler_rollout::{Changes, Options, Owner, Progress, Rollout, RolloutError, Teardown, Unhealthy, health};
+use chandler_devcluster::{DevCluster, Options as DevOptions, workloads::Rules};
+use chandler_rollout::{
+    Changes, Options, Owner, Progress, Rollout, RolloutError, Surroundings, Teardown, Unhealthy, assess,
+};
 use k8s_openapi::{
     api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
@@ -35,13 +37,19 @@ pub(crate) struct Stage {
     pub(crate) client: Client,
     pub(crate) rollout: Rollout,
     pub(crate) owner: Owner,
+    /// What workloads pretend.
+    pub(crate) rules: Rules,
     /// The requests of the rollout that would change something, as `METHOD path`.
     requests: Arc<Mutex<Vec<String>>>,
+    /// The requests of the rollout that only read, as path and query, and dry runs.
+    reads: Arc<Mutex<Vec<String>>>,
 }
 
 impl Stage {
     pub(crate) async fn set() -> Self {
-        let cluster = DevCluster::start(DevOptions::default()).await.unwrap();
+        let rules = Rules::default();
+        let options = DevOptions { rules: rules.clone(), ..DevOptions::default() };
+        let cluster = DevCluster::start(options).await.unwrap();
         let client = cluster.client();
         let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
         for crd in chandler_api::crds() {
@@ -52,13 +60,14 @@ impl Stage {
         make_namespace(&client, "install").await;
         let owner = make_owner(&client, "demo").await;
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let recording = recording_client(&cluster, Arc::clone(&requests)).await;
-        Self { rollout: Rollout::new(recording, Options::default()), cluster, client, owner, requests }
+        let reads = Arc::new(Mutex::new(Vec::new()));
+        let recording = recording_client(&cluster, Arc::clone(&requests), Arc::clone(&reads)).await;
+        Self { rollout: Rollout::new(recording, Options::default()), cluster, client, owner, rules, requests, reads }
     }
 
     /// What the rollout of another process would be: one that remembers nothing.
     pub(crate) async fn restart(&mut self) {
-        let recording = recording_client(&self.cluster, Arc::clone(&self.requests)).await;
+        let recording = recording_client(&self.cluster, Arc::clone(&self.requests), Arc::clone(&self.reads)).await;
         self.rollout = Rollout::new(recording, Options::default());
     }
 
@@ -67,8 +76,13 @@ impl Stage {
         std::mem::take(&mut *self.requests.lock().unwrap())
     }
 
+    /// The requests since the last call that changed nothing.
+    pub(crate) fn reads(&self) -> Vec<String> {
+        std::mem::take(&mut *self.reads.lock().unwrap())
+    }
+
     pub(crate) async fn advance(&self, release: &Release) -> Result<Progress, RolloutError> {
-        self.rollout.advance(&self.owner, release).await
+        self.rollout.advance(&self.owner, release, &[]).await
     }
 
     /// Advances until the release is complete, each time when what it waited for has come; everything that was changed.
@@ -121,7 +135,9 @@ impl Stage {
         for unhealthy in waiting {
             let (api, name) = (self.api(&unhealthy.object), &unhealthy.object.name);
             let settled = |object: Option<&DynamicObject>| {
-                object.is_none_or(|object| health(&serde_json::to_value(object).unwrap()).is_current())
+                object.is_none_or(|object| {
+                    assess(&serde_json::to_value(object).unwrap(), &Surroundings::default()).is_healthy()
+                })
             };
             within(await_condition(api, name, settled)).await.unwrap();
         }
@@ -208,13 +224,19 @@ pub(crate) async fn make_owner(client: &Client, name: &str) -> Owner {
     Owner::of(&made, "install").unwrap()
 }
 
-async fn recording_client(cluster: &DevCluster, requests: Arc<Mutex<Vec<String>>>) -> Client {
+async fn recording_client(
+    cluster: &DevCluster,
+    requests: Arc<Mutex<Vec<String>>>,
+    reads: Arc<Mutex<Vec<String>>>,
+) -> Client {
     let kubeconfig = Kubeconfig::from_yaml(&cluster.kubeconfig()).unwrap();
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
     let record = tower::util::MapRequestLayer::new(move |request: http::Request<kube::client::Body>| {
         let dry = request.uri().query().is_some_and(|query| query.contains("dryRun"));
         if request.method() != http::Method::GET && !dry {
             requests.lock().unwrap().push(format!("{} {}", request.method(), request.uri().path()));
+        } else {
+            reads.lock().unwrap().push(request.uri().to_string());
         }
         request
     });

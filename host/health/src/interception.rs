@@ -1,0 +1,125 @@
+//! Which writes have to wait, because the API server would call a webhook that nobody answers.
+//!
+//! Such a write fails with an internal error of the API server; waiting says what is the matter instead.
+
+use serde_json::Value;
+
+use crate::{
+    needs::{self, Need},
+    reader::Reader,
+    surroundings::{ServiceName, Surroundings},
+};
+
+/// A Service that is called when objects of some kinds are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interceptor {
+    service: ServiceName,
+    caller: String,
+    scope: Scope,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Scope {
+    /// An admission webhook: what its rules say.
+    Rules(Vec<Rule>),
+    /// A conversion webhook: objects of this group and plural in any version but this.
+    Conversion { group: String, plural: String, storage: String },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Rule {
+    groups: Vec<String>,
+    versions: Vec<String>,
+    resources: Vec<String>,
+    operations: Vec<String>,
+}
+
+/// What is about to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct Write<'a> {
+    /// The API group.
+    pub group: &'a str,
+    /// The version.
+    pub version: &'a str,
+    /// The plural of the kind.
+    pub plural: &'a str,
+    /// Whether the object is created; else it is changed.
+    pub creates: bool,
+}
+
+/// The interceptors that a live object stands for.
+///
+/// Webhooks with selectors or match conditions are left out: whether they are called depends on more than the kind, and a
+/// wrong guess could make a release wait for itself.
+pub fn interceptors(live: &Value) -> Vec<Interceptor> {
+    let object = Reader(live);
+    match object.group_kind() {
+        ("admissionregistration.k8s.io", _) => object
+            .list("/webhooks")
+            .filter(|webhook| {
+                let empty = |field: &str| match webhook.0.get(field) {
+                    None | Some(Value::Null) => true,
+                    Some(Value::Array(items)) => items.is_empty(),
+                    Some(Value::Object(selector)) => selector.is_empty(),
+                    Some(_) => false,
+                };
+                ["namespaceSelector", "objectSelector", "matchConditions"].into_iter().all(empty)
+            })
+            .filter_map(|webhook| {
+                let alone = serde_json::json!({
+                    "apiVersion": live.get("apiVersion"), "kind": live.get("kind"), "webhooks": [webhook.0],
+                });
+                let Need { service, caller, .. } = needs::of_object(&alone).into_iter().next()?;
+                Some(Interceptor { service, caller, scope: Scope::Rules(webhook.list("/rules").map(rule).collect()) })
+            })
+            .collect(),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            let storage = object.list("/spec/versions").find(|version| version.flag("/storage"));
+            let scope = Scope::Conversion {
+                group: object.text("/spec/group").to_owned(),
+                plural: object.text("/spec/names/plural").to_owned(),
+                storage: storage.map(|version| version.text("/name")).unwrap_or_default().to_owned(),
+            };
+            let needs = needs::of_object(live).into_iter();
+            needs.map(|need| Interceptor { service: need.service, caller: need.caller, scope: scope.clone() }).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn rule(rule: Reader<'_>) -> Rule {
+    let texts = |pointer| rule.list(pointer).filter_map(|item| item.0.as_str().map(str::to_owned)).collect();
+    Rule {
+        groups: texts("/apiGroups"),
+        versions: texts("/apiVersions"),
+        resources: texts("/resources"),
+        operations: texts("/operations"),
+    }
+}
+
+impl Interceptor {
+    /// What this write has to wait for: a message, where the Service is known to have no ready endpoint.
+    ///
+    /// Only custom resources wait. A webhook that looks at workloads may look at its own, which must come up first.
+    pub fn holds(&self, write: Write<'_>, surroundings: &Surroundings) -> Option<String> {
+        let custom = write.group.contains('.') && !write.group.ends_with(".k8s.io");
+        let holds = custom && self.intercepts(write) && surroundings.lacks_endpoints(&self.service);
+        holds.then(|| format!("waits for {}, which {} calls, to have ready endpoints", self.service, self.caller))
+    }
+
+    fn intercepts(&self, write: Write<'_>) -> bool {
+        match &self.scope {
+            Scope::Conversion { group, plural, storage } => {
+                (write.group, write.plural) == (group, plural) && write.version != storage
+            }
+            Scope::Rules(rules) => rules.iter().any(|rule| {
+                let names = |list: &[String], name: &str| list.iter().any(|item| item == "*" || item == name);
+                let operation = if write.creates { "CREATE" } else { "UPDATE" };
+                names(&rule.groups, write.group)
+                    && names(&rule.versions, write.version)
+                    && (names(&rule.resources, write.plural) || rule.resources.iter().any(|resource| resource == "*/*"))
+                    && names(&rule.operations, operation)
+            }),
+        }
+    }
+}

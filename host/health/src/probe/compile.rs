@@ -1,0 +1,295 @@
+//! Text in, a checked expression or an error with its position out.
+
+use cel::{
+    IdedExpr,
+    common::ast::{EntryExpr, Expr},
+    parser::Parser,
+};
+
+/// The longest expression, in bytes.
+const BYTES: usize = 2048;
+/// The most operators, brackets and separators in an expression; bounds how deep its tree is.
+const OPERATORS: usize = 256;
+/// The deepest nesting of brackets.
+const DEPTH: usize = 24;
+/// How deep the parser may recurse; each bracket takes several steps of it.
+const RECURSION: u16 = 250;
+/// The stack of the parser, in bytes. Only what is used is taken from memory.
+const STACK: usize = 64 << 20;
+/// The deepest tree of an expression; evaluation recurses over it on an ordinary stack.
+const TREE_DEPTH: usize = 40;
+
+/// The functions that an expression may call, beside operators and macros. None is among them whose result can be much larger
+/// than what goes in (`replace`, `join`, `format`, `lists.range`) or that compares everything with everything.
+const FUNCTIONS: &[&str] = &[
+    "abs",
+    "asApproximateFloat",
+    "asInteger",
+    "base64.decode",
+    "base64.encode",
+    "bool",
+    "bytes",
+    "charAt",
+    "compareTo",
+    "contains",
+    "double",
+    "duration",
+    "dyn",
+    "endsWith",
+    "find",
+    "first",
+    "getDate",
+    "getDayOfMonth",
+    "getDayOfWeek",
+    "getDayOfYear",
+    "getFullYear",
+    "getHours",
+    "getMilliseconds",
+    "getMinutes",
+    "getMonth",
+    "getSeconds",
+    "hasValue",
+    "indexOf",
+    "int",
+    "isGreaterThan",
+    "isInteger",
+    "isLessThan",
+    "isQuantity",
+    "isSemver",
+    "isSorted",
+    "last",
+    "lastIndexOf",
+    "lowerAscii",
+    "major",
+    "matches",
+    "math.abs",
+    "math.ceil",
+    "math.floor",
+    "math.greatest",
+    "math.least",
+    "math.round",
+    "math.sign",
+    "math.trunc",
+    "max",
+    "min",
+    "minor",
+    "optional.none",
+    "optional.of",
+    "optional.ofNonZeroValue",
+    "or",
+    "orValue",
+    "patch",
+    "quantity",
+    "semver",
+    "sign",
+    "size",
+    "split",
+    "startsWith",
+    "string",
+    "sub",
+    "substring",
+    "sum",
+    "timestamp",
+    "trim",
+    "type",
+    "uint",
+    "upperAscii",
+    "value",
+];
+
+/// The functions whose work grows with the text or the list that they get.
+const LINEAR: &[&str] = &[
+    "@in",
+    "_in_",
+    "_==_",
+    "_!=_",
+    "_+_",
+    "_<_",
+    "_<=_",
+    "_>_",
+    "_>=_",
+    "base64.decode",
+    "base64.encode",
+    "contains",
+    "endsWith",
+    "find",
+    "indexOf",
+    "isSorted",
+    "lastIndexOf",
+    "lowerAscii",
+    "matches",
+    "max",
+    "min",
+    "quantity",
+    "size",
+    "split",
+    "startsWith",
+    "string",
+    "substring",
+    "sum",
+    "trim",
+    "upperAscii",
+];
+
+/// A checked expression.
+#[derive(Debug)]
+pub(super) struct Expression {
+    pub(super) tree: IdedExpr,
+}
+
+/// Why a text is no expression that may be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Error {
+    /// The line and the column, counted from 1.
+    pub(super) position: Option<(usize, usize)>,
+    pub(super) problem: String,
+}
+
+impl Error {
+    fn whole(problem: impl Into<String>) -> Self {
+        Self { position: None, problem: problem.into() }
+    }
+}
+
+impl Expression {
+    pub(super) fn compile(text: &str) -> Result<Self, Error> {
+        check_size(text)?;
+        // The parser is not ours, the text is anybody's, and each bracket takes many steps of recursion: it gets a stack
+        // that is large enough, and a thread whose panic ends nothing else. Expressions are compiled once.
+        std::thread::scope(|scope| {
+            let parser = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || parse(text));
+            let parser = parser.map_err(|error| Error::whole(format!("cannot be parsed now: {error}")))?;
+            parser.join().map_err(|_| Error::whole("cannot be parsed"))?
+        })
+    }
+}
+
+fn parse(text: &str) -> Result<Expression, Error> {
+    let tree = Parser::new().max_recursion_depth(RECURSION).parse(text).map_err(|errors| {
+        let first = errors.errors.into_iter().next();
+        let (position, problem) = first.map_or((None, String::new()), |error| {
+            let place = |number: isize| usize::try_from(number).ok().filter(|number| *number > 0);
+            (place(error.pos.0).zip(place(error.pos.1)), error.msg)
+        });
+        Error { position, problem: problem.replace('\n', " ") }
+    })?;
+    check(&tree.expr, &mut Scope { names: vec!["self".to_owned()], depth: 0, text })?;
+    Ok(Expression { tree })
+}
+
+/// What is known at one place of an expression.
+struct Scope<'a> {
+    names: Vec<String>,
+    depth: usize,
+    text: &'a str,
+}
+
+fn check_size(text: &str) -> Result<(), Error> {
+    if text.len() > BYTES {
+        return Err(Error::whole(format!("is longer than {BYTES} bytes")));
+    }
+    if text.chars().filter(char::is_ascii_punctuation).count() > OPERATORS {
+        return Err(Error::whole(format!("has more than {OPERATORS} operators")));
+    }
+    // The interpreter takes an even number of them for none and then forgets the rest of the meaning.
+    if let Some(twice) = ["!!", "--"].into_iter().find(|twice| text.contains(twice)) {
+        return Err(Error {
+            position: position_of(text, twice),
+            problem: format!("says {twice}, which means nothing"),
+        });
+    }
+    let mut depth = 0_usize;
+    for character in text.chars() {
+        match character {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEPTH {
+            return Err(Error::whole(format!("nests deeper than {DEPTH} brackets")));
+        }
+    }
+    Ok(())
+}
+
+/// Whether every name is known. Otherwise a slip of the pen would only show as a rule that is never met.
+fn check(expression: &Expr, scope: &mut Scope<'_>) -> Result<(), Error> {
+    scope.depth += 1;
+    if scope.depth > TREE_DEPTH {
+        return Err(Error::whole(format!("nests deeper than {TREE_DEPTH} operators")));
+    }
+    check_one(expression, scope)?;
+    scope.depth -= 1;
+    Ok(())
+}
+
+fn check_one(expression: &Expr, scope: &mut Scope<'_>) -> Result<(), Error> {
+    match expression {
+        Expr::Ident(name) if !name.starts_with('@') && !scope.names.contains(name) => Err(Error {
+            position: position_of(scope.text, name),
+            problem: format!("nothing has the name {name}; the object is self"),
+        }),
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => Ok(()),
+        Expr::Select(select) => check(&select.operand.expr, scope),
+        Expr::Call(call) => {
+            let dotted = match call.target.as_deref().map(|target| &target.expr) {
+                // `math.abs(x)` is the function of a library and not of a variable.
+                Some(Expr::Ident(library)) if !scope.names.contains(library) => {
+                    Some(format!("{library}.{}", call.func_name))
+                }
+                _ => None,
+            };
+            let name = dotted.as_deref().unwrap_or(&call.func_name);
+            if name.starts_with(|first: char| first.is_ascii_alphabetic()) && !FUNCTIONS.contains(&name) {
+                let problem = format!("function {name} does not exist, or may not be used here");
+                return Err(Error { position: position_of(scope.text, &call.func_name), problem });
+            }
+            if let (Some(target), None) = (&call.target, &dotted) {
+                check(&target.expr, scope)?;
+            }
+            call.args.iter().try_for_each(|argument| check(&argument.expr, scope))
+        }
+        Expr::Comprehension(comprehension) => {
+            check(&comprehension.iter_range.expr, scope)?;
+            let known = scope.names.len();
+            scope.names.push(comprehension.iter_var.clone());
+            scope.names.extend(comprehension.iter_var2.clone());
+            scope.names.push(comprehension.accu_var.clone());
+            for part in
+                [&comprehension.accu_init, &comprehension.loop_cond, &comprehension.loop_step, &comprehension.result]
+            {
+                check(&part.expr, scope)?;
+            }
+            scope.names.truncate(known);
+            Ok(())
+        }
+        Expr::List(list) => list.elements.iter().try_for_each(|element| check(&element.expr, scope)),
+        Expr::Map(map) => map.entries.iter().try_for_each(|entry| match &entry.expr {
+            EntryExpr::MapEntry(entry) => {
+                check(&entry.key.expr, scope)?;
+                check(&entry.value.expr, scope)
+            }
+            EntryExpr::StructField(field) => check(&field.value.expr, scope),
+        }),
+        Expr::Struct(_) => Err(Error::whole("messages cannot be made here")),
+    }
+}
+
+/// Where a name stands in the text. The tree does not say, so this is its first place as a word.
+fn position_of(text: &str, name: &str) -> Option<(usize, usize)> {
+    let is_part = |character: char| character.is_ascii_alphanumeric() || character == '_';
+    let (start, _) = text.match_indices(name).find(|(start, _)| {
+        let before = text.get(..*start).and_then(|before| before.chars().next_back());
+        let after = text.get(start + name.len()..).and_then(|after| after.chars().next());
+        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+    })?;
+    let before = text.get(..start)?;
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    Some((line, column))
+}
+
+/// Whether the work of a function grows with what it gets.
+pub(super) fn is_linear(function: &str) -> bool {
+    LINEAR.contains(&function)
+}

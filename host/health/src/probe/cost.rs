@@ -1,0 +1,122 @@
+//! How many steps an expression can take over an object, counted before it runs.
+//!
+//! Each part of the tree is one step each time that it is evaluated. What iterates multiplies; what walks over a text or a
+//! list costs its size, in units in which copying and comparing are about as fast as a step.
+
+use cel::{
+    IdedExpr,
+    common::ast::{EntryExpr, Expr},
+};
+use serde_json::Value;
+
+use super::compile::is_linear;
+
+/// How much of a text is handled in the time of a step, in bytes.
+const BYTES_PER_STEP: u64 = 64;
+
+/// The steps that an expression over this object takes at most.
+pub(super) fn cost(tree: &IdedExpr, object: &Value) -> u64 {
+    let measure = Measure::of(object);
+    steps(&tree.expr, &measure)
+}
+
+/// The sizes of an object that matter.
+struct Measure {
+    /// The most entries of a list or an object within it; for what splits texts, also the most bytes of a text.
+    widest: u64,
+    /// The steps that copying or comparing the whole of it takes.
+    whole: u64,
+}
+
+impl Measure {
+    fn of(value: &Value) -> Self {
+        let mut measure = Self { widest: 1, whole: 0 };
+        measure.add(value);
+        measure
+    }
+
+    fn add(&mut self, value: &Value) {
+        self.whole = self.whole.saturating_add(1);
+        match value {
+            Value::Array(items) => {
+                self.widest = self.widest.max(items.len() as u64);
+                for item in items {
+                    self.add(item);
+                }
+            }
+            Value::Object(map) => {
+                self.widest = self.widest.max(map.len() as u64);
+                for item in map.values() {
+                    self.add(item);
+                }
+            }
+            Value::String(text) => self.whole = self.whole.saturating_add(text.len() as u64 / BYTES_PER_STEP),
+            _ => {}
+        }
+    }
+}
+
+fn steps(expression: &Expr, measure: &Measure) -> u64 {
+    let sum = |parts: &mut dyn Iterator<Item = &IdedExpr>| {
+        parts.fold(1_u64, |sum, part| sum.saturating_add(steps(&part.expr, measure)))
+    };
+    match expression {
+        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => 1,
+        Expr::Select(select) => steps(&select.operand.expr, measure).saturating_add(1),
+        Expr::Call(call) => {
+            let parts = sum(&mut call.target.as_deref().into_iter().chain(&call.args));
+            // Nothing is larger than the object but what is put together from several of its parts, and there are no more
+            // of these than operators.
+            let literal = |part: &IdedExpr| matches!(part.expr, Expr::Literal(_));
+            let bounded = call.args.iter().any(literal) || call.target.as_deref().is_some_and(literal);
+            let own = if is_linear(&call.func_name) && !bounded { measure.whole } else { 0 };
+            let own = if call.func_name == "split" { measure.whole.saturating_mul(BYTES_PER_STEP) } else { own };
+            parts.saturating_add(own)
+        }
+        Expr::Comprehension(loops) => {
+            let once = [&loops.loop_cond, &loops.loop_step];
+            let inside = sum(&mut once.into_iter());
+            let around = sum(&mut [&loops.iter_range, &loops.accu_init, &loops.result].into_iter());
+            around.saturating_add(inside.saturating_mul(widest(&loops.iter_range.expr, measure)))
+        }
+        Expr::List(list) => sum(&mut list.elements.iter()),
+        Expr::Map(map) => {
+            map.entries.iter().fold(1, |total, entry| total.saturating_add(entry_steps(&entry.expr, measure)))
+        }
+        Expr::Struct(object) => {
+            object.entries.iter().fold(1, |total, entry| total.saturating_add(entry_steps(&entry.expr, measure)))
+        }
+    }
+}
+
+fn entry_steps(entry: &EntryExpr, measure: &Measure) -> u64 {
+    match entry {
+        EntryExpr::MapEntry(entry) => steps(&entry.key.expr, measure).saturating_add(steps(&entry.value.expr, measure)),
+        EntryExpr::StructField(field) => steps(&field.value.expr, measure),
+    }
+}
+
+/// The most entries that what is iterated over can have.
+fn widest(range: &Expr, measure: &Measure) -> u64 {
+    match range {
+        Expr::List(list) => list.elements.len() as u64,
+        Expr::Map(map) => map.entries.len() as u64,
+        Expr::Call(call) => match call.func_name.as_str() {
+            // A text of the object, taken apart.
+            "split" | "find" => measure.whole.saturating_mul(BYTES_PER_STEP),
+            // Lists put together.
+            _ => call
+                .target
+                .as_deref()
+                .into_iter()
+                .chain(&call.args)
+                .fold(0_u64, |sum, part| sum.saturating_add(widest(&part.expr, measure)))
+                .max(1),
+        },
+        // What a loop gives has no more entries than it has turns.
+        Expr::Comprehension(loops) => {
+            widest(&loops.iter_range.expr, measure).saturating_mul(widest(&loops.loop_step.expr, measure).max(1))
+        }
+        _ => measure.widest,
+    }
+}

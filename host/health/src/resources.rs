@@ -1,0 +1,116 @@
+//! Kinds that run no pods.
+
+use crate::{
+    health::Health,
+    needs::{self, Need},
+    reader::Reader,
+    surroundings::Surroundings,
+};
+
+/// A claim is healthy when it is bound, or when its volume is bound only once a pod uses it: a stage with the claim alone
+/// would wait for the pod of the next one for ever.
+pub(crate) fn persistent_volume_claim(object: Reader<'_>, surroundings: &Surroundings) -> Health {
+    match object.text("/status/phase") {
+        "Bound" => Health::healthy(),
+        "Lost" => Health::failed("has lost its volume").help("its data is gone: delete it, so that it is made again"),
+        "Pending" if surroundings.waits_for_consumer(object.text("/spec/storageClassName")) => {
+            Health::at_rest("waits for a pod that uses it")
+        }
+        _ => Health::progressing("is not bound to a volume").help(format!(
+            "kubectl describe -n {} persistentvolumeclaim/{}",
+            object.text("/metadata/namespace"),
+            object.text("/metadata/name")
+        )),
+    }
+}
+
+pub(crate) fn persistent_volume(object: Reader<'_>) -> Health {
+    match object.text("/status/phase") {
+        "Failed" => Health::degraded(format!("cannot be reclaimed: {}", object.text("/status/message"))),
+        _ => Health::healthy(),
+    }
+}
+
+/// A Service is healthy when it has its address in the cluster. That of a load balancer is not waited for: where nobody
+/// provides load balancers, it never comes. Whether somebody answers matters where a webhook calls it; see
+/// [`webhook_configuration`].
+pub(crate) fn service(object: Reader<'_>) -> Health {
+    if object.text("/spec/type") == "LoadBalancer" && object.text("/spec/clusterIP").is_empty() {
+        Health::progressing("has no address in the cluster yet")
+    } else {
+        Health::healthy()
+    }
+}
+
+pub(crate) fn namespace(object: Reader<'_>) -> Health {
+    match object.text("/status/phase") {
+        "" | "Active" => Health::healthy(),
+        phase => Health::progressing(format!("is in phase {phase}")),
+    }
+}
+
+pub(crate) fn custom_resource_definition(object: Reader<'_>, surroundings: &Surroundings) -> Health {
+    let mut established = false;
+    for condition in object.conditions() {
+        match (condition.kind, condition.status) {
+            ("NamesAccepted", "False") => {
+                return Health::failed(format!("its names are not accepted: {}", condition.text()))
+                    .help("another CustomResourceDefinition has them: `kubectl get crds`");
+            }
+            ("Established", "False") if condition.reason != "Installing" => {
+                return Health::failed(format!("is not established: {}", condition.text()));
+            }
+            ("Established", "True") => established = true,
+            _ => {}
+        }
+    }
+    if !established {
+        return Health::progressing("is not established yet");
+    }
+    needed(object, surroundings)
+}
+
+/// The predecessor's rule: what the API server says of it, unknown being as good as true.
+pub(crate) fn api_service(object: Reader<'_>, surroundings: &Surroundings) -> Health {
+    match object.condition("Available") {
+        None => Health::progressing("nothing is known of its availability yet"),
+        Some(condition) if condition.status == "False" => {
+            Health::progressing(format!("is not available: {}", condition.text()))
+        }
+        Some(_) => needed(object, surroundings),
+    }
+}
+
+/// A webhook refuses whatever it should look at while nobody answers, and while nobody knows its certificate.
+pub(crate) fn webhook_configuration(object: Reader<'_>, surroundings: &Surroundings) -> Health {
+    needed(object, surroundings)
+}
+
+fn needed(object: Reader<'_>, surroundings: &Surroundings) -> Health {
+    let needs = needs::of_object(object.0);
+    if let Some(Need { caller, .. }) = needs.iter().find(|need| need.lacks_authority)
+        && let Some(injector) = injector(object)
+    {
+        return Health::progressing(format!("{injector} has not filled in the CA bundle of {caller}"));
+    }
+    match needs.into_iter().find(|need| surroundings.lacks_endpoints(&need.service)) {
+        Some(Need { service, caller, .. }) => {
+            Health::progressing(format!("{service}, which {caller} calls, has no ready endpoints"))
+        }
+        None => Health::healthy(),
+    }
+}
+
+/// Who fills in the CA bundles of an object, by its annotations.
+fn injector(object: Reader<'_>) -> Option<&'static str> {
+    let cert_manager = [
+        "cert-manager.io/inject-ca-from",
+        "cert-manager.io/inject-ca-from-secret",
+        "cert-manager.io/inject-apiserver-ca",
+    ];
+    if cert_manager.into_iter().any(|name| object.annotation(name).is_some()) {
+        return Some("cert-manager");
+    }
+    (object.annotation("service.beta.openshift.io/inject-cabundle") == Some("true"))
+        .then_some("the service CA operator")
+}

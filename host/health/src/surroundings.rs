@@ -1,0 +1,84 @@
+//! What the health of an object depends on beside the object: endpoints of Services, and how volumes are bound.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use serde_json::Value;
+
+use crate::reader::Reader;
+
+/// The label of an EndpointSlice that names its Service (`discovery.k8s.io/v1`, `LabelServiceName`).
+pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
+
+/// A Service.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServiceName {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl fmt::Display for ServiceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Service {}/{}", self.namespace, self.name)
+    }
+}
+
+/// What is known of an object's surroundings. What nobody looked at is not held against an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    /// How many endpoints of a Service are ready, of those that were looked at.
+    endpoints: BTreeMap<ServiceName, usize>,
+    /// Storage classes whose volumes are bound when a pod uses the claim.
+    waiting_classes: BTreeSet<String>,
+}
+
+impl Surroundings {
+    /// Notes that the endpoints of a Service are looked at; it has none until a slice says otherwise.
+    pub fn look_at(&mut self, service: ServiceName) {
+        self.endpoints.entry(service).or_default();
+    }
+
+    /// Counts the ready endpoints of an EndpointSlice for its Service.
+    ///
+    /// A condition `ready` that is missing counts as true, as the API says.
+    pub fn add_slice(&mut self, slice: &Value) {
+        let slice = Reader(slice);
+        let labels = slice.0.get("metadata").and_then(|metadata| metadata.get("labels"));
+        let Some(name) = labels.and_then(|labels| labels.get(SERVICE_NAME)).and_then(Value::as_str) else { return };
+        let service = ServiceName { namespace: slice.text("/metadata/namespace").to_owned(), name: name.to_owned() };
+        let Some(count) = self.endpoints.get_mut(&service) else { return };
+        let ready = |endpoint: &Reader<'_>| {
+            endpoint.0.pointer("/conditions/ready").is_none_or(|ready| ready.as_bool() != Some(false))
+        };
+        *count = count.saturating_add(slice.list("/endpoints").filter(ready).count());
+    }
+
+    /// Notes how a StorageClass binds its volumes.
+    pub fn add_storage_class(&mut self, class: &Value) {
+        let class = Reader(class);
+        if class.text("/volumeBindingMode") == "WaitForFirstConsumer" {
+            self.waiting_classes.insert(class.text("/metadata/name").to_owned());
+        }
+    }
+
+    /// The same without the Services that are not to be looked at yet.
+    #[must_use]
+    pub fn only(&self, is_due: impl Fn(&ServiceName) -> bool) -> Self {
+        let mut due = self.clone();
+        due.endpoints.retain(|service, _| is_due(service));
+        due
+    }
+
+    /// Whether a Service is known to have no ready endpoint.
+    pub fn lacks_endpoints(&self, service: &ServiceName) -> bool {
+        self.endpoints.get(service) == Some(&0)
+    }
+
+    pub(crate) fn waits_for_consumer(&self, class: &str) -> bool {
+        self.waiting_classes.contains(class)
+    }
+}

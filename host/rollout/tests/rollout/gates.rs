@@ -1,0 +1,159 @@
+//! What a stage waits for, and how little is asked meanwhile.
+
+use chandler_devcluster::workloads::{Behaviour, Subject};
+use chandler_rollout::{Progress, RolloutError, Rule, Unhealthy};
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+
+use crate::support::{
+    Stage, config_map, config_map_key, deployment, gate_probe, key, ox, oxen, release, release_with_probes,
+};
+
+fn waiting(progress: Result<Progress, RolloutError>) -> Vec<String> {
+    match progress.unwrap() {
+        Progress::Waiting { waiting, .. } => waiting.iter().map(Unhealthy::to_string).collect(),
+        Progress::Complete { .. } => Vec::new(),
+    }
+}
+
+fn job(name: &str, annotations: Value) -> Value {
+    json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "annotations": annotations},
+        "spec": {"ttlSecondsAfterFinished": 0, "template": {"spec": {
+            "restartPolicy": "Never", "containers": [{"name": "main", "image": "example.com/job"}]}}}})
+}
+
+#[tokio::test]
+async fn two_thousand_objects_take_a_few_lists() {
+    let stage = Stage::set().await;
+    let mut objects = vec![(0, config_map("gate", json!({})))];
+    objects.extend((0..1000).map(|number| (0, config_map(&format!("early-{number}"), json!({})))));
+    objects.extend((0..1000).map(|number| (1, config_map(&format!("late-{number}"), json!({})))));
+    let release = release_with_probes(&objects, vec![gate_probe()]);
+
+    let first = waiting(stage.advance(&release).await);
+    assert_eq!(first, ["(/v1, Kind=ConfigMap)(install/gate): the gate is closed"]);
+    let dry_runs = |reads: &[String]| reads.iter().filter(|read| read.contains("dryRun")).count();
+    let reads = stage.reads();
+    assert_eq!(dry_runs(&reads), objects.len(), "each object is checked, once");
+    assert!(reads.len() < objects.len() + 20, "{} requests", reads.len());
+
+    // A pass that only waits: pages of five hundred of what is there, and nothing about what is still to come.
+    stage.writes();
+    waiting(stage.advance(&release).await);
+    let reads = stage.reads();
+    assert!(reads.len() <= 8, "{reads:?}");
+    assert_eq!(stage.writes(), [""; 0]);
+
+    stage.open_gate().await;
+    assert!(stage.advance(&release).await.unwrap().is_complete());
+    stage.reads();
+    let observed = stage.rollout.observe(&stage.owner, &release, &[]).await.unwrap();
+    assert!(observed.is_as_released() && observed.is_healthy());
+    let reads = stage.reads();
+    assert!(reads.len() <= 10, "{reads:?}");
+}
+
+#[tokio::test]
+async fn names_that_others_have_are_found_among_many() {
+    let stage = Stage::set().await;
+    let foreign: kube::core::DynamicObject = serde_json::from_value(config_map("x-7", json!({}))).unwrap();
+    stage.api(&config_map_key("x-7")).create(&kube::api::PostParams::default(), &foreign).await.unwrap();
+    let objects: Vec<_> = (0..30).map(|number| (0, config_map(&format!("x-{number}"), json!({})))).collect();
+    let refused = stage.advance(&release(&objects)).await.unwrap_err();
+    assert!(matches!(&refused, RolloutError::Collisions(found) if found.len() == 1), "{refused}");
+    assert_eq!(stage.writes(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_rule_of_the_installer_gates_a_stage_and_a_broken_one_is_refused() {
+    let stage = Stage::set().await;
+    let objects = [(0, config_map("first", json!({"phase": "waiting"}))), (1, config_map("second", json!({})))];
+    let release = release(&objects);
+    let mut rule = Rule {
+        origin: "spec.probes[0]".into(),
+        rule: "self.metadata.labels['example.com/open'] == 'yes'".into(),
+        message_expression: Some("'is ' + self.data.phase".into()),
+        ..Rule::default()
+    };
+    rule.selector.kind = "ConfigMap".into();
+    rule.selector.name = Some("first".into());
+    let broken = Rule { rule: "self.data. == 1".into(), ..rule.clone() };
+    let refused = stage.rollout.advance(&stage.owner, &release, &[broken]).await.unwrap_err();
+    assert_eq!(refused.reason(), "InvalidConfiguration");
+    assert!(refused.to_string().starts_with("spec.probes[0].rule, line 1, column 12: "), "{refused}");
+    assert_eq!(stage.writes(), [""; 0]);
+
+    let rules = [rule];
+    assert_eq!(
+        waiting(stage.rollout.advance(&stage.owner, &release, &rules).await),
+        ["(/v1, Kind=ConfigMap)(install/first): is waiting: field example.com/open is not there yet"]
+    );
+    let open = Patch::Merge(json!({"metadata": {"labels": {"example.com/open": "yes"}}}));
+    stage.api(&config_map_key("first")).patch("first", &PatchParams::default(), &open).await.unwrap();
+    assert!(stage.rollout.advance(&stage.owner, &release, &rules).await.unwrap().is_complete());
+}
+
+#[tokio::test]
+async fn a_job_that_is_done_stays_with_the_release() {
+    let stage = Stage::set().await;
+    let objects = [(0, job("migrate", json!({}))), (1, config_map("later", json!({})))];
+    let release = release(&objects);
+    stage.complete(&release).await;
+    let job = stage.live(&key("batch/v1", "Job", Some("install"), "migrate")).await.expect("the Job");
+    let job = serde_json::to_value(job).unwrap();
+    assert_eq!(job.pointer("/spec/ttlSecondsAfterFinished"), None);
+    assert_eq!(job.pointer("/status/succeeded"), Some(&json!(1)));
+    assert!(stage.rollout.observe(&stage.owner, &release, &[]).await.unwrap().is_as_released());
+}
+
+/// A webhook that looks at oxen, with the Service and, on request, the workload behind it.
+fn hook(objects: &mut Vec<(u32, Value)>, workload: Option<u32>) {
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "hook"},
+        "spec": {"selector": {"app": "hook"}, "ports": [{"port": 443, "targetPort": 80}]}});
+    let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "hook"}, "webhooks": [{
+            "name": "oxen.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Fail",
+            "clientConfig": {"caBundle": "Y2E=", "service": {"namespace": "install", "name": "hook"}},
+            "rules": [{"apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["oxen"], "operations": ["CREATE"]}]}]});
+    objects.extend([(1, service), (1, configuration)]);
+    objects.extend(workload.map(|stage| (stage, deployment("hook", "example.com/hook"))));
+}
+
+#[tokio::test]
+async fn a_stage_with_a_webhook_waits_until_somebody_answers() {
+    let stage = Stage::set().await;
+    let unanswered = "Service install/hook, which webhook oxen.example.com calls, has no ready endpoints";
+    let mut objects = vec![(0, oxen(json!({}))), (2, config_map("later", json!({})))];
+    hook(&mut objects, None);
+    let release_without = release(&objects);
+    let told = loop {
+        let told = waiting(stage.advance(&release_without).await);
+        if !told.iter().any(|told| told.contains("CustomResourceDefinition")) {
+            break told;
+        }
+    };
+    assert_eq!(
+        told,
+        [format!("(admissionregistration.k8s.io/v1, Kind=ValidatingWebhookConfiguration)(hook): {unanswered}")]
+    );
+    assert_eq!(stage.live(&config_map_key("later")).await, None);
+
+    // Whoever answers comes in the same stage; an ox, which the webhook looks at, waits for it.
+    let mut objects = vec![(0, oxen(json!({}))), (1, ox("early", json!({}))), (2, config_map("later", json!({})))];
+    hook(&mut objects, Some(1));
+    let workload = || Subject::object("Deployment", "install", "hook");
+    stage.rules.behave(workload(), Behaviour::Stall);
+    let release_with = release(&objects);
+    let told = waiting(stage.advance(&release_with).await);
+    assert!(told.iter().any(|told| told.contains("(install/early): waits for Service install/hook")), "{told:?}");
+    assert_eq!(stage.live(&key("example.com/v1", "Ox", Some("install"), "early")).await, None);
+    stage.rules.behave(workload(), Behaviour::Healthy);
+    // The embedded control plane calls no webhooks, so the ox is accepted once the Service has endpoints.
+    let mut turns = 0;
+    while !waiting(stage.advance(&release_with).await).is_empty() {
+        turns += 1;
+        assert!(turns < 10_000, "the webhook is never answered");
+        tokio::task::yield_now().await;
+    }
+    stage.live(&config_map_key("later")).await.expect("the last stage");
+}
