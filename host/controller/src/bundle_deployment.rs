@@ -4,6 +4,7 @@
 //! about it. The status is written on every path, and only when it differs.
 
 mod assessment;
+mod bundle;
 mod certificates;
 mod decide;
 mod render;
@@ -116,6 +117,7 @@ async fn steps(deployment: &BundleDeployment, context: &Context, found: &mut Ass
     });
     let release = render::render(deployment, &class, tree, context).await.map_err(Reached::NotRendered)?;
     found.release = Some(release_facts(&release));
+    found.bundle = Some(bundle::facts(&release));
     roll_out(deployment, found, release, context).await.map_err(Reached::NotApplied)
 }
 
@@ -246,6 +248,8 @@ async fn report(
     if written.map_err(|source| ReconcileError::Write { what: "status", source })? {
         let old = deployment.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
         events::publish(&context.recorder, deployment, old, &status.conditions).await;
+        let old = deployment.status.as_ref().map(|status| status.warnings.as_slice()).unwrap_or_default();
+        events::publish_warnings(&context.recorder, deployment, old, &status.warnings).await;
     }
     Ok(status)
 }
@@ -272,7 +276,10 @@ fn next(
             context.backoff.succeeded(&name);
             Some(context.options.image_poll_interval)
         }
-        Next::BackOff => Some(context.backoff.failed(&name)),
+        Next::BackOff => {
+            let asked = found.problem().map(|problem| problem.retry_after).unwrap_or_default();
+            Some(context.backoff.failed(&name).max(asked))
+        }
     };
     pause.into_iter().chain(found.renewal).min().map_or_else(Action::await_change, Action::requeue)
 }
@@ -281,6 +288,6 @@ impl From<&RolloutError> for Problem {
     fn from(error: &RolloutError) -> Self {
         let reason = Reason::from_name(error.reason()).unwrap_or(Reason::InternalError);
         let lasting = reason == Reason::InvalidOutput;
-        Self { reason, message: error.to_string(), terminal: lasting }
+        Self { terminal: lasting, ..Self::passing(reason, error.to_string()) }
     }
 }

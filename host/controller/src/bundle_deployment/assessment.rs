@@ -5,6 +5,7 @@ use std::time::Duration;
 use chandler_api::{BundleSource, ProvisionerInUse};
 use chandler_core::Digest;
 
+use super::bundle::BundleFacts;
 use crate::problem::Problem;
 
 /// What one pass found.
@@ -16,6 +17,8 @@ pub(crate) struct Assessment {
     pub(crate) provisioner: Option<ProvisionerInUse>,
     /// The release; none where the pass did not come so far.
     pub(crate) release: Option<ReleaseFacts>,
+    /// What the bundle of that release says of itself; none where the pass did not come so far.
+    pub(crate) bundle: Option<BundleFacts>,
     /// When the certificates of the release want to be looked at; none where it has none.
     pub(crate) renewal: Option<Duration>,
     /// How far the pass came.
@@ -81,7 +84,7 @@ pub(crate) struct RollingOut {
 impl Assessment {
     /// A pass that ended before it had anything.
     pub(crate) fn early(reached: Reached) -> Self {
-        Self { unpacked: None, provisioner: None, release: None, renewal: None, reached }
+        Self { unpacked: None, provisioner: None, release: None, bundle: None, renewal: None, reached }
     }
 
     /// Why the pass ended early, if it did.

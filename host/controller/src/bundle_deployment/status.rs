@@ -23,6 +23,7 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
     let mut draft = Draft { status, generation: deployment.metadata.generation, now: Time(whole_seconds(now)) };
     draft.status.observed_generation = draft.generation;
     draft.content(deployment, found);
+    draft.bundle(found);
     match &found.reached {
         Reached::Suspended => draft.no(Type::Progressing, Reason::Suspended, "spec.suspend is true"),
         Reached::NoProvisioner(problem) | Reached::NotDeleted(problem) => draft.blocked(problem),
@@ -92,6 +93,19 @@ impl Draft {
         }
         if let Some(provisioner) = &found.provisioner {
             self.status.provisioner = Some(provisioner.clone());
+        }
+    }
+
+    /// Notes what was odd at the last rendering, and what the bundle of the release says of itself. Where the content cannot
+    /// be rendered the cause stands in the conditions, and warnings about what was rendered before would mislead.
+    fn bundle(&mut self, found: &Assessment) {
+        if let Some(bundle) = &found.bundle {
+            self.status.warnings.clone_from(&bundle.warnings);
+            if matches!(found.reached, Reached::RollingOut(_) | Reached::Applied(_)) {
+                self.status.bundle.clone_from(&bundle.description);
+            }
+        } else if matches!(&found.reached, Reached::NotRendered(problem) if problem.terminal) {
+            self.status.warnings.clear();
         }
     }
 

@@ -28,7 +28,7 @@ fn facts(text: &str) -> ReleaseFacts {
 fn found(release: Option<ReleaseFacts>, reached: Reached) -> Assessment {
     let unpacked =
         Unpacked { resolved_source: chandler_api::BundleSource::default(), content_digest: Digest::of(b"content") };
-    Assessment { unpacked: Some(unpacked), provisioner: None, release, reached }
+    Assessment { unpacked: Some(unpacked), release, ..Assessment::early(reached) }
 }
 
 fn waiting(stage: usize, all_applied: bool) -> Reached {
@@ -137,4 +137,36 @@ fn a_pass_that_finds_the_same_changes_nothing() {
     let pass = found(Some(facts("a")), Reached::Applied(vec!["Job.batch n/j: failed".into()]));
     deployment.status = Some(derive(&deployment, &pass, at(1)));
     assert_eq!(derive(&deployment, &pass, at(99)), deployment.status.unwrap());
+}
+
+#[test]
+fn the_bundle_is_that_of_the_release_and_its_warnings_are_those_of_the_last_rendering() {
+    use crate::bundle_deployment::bundle::BundleFacts;
+
+    let with = |version: &str, warned: &[&str], reached| {
+        let description = chandler_api::BundleDescription {
+            version: Some(version.into()),
+            ..chandler_api::BundleDescription::default()
+        };
+        let warning = |code: &&str| chandler_api::BundleWarning {
+            code: (*code).to_owned(),
+            ..chandler_api::BundleWarning::default()
+        };
+        let bundle = BundleFacts { description: Some(description), warnings: warned.iter().map(warning).collect() };
+        Assessment { bundle: Some(bundle), ..found(Some(facts(version)), reached) }
+    };
+    let installed = with("1.0.0", &["Old"], Reached::Applied(vec![]));
+    let refused = with("2.0.0", &["New"], Reached::NotApplied(Problem::lasting(Reason::ObjectRefused, "no")));
+    let broken = |problem| found(None, Reached::NotRendered(problem));
+    let told = |last: Assessment| {
+        let status = passes(deployment(&json!(null)), &[installed.clone(), last]);
+        let codes: Vec<String> = status.warnings.into_iter().map(|warning| warning.code).collect();
+        (status.bundle.and_then(|bundle| bundle.version).unwrap_or_default(), codes.join(" "))
+    };
+    let is = |version: &str, codes: &str| (version.to_owned(), codes.to_owned());
+    assert_eq!(told(installed.clone()), is("1.0.0", "Old"));
+    assert_eq!(told(refused), is("1.0.0", "New"), "the old release still runs");
+    assert_eq!(told(with("2.0.0", &[], waiting(1, false))), is("2.0.0", ""));
+    assert_eq!(told(broken(Problem::lasting(Reason::InvalidContent, "broken"))), is("1.0.0", ""));
+    assert_eq!(told(broken(Problem::passing(Reason::InternalError, "later"))), is("1.0.0", "Old"));
 }
