@@ -73,6 +73,11 @@ impl World {
         world
     }
 
+    /// How to reach the API server with all rights, for clients as other users.
+    pub fn config(&self) -> kube::Config {
+        self.cluster.config()
+    }
+
     /// Whether the API server is the embedded control plane.
     pub fn is_embedded(&self) -> bool {
         self.cluster.is_embedded()
@@ -80,15 +85,25 @@ impl World {
 
     /// Starts the controller, with the cache that an earlier one left.
     pub fn start_controller(&mut self) {
+        self.start_controller_on(self.client.clone());
+    }
+
+    /// Starts the controller with a client of its own.
+    pub fn start_controller_on(&mut self, client: Client) {
+        self.start_controller_with(client, |_| {});
+    }
+
+    /// Starts the controller with a client of its own and changed options.
+    pub fn start_controller_with(&mut self, client: Client, change: impl FnOnce(&mut Options)) {
         assert!(self.controller.is_none(), "one controller is enough");
-        let options = Options {
+        let mut options = Options {
             system_namespace: self.system_namespace.clone(),
             cache_directory: self.cache.path().to_path_buf(),
             allow_unsigned: true,
             ..Options::default()
         };
+        change(&mut options);
         let (stop, stopped) = oneshot::channel::<()>();
-        let client = self.client.clone();
         let running = tokio::spawn(async move {
             let shutdown = async move {
                 let _ = stopped.await;

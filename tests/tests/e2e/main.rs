@@ -9,8 +9,10 @@ mod drift;
 mod hostile;
 mod install;
 mod ownership;
+mod plain;
 mod quiet;
 mod stages;
+mod target;
 mod update;
 
 /// The class of registry+v1 bundles.
