@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use chandler_api::{
-    BundleDeployment, BundleSource, ConditionType, ProvisionerInUse, Reason, ReleaseInUse, find_condition,
+    BundleDeployment, BundleDescription, BundleSource, BundleWarning, ConditionType, ProvisionerInUse, Reason,
+    ReleaseInUse, find_condition,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
@@ -37,6 +38,12 @@ pub struct Explanation {
     /// The digest of the content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_digest: Option<String>,
+    /// What the bundle says of itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<BundleDescription>,
+    /// What is odd about the bundle.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<BundleWarning>,
     /// The provisioner that made the release.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provisioner: Option<ProvisionerInUse>,
@@ -71,6 +78,8 @@ impl Explanation {
             source: deployment.spec.source.clone(),
             resolved_source: status.resolved_source,
             content_digest: status.content_digest,
+            bundle: status.bundle,
+            warnings: status.warnings,
             provisioner: status.provisioner,
             release: status.release,
             conditions: status.conditions,
@@ -116,6 +125,9 @@ impl Explanation {
         if let Some(digest) = &self.content_digest {
             row("content", digest);
         }
+        if let Some(bundle) = self.bundle.as_ref().and_then(bundle_text) {
+            row("bundle", &bundle);
+        }
         row(
             "provisioner",
             &self.provisioner.as_ref().map_or_else(|| self.provisioner_class_name.clone(), provisioner_text),
@@ -123,6 +135,7 @@ impl Explanation {
         if let Some(release) = &self.release {
             row("release", &release_text(release));
         }
+        self.write_warnings(&mut text);
         self.write_conditions(&mut text);
         self.write_objects(&mut text);
         if !self.next_steps.is_empty() {
@@ -133,6 +146,16 @@ impl Explanation {
         }
         let _ = writeln!(text, "\n{}", if self.healthy { "healthy" } else { "not healthy" });
         text
+    }
+
+    fn write_warnings(&self, text: &mut String) {
+        if self.warnings.is_empty() {
+            return;
+        }
+        text.push_str("\nwarnings\n");
+        for BundleWarning { code, message } in &self.warnings {
+            let _ = writeln!(text, "  {}: {}", one_line(code), one_line(message));
+        }
     }
 
     fn write_conditions(&self, text: &mut String) {
@@ -169,6 +192,14 @@ impl Explanation {
         for problem in &self.unreadable {
             let _ = writeln!(text, "  could not be read: {}", one_line(problem));
         }
+    }
+}
+
+/// What a bundle is: its package and version, else its name.
+fn bundle_text(bundle: &BundleDescription) -> Option<String> {
+    match (&bundle.package, &bundle.version) {
+        (Some(package), Some(version)) => Some(format!("{package} {version}")),
+        (package, version) => bundle.name.clone().or_else(|| package.clone()).or_else(|| version.clone()),
     }
 }
 
@@ -283,6 +314,22 @@ mod tests {
 
         not healthy
         ");
+    }
+
+    #[test]
+    fn what_a_bundle_is_and_what_is_odd_about_it_is_shown() {
+        let mut deployment = deployment(&[]);
+        let status = deployment.status.as_mut().unwrap();
+        status.bundle = Some(BundleDescription {
+            name: Some("harbour.v1.2.3".into()),
+            package: Some("harbour".into()),
+            version: Some("1.2.3".into()),
+            ..BundleDescription::default()
+        });
+        status.warnings = vec![BundleWarning { code: "RequiredApiMissing".into(), message: "needs\nferries".into() }];
+        let text = Explanation::new(&deployment, vec![], vec![]).text();
+        assert!(text.contains("\nbundle        harbour 1.2.3\n"), "{text}");
+        assert!(text.contains("\nwarnings\n  RequiredApiMissing: needs"), "{text}");
     }
 
     #[test]
