@@ -1,5 +1,6 @@
 //! `core.rukpak.io/v1alpha2 BundleDeployment`: a bundle that is to be installed.
 
+use chandler_crd_upgrade::Policy as CrdUpgradeSafety;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -7,7 +8,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
+    approval::{Approval, PendingChange},
     bundle::{BundleDescription, BundleWarning},
+    permissions::MissingPermissions,
+    probe::Probe,
+    revision::Revision,
+    rollout_settings::RolloutSettings,
     schema,
     source::BundleSource,
 };
@@ -28,6 +34,7 @@ use crate::{
     printcolumn = r#"{"name": "Install State", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Installed\")].reason"}"#,
     printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].status"}"#,
     printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name": "Revision", "type": "integer", "jsonPath": ".status.revision"}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
     printcolumn = r#"{"name": "Provisioner", "type": "string", "jsonPath": ".spec.provisionerClassName", "priority": 1}"#,
     printcolumn = r#"{"name": "Message", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].message", "priority": 1}"#
@@ -58,6 +65,19 @@ pub struct BundleDeploymentSpec {
     /// How a release reaches the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutSettings>,
+    /// Whether a new revision waits for somebody's consent. Automatic, the default, does not. With Manual the controller tells
+    /// in status.pendingChange what it would do, and goes on when its digest stands in approvedChange. Going back to a
+    /// revision that ran before needs no consent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::enumeration::<Approval>")]
+    pub approval: Option<Approval>,
+    /// The digest of the pending change that may be rolled out; `chandler approve` sets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
+    pub approved_change: Option<String>,
+    /// What objects of the release must show before the rollout goes on, beyond what is known of their kinds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<Probe>,
     /// The ServiceAccount on whose behalf the objects of the bundle are read, written, watched and deleted. The controller
     /// then uses no right of its own on them, and tells which rights the account lacks before it writes anything. Where
     /// this is not set, the controller uses its own rights.
@@ -69,28 +89,9 @@ pub struct BundleDeploymentSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Preflight {
-    /// The check that a new version of a CustomResourceDefinition keeps stored objects legal.
+    /// The check that a new version of a CustomResourceDefinition keeps clients and stored objects working.
     #[serde(default, rename = "crdUpgradeSafety", skip_serializing_if = "Option::is_none")]
     pub crd_upgrade_safety: Option<CrdUpgradeSafety>,
-}
-
-/// The check that a new version of a CustomResourceDefinition keeps stored objects legal.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CrdUpgradeSafety {
-    /// Do not make this check.
-    #[serde(default, skip_serializing_if = "schema::is_false")]
-    pub disabled: bool,
-}
-
-/// How a release reaches the cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RolloutSettings {
-    /// After how many seconds a release that is not complete and healthy is reported as ProgressDeadlineExceeded. The
-    /// rollout goes on all the same. Never, where this is not set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
-    pub progress_deadline_seconds: Option<i32>,
 }
 
 /// A ServiceAccount.
@@ -137,6 +138,23 @@ pub struct BundleDeploymentStatus {
     /// The release that is installed or being rolled out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release: Option<ReleaseInUse>,
+    /// The number of the revision that is installed or being rolled out: the last one of the history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<i64>,
+    /// The changes that were rolled out, the oldest first. spec.rollout.historyLimit says how many are kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["number"]))]
+    pub history: Vec<Revision>,
+    /// The change that waits for consent, where spec.approval is Manual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending_change: Option<PendingChange>,
+    /// The value of the annotation reconcile.chandler.dev/requestedAt that was acted upon last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_handled_reconcile_at: Option<String>,
+    /// What spec.serviceAccount may not do and the release needs; `chandler rbac` prints it as roles. Nothing where it may
+    /// do everything, and cut where it is very long.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing_permissions: Vec<MissingPermissions>,
 }
 
 /// The provisioner that made a release.
@@ -167,4 +185,7 @@ pub struct ReleaseInUse {
     /// When its rollout began; rollout.progressDeadlineSeconds counts from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
+    /// What was found unsafe before its rollout began and by spec.preflight did not stop it. The first ten.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<BundleWarning>,
 }

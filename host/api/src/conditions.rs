@@ -142,6 +142,12 @@ names! {
         Blocked,
         /// The release did not become complete and healthy in time.
         ProgressDeadlineExceeded,
+        /// A revision failed, and the last one that succeeded runs again.
+        RolledBack,
+        /// A revision that is to run again is not in the history, or its release does not come out as it was.
+        RevisionUnavailable,
+        /// A change waits for somebody's consent.
+        ApprovalRequired,
         /// The spec says to leave everything as it is.
         Suspended,
         /// The object is being deleted and the objects of its release with it.
@@ -184,6 +190,8 @@ names! {
         ObjectRefused,
         /// The controller is not allowed to do what the release needs.
         Forbidden,
+        /// A new version of a CustomResourceDefinition would break clients or stored objects.
+        UnsafeCRDUpgrade,
         /// The ServiceAccount that the spec names does not exist.
         ServiceAccountNotFound,
         /// The ServiceAccount that the spec names is not allowed to do all that the release needs.

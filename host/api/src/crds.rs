@@ -8,12 +8,17 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::CustomResourceExt as _;
 
-use crate::{BundleDeployment, ProvisionerClass, names::APPLYSET_PARENT_TYPE_LABEL};
+use crate::{
+    BundleDeployment, ProvisionerClass, names::APPLYSET_PARENT_TYPE_LABEL, probe::PROBES,
+    rollout_settings::MOST_HISTORY,
+};
 
 /// The longest name of a BundleDeployment. It leaves eleven characters for the names of related objects.
 const NAME_LENGTH: i64 = 52;
 /// The most ConfigMaps that one bundle may be put together from; bounds the cost of the rules on each.
 const CONFIG_MAPS: i64 = 256;
+/// How many revisions may be kept although the history is at its limit.
+const PROTECTED_REVISIONS: i64 = 4;
 /// The longest path; bounds the cost of the rules on paths.
 const PATH_LENGTH: i64 = 1024;
 
@@ -110,8 +115,14 @@ fn bundle_deployments() -> CustomResourceDefinition {
                 ..JSONSchemaProps::default()
             },
         );
+        if let Some(probes) = at(root, &["spec", "probes"]) {
+            probes.max_items = i64::try_from(PROBES).ok();
+        }
         if let Some(config_maps) = at(root, &["spec", "source", "configMaps"]) {
             config_maps.max_items = Some(CONFIG_MAPS);
+        }
+        if let Some(history) = at(root, &["status", "history"]) {
+            history.max_items = Some(i64::from(MOST_HISTORY) + PROTECTED_REVISIONS);
         }
         for path in [GIT_DIRECTORY, CONFIG_MAP_PATH] {
             if let Some(path) = at(root, path) {
@@ -168,7 +179,7 @@ fn plain(schema: &mut JSONSchemaProps) {
     }
     if schema.type_.as_deref() == Some("integer") {
         schema.minimum = schema.minimum.filter(|minimum| *minimum > f64::from(i32::MIN));
-        schema.maximum = None;
+        schema.maximum = schema.maximum.filter(|maximum| *maximum < f64::from(i32::MAX));
     }
     for property in schema.properties.iter_mut().flat_map(|properties| properties.values_mut()) {
         plain(property);

@@ -3,10 +3,15 @@
 //! | module | holds |
 //! |---|---|
 //! | [`bundle_deployment`] | `core.rukpak.io/v1alpha2 BundleDeployment` |
+//! | [`probe`] | what objects must show beyond what is known of their kinds |
+//! | [`approval`] | changes that wait for somebody's consent |
+//! | [`rollout_settings`] | how a release reaches the cluster |
+//! | [`revision`] | a change that was rolled out |
 //! | [`bundle`] | what a status says about a bundle itself |
 //! | [`source`] | where a bundle's content comes from |
 //! | [`provisioner_class`] | `chandler.dev/v1alpha1 ProvisionerClass` |
 //! | [`limits`] | what one call of a provisioner may use, as text and as numbers |
+//! | [`permissions`] | what the ServiceAccount of a BundleDeployment may not do |
 //! | [`conditions`] | condition types, reasons, and how a condition is set |
 //! | [`names`] | labels, annotations, finalizers and the classes that are built in |
 //! | [`crds`](mod@crds) | the definitions that an administrator installs |
@@ -14,27 +19,38 @@
 //! Every field, condition type, reason, label and finalizer of the archived RukPak project keeps its name and meaning, so
 //! that manifests and scripts that were written for it go on working. Additions are optional.
 
+pub mod approval;
 pub mod bundle;
 pub mod bundle_deployment;
 pub mod conditions;
 pub mod crds;
 pub mod limits;
 pub mod names;
+pub mod permissions;
+pub mod probe;
 pub mod provisioner_class;
+pub mod revision;
+pub mod rollout_settings;
 mod schema;
 pub mod source;
 
+pub use approval::{Approval, PendingChange};
 pub use bundle::{BundleDescription, BundleProperty, BundleWarning};
 pub use bundle_deployment::{
-    BundleDeployment, BundleDeploymentSpec, BundleDeploymentStatus, CrdUpgradeSafety, Preflight, ProvisionerInUse,
-    ReleaseInUse, RolloutSettings, ServiceAccountReference,
+    BundleDeployment, BundleDeploymentSpec, BundleDeploymentStatus, Preflight, ProvisionerInUse, ReleaseInUse,
+    ServiceAccountReference,
 };
+pub use chandler_crd_upgrade::Policy as CrdUpgradeSafety;
 pub use conditions::{ConditionStatus, ConditionType, NewCondition, Reason, find_condition, set_condition};
 pub use crds::{crds, crds_yaml};
 pub use limits::{CallLimits, LimitError};
+pub use permissions::MissingPermissions;
+pub use probe::{Probe, ProbeSelector};
 pub use provisioner_class::{
     Component, ProvisionerClass, ProvisionerClassSpec, ProvisionerClassStatus, ProvisionerLimits,
 };
+pub use revision::{Outcome, Revision};
+pub use rollout_settings::{OnFailure, RolloutSettings};
 pub use source::{
     Authorization, BundleSource, ConfigMapSource, GitRef, GitSource, HttpSource, ImageSource, LocalObjectReference,
 };

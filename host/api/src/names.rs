@@ -12,6 +12,9 @@ pub const DELETE_CACHED_BUNDLE_FINALIZER: &str = "core.rukpak.io/delete-cached-b
 pub const CLEANUP_UNPACK_CACHE_FINALIZER: &str = "core.rukpak.io/cleanup-unpack-cache";
 /// Marks a CRD whose objects may be parents of an ApplySet (KEP-3659).
 pub const APPLYSET_PARENT_TYPE_LABEL: &str = "applyset.kubernetes.io/is-parent-type";
+/// Asks for a reconcile at once, by a value that was not there before (a time, say): tags are resolved again, and a revision
+/// that failed and was rolled back is tried again.
+pub const REQUESTED_AT_ANNOTATION: &str = "reconcile.chandler.dev/requestedAt";
 
 /// The built-in class of plain bundles (plain+v0).
 pub const PLAIN_CLASS: &str = "core-rukpak-io-plain";

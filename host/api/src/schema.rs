@@ -12,6 +12,15 @@ pub(crate) fn any_value(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"x-kubernetes-preserve-unknown-fields": true})
 }
 
+/// Labels, by name.
+pub(crate) fn labels(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "maxProperties": 16,
+        "additionalProperties": {"type": "string", "maxLength": 63},
+    })
+}
+
 /// `[]metav1.Condition` with the bounds that controller-gen writes, as a map by type: readers see the same list, and a
 /// writer that applies one condition leaves the others alone.
 pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
@@ -83,4 +92,15 @@ pub(crate) fn duration(_: &mut SchemaGenerator) -> Schema {
 /// A whole number of bytes as a Kubernetes quantity.
 pub(crate) fn quantity(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "maxLength": 32, "pattern": "^[0-9]+(Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E)?$"})
+}
+
+/// An enum whose variants have no members.
+pub(crate) trait Enumeration {
+    /// The variants as they are written, in the order of the schema.
+    const NAMES: &[&str];
+}
+
+/// The schema of an enum, its values only: what they mean is said at the field.
+pub(crate) fn enumeration<E: Enumeration>(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": E::NAMES})
 }

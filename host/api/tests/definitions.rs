@@ -93,7 +93,8 @@ fn everything_that_the_predecessor_defined_is_defined_alike() {
 /// Rules of structural schemas that hold everywhere: `apiextensions-apiserver/pkg/apiserver/schema/validation.go`, and the
 /// formats that the API server knows.
 fn assert_structural(path: &str, schema: &Value) {
-    assert!(schema["type"].is_string() || schema["x-kubernetes-int-or-string"] == true, "{path} has no type");
+    let of_any_type = schema["x-kubernetes-int-or-string"] == true || schema[X_FREE] == true;
+    assert!(schema["type"].is_string() || of_any_type, "{path} has no type");
     assert!(
         !schema["description"].is_null() || path.is_empty() || path.contains(".metadata"),
         "{path} has no description"

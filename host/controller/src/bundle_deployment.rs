@@ -3,22 +3,28 @@
 //! [`decide`](decide::decide) tells what to do without a client, the steps do it, and [`status::derive`] tells what to say
 //! about it. The status is written on every path, and only when it differs.
 
+mod approval;
 mod assessment;
 mod bundle;
 mod certificates;
 mod decide;
+mod gates;
 mod render;
+mod rerender;
+mod revisions;
+mod service_account;
 mod source;
 mod status;
+mod upgrade_warnings;
 
 use std::{sync::Arc, time::Duration};
 
 use chandler_api::{
-    BundleDeployment, BundleDeploymentStatus, ProvisionerInUse, Reason,
+    BundleDeployment, BundleDeploymentStatus, CrdUpgradeSafety, Outcome, ProvisionerInUse, Reason, Revision,
     names::{CLEANUP_UNPACK_CACHE_FINALIZER, DELETE_CACHED_BUNDLE_FINALIZER, TEARDOWN_FINALIZER},
 };
 use chandler_core::Release;
-use chandler_rollout::{Owner, Progress, RolloutError, Teardown};
+use chandler_rollout::{Owner, Preview, Progress, RolloutError, Teardown};
 use k8s_openapi::jiff::Timestamp;
 use kube::{
     Api, ResourceExt as _,
@@ -29,10 +35,13 @@ use kube::{
 use serde_json::json;
 
 use self::{
-    assessment::{Assessment, Reached, ReleaseFacts, RollingOut},
+    assessment::{Assessment, Reached, ReleaseFacts, RollingOut, Unpacked},
     decide::{Intent, Next, Route},
+    render::Rendered,
+    rerender::Remade,
+    revisions::{Candidate, Cause},
 };
-use crate::{context::Context, events, problem::Problem, status_patch};
+use crate::{classes::Class, context::Context, events, problem::Problem, status_patch};
 
 /// A BundleDeployment that one odd object cannot stop the watch of.
 pub(crate) type Guarded = DeserializeGuard<BundleDeployment>;
@@ -61,30 +70,34 @@ pub(crate) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
             return Ok(Action::await_change());
         }
     };
-    let found = match decide::decide(deployment) {
+    let mut deployment = deployment.clone();
+    let found = match decide::decide(&deployment) {
         Intent::Leave => return Ok(Action::await_change()),
         Intent::Suspend => Assessment::early(Reached::Suspended),
-        Intent::TearDown => match tear_down(deployment, &context).await? {
+        Intent::TearDown => match tear_down(&deployment, &context).await? {
             Some(found) => found,
             None => return Ok(Action::await_change()),
         },
         Intent::LetGo => {
-            let_go(deployment, &context).await?;
+            let_go(&deployment, &context).await?;
             return Ok(Action::await_change());
         }
         Intent::Deploy => {
-            hold(deployment, &context).await?;
-            deploy(deployment, &context).await
+            hold(&deployment, &context).await?;
+            deploy(&mut deployment, &context).await?
         }
     };
+    if found.reached == Reached::Superseded {
+        return Ok(Action::requeue(Duration::ZERO));
+    }
     if let Some(problem) = found.problem()
         && problem.is_hiccup()
         && context.backoff.failures(&deployment.name_any()) < HICCUPS
     {
         return Err(ReconcileError::Hiccup(problem.message.clone()));
     }
-    let status = report(deployment, &found, &context).await?;
-    Ok(next(deployment, &found, &status, &context))
+    report(&mut deployment, &found, &context).await?;
+    Ok(next(&deployment, &found, &context))
 }
 
 /// After an error that left nothing to say: later again.
@@ -95,30 +108,173 @@ pub(crate) fn on_error(guarded: Arc<Guarded>, error: &ReconcileError, context: A
 }
 
 /// `source -> digest -> tree -> provisioner -> release -> rollout`.
-async fn deploy(deployment: &BundleDeployment, context: &Context) -> Assessment {
-    let mut found = Assessment::early(Reached::Suspended);
-    found.reached = match steps(deployment, context, &mut found).await {
-        Ok(reached) | Err(reached) => reached,
+async fn deploy(deployment: &mut BundleDeployment, context: &Context) -> Result<Assessment, ReconcileError> {
+    let mut found = Assessment::early(Reached::Beginning);
+    let release = match choose(deployment, context, &mut found).await {
+        Ok(release) => release,
+        Err(reached) => {
+            found.reached = reached;
+            return Ok(found);
+        }
     };
-    found
+    found.bundle = Some(bundle::facts(&release));
+    let release = match consent(deployment, context, &mut found, release).await {
+        Ok(release) => release,
+        Err(reached) => {
+            found.reached = reached;
+            return Ok(found);
+        }
+    };
+    let route = decide::route(deployment, release.digest());
+    let history = deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default();
+    if route == Route::Advance
+        && found.candidate.as_ref().is_some_and(|candidate| revisions::begins(history, candidate))
+    {
+        // Before the first write, so that whoever sees the cluster change can see why.
+        report(deployment, &found, context).await?;
+    }
+    let rolled_out = tokio::select! {
+        rolled_out = roll_out(deployment, &mut found, release, route, context) => rolled_out.map_err(Reached::NotApplied),
+        () = context.generations.newer_than(deployment) => Err(Reached::Superseded),
+    };
+    found.reached = rolled_out.unwrap_or_else(|reached| reached);
+    Ok(found)
 }
 
-async fn steps(deployment: &BundleDeployment, context: &Context, found: &mut Assessment) -> Result<Reached, Reached> {
+/// The release that is to run: that of a revision that the spec names, or the one that the spec describes, or, where that one
+/// failed, the last one that succeeded.
+async fn choose(
+    deployment: &BundleDeployment,
+    context: &Context,
+    found: &mut Assessment,
+) -> Result<Arc<Release>, Reached> {
+    if let Some(pinned) = revisions::pinned(deployment) {
+        let revision = pinned.map_err(Reached::NotRendered)?;
+        let release = again(deployment, revision, Cause::Pinned(revision.number), context, found).await;
+        found.unpacked = revision
+            .content_digest
+            .parse()
+            .ok()
+            .map(|content_digest| Unpacked { resolved_source: revision.source.clone(), content_digest });
+        return release.map_err(Reached::NotRendered);
+    }
+    let rendered = described(deployment, context, found).await?;
+    let release = rendered.release;
+    let namespace = &deployment.spec.install_namespace;
+    let Some((failed, good)) = revisions::way_back(deployment, release.digest().as_str(), namespace) else {
+        context.memory.releases.keep_only(&deployment.name_any(), &rendered.key);
+        return Ok(release);
+    };
+    let cause = Cause::Failed {
+        failed: failed.number,
+        message: failed.message.clone().unwrap_or_default(),
+        to: good.rollback_to.unwrap_or(good.number),
+    };
+    match again(deployment, good, cause, context, found).await {
+        Ok(release) => Ok(release),
+        // What failed goes on being tried: that is better than nothing.
+        Err(problem) => {
+            found.no_way_back = Some(problem);
+            Ok(release)
+        }
+    }
+}
+
+/// The release that may run: the one that was chosen or, while that waits for consent, the one that runs.
+async fn consent(
+    deployment: &BundleDeployment,
+    context: &Context,
+    found: &mut Assessment,
+    release: Arc<Release>,
+) -> Result<Arc<Release>, Reached> {
+    let Some(candidate) = found.candidate.clone().filter(|candidate| approval::is_needed(deployment, candidate)) else {
+        return Ok(release);
+    };
+    let previewed =
+        preview(deployment, &candidate, Arc::clone(&release), context).await.map_err(Reached::NotApplied)?;
+    let Some(pending) = approval::pending(deployment, &candidate, &previewed) else { return Ok(release) };
+    found.pending = Some(pending);
+    let history = deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default();
+    let Some(current) = history.last().filter(|current| current.outcome == Outcome::Succeeded) else {
+        return Err(Reached::NeedsConsent);
+    };
+    again(deployment, current, Cause::Waiting(current.number), context, found).await.map_err(|problem| {
+        tracing::debug!(deployment = %deployment.name_any(), problem = %problem.message, "left alone until consent");
+        Reached::NeedsConsent
+    })
+}
+
+/// What the candidate would change.
+async fn preview(
+    deployment: &BundleDeployment,
+    candidate: &Candidate,
+    release: Arc<Release>,
+    context: &Context,
+) -> Result<Preview, Problem> {
+    let owner = owner(deployment, &candidate.install_namespace)?;
+    let completed = certificates::complete(deployment, &owner, release, context).await?;
+    let rules = gates::rules(deployment);
+    context.rollout.preview(&owner, &completed.release, &rules).await.map_err(|error| Problem::from(&error))
+}
+
+/// The release that the spec describes.
+async fn described(
+    deployment: &BundleDeployment,
+    context: &Context,
+    found: &mut Assessment,
+) -> Result<Rendered, Reached> {
     let class_name = &deployment.spec.provisioner_class_name;
     let class = context.classes.get(class_name).await.map_err(Reached::NoProvisioner)?;
     let (tree, unpacked) = source::unpack(deployment, context).await.map_err(Reached::NotUnpacked)?;
-    found.unpacked = Some(unpacked);
+    found.unpacked = Some(unpacked.clone());
+    let provisioner = in_use(class_name, &class);
+    found.provisioner = Some(provisioner.clone());
+    let config = render::laid_over(&class.defaults, deployment.spec.config.as_ref());
+    let namespace = &deployment.spec.install_namespace;
+    let rendered = render::render(deployment, &class, tree, config.clone(), namespace, context).await;
+    let rendered = rendered.map_err(Reached::NotRendered)?;
+    found.candidate = Some(Candidate {
+        cause: Cause::Spec,
+        source: unpacked.resolved_source,
+        content_digest: unpacked.content_digest.to_string(),
+        provisioner,
+        install_namespace: namespace.clone(),
+        config,
+        release: release_facts(&rendered.release),
+    });
+    Ok(rendered)
+}
+
+/// The release of an earlier revision.
+async fn again(
+    deployment: &BundleDeployment,
+    revision: &Revision,
+    cause: Cause,
+    context: &Context,
+    found: &mut Assessment,
+) -> Result<Arc<Release>, Problem> {
+    let Remade { rendered, provisioner, config } = rerender::rerender(deployment, revision, context).await?;
+    found.provisioner = Some(provisioner.clone());
+    found.candidate = Some(Candidate {
+        cause,
+        source: revision.source.clone(),
+        content_digest: revision.content_digest.clone(),
+        provisioner,
+        install_namespace: revision.install_namespace.clone(),
+        config,
+        release: release_facts(&rendered.release),
+    });
+    Ok(rendered.release)
+}
+
+fn in_use(class_name: &str, class: &Class) -> ProvisionerInUse {
     let facts = class.provisioner.facts();
-    found.provisioner = Some(ProvisionerInUse {
-        class: class_name.clone(),
+    ProvisionerInUse {
+        class: class_name.to_owned(),
         name: Some(facts.name.clone()),
         version: Some(facts.version.clone()),
         digest: class.provisioner.digest().to_string(),
-    });
-    let release = render::render(deployment, &class, tree, context).await.map_err(Reached::NotRendered)?;
-    found.release = Some(release_facts(&release));
-    found.bundle = Some(bundle::facts(&release));
-    roll_out(deployment, found, release, context).await.map_err(Reached::NotApplied)
+    }
 }
 
 fn release_facts(release: &Release) -> ReleaseFacts {
@@ -132,26 +288,36 @@ async fn roll_out(
     deployment: &BundleDeployment,
     found: &mut Assessment,
     release: Arc<Release>,
+    route: Route,
     context: &Context,
 ) -> Result<Reached, Problem> {
-    let owner = owner(deployment)?;
-    let route = decide::route(deployment, release.digest());
+    let namespace =
+        found.candidate.as_ref().map_or(&deployment.spec.install_namespace, |found| &found.install_namespace);
+    let owner = owner(deployment, namespace)?;
     let completed = certificates::complete(deployment, &owner, release, context).await?;
     found.renewal = completed.look_again;
     let release = completed.release.as_ref();
+    let rules = gates::rules(deployment);
     if route == Route::Observe {
-        let observed = context.rollout.observe(&owner, release).await.map_err(|error| Problem::from(&error))?;
-        context.watches.ensure(context.rollout.managed_kinds(release));
+        let observed = context.rollout.observe(&owner, release, &rules).await.map_err(|error| Problem::from(&error))?;
+        service_account::watch(&owner, release, context);
         if observed.is_as_released() {
-            return Ok(Reached::Applied(observed.unhealthy.iter().map(told).collect()));
+            return Ok(settled(deployment, found, &observed.unhealthy, context));
         }
         let drift: Vec<String> = observed.drift.iter().map(ToString::to_string).collect();
         tracing::info!(deployment = %owner.name, ?drift, "repairing");
     }
-    let progress = context.rollout.advance(&owner, release).await;
+    let progress = context.rollout.advance(&owner, release, &rules).await;
     // Also after a failure: what was applied before it has to be seen changing.
-    context.watches.ensure(context.rollout.managed_kinds(release));
-    Ok(match progress.map_err(|error| Problem::from(&error))? {
+    service_account::watch(&owner, release, context);
+    let progress = progress.map_err(|error| Problem::from(&error))?;
+    found.warnings.clone_from(&progress.changes().warnings);
+    Ok(match progress {
+        // A repair of what was complete is no rollout: what was put back gets the time that everything else gets.
+        Progress::Waiting { installed: true, waiting, changes, .. } if route == Route::Observe => {
+            log_changes(&owner, &changes);
+            settled(deployment, found, &waiting, context)
+        }
         Progress::Waiting { stage, stages, installed, waiting, changes } => {
             log_changes(&owner, &changes);
             let waiting = waiting.iter().map(told).collect();
@@ -159,9 +325,29 @@ async fn roll_out(
         }
         Progress::Complete { changes, .. } => {
             log_changes(&owner, &changes);
-            Reached::Applied(Vec::new())
+            match route {
+                Route::Observe => settled(deployment, found, &[], context),
+                Route::Advance => {
+                    context.memory.unsteady.forget(&owner.name);
+                    Reached::Applied(Vec::new())
+                }
+            }
         }
     })
+}
+
+/// What follows from the health of a release that was complete before.
+fn settled(
+    deployment: &BundleDeployment,
+    found: &mut Assessment,
+    unhealthy: &[chandler_rollout::Unhealthy],
+    context: &Context,
+) -> Reached {
+    let (unsteady, name) = (&context.memory.unsteady, deployment.name_any());
+    let decision = gates::weigh(deployment, unhealthy, unsteady.since(&name), unsteady.now());
+    unsteady.note(&name, decision.next.differs_since);
+    found.unsteady = decision.look_again;
+    Reached::Applied(unhealthy.iter().map(told).collect())
 }
 
 /// Names of objects only: their content may be secret.
@@ -183,9 +369,17 @@ fn told(unhealthy: &chandler_rollout::Unhealthy) -> String {
     format!("{}: {}", unhealthy.object, unhealthy.health)
 }
 
-fn owner(deployment: &BundleDeployment) -> Result<Owner, Problem> {
-    Owner::of(deployment, &deployment.spec.install_namespace)
+fn owner(deployment: &BundleDeployment, install_namespace: &str) -> Result<Owner, Problem> {
+    Owner::of(deployment, install_namespace)
+        .map(|owner| {
+            owner.on_behalf_of(service_account::account(deployment)).with_crd_upgrades(crd_upgrades(deployment))
+        })
         .ok_or_else(|| Problem::passing(Reason::InternalError, "the BundleDeployment was never stored"))
+}
+
+fn crd_upgrades(deployment: &BundleDeployment) -> CrdUpgradeSafety {
+    let preflight = deployment.spec.preflight.as_ref();
+    preflight.and_then(|preflight| preflight.crd_upgrade_safety.clone()).unwrap_or_default()
 }
 
 /// Puts our finalizer on before anything is created.
@@ -200,7 +394,7 @@ async fn hold(deployment: &BundleDeployment, context: &Context) -> Result<(), Re
 
 /// Deletes the objects of the release; none once everything is gone and the BundleDeployment may go too.
 async fn tear_down(deployment: &BundleDeployment, context: &Context) -> Result<Option<Assessment>, ReconcileError> {
-    let waiting = match owner(deployment) {
+    let waiting = match owner(deployment, &deployment.spec.install_namespace) {
         Ok(owner) => context.rollout.teardown(&owner).await.map_err(|error| Problem::from(&error)),
         Err(problem) => Err(problem),
     };
@@ -219,6 +413,8 @@ async fn tear_down(deployment: &BundleDeployment, context: &Context) -> Result<O
 async fn let_go(deployment: &BundleDeployment, context: &Context) -> Result<(), ReconcileError> {
     let name = deployment.name_any();
     context.memory.forget(&name);
+    context.watches.forget(&name);
+    context.generations.forget(&name);
     context.backoff.succeeded(&name);
     let ours = [TEARDOWN_FINALIZER, DELETE_CACHED_BUNDLE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER];
     let kept = deployment.finalizers().iter().filter(|finalizer| !ours.contains(&finalizer.as_str()));
@@ -237,33 +433,35 @@ async fn write_finalizers(
     written.map(drop).map_err(|source| ReconcileError::Write { what: "finalizers", source })
 }
 
+/// Writes what a pass found, so that the object in hand is as the one that is stored.
 async fn report(
-    deployment: &BundleDeployment,
+    deployment: &mut BundleDeployment,
     found: &Assessment,
     context: &Context,
-) -> Result<BundleDeploymentStatus, ReconcileError> {
+) -> Result<(), ReconcileError> {
     let status = status::derive(deployment, found, Timestamp::now());
     let api: Api<BundleDeployment> = Api::all(context.client.clone());
     let written = status_patch::write(&api, &deployment.name_any(), deployment.status.as_ref(), &status).await;
     if written.map_err(|source| ReconcileError::Write { what: "status", source })? {
-        let old = deployment.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-        events::publish(&context.recorder, deployment, old, &status.conditions).await;
-        let old = deployment.status.as_ref().map(|status| status.warnings.as_slice()).unwrap_or_default();
-        events::publish_warnings(&context.recorder, deployment, old, &status.warnings).await;
+        let old = deployment.status.clone().unwrap_or_default();
+        events::publish(&context.recorder, deployment, &old.conditions, &status.conditions).await;
+        let recorder = &context.recorder;
+        events::publish_warnings(recorder, deployment, "RenderedWithWarnings", &old.warnings, &status.warnings).await;
+        let of = |status: &BundleDeploymentStatus| status.release.clone().unwrap_or_default().warnings;
+        events::publish_warnings(recorder, deployment, "UpgradedWithWarnings", &of(&old), &of(&status)).await;
     }
-    Ok(status)
+    deployment.status = Some(status);
+    Ok(())
 }
 
 /// When to look again without being asked.
-fn next(
-    deployment: &BundleDeployment,
-    found: &Assessment,
-    status: &BundleDeploymentStatus,
-    context: &Context,
-) -> Action {
+fn next(deployment: &BundleDeployment, found: &Assessment, context: &Context) -> Action {
     let name = deployment.name_any();
-    let clock = status::clock(deployment, status, Timestamp::now());
-    let pause: Option<Duration> = match decide::next(found, clock, &deployment.spec.source) {
+    let status = deployment.status.clone().unwrap_or_default();
+    let clock = status::clock(deployment, &status, Timestamp::now());
+    let pause = match decide::next(found, clock, &deployment.spec.source) {
+        // Only the next pass knows that the revision failed.
+        _ if has_just_failed(deployment, found) => Some(Duration::ZERO),
         Next::Change => {
             context.backoff.succeeded(&name);
             None
@@ -278,16 +476,31 @@ fn next(
         }
         Next::BackOff => {
             let asked = found.problem().map(|problem| problem.retry_after).unwrap_or_default();
-            Some(context.backoff.failed(&name).max(asked))
+            let pause = context.backoff.failed(&name).max(asked);
+            Some(clock.left.map_or(pause, |left| pause.min(left + Duration::from_secs(1))))
         }
     };
     pause.into_iter().chain(found.renewal).min().map_or_else(Action::await_change, Action::requeue)
 }
 
+/// Whether this pass saw what the spec describes fail, so that another release is to run.
+fn has_just_failed(deployment: &BundleDeployment, found: &Assessment) -> bool {
+    found.no_way_back.is_none()
+        && found.candidate.as_ref().is_some_and(|candidate| {
+            candidate.cause == Cause::Spec
+                && revisions::way_back(deployment, candidate.release.digest.as_str(), &candidate.install_namespace)
+                    .is_some()
+        })
+}
+
 impl From<&RolloutError> for Problem {
     fn from(error: &RolloutError) -> Self {
         let reason = Reason::from_name(error.reason()).unwrap_or(Reason::InternalError);
-        let lasting = reason == Reason::InvalidOutput;
-        Self { terminal: lasting, ..Self::passing(reason, error.to_string()) }
+        let lasting = matches!(reason, Reason::InvalidOutput | Reason::InvalidConfiguration);
+        let missing_permissions = match error {
+            RolloutError::PermissionsMissing(found) => service_account::missing(found),
+            _ => Vec::new(),
+        };
+        Self { terminal: lasting, missing_permissions, ..Self::passing(reason, error.to_string()) }
     }
 }

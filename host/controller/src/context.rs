@@ -6,7 +6,8 @@ use chandler_rollout::Rollout;
 use kube::{Client, runtime::events::Recorder};
 
 use crate::{
-    Options, backoff::Backoff, classes::Classes, memory::Memory, surroundings::Lookout, watches::ManagedWatches,
+    Options, backoff::Backoff, classes::Classes, memory::Memory, supersession::Generations, surroundings::Lookout,
+    watches::ManagedWatches,
 };
 
 /// Handles and shared state.
@@ -22,4 +23,5 @@ pub(crate) struct Context {
     pub(crate) recorder: Recorder,
     pub(crate) backoff: Backoff,
     pub(crate) memory: Memory,
+    pub(crate) generations: Generations,
 }

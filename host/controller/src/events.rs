@@ -20,9 +20,6 @@ const REPORTED: &[ConditionType] = &[
     ConditionType::Compatible,
 ];
 
-/// The reason of Events that repeat warnings about a bundle.
-const RENDERED_WITH_WARNINGS: &str = "RenderedWithWarnings";
-
 /// Bytes of an Event's note that the API server accepts (`events.k8s.io/v1`, at most 1 KiB).
 const NOTE_BYTES: usize = 1000;
 
@@ -46,14 +43,19 @@ where
 }
 
 /// Publishes one Event where there are warnings about a bundle that were not there before.
-pub(crate) async fn publish_warnings<K>(recorder: &Recorder, object: &K, old: &[BundleWarning], new: &[BundleWarning])
-where
+pub(crate) async fn publish_warnings<K>(
+    recorder: &Recorder,
+    object: &K,
+    reason: &str,
+    old: &[BundleWarning],
+    new: &[BundleWarning],
+) where
     K: Resource<DynamicType = ()> + Debug,
 {
     let Some(note) = warned(old, new) else { return };
     let event = Event {
         type_: EventType::Warning,
-        reason: RENDERED_WITH_WARNINGS.to_owned(),
+        reason: reason.to_owned(),
         note: Some(note),
         action: "Render".to_owned(),
         secondary: None,
@@ -84,7 +86,14 @@ fn transitions<'a>(old: &[Condition], new: &'a [Condition]) -> Vec<&'a Condition
 }
 
 fn is_trouble(condition: &Condition) -> bool {
-    let benign = [Reason::Succeeded, Reason::Suspended, Reason::Installing, Reason::RollingOut, Reason::Deleting];
+    let benign = [
+        Reason::Succeeded,
+        Reason::Suspended,
+        Reason::ApprovalRequired,
+        Reason::Installing,
+        Reason::RollingOut,
+        Reason::Deleting,
+    ];
     if condition.type_ == ConditionType::Progressing.as_str() {
         return !benign.iter().any(|reason| reason.as_str() == condition.reason);
     }

@@ -34,11 +34,13 @@ pub(crate) async fn run(deployments: Reflected<Guarded>, context: Arc<Context>) 
     }
 }
 
-/// The digests that the statuses name.
+/// The digests that the statuses name: of what runs, and of what may have to run again.
 fn in_use(deployments: &Reflected<Guarded>) -> BTreeSet<Digest> {
-    let digest = |guarded: &Arc<Guarded>| {
-        let status = guarded.0.as_ref().ok()?.status.as_ref()?;
-        status.content_digest.as_ref()?.parse().ok()
-    };
-    deployments.state().iter().filter_map(digest).collect()
+    let mut used = BTreeSet::new();
+    for guarded in deployments.state() {
+        let Some(status) = guarded.0.as_ref().ok().and_then(|deployment| deployment.status.as_ref()) else { continue };
+        let history = status.history.iter().map(|revision| &revision.content_digest);
+        used.extend(status.content_digest.iter().chain(history).filter_map(|digest| digest.parse::<Digest>().ok()));
+    }
+    used
 }

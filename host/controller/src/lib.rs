@@ -14,6 +14,7 @@
 //! | `memory` | what is remembered between reconciles |
 //! | `images` | references, pull secrets and registries |
 //! | `status_patch` | how a changed status is written |
+//! | `supersession` | ends a rollout for a newer spec |
 //! | `surroundings` | what provisioners are told about the cluster |
 //! | `watches` | watches on the kinds that releases hold |
 //! | `backoff` | when to try again |
@@ -33,6 +34,7 @@ mod problem;
 mod provisioner_class;
 pub mod run;
 mod status_patch;
+mod supersession;
 mod surroundings;
 mod watches;
 

@@ -17,6 +17,8 @@ pub(crate) struct Memory {
     pub(crate) resolutions: Resolutions,
     /// Releases that were made.
     pub(crate) releases: Releases,
+    /// Since when the health of releases has not been as it is reported.
+    pub(crate) unsteady: Unsteady,
 }
 
 impl Memory {
@@ -24,6 +26,45 @@ impl Memory {
     pub(crate) fn forget(&self, name: &str) {
         self.resolutions.forget(name);
         self.releases.forget(name);
+        self.unsteady.forget(name);
+    }
+}
+
+/// Since when the health of each BundleDeployment has not been as it is reported.
+pub(crate) struct Unsteady {
+    origin: Instant,
+    since: Mutex<HashMap<String, Duration>>,
+}
+
+impl Default for Unsteady {
+    fn default() -> Self {
+        Self { origin: Instant::now(), since: Mutex::default() }
+    }
+}
+
+impl Unsteady {
+    /// Now, by the clock of these times.
+    pub(crate) fn now(&self) -> Duration {
+        self.origin.elapsed()
+    }
+
+    /// Since when it differs; none where it does not.
+    pub(crate) fn since(&self, name: &str) -> Option<Duration> {
+        self.since.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
+    }
+
+    /// Notes since when it differs.
+    pub(crate) fn note(&self, name: &str, since: Option<Duration>) {
+        let mut all = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        match since {
+            Some(since) => all.insert(name.to_owned(), since),
+            None => all.remove(name),
+        };
+    }
+
+    /// Forgets a BundleDeployment.
+    pub(crate) fn forget(&self, name: &str) {
+        self.note(name, None);
     }
 }
 
@@ -50,20 +91,39 @@ impl Resolutions {
     }
 }
 
-/// The last release of each BundleDeployment, with the digest of what it was made from.
+/// The last release of each BundleDeployment, with the digest of what it was made from, and beside it the release of an
+/// earlier revision while that runs again.
 #[derive(Default)]
-pub(crate) struct Releases(Mutex<HashMap<String, (Digest, Arc<Release>)>>);
+pub(crate) struct Releases(Mutex<HashMap<String, Vec<Made>>>);
+
+/// What a release was made from, and the release.
+type Made = (Digest, Arc<Release>);
+
+/// How many releases are kept for one BundleDeployment.
+const KEPT: usize = 2;
 
 impl Releases {
     /// The release, if it was made from just this.
     pub(crate) fn get(&self, name: &str, key: &Digest) -> Option<Arc<Release>> {
         let releases = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        releases.get(name).filter(|(known, _)| known == key).map(|(_, release)| Arc::clone(release))
+        let (_, release) = releases.get(name)?.iter().find(|(known, _)| known == key)?;
+        Some(Arc::clone(release))
     }
 
-    /// Keeps a release in place of the one before.
-    pub(crate) fn insert(&self, name: String, key: Digest, release: Arc<Release>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name, (key, release));
+    /// Keeps a release beside the last one.
+    pub(crate) fn insert(&self, name: &str, key: Digest, release: Arc<Release>) {
+        let mut releases = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = releases.entry(name.to_owned()).or_default();
+        kept.insert(0, (key, release));
+        kept.truncate(KEPT);
+    }
+
+    /// Forgets all releases of a BundleDeployment but the one that was made from this.
+    pub(crate) fn keep_only(&self, name: &str, key: &Digest) {
+        let mut releases = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = releases.get_mut(name) {
+            kept.retain(|(known, _)| known == key);
+        }
     }
 
     fn forget(&self, name: &str) {

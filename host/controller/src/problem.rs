@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use chandler_api::Reason;
+use chandler_api::{MissingPermissions, Reason};
 use chandler_content::{ContentError, FailureClass};
 use chandler_engine::{CallError, LoadError, Retry};
 
 /// Why a pass ended early.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Problem {
     /// The reason for the conditions.
     pub(crate) reason: Reason,
@@ -15,6 +15,8 @@ pub(crate) struct Problem {
     pub(crate) message: String,
     /// Whether only a change of the specification, the content or the class helps, so that trying again is pointless.
     pub(crate) terminal: bool,
+    /// The permissions that a ServiceAccount lacks, where that is the problem.
+    pub(crate) missing_permissions: Vec<MissingPermissions>,
     /// How long whoever was asked wants to be left alone; zero where he did not say so.
     pub(crate) retry_after: Duration,
 }
@@ -22,7 +24,8 @@ pub(crate) struct Problem {
 impl Problem {
     /// Something that may pass.
     pub(crate) fn passing(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), terminal: false, retry_after: Duration::ZERO }
+        let (message, missing_permissions) = (message.into(), Vec::new());
+        Self { reason, message, terminal: false, missing_permissions, retry_after: Duration::ZERO }
     }
 
     /// Something that only a change helps against.

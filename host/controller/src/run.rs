@@ -7,17 +7,17 @@ use chandler_builtin::Provisioners;
 use chandler_content::{ImageOptions, Images, Store, StoreError};
 use chandler_engine::{Engine, EngineError, EngineOptions};
 use chandler_rollout::Rollout;
-use futures::{FutureExt as _, StreamExt as _, future::Either};
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, future::Either};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
     Api, Client, Resource, ResourceExt as _,
     api::ListParams,
     core::PartialObjectMeta,
     runtime::{
-        Controller,
+        Controller, WatchStreamExt as _,
         controller::Config,
         events::{Recorder, Reporter},
-        reflector::{ObjectRef, Store as Reflected},
+        reflector::{self, ObjectRef, Store as Reflected, reflector},
         watcher,
     },
 };
@@ -33,6 +33,7 @@ use crate::{
     housekeeping,
     memory::Memory,
     provisioner_class,
+    supersession::Generations,
     surroundings::Lookout,
     watches::ManagedWatches,
 };
@@ -83,8 +84,18 @@ pub async fn run(
         .for_each(|_| async {});
 
     let system = context.options.system_namespace.clone();
-    let controller = Controller::new(Api::<Guarded>::all(client.clone()), watcher::Config::default());
-    let store = controller.store();
+    let (store, writer) = reflector::store();
+    let seen = {
+        let context = Arc::clone(&context);
+        move |guarded: &Guarded| {
+            if let Ok(deployment) = &guarded.0 {
+                context.generations.see(deployment);
+            }
+        }
+    };
+    let events = watcher(Api::<Guarded>::all(client.clone()), watcher::Config::default());
+    let events = reflector(writer, events).applied_objects().inspect_ok(seen);
+    let controller = Controller::for_stream(events, store.clone());
     let deployments = controller
         .with_config(config)
         .graceful_shutdown_on(shutdown.clone())
@@ -153,6 +164,7 @@ fn context(client: Client, options: Options, watches: ManagedWatches) -> Result<
         recorder: Recorder::new(client.clone(), reporter),
         backoff: Backoff::default(),
         memory: Memory::default(),
+        generations: Generations::default(),
         client,
         options,
     })

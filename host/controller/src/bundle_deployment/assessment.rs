@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use chandler_api::{BundleSource, ProvisionerInUse};
+use chandler_api::{BundleSource, PendingChange, ProvisionerInUse};
 use chandler_core::Digest;
 
-use super::bundle::BundleFacts;
+use super::{bundle::BundleFacts, revisions::Candidate};
 use crate::problem::Problem;
 
 /// What one pass found.
@@ -15,12 +15,21 @@ pub(crate) struct Assessment {
     pub(crate) unpacked: Option<Unpacked>,
     /// What rendered it; none where the pass did not come so far.
     pub(crate) provisioner: Option<ProvisionerInUse>,
-    /// The release; none where the pass did not come so far.
-    pub(crate) release: Option<ReleaseFacts>,
+    /// The release that is to run; none where the pass did not come so far.
+    pub(crate) candidate: Option<Candidate>,
     /// What the bundle of that release says of itself; none where the pass did not come so far.
     pub(crate) bundle: Option<BundleFacts>,
+    /// Why a revision that failed cannot be rolled back.
+    pub(crate) no_way_back: Option<Problem>,
+    /// The change that waits for consent.
+    pub(crate) pending: Option<PendingChange>,
     /// When the certificates of the release want to be looked at; none where it has none.
     pub(crate) renewal: Option<Duration>,
+    /// What was found unsafe about the release before it was rolled out, and did not stop it.
+    pub(crate) warnings: Vec<String>,
+    /// How long the health that was found still has to last until it is reported; until then the conditions stay as they
+    /// are. None where it is reported at once.
+    pub(crate) unsteady: Option<std::time::Duration>,
     /// How far the pass came.
     pub(crate) reached: Reached,
 }
@@ -50,6 +59,12 @@ pub(crate) struct ReleaseFacts {
 pub(crate) enum Reached {
     /// Nowhere, because `spec.suspend` is true.
     Suspended,
+    /// A release that was not rolled out before is about to be.
+    Beginning,
+    /// What is to run waits for consent, and nothing runs meanwhile.
+    NeedsConsent,
+    /// A newer spec was seen while this one was rolled out.
+    Superseded,
     /// There is nobody to render the content.
     NoProvisioner(Problem),
     /// The content could not be had.
@@ -84,7 +99,18 @@ pub(crate) struct RollingOut {
 impl Assessment {
     /// A pass that ended before it had anything.
     pub(crate) fn early(reached: Reached) -> Self {
-        Self { unpacked: None, provisioner: None, release: None, bundle: None, renewal: None, reached }
+        Self {
+            unpacked: None,
+            provisioner: None,
+            candidate: None,
+            bundle: None,
+            no_way_back: None,
+            pending: None,
+            renewal: None,
+            warnings: Vec::new(),
+            unsteady: None,
+            reached,
+        }
     }
 
     /// Why the pass ended early, if it did.

@@ -61,8 +61,11 @@ pub(crate) fn route(deployment: &BundleDeployment, release: &Digest) -> Route {
     let status = deployment.status.as_ref();
     let same = status.and_then(|status| status.release.as_ref()).is_some_and(|known| known.digest == release.as_str());
     let conditions = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
-    let complete = find_condition(conditions, ConditionType::Progressing)
-        .is_some_and(|progressing| progressing.reason == Reason::Succeeded.as_str());
+    let complete = find_condition(conditions, ConditionType::Progressing).is_some_and(|progressing| {
+        [Reason::Succeeded, Reason::RolledBack, Reason::ApprovalRequired]
+            .iter()
+            .any(|reason| reason.as_str() == progressing.reason)
+    });
     if same && complete { Route::Observe } else { Route::Advance }
 }
 
@@ -99,8 +102,10 @@ pub(crate) fn next(found: &Assessment, clock: Clock, source: &BundleSource) -> N
             let deadline = clock.left.map(|left| left + Duration::from_secs(1));
             Next::After(deadline.map_or(pause, |left| left.min(pause)))
         }
+        Reached::Beginning | Reached::Superseded => Next::After(Duration::ZERO),
+        Reached::NeedsConsent => poll(source),
         Reached::Suspended => Next::Change,
-        Reached::Applied(_) => poll(source),
+        Reached::Applied(_) => found.unsteady.map_or_else(|| poll(source), Next::After),
         _ => match found.problem() {
             // A tag may come to stand for better content.
             Some(problem) if problem.terminal => poll(source),

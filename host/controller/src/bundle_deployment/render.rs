@@ -11,41 +11,44 @@ use chandler_core::{Content as _, Digest, Release, Request, Target};
 use kube::ResourceExt as _;
 use serde_json::{Map, Value};
 
-use crate::{classes::Class, context::Context, problem::Problem, surroundings::Surroundings};
+use crate::{classes::Class, context::Context, problem::Problem};
 
-/// The release of a BundleDeployment.
+/// A release, and the digest of what it was made from.
+pub(crate) struct Rendered {
+    pub(crate) key: Digest,
+    pub(crate) release: Arc<Release>,
+}
+
+/// The release that a class makes of a tree with a configuration.
 pub(crate) async fn render(
     deployment: &BundleDeployment,
     class: &Class,
     tree: Tree,
+    config: Map<String, Value>,
+    install_namespace: &str,
     context: &Context,
-) -> Result<Arc<Release>, Problem> {
-    let request = request(deployment, class, context.surroundings.get().await);
+) -> Result<Rendered, Problem> {
+    let surroundings = context.surroundings.get().await;
     let name = deployment.name_any();
+    let target = Target {
+        name: name.clone(),
+        namespace: install_namespace.to_owned(),
+        kubernetes_version: surroundings.kubernetes_version.clone(),
+        api_kinds: surroundings.api_kinds.clone(),
+    };
+    let request = Request { config, target };
     let key = key(tree.digest(), class.provisioner.digest(), &request);
     if let Some(release) = context.memory.releases.get(&name, &key) {
-        return Ok(release);
+        return Ok(Rendered { key, release });
     }
     let release = class.provisioner.provision(&request, Arc::new(tree), &class.limits).await;
     let release = Arc::new(release.map_err(|error| Problem::from(&error))?);
-    context.memory.releases.insert(name, key, Arc::clone(&release));
-    Ok(release)
-}
-
-fn request(deployment: &BundleDeployment, class: &Class, surroundings: Arc<Surroundings>) -> Request {
-    Request {
-        config: laid_over(&class.defaults, deployment.spec.config.as_ref()),
-        target: Target {
-            name: deployment.name_any(),
-            namespace: deployment.spec.install_namespace.clone(),
-            kubernetes_version: surroundings.kubernetes_version.clone(),
-            api_kinds: surroundings.api_kinds.clone(),
-        },
-    }
+    context.memory.releases.insert(&name, key.clone(), Arc::clone(&release));
+    Ok(Rendered { key, release })
 }
 
 /// The configuration of the class with that of the BundleDeployment laid over it, member by member.
-fn laid_over(defaults: &Map<String, Value>, config: Option<&Map<String, Value>>) -> Map<String, Value> {
+pub(crate) fn laid_over(defaults: &Map<String, Value>, config: Option<&Map<String, Value>>) -> Map<String, Value> {
     let mut result = defaults.clone();
     result.extend(config.cloned().unwrap_or_default());
     result

@@ -1,12 +1,12 @@
 //! The first arrow: a source becomes a digest and a verified tree.
 
-use chandler_api::{BundleDeployment, BundleSource, ImageSource, Reason, source::ConfigMapSource};
+use chandler_api::{BundleDeployment, BundleSource, ImageSource, Reason, Revision, source::ConfigMapSource};
 use chandler_content::{ContentError, FailureClass, FileSet, ImageAccess, ImageReference, ResolvedImage, Tree};
-use chandler_core::Content as _;
+use chandler_core::{Content as _, Digest};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, ResourceExt as _};
 
-use super::assessment::Unpacked;
+use super::{assessment::Unpacked, revisions};
 use crate::{
     context::Context,
     images,
@@ -33,6 +33,51 @@ pub(crate) async fn unpack(deployment: &BundleDeployment, context: &Context) -> 
     };
     let content_digest = tree.digest().clone();
     Ok((tree, Unpacked { resolved_source, content_digest }))
+}
+
+/// The content of a revision: from the cache, else from where it was.
+pub(crate) async fn unpack_again(
+    deployment: &BundleDeployment,
+    revision: &Revision,
+    context: &Context,
+) -> Result<Tree, Problem> {
+    let digest = revision.content_digest.parse::<Digest>().ok();
+    if let Some(tree) = digest.and_then(|digest| context.images.store().tree(&digest)) {
+        return Ok(tree);
+    }
+    let tree = match (&revision.source.image, &revision.source.config_maps) {
+        (Some(image), None) => unpack_pinned(deployment, image, context).await?,
+        (None, Some(maps)) => unpack_config_maps(maps, context).await?,
+        _ => {
+            let message = format!("source type {:?} not supported", revision.source.kind);
+            return Err(Problem::lasting(Reason::RevisionUnavailable, message));
+        }
+    };
+    if tree.digest().as_str() == revision.content_digest {
+        return Ok(tree);
+    }
+    let message = format!("its content was {}; its source holds {} now", revision.content_digest, tree.digest());
+    Err(Problem::lasting(Reason::RevisionUnavailable, message))
+}
+
+/// An image that is named by its digest.
+async fn unpack_pinned(
+    deployment: &BundleDeployment,
+    source: &ImageSource,
+    context: &Context,
+) -> Result<Tree, Problem> {
+    let failed = |error: ContentError| content(Reason::RevisionUnavailable, &error);
+    let reference: ImageReference = source.reference.parse().map_err(|error| failed(ContentError::Reference(error)))?;
+    let Some(digest) = reference.digest().cloned() else {
+        let message = format!("its image {reference} is not named by a digest");
+        return Err(Problem::lasting(Reason::RevisionUnavailable, message));
+    };
+    // A revision keeps no certificates.
+    let now = deployment.spec.source.image.as_ref();
+    let certificate_data = now.and_then(|now| now.certificate_data.clone());
+    let source = ImageSource { certificate_data, ..source.clone() };
+    let access = image_access(&source, &reference, context).await?;
+    context.images.fetch(&ResolvedImage::new(reference, digest), &access).await.map_err(failed)
 }
 
 async fn unpack_image(
@@ -78,7 +123,9 @@ async fn resolve(
 ) -> Result<ResolvedImage, ContentError> {
     let name = deployment.name_any();
     let resolutions = &context.memory.resolutions;
-    if let Some(resolved) = resolutions.recent(&name, source, context.options.image_poll_interval) {
+    if revisions::request(deployment).is_none()
+        && let Some(resolved) = resolutions.recent(&name, source, context.options.image_poll_interval)
+    {
         return Ok(resolved);
     }
     let resolved = match context.images.resolve(reference, access).await {

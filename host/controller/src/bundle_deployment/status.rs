@@ -1,15 +1,17 @@
 //! Derives the status from what a pass found. Pure: the clock comes in as an argument.
 
-use std::time::Duration;
-
 use chandler_api::{
-    BundleDeployment, BundleDeploymentStatus, ConditionType as Type, NewCondition, Reason, ReleaseInUse, set_condition,
+    BundleDeployment, BundleDeploymentStatus, ConditionType as Type, NewCondition, Outcome, PendingChange, Reason,
+    ReleaseInUse, Revision, set_condition,
 };
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 
 use super::{
+    approval,
     assessment::{Assessment, Reached, ReleaseFacts, RollingOut},
     decide::Clock,
+    revisions::{self, Candidate, Cause, Step, Terms},
+    upgrade_warnings,
 };
 use crate::problem::Problem;
 
@@ -22,21 +24,47 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
     let had_release = status.release.clone();
     let mut draft = Draft { status, generation: deployment.metadata.generation, now: Time(whole_seconds(now)) };
     draft.status.observed_generation = draft.generation;
+    draft.status.missing_permissions =
+        found.problem().map(|found| found.missing_permissions.clone()).unwrap_or_default();
+    draft.handled(deployment, found);
+    draft.pending(found);
     draft.content(deployment, found);
     draft.bundle(found);
+    let terms = Terms::of(deployment, draft.now.clone());
+    let candidate = found.candidate.as_ref();
     match &found.reached {
         Reached::Suspended => draft.no(Type::Progressing, Reason::Suspended, "spec.suspend is true"),
+        // Said below.
+        Reached::NeedsConsent => {}
+        // Whoever sees the newer spec writes the status.
+        Reached::Superseded => {}
         Reached::NoProvisioner(problem) | Reached::NotDeleted(problem) => draft.blocked(problem),
         Reached::NotUnpacked(problem) => draft.not_unpacked(problem),
         Reached::NotRendered(problem) => draft.failed(problem, had_release.as_ref(), None),
-        Reached::NotApplied(problem) => draft.failed(problem, had_release.as_ref(), found.release.as_ref()),
+        Reached::NotApplied(problem) => {
+            let current = draft.record(candidate, Step::Refused(problem), &terms);
+            draft.failed(problem, had_release.as_ref(), candidate.map(|candidate| &candidate.release));
+            if current.outcome == Outcome::Failed {
+                draft.too_late(&current, found, &terms);
+            }
+        }
+        Reached::Beginning => {
+            let current = draft.record(candidate, Step::Going(""), &terms);
+            draft.beginning(&current, candidate);
+        }
         Reached::RollingOut(rollout) => {
-            draft.release(found.release.as_ref());
-            draft.rolling_out(rollout, deadline(deployment));
+            let message = waiting_for(rollout);
+            let current = draft.record(candidate, Step::Going(&message), &terms);
+            draft.release(candidate.map(|candidate| &candidate.release), &current, &found.warnings);
+            draft.rolling_out(rollout, &message, candidate);
+            if current.outcome == Outcome::Failed {
+                draft.too_late(&current, found, &terms);
+            }
         }
         Reached::Applied(unhealthy) => {
-            draft.release(found.release.as_ref());
-            draft.applied(unhealthy);
+            let current = draft.record(candidate, Step::Complete, &terms);
+            draft.release(candidate.map(|candidate| &candidate.release), &current, &found.warnings);
+            draft.applied(unhealthy, found.unsteady.is_some(), &current, candidate);
         }
         Reached::Deleting(remaining) => {
             let message = format!("deleting the objects of the release; still there: {}", list(remaining));
@@ -44,20 +72,18 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
             draft.no(Type::Ready, Reason::Deleting, &message);
         }
     }
-    draft.status
+    if matches!(found.reached, Reached::NeedsConsent | Reached::RollingOut(_) | Reached::Applied(_)) {
+        draft.needs_consent(deployment);
+    }
+    draft.finish(deployment)
 }
 
 /// How long the rollout of a status has gone on, and how long it may.
 pub(crate) fn clock(deployment: &BundleDeployment, status: &BundleDeploymentStatus, now: Timestamp) -> Clock {
-    let began = status.release.as_ref().and_then(|release| release.start_time.as_ref());
-    let elapsed = began.map(|began| Duration::try_from(now.duration_since(began.0)).unwrap_or_default());
-    let elapsed = elapsed.unwrap_or_default();
-    Clock { elapsed, left: deadline(deployment).and_then(|deadline| deadline.checked_sub(elapsed)) }
-}
-
-fn deadline(deployment: &BundleDeployment) -> Option<Duration> {
-    let seconds = deployment.spec.rollout.as_ref()?.progress_deadline_seconds?;
-    u64::try_from(seconds).ok().map(Duration::from_secs)
+    let rolling_out = status.history.last().filter(|current| current.outcome != Outcome::Succeeded);
+    let elapsed = rolling_out.map(|current| revisions::elapsed(current, &Time(now))).unwrap_or_default();
+    let left = revisions::deadline(deployment).filter(|_| rolling_out.is_some());
+    Clock { elapsed, left: left.and_then(|deadline| deadline.checked_sub(elapsed)) }
 }
 
 /// The API server keeps whole seconds; what differs only below them would be written again and again.
@@ -96,6 +122,52 @@ impl Draft {
         }
     }
 
+    /// The status. What came to the same in the end has not changed in between.
+    fn finish(mut self, deployment: &BundleDeployment) -> BundleDeploymentStatus {
+        let before = deployment.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        for condition in &mut self.status.conditions {
+            let same = before.iter().find(|old| old.type_ == condition.type_ && old.status == condition.status);
+            if let Some(old) = same {
+                condition.last_transition_time = old.last_transition_time.clone();
+            }
+        }
+        self.status
+    }
+
+    /// Notes what waits for consent, and since when. While nothing is done it goes on waiting.
+    fn pending(&mut self, found: &Assessment) {
+        if found.reached == Reached::Suspended {
+            return;
+        }
+        let before = self.status.pending_change.take();
+        self.status.pending_change = found.pending.clone().map(|pending| {
+            let since = before.filter(|before| before.digest == pending.digest).and_then(|before| before.since);
+            PendingChange { since: since.or_else(|| Some(self.now.clone())), ..pending }
+        });
+    }
+
+    /// Says that a change waits for consent.
+    fn needs_consent(&mut self, deployment: &BundleDeployment) {
+        let Some(pending) = &self.status.pending_change else { return };
+        let message = approval::message(deployment.metadata.name.as_deref().unwrap_or_default(), pending);
+        self.no(Type::Progressing, Reason::ApprovalRequired, &message);
+        self.no(Type::Ready, Reason::ApprovalRequired, &message);
+    }
+
+    /// Notes that a request for a reconcile was acted upon; one that met a passing failure is acted upon again.
+    fn handled(&mut self, deployment: &BundleDeployment, found: &Assessment) {
+        let passed = found.problem().is_none_or(|problem| problem.terminal || found.candidate.is_some());
+        if let (Some(request), true) = (revisions::request(deployment), passed) {
+            self.status.last_handled_reconcile_at = Some(request.to_owned());
+        }
+    }
+
+    /// Notes in the history how far the candidate came, and gives the current revision.
+    fn record(&mut self, candidate: Option<&Candidate>, step: Step<'_>, terms: &Terms) -> Revision {
+        let current = candidate.and_then(|candidate| revisions::record(&mut self.status, candidate, step, terms));
+        current.cloned().unwrap_or_default()
+    }
+
     /// Notes what was odd at the last rendering, and what the bundle of the release says of itself. Where the content cannot
     /// be rendered the cause stands in the conditions, and warnings about what was rendered before would mislead.
     fn bundle(&mut self, found: &Assessment) {
@@ -109,17 +181,26 @@ impl Draft {
         }
     }
 
-    /// Notes the release. The clock of its rollout starts when it becomes another one.
-    fn release(&mut self, facts: Option<&ReleaseFacts>) {
+    /// Notes the release.
+    fn release(&mut self, facts: Option<&ReleaseFacts>, current: &Revision, warnings: &[String]) {
         let Some(facts) = facts else { return };
         let digest = facts.digest.to_string();
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-        let start_time = match self.status.release.take() {
-            Some(old) if old.digest == digest => old.start_time,
-            _ => Some(self.now.clone()),
-        };
         let (objects, stages) = (count(facts.objects), count(facts.stages));
-        self.status.release = Some(ReleaseInUse { digest, objects, stages, start_time });
+        let start_time = current.start_time.clone();
+        let warnings = upgrade_warnings::of_release(self.status.release.as_ref(), &digest, warnings);
+        self.status.release = Some(ReleaseInUse { digest, objects, stages, start_time, warnings });
+    }
+
+    /// A revision is about to be rolled out; what runs goes on running.
+    fn beginning(&mut self, current: &Revision, candidate: Option<&Candidate>) {
+        let size = candidate.map(|candidate| {
+            let ReleaseFacts { objects, stages, .. } = candidate.release;
+            format!(": {objects} objects in {stages} stages")
+        });
+        let message = format!("{}revision {}{}", prefix(candidate), current.number, size.unwrap_or_default());
+        self.yes(Type::Progressing, Reason::RollingOut, &message);
+        self.no(Type::Ready, Reason::RollingOut, &message);
     }
 
     /// Something is in the way: `Progressing` says whether it is tried again, `Ready` repeats the cause.
@@ -155,46 +236,113 @@ impl Draft {
         self.blocked(problem);
     }
 
-    fn rolling_out(&mut self, rollout: &RollingOut, deadline: Option<Duration>) {
-        let RollingOut { stage, stages, all_applied, waiting } = rollout;
-        let message = format!("stage {stage} of {stages} waits for {}", list(waiting));
-        if *all_applied {
+    fn rolling_out(&mut self, rollout: &RollingOut, waiting: &str, candidate: Option<&Candidate>) {
+        let message = format!("{}{waiting}", prefix(candidate));
+        if rollout.all_applied {
             self.installed();
         } else {
             self.no(Type::Installed, Reason::Installing, &message);
         }
-        self.no(Type::Healthy, Reason::Unhealthy, &list(waiting));
-        if let Some(deadline) = deadline.filter(|deadline| self.is_over(*deadline)) {
-            let message = format!("not complete and healthy within {} s: {message}", deadline.as_secs());
-            self.no(Type::Progressing, Reason::ProgressDeadlineExceeded, &message);
-            self.no(Type::Ready, Reason::ProgressDeadlineExceeded, &message);
+        self.no(Type::Healthy, Reason::Unhealthy, &list(&rollout.waiting));
+        self.yes(Type::Progressing, Reason::RollingOut, &message);
+        self.no(Type::Ready, Reason::RollingOut, &message);
+    }
+
+    /// The current revision failed.
+    fn too_late(&mut self, current: &Revision, found: &Assessment, terms: &Terms) {
+        let limit = match terms.deadline {
+            Some(deadline) if !found.problem().is_some_and(|problem| problem.terminal) => {
+                format!("not complete and healthy within {} s: ", deadline.as_secs())
+            }
+            _ => String::new(),
+        };
+        let cause = current.message.as_deref().unwrap_or_default();
+        let mut message =
+            format!("{}revision {} failed: {limit}{cause}", prefix(found.candidate.as_ref()), current.number);
+        if let Some(problem) = &found.no_way_back {
+            message.push_str("; it cannot be rolled back: ");
+            message.push_str(&problem.message);
+        }
+        let reason = match found.problem() {
+            Some(problem) if problem.terminal => problem.reason,
+            _ => Reason::ProgressDeadlineExceeded,
+        };
+        self.no(Type::Progressing, reason, &message);
+        self.no(Type::Ready, reason, &message);
+    }
+
+    fn applied(&mut self, unhealthy: &[String], unsteady: bool, current: &Revision, candidate: Option<&Candidate>) {
+        self.installed();
+        if unsteady {
+            // What was found has not lasted: what was said stands, for the spec as it is now.
+            for kind in [Type::Healthy, Type::Progressing, Type::Ready] {
+                self.confirm(kind);
+            }
+            return;
+        }
+        if unhealthy.is_empty() {
+            self.yes(Type::Healthy, Reason::Healthy, "BundleDeployment is healthy");
         } else {
-            self.yes(Type::Progressing, Reason::RollingOut, &message);
-            self.no(Type::Ready, Reason::RollingOut, &message);
+            self.no(Type::Healthy, Reason::Unhealthy, &list(unhealthy));
+        }
+        if let Some(Cause::Failed { failed, message, to }) = candidate.map(|candidate| &candidate.cause) {
+            let message = format!(
+                "revision {failed} failed: {message}; revision {to} runs again as revision {}, and revision {failed} is \
+                 not tried again until the spec or the content changes",
+                current.number
+            );
+            self.no(Type::Progressing, Reason::RolledBack, &message);
+            self.no(Type::Ready, Reason::RolledBack, &message);
+            return;
+        }
+        self.no(Type::Progressing, Reason::Succeeded, "desired state reached");
+        if unhealthy.is_empty() {
+            self.yes(Type::Ready, Reason::Succeeded, &well(current, candidate));
+        } else {
+            self.no(Type::Ready, Reason::Unhealthy, &list(unhealthy));
         }
     }
 
-    fn is_over(&self, deadline: Duration) -> bool {
-        let began = self.status.release.as_ref().and_then(|release| release.start_time.as_ref());
-        began.is_some_and(|began| {
-            Duration::try_from(self.now.0.duration_since(began.0)).is_ok_and(|elapsed| elapsed >= deadline)
-        })
-    }
-
-    fn applied(&mut self, unhealthy: &[String]) {
-        self.installed();
-        self.no(Type::Progressing, Reason::Succeeded, "desired state reached");
-        if unhealthy.is_empty() {
-            self.yes(Type::Healthy, Reason::Healthy, "BundleDeployment is healthy");
-            self.yes(Type::Ready, Reason::Succeeded, "BundleDeployment is healthy");
-        } else {
-            self.no(Type::Healthy, Reason::Unhealthy, &list(unhealthy));
-            self.no(Type::Ready, Reason::Unhealthy, &list(unhealthy));
+    /// Leaves a condition as it is and says that it is about this generation.
+    fn confirm(&mut self, kind: Type) {
+        let condition = self.status.conditions.iter_mut().find(|condition| condition.type_ == kind.as_str());
+        if let Some(condition) = condition {
+            condition.observed_generation = self.generation;
         }
     }
 
     fn installed(&mut self) {
         self.yes(Type::Installed, Reason::InstallationSucceeded, "every object of the release is applied");
+    }
+}
+
+/// What a rollout waits for.
+fn waiting_for(rollout: &RollingOut) -> String {
+    let RollingOut { stage, stages, waiting, .. } = rollout;
+    format!("stage {stage} of {stages} waits for {}", list(waiting))
+}
+
+/// Why another release than that of the spec is rolled out.
+fn prefix(candidate: Option<&Candidate>) -> String {
+    match candidate.map(|candidate| &candidate.cause) {
+        None | Some(Cause::Spec | Cause::Waiting(_)) => String::new(),
+        Some(Cause::Pinned(number)) => format!("going to revision {number}, which spec.rollout.toRevision names: "),
+        Some(Cause::Failed { failed, to, .. }) => {
+            format!("going back to revision {to}, since revision {failed} failed: ")
+        }
+    }
+}
+
+fn well(current: &Revision, candidate: Option<&Candidate>) -> String {
+    match candidate.map(|candidate| &candidate.cause) {
+        Some(Cause::Pinned(number)) if *number == current.number => {
+            format!("BundleDeployment is healthy; spec.rollout.toRevision keeps it at revision {number}")
+        }
+        Some(Cause::Pinned(number)) => format!(
+            "BundleDeployment is healthy; spec.rollout.toRevision has revision {number} run again as revision {}",
+            current.number
+        ),
+        _ => "BundleDeployment is healthy".to_owned(),
     }
 }
 

@@ -25,10 +25,26 @@ fn facts(text: &str) -> ReleaseFacts {
     ReleaseFacts { digest: Digest::of(text.as_bytes()), objects: 3, stages: 2 }
 }
 
+fn candidate(cause: Cause, release: ReleaseFacts) -> Candidate {
+    Candidate {
+        cause,
+        source: chandler_api::BundleSource::default(),
+        content_digest: Digest::of(b"content").to_string(),
+        provisioner: chandler_api::ProvisionerInUse::default(),
+        install_namespace: "n".into(),
+        config: serde_json::Map::new(),
+        release,
+    }
+}
+
 fn found(release: Option<ReleaseFacts>, reached: Reached) -> Assessment {
     let unpacked =
         Unpacked { resolved_source: chandler_api::BundleSource::default(), content_digest: Digest::of(b"content") };
-    Assessment { unpacked: Some(unpacked), release, ..Assessment::early(reached) }
+    Assessment {
+        unpacked: Some(unpacked),
+        candidate: release.map(|release| candidate(Cause::Spec, release)),
+        ..Assessment::early(reached)
+    }
 }
 
 fn waiting(stage: usize, all_applied: bool) -> Reached {
@@ -139,6 +155,97 @@ fn a_pass_that_finds_the_same_changes_nothing() {
     assert_eq!(derive(&deployment, &pass, at(99)), deployment.status.unwrap());
 }
 
+fn rolling_back(reached: Reached) -> Assessment {
+    let cause = Cause::Failed { failed: 2, message: "stage 1 of 1 waits for b".into(), to: 1 };
+    Assessment { candidate: Some(candidate(cause, facts("a"))), ..found(None, reached) }
+}
+
+#[test]
+fn a_rollback_says_what_failed_and_what_runs() {
+    let rollout = json!({"progressDeadlineSeconds": 1, "onFailure": "Rollback"});
+    let status = passes(
+        deployment(&rollout),
+        &[
+            found(Some(facts("a")), Reached::Applied(vec![])),
+            found(Some(facts("b")), Reached::Beginning),
+            found(Some(facts("b")), waiting(2, true)),
+        ],
+    );
+    let ready = |status: &BundleDeploymentStatus| {
+        lines(status)
+            .lines()
+            .filter(|line| line.starts_with("Ready") || line.starts_with("Progressing"))
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    insta::assert_snapshot!(ready(&status), @r"
+    Progressing=False/ProgressDeadlineExceeded @3: revision 2 failed: not complete and healthy within 1 s: stage 2 of 2 waits for Deployment.apps n/d0: not available; Deployment.apps n/d1: not available; Deployment.apps n/d2: not available; Deployment.apps n/d3: not available; Deployment.apps n/d4: not available; and 2 more
+    Ready=False/ProgressDeadlineExceeded @2: revision 2 failed: not complete and healthy within 1 s: stage 2 of 2 waits for Deployment.apps n/d0: not available; Deployment.apps n/d1: not available; Deployment.apps n/d2: not available; Deployment.apps n/d3: not available; Deployment.apps n/d4: not available; and 2 more
+    ");
+    let mut deployment = deployment(&rollout);
+    deployment.status = Some(status);
+    deployment.status = Some(derive(&deployment, &rolling_back(Reached::Beginning), at(4)));
+    insta::assert_snapshot!(ready(deployment.status.as_ref().unwrap()), @r"
+    Progressing=True/RollingOut @4: going back to revision 1, since revision 2 failed: revision 3: 3 objects in 2 stages
+    Ready=False/RollingOut @2: going back to revision 1, since revision 2 failed: revision 3: 3 objects in 2 stages
+    ");
+    deployment.status = Some(derive(&deployment, &rolling_back(waiting(1, false)), at(4)));
+    insta::assert_snapshot!(ready(deployment.status.as_ref().unwrap()), @r"
+    Progressing=True/RollingOut @4: going back to revision 1, since revision 2 failed: stage 1 of 2 waits for Deployment.apps n/d0: not available; Deployment.apps n/d1: not available; Deployment.apps n/d2: not available; Deployment.apps n/d3: not available; Deployment.apps n/d4: not available; and 2 more
+    Ready=False/RollingOut @2: going back to revision 1, since revision 2 failed: stage 1 of 2 waits for Deployment.apps n/d0: not available; Deployment.apps n/d1: not available; Deployment.apps n/d2: not available; Deployment.apps n/d3: not available; Deployment.apps n/d4: not available; and 2 more
+    ");
+    deployment.status = Some(derive(&deployment, &rolling_back(Reached::Applied(vec![])), at(6)));
+    insta::assert_snapshot!(ready(deployment.status.as_ref().unwrap()), @r"
+    Progressing=False/RolledBack @6: revision 2 failed: stage 1 of 1 waits for b; revision 1 runs again as revision 3, and revision 2 is not tried again until the spec or the content changes
+    Ready=False/RolledBack @2: revision 2 failed: stage 1 of 1 waits for b; revision 1 runs again as revision 3, and revision 2 is not tried again until the spec or the content changes
+    ");
+    let numbers: Vec<i64> = deployment.status.unwrap().history.iter().map(|revision| revision.number).collect();
+    assert_eq!(numbers, [1, 2, 3]);
+}
+
+#[test]
+fn what_cannot_be_rolled_back_says_why() {
+    let no_way_back = Some(Problem::lasting(Reason::RevisionUnavailable, "revision 1: its content is gone"));
+    let late = Assessment { no_way_back, ..found(Some(facts("b")), waiting(2, true)) };
+    let status = passes(deployment(&json!({"progressDeadlineSeconds": 1})), &[late.clone(), late]);
+    let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready").unwrap();
+    assert!(
+        ready.message.ends_with("; it cannot be rolled back: revision 1: its content is gone"),
+        "{}",
+        ready.message
+    );
+}
+
+#[test]
+fn a_request_that_met_a_passing_failure_is_acted_upon_again() {
+    let mut deployment = deployment(&json!(null));
+    deployment.metadata.annotations =
+        Some([(chandler_api::names::REQUESTED_AT_ANNOTATION.to_owned(), "now".to_owned())].into());
+    let handled = |pass: &Assessment| derive(&deployment, pass, at(1)).last_handled_reconcile_at;
+    let away = Assessment::early(Reached::NotUnpacked(Problem::passing(Reason::UnpackFailed, "away")));
+    assert_eq!(handled(&away), None);
+    assert_eq!(handled(&found(Some(facts("a")), Reached::Applied(vec![]))).as_deref(), Some("now"));
+}
+
+#[test]
+fn what_failed_and_what_waits_for_consent_stays_quiet() {
+    let mut deployment = deployment(&json!({"progressDeadlineSeconds": 1}));
+    let late = found(Some(facts("b")), waiting(2, true));
+    for second in 1..4 {
+        deployment.status = Some(derive(&deployment, &late, at(second)));
+    }
+    assert_eq!(derive(&deployment, &late, at(99)), deployment.status.clone().unwrap());
+    let pending = PendingChange { digest: "sha256:0".into(), created: 1, ..PendingChange::default() };
+    let waits = Assessment { pending: Some(pending), ..found(Some(facts("b")), Reached::Applied(vec![])) };
+    deployment.status = Some(derive(&deployment, &waits, at(100)));
+    let status = deployment.status.clone().unwrap();
+    insta::assert_snapshot!(lines(&status).lines().last().unwrap(), @"Ready=False/ApprovalRequired @1: a change waits for consent: 1 objects to create, 0 to change, 0 to remove; `chandler diff a` shows it, `chandler approve a` or spec.approvedChange: sha256:0 lets it go on");
+    assert_eq!(status.pending_change.as_ref().and_then(|pending| pending.since.clone()), Some(Time(at(100))));
+    assert_eq!(derive(&deployment, &waits, at(200)), status);
+    let granted = found(Some(facts("c")), Reached::Applied(vec![]));
+    assert_eq!(derive(&deployment, &granted, at(300)).pending_change, None);
+}
+
 #[test]
 fn the_bundle_is_that_of_the_release_and_its_warnings_are_those_of_the_last_rendering() {
     use crate::bundle_deployment::bundle::BundleFacts;
@@ -169,4 +276,27 @@ fn the_bundle_is_that_of_the_release_and_its_warnings_are_those_of_the_last_rend
     assert_eq!(told(with("2.0.0", &[], waiting(1, false))), is("2.0.0", ""));
     assert_eq!(told(broken(Problem::lasting(Reason::InvalidContent, "broken"))), is("1.0.0", ""));
     assert_eq!(told(broken(Problem::passing(Reason::InternalError, "later"))), is("1.0.0", "Old"));
+}
+
+#[test]
+fn health_that_has_not_lasted_is_not_told() {
+    let mut deployment = deployment(&json!(null));
+    let healthy = found(Some(facts("r")), Reached::Applied(vec![]));
+    deployment.status = Some(derive(&deployment, &healthy, at(1)));
+    let before = deployment.status.clone().unwrap();
+    let mut weak = found(Some(facts("r")), Reached::Applied(vec!["Pod n/p: runs but is not ready".into()]));
+    weak.unsteady = Some(std::time::Duration::from_secs(9));
+    assert_eq!(derive(&deployment, &weak, at(5)), before, "nothing is written");
+
+    // What was said holds for a newer spec, too.
+    deployment.metadata.generation = Some(2);
+    let confirmed = derive(&deployment, &weak, at(6));
+    for kind in ["Healthy", "Progressing", "Ready"] {
+        let condition = confirmed.conditions.iter().find(|condition| condition.type_ == kind).unwrap();
+        assert_eq!((condition.observed_generation, condition.last_transition_time.0), (Some(2), at(1)), "{kind}");
+    }
+    weak.unsteady = None;
+    let told = derive(&deployment, &weak, at(40));
+    let ready = told.conditions.iter().find(|condition| condition.type_ == "Ready").unwrap();
+    assert_eq!((ready.status.as_str(), ready.last_transition_time.0), ("False", at(40)));
 }

@@ -1,0 +1,301 @@
+//! Which revision is to run, and what the history says of each. Pure: the clock comes in as an argument.
+//!
+//! A revision begins when a release is to run that is another one than that of the current revision. What is decided
+//! follows from the history and the spec alone, so a controller that dies at any point decides the same again.
+
+use std::time::Duration;
+
+use chandler_api::{
+    BundleDeployment, BundleDeploymentStatus, BundleSource, OnFailure, Outcome, ProvisionerInUse, Reason, Revision,
+    names::REQUESTED_AT_ANNOTATION,
+    revision::{KEPT_CONFIG_BYTES, REVISION_MESSAGE_BYTES},
+    rollout_settings::{HISTORY_LIMIT, MOST_HISTORY, ROLLBACK_DEADLINE_SECONDS},
+};
+use chandler_core::Digest;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt as _;
+use serde_json::{Map, Value};
+
+use super::assessment::ReleaseFacts;
+use crate::problem::Problem;
+
+/// A release that is to run, and from what it was made.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Candidate {
+    /// Why this one.
+    pub(crate) cause: Cause,
+    /// The source with everything that can move pinned.
+    pub(crate) source: BundleSource,
+    /// The digest of the tree.
+    pub(crate) content_digest: String,
+    /// What rendered it.
+    pub(crate) provisioner: ProvisionerInUse,
+    /// The namespace for objects that name none.
+    pub(crate) install_namespace: String,
+    /// The configuration, that of the class included.
+    pub(crate) config: Map<String, Value>,
+    /// What came out.
+    pub(crate) release: ReleaseFacts,
+}
+
+/// Why a release is to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The spec describes it.
+    Spec,
+    /// The spec names the revision with this number.
+    Pinned(i64),
+    /// What the spec describes waits for consent; the current revision runs on.
+    Waiting(i64),
+    /// What the spec describes failed.
+    Failed {
+        /// The revision that failed.
+        failed: i64,
+        /// Why.
+        message: String,
+        /// The revision that runs again.
+        to: i64,
+    },
+}
+
+impl Cause {
+    /// The revision whose release runs again, if one does.
+    fn rollback_to(&self) -> Option<i64> {
+        match self {
+            Self::Spec | Self::Waiting(_) => None,
+            Self::Pinned(number) | Self::Failed { to: number, .. } => Some(*number),
+        }
+    }
+}
+
+/// How far a pass came with the candidate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Step<'a> {
+    /// It is not complete and healthy; what it waits for.
+    Going(&'a str),
+    /// It could not be applied.
+    Refused(&'a Problem),
+    /// Everything is as released.
+    Complete,
+}
+
+/// What the spec says of revisions, and when the pass is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Terms {
+    pub(crate) generation: Option<i64>,
+    /// Whether somebody asked for this pass.
+    pub(crate) requested: bool,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) limit: usize,
+    pub(crate) pinned: Option<i64>,
+    pub(crate) now: Time,
+}
+
+impl Terms {
+    /// The terms of a BundleDeployment.
+    pub(crate) fn of(deployment: &BundleDeployment, now: Time) -> Self {
+        let settings = deployment.spec.rollout.as_ref();
+        let limit = settings.and_then(|settings| settings.history_limit).unwrap_or(HISTORY_LIMIT);
+        Self {
+            generation: deployment.metadata.generation,
+            requested: request(deployment).is_some(),
+            deadline: deadline(deployment),
+            limit: usize::try_from(limit.clamp(1, MOST_HISTORY)).unwrap_or(1),
+            pinned: pin(deployment),
+            now,
+        }
+    }
+}
+
+/// The request for a reconcile that was not acted upon yet.
+pub(crate) fn request(deployment: &BundleDeployment) -> Option<&str> {
+    let asked = deployment.annotations().get(REQUESTED_AT_ANNOTATION)?.as_str();
+    let handled = deployment.status.as_ref().and_then(|status| status.last_handled_reconcile_at.as_deref());
+    (handled != Some(asked)).then_some(asked)
+}
+
+/// How long a rollout may take.
+pub(crate) fn deadline(deployment: &BundleDeployment) -> Option<Duration> {
+    let set = deployment.spec.rollout.as_ref().and_then(|settings| settings.progress_deadline_seconds);
+    let seconds = set.or_else(|| (on_failure(deployment) == OnFailure::Rollback).then_some(ROLLBACK_DEADLINE_SECONDS));
+    u64::try_from(seconds?).ok().map(Duration::from_secs)
+}
+
+/// How long the current revision has been rolled out at this time.
+pub(crate) fn elapsed(revision: &Revision, now: &Time) -> Duration {
+    let began = revision.start_time.as_ref();
+    began.and_then(|began| Duration::try_from(now.0.duration_since(began.0)).ok()).unwrap_or_default()
+}
+
+fn on_failure(deployment: &BundleDeployment) -> OnFailure {
+    deployment.spec.rollout.as_ref().and_then(|settings| settings.on_failure).unwrap_or_default()
+}
+
+fn pin(deployment: &BundleDeployment) -> Option<i64> {
+    deployment.spec.rollout.as_ref()?.to_revision
+}
+
+fn history(deployment: &BundleDeployment) -> &[Revision] {
+    deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default()
+}
+
+/// The revision that the spec names instead of describing one; none where it names none.
+pub(crate) fn pinned(deployment: &BundleDeployment) -> Option<Result<&Revision, Problem>> {
+    let number = pin(deployment)?;
+    let history = history(deployment);
+    Some(history.iter().find(|revision| revision.number == number).ok_or_else(|| {
+        let kept: Vec<String> = history.iter().map(|revision| revision.number.to_string()).collect();
+        let kept = if kept.is_empty() { "none".to_owned() } else { kept.join(", ") };
+        let message = format!("spec.rollout.toRevision: status.history does not hold revision {number}, but {kept}");
+        Problem::lasting(Reason::RevisionUnavailable, message)
+    }))
+}
+
+/// The revision that failed with what the spec describes, and the one to go back to; none where the spec's own is to run.
+///
+/// A revision that failed is not tried again for the same spec, unless somebody asks for it.
+pub(crate) fn way_back<'a>(
+    deployment: &'a BundleDeployment,
+    release: &str,
+    install_namespace: &str,
+) -> Option<(&'a Revision, &'a Revision)> {
+    if on_failure(deployment) == OnFailure::Hold || request(deployment).is_some() {
+        return None;
+    }
+    let wanted = |revision: &&Revision| is_of(revision, release, install_namespace);
+    let history = history(deployment);
+    let failed = history.iter().rfind(wanted)?;
+    if failed.outcome != Outcome::Failed || failed.generation != deployment.metadata.generation {
+        return None;
+    }
+    let good = history.iter().rfind(|revision| revision.outcome == Outcome::Succeeded && !wanted(revision))?;
+    Some((failed, good))
+}
+
+fn is_of(revision: &Revision, release: &str, install_namespace: &str) -> bool {
+    revision.release_digest == release && revision.install_namespace == install_namespace
+}
+
+/// Whether the candidate is another one than the current revision.
+pub(crate) fn begins(history: &[Revision], candidate: &Candidate) -> bool {
+    !history
+        .last()
+        .is_some_and(|current| is_of(current, candidate.release.digest.as_str(), &candidate.install_namespace))
+}
+
+/// Notes in the history what a pass did with the candidate, and gives the current revision.
+pub(crate) fn record<'a>(
+    status: &'a mut BundleDeploymentStatus,
+    candidate: &Candidate,
+    step: Step<'_>,
+    terms: &Terms,
+) -> Option<&'a Revision> {
+    let history = &mut status.history;
+    if begins(history, candidate) {
+        begin(history, status.revision.unwrap_or_default(), candidate, terms);
+    }
+    let current = history.last_mut()?;
+    let again = terms.requested || current.generation != terms.generation;
+    if current.outcome == Outcome::Failed && again {
+        (current.outcome, current.message, current.completion_time) = (Outcome::RollingOut, None, None);
+        current.start_time = Some(terms.now.clone());
+    }
+    made_from(current, candidate, terms);
+    settle(current, step, terms);
+    status.revision = Some(current.number);
+    shorten(history, terms);
+    history.last()
+}
+
+fn begin(history: &mut Vec<Revision>, known: i64, candidate: &Candidate, terms: &Terms) {
+    let mut last = known;
+    if let Some(current) = history.last_mut() {
+        if current.outcome == Outcome::RollingOut {
+            current.outcome = Outcome::Superseded;
+            current.completion_time = Some(terms.now.clone());
+        }
+        last = last.max(current.number);
+    }
+    history.push(Revision {
+        number: last.saturating_add(1),
+        rollback_to: candidate.cause.rollback_to(),
+        start_time: Some(terms.now.clone()),
+        ..Revision::default()
+    });
+}
+
+/// One release may be made from other things than before, and can then be made again from these only.
+fn made_from(current: &mut Revision, candidate: &Candidate, terms: &Terms) {
+    let config = Value::Object(candidate.config.clone()).to_string();
+    current.generation = terms.generation;
+    current.source = without_certificates(&candidate.source);
+    current.content_digest.clone_from(&candidate.content_digest);
+    current.provisioner = candidate.provisioner.clone();
+    current.install_namespace.clone_from(&candidate.install_namespace);
+    current.config_digest = Digest::of(config.as_bytes()).to_string();
+    current.config = (config.len() <= KEPT_CONFIG_BYTES).then(|| candidate.config.clone());
+    current.release_digest = candidate.release.digest.to_string();
+}
+
+fn settle(current: &mut Revision, step: Step<'_>, terms: &Terms) {
+    let late = terms.deadline.is_some_and(|deadline| elapsed(current, &terms.now) >= deadline);
+    let failure = match step {
+        Step::Going(waiting) if late => Some(waiting),
+        Step::Refused(problem) if late || problem.terminal => Some(problem.message.as_str()),
+        Step::Going(_) | Step::Refused(_) => None,
+        Step::Complete => {
+            if current.outcome != Outcome::Succeeded {
+                (current.outcome, current.message) = (Outcome::Succeeded, None);
+                current.completion_time = Some(terms.now.clone());
+            }
+            return;
+        }
+    };
+    // What once succeeded and is repaired has no deadline; what failed keeps its first cause.
+    if let (Some(message), Outcome::RollingOut) = (failure, current.outcome) {
+        current.outcome = Outcome::Failed;
+        current.message = Some(cut(message, REVISION_MESSAGE_BYTES));
+        current.completion_time = Some(terms.now.clone());
+    }
+}
+
+/// Drops the oldest revisions beyond the limit, but none that may have to run again or must not.
+fn shorten(history: &mut Vec<Revision>, terms: &Terms) {
+    let newest = |wanted: &dyn Fn(&Revision) -> bool| history.iter().rfind(|revision| wanted(revision));
+    let kept: Vec<i64> = [
+        history.last(),
+        newest(&|revision| revision.outcome == Outcome::Succeeded),
+        newest(&|revision| revision.outcome == Outcome::Failed && revision.generation == terms.generation),
+        newest(&|revision| Some(revision.number) == terms.pinned),
+    ]
+    .into_iter()
+    .flatten()
+    .map(|revision| revision.number)
+    .collect();
+    let mut surplus = history.len().saturating_sub(terms.limit);
+    history.retain(|revision| {
+        let goes = surplus > 0 && !kept.contains(&revision.number);
+        surplus -= usize::from(goes);
+        !goes
+    });
+}
+
+/// Certificates are long, and those of the spec serve as well.
+fn without_certificates(source: &BundleSource) -> BundleSource {
+    let mut source = source.clone();
+    if let Some(image) = &mut source.image {
+        image.certificate_data = None;
+    }
+    source
+}
+
+fn cut(message: &str, bytes: usize) -> String {
+    let mut end = message.len().min(bytes);
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    message.get(..end).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests;
