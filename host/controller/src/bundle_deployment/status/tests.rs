@@ -127,8 +127,8 @@ fn content_that_is_gone_leaves_the_installation_alone() {
     insta::assert_snapshot!(lines(&status), @r"
     Unpacked=False/UnpackFailed @2: no such image
     Installed=True/InstallationSucceeded @1: every object of the release is applied
-    Progressing=True/UnpackFailed @2: no such image
     Healthy=True/Healthy @1: BundleDeployment is healthy
+    Progressing=True/UnpackFailed @2: no such image
     Ready=False/UnpackFailed @2: no such image
     ");
     assert_eq!((status.resolved_source, status.content_digest), (None, None));
