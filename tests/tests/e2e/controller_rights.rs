@@ -174,7 +174,7 @@ async fn the_rights_of_the_controller_are_enough_and_all_used() {
 
     // A class, a pull secret, and a bundle in a ConfigMap.
     let host = world.registry.host();
-    let auths = json!({"auths": {host: {"auth": STANDARD.encode("user:password")}}}).to_string();
+    let auths = json!({"auths": {host.clone(): {"auth": STANDARD.encode("user:password")}}}).to_string();
     apply(
         &world,
         &[

@@ -3,14 +3,21 @@
 #![expect(clippy::expect_used, clippy::panic, reason = "a test that cannot go on panics")]
 
 mod admission;
+mod approval;
+mod certificates;
 mod config_maps;
+mod crd_upgrade;
 mod delete;
+mod controller_rights;
 mod drift;
+mod health;
 mod hostile;
 mod install;
 mod ownership;
 mod plain;
+mod permissions;
 mod quiet;
+mod revisions;
 mod stages;
 mod target;
 mod update;
