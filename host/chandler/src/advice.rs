@@ -42,6 +42,20 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
         Reason::ProgressDeadlineExceeded | Reason::Unhealthy => {
             "look at the objects that are not healthy: `kubectl describe` and `kubectl get events` in their namespace"
         }
+        Reason::ApprovalRequired => {
+            return Some(format!("`chandler diff {name}` shows the change, `chandler approve {name}` lets it go on"));
+        }
+        Reason::RolledBack => {
+            return Some(format!(
+                "`chandler history {name}` shows what failed; correct the spec, or try it again: kubectl annotate \
+                 bundledeployment {name} --overwrite reconcile.chandler.dev/requestedAt=\"$(date)\""
+            ));
+        }
+        Reason::RevisionUnavailable => {
+            return Some(format!(
+                "choose a revision that `chandler history {name}` shows, or end it: `chandler rollback {name} --cancel`"
+            ));
+        }
         Reason::Suspended => {
             return Some(format!(
                 "to let it go on: kubectl patch bundledeployment {name} --type merge -p '{{\"spec\":{{\"suspend\":false}}}}'"

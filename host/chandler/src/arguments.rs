@@ -18,6 +18,7 @@ Exit codes:
   1    refused by the bundle, the configuration, a registry or the cluster; or not healthy
   2    the command was called in a way that cannot work
   3    what was waited for did not happen in time
+  4    something would change (`diff`)
   130  interrupted
 
 Examples:
@@ -54,7 +55,13 @@ pub enum Command {
     Dev(command::dev::Dev),
     Render(command::render::Render),
     Lint(command::lint::Lint),
+    Rbac(command::rbac::Rbac),
     Status(command::status::Status),
+    Tree(command::tree::Tree),
+    Diff(command::diff::Diff),
+    Approve(command::approve::Approve),
+    History(command::history::History),
+    Rollback(command::rollback::Rollback),
     Controller(command::controller::Controller),
     Crds(command::crds::Crds),
     /// Print the reference of the command line as Markdown

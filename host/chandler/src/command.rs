@@ -1,8 +1,14 @@
 //! The commands, one per file.
 
+pub mod approve;
 pub mod controller;
 pub mod crds;
 pub mod dev;
+pub mod diff;
+pub mod history;
 pub mod lint;
+pub mod rbac;
 pub mod render;
+pub mod rollback;
 pub mod status;
+pub mod tree;

@@ -50,6 +50,9 @@ pub struct Explanation {
     /// The release.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub release: Option<ReleaseInUse>,
+    /// The number of the revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<i64>,
     /// The conditions.
     pub conditions: Vec<Condition>,
     /// The objects as they are now.
@@ -82,6 +85,7 @@ impl Explanation {
             warnings: status.warnings,
             provisioner: status.provisioner,
             release: status.release,
+            revision: status.revision,
             conditions: status.conditions,
             objects,
             unreadable,
@@ -134,6 +138,9 @@ impl Explanation {
         );
         if let Some(release) = &self.release {
             row("release", &release_text(release));
+        }
+        if let Some(revision) = self.revision {
+            row("revision", &format!("{revision}, `chandler history {}` shows them all", self.name));
         }
         self.write_warnings(&mut text);
         self.write_conditions(&mut text);
@@ -243,7 +250,13 @@ mod tests {
         let mut status = BundleDeploymentStatus {
             observed_generation: Some(3),
             resolved_source: Some(image("quay.io/example/harbour@sha256:00")),
-            release: Some(ReleaseInUse { digest: "sha256:22".into(), objects: 3, stages: 1, start_time: None }),
+            release: Some(ReleaseInUse {
+                digest: "sha256:22".into(),
+                objects: 3,
+                stages: 1,
+                start_time: None,
+                ..ReleaseInUse::default()
+            }),
             ..BundleDeploymentStatus::default()
         };
         for (kind, status_, reason, message) in conditions {

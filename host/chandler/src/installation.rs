@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use chandler_api::{BundleDeployment, BundleDeploymentSpec, BundleSource, ImageSource, Reason};
-use futures::StreamExt as _;
 use kube::{
     Api, Client,
     api::{Patch, PatchParams},
-    runtime::watcher,
 };
 use serde_json::{Map, Value};
 
@@ -15,7 +13,8 @@ use crate::{
     CommandError,
     advice::advice,
     control_plane::FIELD_MANAGER,
-    narration::{Narrator, Standing},
+    following,
+    narration::Standing,
     progress::{Progress, seconds},
 };
 
@@ -72,7 +71,7 @@ impl Installation {
     /// Reports what becomes of it until it is healthy, has failed, or time has run out.
     pub async fn follow(&self, client: &Client, progress: &mut Progress, timeout: Duration) -> Ended {
         let mut waiting = Standing::Waiting { message: "the controller".to_owned(), reason: None };
-        let end = tokio::time::timeout(timeout, self.observe(client, progress, &mut waiting)).await;
+        let end = tokio::time::timeout(timeout, following::follow(client, &self.name, progress, &mut waiting)).await;
         progress.wait("");
         match end {
             Ok(Standing::Failed { reason, message }) => {
@@ -103,33 +102,6 @@ impl Installation {
         match reason.and_then(|reason| advice(reason, &self.name)) {
             Some(advice) => error.hint(advice),
             None => error,
-        }
-    }
-
-    async fn observe(&self, client: &Client, progress: &mut Progress, waiting: &mut Standing) -> Standing {
-        let deployments: Api<BundleDeployment> = Api::all(client.clone());
-        let mut states = watcher::watch_object(deployments, &self.name).boxed();
-        let mut narrator = Narrator::default();
-        loop {
-            match states.next().await {
-                Some(Ok(Some(deployment))) => {
-                    let (steps, standing) = narrator.observe(&deployment);
-                    for step in steps {
-                        progress.step(step.label, &step.text);
-                    }
-                    match standing {
-                        Standing::Waiting { ref message, .. } => {
-                            progress.wait(message);
-                            *waiting = standing;
-                        }
-                        end => return end,
-                    }
-                }
-                // Deleted, or not there yet.
-                Some(Ok(None)) => {}
-                Some(Err(error)) => tracing::debug!(%error, "the watch was interrupted"),
-                None => futures::future::pending().await,
-            }
         }
     }
 }

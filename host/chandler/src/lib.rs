@@ -13,10 +13,14 @@
 //! | [`control_plane`], [`cluster_arguments`] | a control plane in this process, and how it is to be |
 //! | [`signals`] | being told to stop |
 //! | [`installation`] | installing a bundle and following it |
+//! | [`following`] | following a BundleDeployment until nothing more happens by itself |
+//! | [`revisions`] | the revisions of a BundleDeployment, and which one to go back to |
+//! | [`permissions`](mod@permissions) | what a bundle needs of a ServiceAccount |
 //! | [`live`] | the objects of a BundleDeployment as they are in the cluster |
 //! | [`narration`] | a BundleDeployment on its way, step by step |
 //! | [`explanation`], [`advice`] | a BundleDeployment explained, and what would help |
 //! | [`tree`] | objects and their health as a tree |
+//! | [`difference`] | what a rollout would change, as text |
 //! | [`diagnostics`], [`excerpt`] | findings with the lines of the bundle that they are about |
 //! | [`sarif`] | findings in the format of other tools |
 //! | [`error`] | how a command fails: kind, message, hints, findings |
@@ -32,20 +36,24 @@ pub mod command;
 pub mod configuration;
 pub mod control_plane;
 pub mod diagnostics;
+pub mod difference;
 pub mod error;
 pub mod excerpt;
 pub mod explanation;
 pub mod fault_arguments;
 pub mod file;
+pub mod following;
 pub mod installation;
 pub mod live;
 pub mod naming;
 pub mod narration;
 pub mod output;
+pub mod permissions;
 pub mod progress;
 pub mod provision;
 pub mod reference;
 pub mod rendering;
+pub mod revisions;
 pub mod sarif;
 pub mod signals;
 pub mod source;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use chandler_api::BundleDeployment;
 use chandler_core::ObjectKey;
-use chandler_rollout::{Health, health};
+use chandler_rollout::{Health, State, Surroundings, assess};
 use kube::{
     Api, Client, ResourceExt as _,
     api::{ApiResource, DynamicObject, ListParams, TypeMeta},
@@ -54,6 +54,17 @@ pub async fn client(kubeconfig: Option<&std::path::Path>) -> Result<Client, Comm
         None => kube::Config::infer().await.map_err(|error| failed(&error))?,
     };
     Client::try_from(config).map_err(|error| CommandError::failed("failed to make a client").because(&error))
+}
+
+/// Says that a BundleDeployment could not be read.
+pub fn not_read(name: &str, error: &kube::Error) -> CommandError {
+    let failed = CommandError::failed(format!("failed to read BundleDeployment {name}")).because(error);
+    match error {
+        kube::Error::Api(status) if status.is_not_found() => {
+            failed.hint("`kubectl get bundledeployments` lists those that are there")
+        }
+        _ => failed,
+    }
 }
 
 /// Reads the objects that belong to a BundleDeployment.
@@ -114,20 +125,22 @@ fn leaf(mut object: DynamicObject, resource: &ApiResource) -> Leaf {
     };
     match serde_json::to_value(&object) {
         Ok(value) => {
-            let (health, message) = mark(health(&value));
+            let (health, message) = mark(&assess(&value, &Surroundings::default()));
             Leaf { key, health, message }
         }
         Err(error) => Leaf { key, health: Mark::Unknown, message: Some(error.to_string()) },
     }
 }
 
-fn mark(health: Health) -> (Mark, Option<String>) {
-    match health {
-        Health::Current => (Mark::Healthy, None),
-        Health::InProgress(message) | Health::Terminating(message) => (Mark::Progressing, Some(message)),
-        Health::Failed(message) | Health::Unavailable(message) => (Mark::Unhealthy, Some(message)),
-        Health::NotFound => (Mark::Unknown, Some("not found".to_owned())),
-    }
+fn mark(health: &Health) -> (Mark, Option<String>) {
+    let mark = match health.state {
+        State::Healthy if health.message.is_empty() => return (Mark::Healthy, None),
+        State::Healthy => Mark::Healthy,
+        State::Progressing => Mark::Progressing,
+        State::Degraded { .. } => Mark::Unhealthy,
+        State::Unknown => Mark::Unknown,
+    };
+    (mark, Some(health.to_string()))
 }
 
 /// `Kind.group,Kind` by group.

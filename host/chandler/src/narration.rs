@@ -194,7 +194,13 @@ mod tests {
             version: Some("0.1.0".into()),
             digest: "sha256:11".into(),
         });
-        status.release = Some(ReleaseInUse { digest: "sha256:22".into(), objects: 9, stages: 2, start_time: None });
+        status.release = Some(ReleaseInUse {
+            digest: "sha256:22".into(),
+            objects: 9,
+            stages: 2,
+            start_time: None,
+            ..ReleaseInUse::default()
+        });
         insta::assert_snapshot!(tell(&mut narrator, &it), @r#"
         source: image 127.0.0.1:5000/harbour@sha256:00
         provisioner: core-rukpak-io-registry (registry 0.1.0)

@@ -8,7 +8,7 @@ use tracing_subscriber::EnvFilter;
 use crate::{
     Arguments, CommandError,
     arguments::Command,
-    command::controller::LogFormat,
+    command::{self, controller::LogFormat},
     output, provision, reference,
     terminal::{Look, Terminal},
 };
@@ -36,7 +36,16 @@ fn run(arguments: &Arguments, terminal: &Terminal) -> Result<ExitCode, CommandEr
             Command::Dev(dev) => return dev.run(terminal).await,
             Command::Render(render) => render.run(terminal).await?,
             Command::Lint(lint) => lint.run(terminal).await?,
-            Command::Status(status) => return status.run().await,
+            Command::Rbac(rbac) => rbac.run(terminal).await?,
+            Command::Status(status) => return status.run(terminal).await,
+            Command::Tree(tree) => tree.run(terminal).await?,
+            Command::Diff(diff) => {
+                let changes = diff.run(terminal).await?;
+                return Ok(if changes { ExitCode::from(command::diff::CHANGES) } else { ExitCode::SUCCESS });
+            }
+            Command::Approve(approve) => approve.run(terminal).await?,
+            Command::History(history) => history.run().await?,
+            Command::Rollback(rollback) => rollback.run(terminal).await?,
             Command::Controller(controller) => controller.run().await?,
             Command::Crds(crds) => crds.run()?,
             Command::Reference => output::print(&reference::markdown())?,

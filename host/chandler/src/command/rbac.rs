@@ -269,7 +269,7 @@ impl Rbac {
 }
 
 /// Whether this is a bundle and not the name of a BundleDeployment, which has neither slashes, colons nor dots.
-fn is_bundle(text: &str) -> bool {
+pub(super) fn is_bundle(text: &str) -> bool {
     text.contains(['/', ':', '.', std::path::MAIN_SEPARATOR])
 }
 

@@ -1,11 +1,20 @@
 //! `chandler status`.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use chandler_api::BundleDeployment;
 use kube::Api;
 
-use crate::{CommandError, explanation::Explanation, live, output};
+use crate::{
+    CommandError,
+    explanation::Explanation,
+    following, live,
+    narration::Standing,
+    output,
+    progress::{Progress, seconds},
+    terminal::Terminal,
+    values,
+};
 
 /// Explain how a BundleDeployment is and what to do about it
 ///
@@ -16,12 +25,12 @@ use crate::{CommandError, explanation::Explanation, live, output};
 Output:
   The explanation on standard output.
 
-Exit codes: 0 healthy, 1 not healthy or not readable, 2 wrong usage
+Exit codes: 0 healthy, 1 not healthy or not readable, 2 wrong usage, 3 not healthy in time
 
 Examples:
   chandler status my-operator
-  Wait for it in a script:
-    until chandler status my-operator >/dev/null; do sleep 5; done
+  Follow a rollout, in a script or on a terminal:
+    chandler status my-operator --watch --timeout 10m
   What is not healthy:
     chandler status my-operator -o json | jq '.objects[] | select(.health != \"healthy\")'")]
 pub struct Status {
@@ -32,6 +41,14 @@ pub struct Status {
     /// The form of the output
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = StatusFormat::Text)]
     pub output: StatusFormat,
+
+    /// Follow it on standard error until it is healthy or will not go on by itself, then explain it
+    #[arg(short, long)]
+    pub watch: bool,
+
+    /// How long to follow it
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = values::duration, requires = "watch")]
+    pub timeout: Duration,
 
     /// The kubeconfig to use [default: $KUBECONFIG, else ~/.kube/config]
     #[arg(long, value_name = "FILE")]
@@ -49,10 +66,18 @@ pub enum StatusFormat {
 
 impl Status {
     /// Explains it.
-    pub async fn run(&self) -> Result<ExitCode, CommandError> {
+    pub async fn run(&self, terminal: &Terminal) -> Result<ExitCode, CommandError> {
         let client = live::client(self.kubeconfig.as_deref()).await?;
+        if self.watch {
+            let mut waiting = Standing::Waiting { message: "the controller".to_owned(), reason: None };
+            let mut progress = Progress::new(terminal);
+            let followed = following::follow(&client, &self.name, &mut progress, &mut waiting);
+            if tokio::time::timeout(self.timeout, followed).await.is_err() {
+                return Err(self.too_late(&waiting));
+            }
+        }
         let deployments: Api<BundleDeployment> = Api::all(client.clone());
-        let deployment = deployments.get(&self.name).await.map_err(|error| self.not_read(&error))?;
+        let deployment = deployments.get(&self.name).await.map_err(|error| live::not_read(&self.name, &error))?;
         let members = live::members(&client, &deployment).await;
         let explanation = Explanation::new(&deployment, members.objects, members.unreadable);
         match self.output {
@@ -62,13 +87,12 @@ impl Status {
         Ok(if explanation.healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    fn not_read(&self, error: &kube::Error) -> CommandError {
-        let failed = CommandError::failed(format!("failed to read BundleDeployment {}", self.name)).because(error);
-        match error {
-            kube::Error::Api(status) if status.is_not_found() => {
-                failed.hint("`kubectl get bundledeployments` lists those that are there")
-            }
-            _ => failed,
-        }
+    fn too_late(&self, waiting: &Standing) -> CommandError {
+        let message = match waiting {
+            Standing::Waiting { message, .. } => message.as_str(),
+            Standing::Healthy | Standing::Failed { .. } => "",
+        };
+        let after = seconds(self.timeout);
+        CommandError::timeout(format!("{} is not healthy after {after}; it waits for: {message}", self.name))
     }
 }

@@ -49,14 +49,14 @@ fn nothing_to_do_is_wrong_usage() {
 }
 
 /// A control plane that stays up.
-struct Kept {
+pub(crate) struct Kept {
     child: Child,
     stdout: BufReader<ChildStdout>,
-    kubeconfig: String,
+    pub(crate) kubeconfig: String,
 }
 
 impl Kept {
-    fn start(arguments: &[&str]) -> Self {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_chandler"))
             .args(["dev", "--keep"])
             .args(arguments)

@@ -5,5 +5,7 @@
 mod dev;
 mod golden;
 mod lint;
+mod rbac;
 mod render;
+mod rollouts;
 mod support;

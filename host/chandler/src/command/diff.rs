@@ -1,0 +1,170 @@
+//! `chandler diff`.
+
+use std::path::PathBuf;
+
+use chandler_api::BundleDeployment;
+use chandler_core::Release;
+use chandler_rollout::{Options, Owner, Preview, Rollout};
+use kube::{Api, Client, Discovery, ResourceExt as _, discovery::verbs};
+
+use super::{rbac::is_bundle, status::StatusFormat};
+use crate::{
+    CommandError, difference, live, output, provision,
+    rendering::{Opened, Rendering},
+    terminal::Terminal,
+};
+
+/// Print what a rollout would change
+///
+/// Renders a bundle as the controller does and compares, object by object, what is in the cluster with what the API server says
+/// in a dry run that it would become, so that defaults do not show. Nothing is changed. Values of Secrets are not told.
+#[derive(Debug, clap::Args)]
+#[command(mut_arg("bundle", |argument| argument.value_name("NAME|BUNDLE").help(
+    "The name of a BundleDeployment: what its spec asks for; or a bundle for it: a directory, an archive or an image, \
+     written with a slash, such as `./my-operator`")))]
+#[command(after_long_help = "\
+Output:
+  The changes on standard output: in colour on a terminal, or as JSON with every field.
+  What checks find, and a summary line, on standard error.
+
+Exit codes: 0 nothing would change, 1 refused or not readable, 2 wrong usage, 4 something would change
+
+Examples:
+  What waits for consent, or is about to be rolled out:
+    chandler diff my-operator
+  What a new version would change:
+    chandler diff ./my-operator-v2 --name my-operator
+  Objects that would go:
+    chandler diff ./my-operator-v2 --name my-operator -o json | jq '.changes[] | select(.kind == \"remove\")'")]
+pub struct Diff {
+    /// Which bundle, and how.
+    #[command(flatten)]
+    pub rendering: Rendering,
+
+    /// The form of the output
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = StatusFormat::Text)]
+    pub output: StatusFormat,
+
+    /// The kubeconfig to use [default: $KUBECONFIG, else ~/.kube/config]
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+}
+
+/// The exit code where something would change.
+pub const CHANGES: u8 = 4;
+
+impl Diff {
+    /// Prints it, and tells whether anything would change.
+    pub async fn run(&self, terminal: &Terminal) -> Result<bool, CommandError> {
+        let client = live::client(self.kubeconfig.as_deref()).await?;
+        let deployments: Api<BundleDeployment> = Api::all(client.clone());
+        let (deployment, mut opened) = if is_bundle(&self.rendering.bundle) {
+            let mut opened = self.rendering.open().await?;
+            let name = opened.request.target.name.clone();
+            let existing = deployments.get_opt(&name).await.map_err(|error| live::not_read(&name, &error))?;
+            if let Some(existing) = &existing {
+                self.as_it_is(existing, &mut opened);
+            }
+            (existing, opened)
+        } else {
+            let name = &self.rendering.bundle;
+            let deployment = deployments.get(name).await.map_err(|error| live::not_read(name, &error))?;
+            let opened = self.of_deployment(&deployment).await?;
+            (Some(deployment), opened)
+        };
+        cluster(&client, &mut opened).await?;
+        let release = opened.provision().await;
+        let release =
+            release.map_err(|error| provision::call_failed(&opened.chosen.name, &error, &opened.sources()))?;
+        let preview = preview(client, deployment.as_ref(), &opened, &release).await?;
+        match self.output {
+            StatusFormat::Json => output::print(&output::json(&preview)?)?,
+            StatusFormat::Text => output::print(&difference::text(&preview, Terminal::output().look()))?,
+        }
+        for finding in &preview.findings {
+            terminal.line(format!("finding: {}", crate::text::printable(finding)));
+        }
+        terminal.line(difference::summary(&preview));
+        Ok(!preview.is_empty())
+    }
+
+    /// What a BundleDeployment that exists says, where the command line does not.
+    fn as_it_is(&self, deployment: &BundleDeployment, opened: &mut Opened) {
+        if self.rendering.namespace.is_none() {
+            opened.request.target.namespace.clone_from(&deployment.spec.install_namespace);
+        }
+        if self.rendering.config.is_none() {
+            opened.request.config = deployment.spec.config.clone().unwrap_or_default();
+        }
+    }
+
+    /// What the spec of a BundleDeployment asks for.
+    async fn of_deployment(&self, deployment: &BundleDeployment) -> Result<Opened, CommandError> {
+        let (name, spec) = (deployment.name_any(), &deployment.spec);
+        let Some(image) = &spec.source.image else {
+            return Err(CommandError::failed(format!(
+                "the content of {name} is not an image, so it cannot be had here"
+            ))
+            .hint(format!("compare its files: `chandler diff ./FILES --name {name}`")));
+        };
+        let class = self.rendering.provisioner.clone().unwrap_or_else(|| spec.provisioner_class_name.clone());
+        let rendering = Rendering {
+            bundle: image.reference.clone(),
+            provisioner: Some(class),
+            namespace: Some(spec.install_namespace.clone()),
+            name: Some(name),
+            config: self.rendering.config.clone(),
+            kubernetes_version: self.rendering.kubernetes_version.clone(),
+            registry: self.rendering.registry.clone(),
+            cache_directory: self.rendering.cache_directory.clone(),
+        };
+        let mut opened = rendering.open().await?;
+        self.as_it_is(deployment, &mut opened);
+        Ok(opened)
+    }
+}
+
+/// Has the bundle rendered for the cluster as it is.
+async fn cluster(client: &Client, opened: &mut Opened) -> Result<(), CommandError> {
+    let failed = |error: kube::Error| CommandError::failed("failed to ask the cluster what it serves").because(&error);
+    let target = &mut opened.request.target;
+    if target.kubernetes_version.is_empty() {
+        target.kubernetes_version = client.apiserver_version().await.map_err(failed)?.git_version;
+    }
+    let discovery = Discovery::new(client.clone()).run_aggregated().await.map_err(failed)?;
+    let mut kinds: Vec<String> = discovery
+        .groups()
+        .flat_map(|group| group.versions().flat_map(|version| group.versioned_resources(version)).collect::<Vec<_>>())
+        .filter(|(_, capabilities)| capabilities.supports_operation(verbs::GET))
+        .map(|(resource, _)| format!("{}/{}", resource.api_version, resource.kind))
+        .collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    target.api_kinds = kinds;
+    Ok(())
+}
+
+async fn preview(
+    client: Client,
+    deployment: Option<&BundleDeployment>,
+    opened: &Opened,
+    release: &Release,
+) -> Result<Preview, CommandError> {
+    let target = &opened.request.target;
+    let mut planned = deployment.cloned().unwrap_or_default();
+    if deployment.is_none() {
+        // Nobody has this UID, so nothing in the cluster is taken for its own.
+        planned.metadata.name = Some(target.name.clone());
+        planned.metadata.uid = Some("00000000-0000-0000-0000-000000000000".to_owned());
+    }
+    let Some(owner) = Owner::of(&planned, &target.namespace) else {
+        return Err(CommandError::failed(format!("BundleDeployment {} has no UID", target.name)));
+    };
+    let preflight = planned.spec.preflight.as_ref();
+    let safety = preflight.and_then(|preflight| preflight.crd_upgrade_safety.clone()).unwrap_or_default();
+    let owner = owner.with_crd_upgrades(safety);
+    let rollout = Rollout::new(client, Options::default());
+    rollout.preview(&owner, release, &[]).await.map_err(|error| {
+        CommandError::failed(format!("the rollout of {} would be refused", target.name)).because(&error)
+    })
+}

@@ -1,0 +1,146 @@
+//! The revisions of a BundleDeployment: as a table, and which one to go back to. Pure.
+
+use std::time::Duration;
+
+use chandler_api::{BundleDeployment, Outcome, Revision};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::{CommandError, narration::source_text, progress::seconds, text::one_line};
+
+/// How many characters of a digest tell releases apart for a human.
+const DIGEST: usize = "sha256:".len() + 12;
+
+/// The revisions of a BundleDeployment, the oldest first.
+pub fn history(deployment: &BundleDeployment) -> &[Revision] {
+    deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default()
+}
+
+/// The table of the revisions: one row for each, and below it why it failed.
+pub fn table(deployment: &BundleDeployment) -> String {
+    let pinned = deployment.spec.rollout.as_ref().and_then(|rollout| rollout.to_revision);
+    let mut rows = vec![["REVISION", "OUTCOME", "STARTED", "TOOK", "RELEASE", "SOURCE"].map(str::to_owned)];
+    for revision in history(deployment) {
+        let again = revision.rollback_to.map(|number| format!(" (as {number})")).unwrap_or_default();
+        rows.push([
+            format!("{}{again}", revision.number),
+            revision.outcome.as_str().to_owned(),
+            revision.start_time.as_ref().map(time).unwrap_or_default(),
+            took(revision).map(seconds).unwrap_or_default(),
+            revision.release_digest.chars().take(DIGEST).collect(),
+            source_text(&revision.source),
+        ]);
+    }
+    let mut widths = [0; 6];
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(one_line(cell).chars().count());
+        }
+    }
+    let mut text = String::new();
+    let failures = std::iter::once(None).chain(history(deployment).iter().map(|revision| revision.message.as_deref()));
+    for (row, failure) in rows.iter().zip(failures) {
+        let cells: Vec<String> =
+            row.iter().zip(widths).map(|(cell, width)| format!("{:<width$}", one_line(cell))).collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+        if let Some(failure) = failure {
+            text.push_str(&format!("    {}\n", one_line(failure)));
+        }
+    }
+    if let Some(number) = pinned {
+        text.push_str(&format!("spec.rollout.toRevision is {number}\n"));
+    }
+    text
+}
+
+/// The revision to go back to: the one that was asked for, or the last one that succeeded with another release.
+pub fn target(deployment: &BundleDeployment, asked: Option<i64>) -> Result<&Revision, CommandError> {
+    let name = deployment.metadata.name.as_deref().unwrap_or_default();
+    let history = history(deployment);
+    let hint = format!("`chandler history {name}` shows the revisions that are kept");
+    let Some(current) = history.last() else {
+        return Err(CommandError::failed(format!("BundleDeployment {name} has no revisions")).hint(hint));
+    };
+    match asked {
+        Some(number) => history.iter().find(|revision| revision.number == number).ok_or_else(|| {
+            CommandError::failed(format!("BundleDeployment {name} keeps no revision {number}")).hint(hint)
+        }),
+        None => history
+            .iter()
+            .rfind(|revision| {
+                revision.outcome == Outcome::Succeeded && revision.release_digest != current.release_digest
+            })
+            .ok_or_else(|| {
+                let message = format!("no earlier revision of BundleDeployment {name} succeeded with another release");
+                CommandError::failed(message).hint(hint)
+            }),
+    }
+}
+
+fn time(time: &Time) -> String {
+    format!("{:.0}", time.0)
+}
+
+fn took(revision: &Revision) -> Option<Duration> {
+    let (start, end) = (revision.start_time.as_ref()?, revision.completion_time.as_ref()?);
+    Duration::try_from(end.0.duration_since(start.0)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn deployment(history: serde_json::Value) -> BundleDeployment {
+        serde_json::from_value(json!({
+            "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": "harbour"},
+            "spec": {"installNamespace": "n", "provisionerClassName": "c", "source": {"type": "image"}},
+            "status": {"history": history},
+        }))
+        .unwrap()
+    }
+
+    fn revision(number: i64, outcome: &str, release: &str) -> serde_json::Value {
+        json!({
+            "number": number, "outcome": outcome, "contentDigest": "", "configDigest": "", "installNamespace": "n",
+            "provisioner": {"class": "c", "digest": ""}, "releaseDigest": format!("sha256:{}", release.repeat(64)),
+            "source": {"type": "image", "image": {"ref": format!("quay.io/example/harbour@sha256:{release}")}},
+            "startTime": "2026-01-01T00:00:00Z",
+        })
+    }
+
+    fn three() -> BundleDeployment {
+        let mut failed = revision(2, "Failed", "b");
+        failed["message"] = json!("stage 1 of 1 waits for Deployment.apps n/pilot: 0 of 1 available");
+        failed["completionTime"] = json!("2026-01-01T00:10:00Z");
+        let mut again = revision(3, "Succeeded", "a");
+        again["rollbackTo"] = json!(1);
+        deployment(json!([revision(1, "Succeeded", "a"), failed, again]))
+    }
+
+    #[test]
+    fn the_table_says_what_ran_and_why_it_ended() {
+        insta::assert_snapshot!(table(&three()), @r"
+        REVISION  OUTCOME    STARTED               TOOK        RELEASE              SOURCE
+        1         Succeeded  2026-01-01T00:00:00Z              sha256:aaaaaaaaaaaa  image quay.io/example/harbour@sha256:a
+        2         Failed     2026-01-01T00:00:00Z  10 min 0 s  sha256:bbbbbbbbbbbb  image quay.io/example/harbour@sha256:b
+            stage 1 of 1 waits for Deployment.apps n/pilot: 0 of 1 available
+        3 (as 1)  Succeeded  2026-01-01T00:00:00Z              sha256:aaaaaaaaaaaa  image quay.io/example/harbour@sha256:a
+        ");
+        insta::assert_snapshot!(table(&deployment(json!([]))), @"REVISION  OUTCOME  STARTED  TOOK  RELEASE  SOURCE");
+    }
+
+    #[test]
+    fn the_way_back_is_to_another_release_that_succeeded() {
+        let number = |deployment: &BundleDeployment, asked| target(deployment, asked).map(|it| it.number).ok();
+        assert_eq!(number(&three(), None), None, "the only other release failed");
+        assert_eq!(number(&three(), Some(2)), Some(2));
+        assert_eq!(number(&three(), Some(9)), None);
+        let mut history = vec![revision(1, "Succeeded", "a"), revision(2, "Succeeded", "b")];
+        assert_eq!(number(&deployment(json!(history)), None), Some(1));
+        history.push(revision(3, "RollingOut", "c"));
+        assert_eq!(number(&deployment(json!(history)), None), Some(2));
+        assert_eq!(number(&deployment(json!([])), None), None);
+    }
+}

@@ -1,0 +1,61 @@
+//! What an administrator asks about a rollout, against a control plane that stays up.
+
+use serde_json::Value;
+
+use crate::{
+    dev::Kept,
+    support::{Outcome, chandler},
+};
+
+const OLD: &str = "./tests/fixtures/registry/harbour-operator.v0.1.0";
+const NEW: &str = "./tests/fixtures/registry/harbour-operator.v0.2.0";
+
+#[test]
+fn a_rollout_can_be_seen_followed_and_undone() {
+    let kept = Kept::start(&["--bundle", OLD]);
+    let run = |arguments: &[&str]| -> Outcome {
+        chandler(arguments.iter().copied().chain(["--kubeconfig", kept.kubeconfig.as_str()]), "")
+    };
+    let followed = run(&["status", "harbour-operator", "--watch", "--timeout", "1m"]).data();
+    assert!(followed.contains("\nrevision      1, `chandler history"), "{followed}");
+    assert!(followed.ends_with("\nhealthy\n"), "{followed}");
+
+    let history = run(&["history", "harbour-operator"]).data();
+    assert!(history.lines().nth(1).unwrap().starts_with("1         Succeeded  "), "{history}");
+    let json: Value = serde_json::from_str(&run(&["history", "harbour-operator", "-o", "json"]).data()).unwrap();
+    assert_eq!((json[0]["number"].as_i64(), json.as_array().unwrap().len()), (Some(1), 1));
+    let tree = run(&["tree", "harbour-operator"]).data();
+    assert!(tree.contains("Deployment.apps\n"), "{tree}");
+
+    let same = run(&["diff", OLD, "--name", "harbour-operator"]);
+    assert_eq!((same.code, same.stdout.as_str()), (Some(0), ""), "{}", same.stderr);
+    let new = run(&["diff", NEW, "--name", "harbour-operator"]);
+    assert_eq!(new.code, Some(4), "{}", new.stderr);
+    for line in [
+        "~ change Deployment.apps harbour-operator-system/harbour-operator",
+        "    spec.template.spec.containers[name=manager].env[name=OPERATOR_VERSION].value",
+        "      - \"v0.1.0\"",
+        "      + \"v0.2.0\"",
+        "+ create ClusterRole.rbac.authorization.k8s.io harbour-viewer",
+        "- remove ConfigMap harbour-operator-system/harbour-operator-tides",
+    ] {
+        assert!(new.stdout.lines().any(|it| it == line), "no line {line:?}: {}", new.stdout);
+    }
+    let json: Value =
+        serde_json::from_str(&run(&["diff", NEW, "--name", "harbour-operator", "-o", "json"]).stdout).unwrap();
+    assert!(json["changes"].as_array().unwrap().iter().any(|change| change["kind"] == "remove"), "{json}");
+    let nobody = run(&["diff", NEW, "--name", "nobody", "--namespace", "default"]);
+    assert_eq!(nobody.code, Some(4), "{}", nobody.stderr);
+    assert!(nobody.stdout.contains("it exists and is controlled by BundleDeployment harbour-operator"), "{}", nobody.stdout);
+
+    let refused = run(&["approve", "harbour-operator"]);
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.contains("no change of BundleDeployment harbour-operator waits"), "{}", refused.stderr);
+    let refused = run(&["rollback", "harbour-operator"]);
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.contains("`chandler history harbour-operator` shows"), "{}", refused.stderr);
+    run(&["rollback", "harbour-operator", "--to", "1"]).data();
+    let pinned = run(&["status", "harbour-operator", "--watch", "--timeout", "1m"]).data();
+    assert!(pinned.contains("spec.rollout.toRevision keeps it at revision 1"), "{pinned}");
+    run(&["rollback", "harbour-operator", "--cancel"]).data();
+}
