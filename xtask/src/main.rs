@@ -7,6 +7,7 @@ mod bench;
 mod command;
 mod corpus;
 mod demo;
+mod fuzz;
 mod generate;
 mod guests;
 mod test;
@@ -33,6 +34,8 @@ enum Task {
     Bench(bench::Bench),
     /// Render a tree of registry+v1 bundles and compare with what the reference made of them (release build)
     Corpus(corpus::Corpus),
+    /// Feed hostile inputs to everything that reads what others wrote (release build, libFuzzer)
+    Fuzz(fuzz::Fuzz),
     /// Write the generated files (CRDs, command-line reference), or check that they are up to date
     Generate(generate::Generate),
 }
@@ -44,6 +47,7 @@ fn main() -> anyhow::Result<()> {
         Task::Plugins => guests::build_all(),
         Task::Bench(bench) => bench.run(),
         Task::Corpus(corpus) => corpus.run(),
+        Task::Fuzz(fuzz) => fuzz.run(),
         Task::Generate(generate) => generate.run(),
     }
 }

@@ -17,32 +17,45 @@ pub(crate) fn assert_explained(finding: &Diagnostic, files: &BTreeMap<String, Ve
         assert!(pointer.is_empty() || pointer.starts_with('/'), "not a JSON pointer: {finding:?}");
     }
     match files.get(&location.path) {
-        Some(bytes) => assert_inside(location, bytes),
+        Some(bytes) => assert_inside(finding, location, bytes),
         // The configuration, a directory, or a file that is missing.
         None => assert_eq!(location.line, None, "a line of what is not there: {finding:?}"),
     }
 }
 
 /// A position is inside the text, or right behind it.
-fn assert_inside(location: &Location, bytes: &[u8]) {
+fn assert_inside(finding: &Diagnostic, location: &Location, bytes: &[u8]) {
     let Some(line) = location.line else {
-        return assert_eq!(location.column, None, "a column without a line: {location:?}");
+        return assert_eq!(location.column, None, "a column without a line: {finding:?}");
     };
-    assert!(line >= 1 && location.column != Some(0), "positions are counted from 1: {location:?}");
-    assert_position(bytes, line, location.column.unwrap_or(1));
+    assert!(location.column != Some(0), "columns are counted from 1: {finding:?}");
+    if let Err(outside) = position(bytes, line, location.column.unwrap_or(1)) {
+        panic!("{outside}: {finding:?}");
+    }
 }
 
 /// The same for a text that is not in a file.
 pub(crate) fn assert_position(bytes: &[u8], line: u32, column: u32) {
+    if let Err(outside) = position(bytes, line, column) {
+        panic!("{outside}");
+    }
+}
+
+/// Whether a text has a position; if not, what it has.
+fn position(bytes: &[u8], line: u32, column: u32) -> Result<(), String> {
     let text = String::from_utf8_lossy(bytes);
     // Some readers end a line at a carriage return alone.
     let breaks = text.matches('\n').count() + text.matches('\r').count() - text.matches("\r\n").count();
-    assert!(line >= 1 && line as usize <= breaks + 1, "line {line} of {}", breaks + 1);
-    if text.contains('\r') {
-        return;
+    let (line, column) = (line as usize, column as usize);
+    if line == 0 || line > breaks + 1 {
+        return Err(format!("line {line} of {}", breaks + 1));
     }
-    let length = text.split('\n').nth(line as usize - 1).unwrap_or_default().chars().count();
-    assert!(column >= 1 && column as usize <= length + 1, "column {column} of line {line}, which has {length}");
+    let length = text.split('\n').nth(line - 1).unwrap_or_default().chars().count();
+    // Where a carriage return ends a line as well, these are other lines.
+    if column == 0 || column > length + 1 && !text.contains('\r') {
+        return Err(format!("column {column} of line {line}, which has {length}"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

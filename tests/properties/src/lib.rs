@@ -14,6 +14,11 @@
 //! | `provision` | what a provisioner makes of any bundle, without a sandbox |
 //! | `edits` | a bundle that has something of everything, with anything anywhere |
 //! | `documents`, `json`, `numbers` | the reader of YAML and JSON |
+//! | `tars`, `archives` | archives that are unpacked |
+//! | `image` | what a registry answers |
+//! | `releases` | the order and the digest of any objects |
+//! | `sandbox` | provisioners in the sandbox, and bytes that are to be one |
+//! | `api` | what clients send to the embedded API |
 
 #![allow(
     clippy::unwrap_used,
@@ -23,15 +28,22 @@
     reason = "what does not hold is told by a panic, as in any test"
 )]
 
+mod api;
 pub mod archive;
+mod archives;
 mod documents;
 mod edits;
 mod findings;
+mod image;
 mod json;
 pub mod memory;
 mod numbers;
 mod provision;
+mod releases;
+#[cfg(feature = "sandbox")]
+mod sandbox;
 pub mod seeds;
 pub mod target;
+mod tars;
 
 pub use target::{TARGETS, Target, check};

@@ -3,7 +3,9 @@
 use chandler_plain::Plain;
 use chandler_registry::Registry;
 
-use crate::{archive::Archive, documents, edits, json, numbers, provision};
+#[cfg(feature = "sandbox")]
+use crate::sandbox;
+use crate::{api, archive::Archive, archives, documents, edits, image, json, numbers, provision, releases};
 
 /// Something that must hold for every input.
 #[derive(Clone, Copy, Debug)]
@@ -16,12 +18,21 @@ pub struct Target {
 
 /// All targets, in the order of the alphabet.
 pub const TARGETS: &[Target] = &[
+    Target { name: "api", holds: api::objects },
+    Target { name: "archive", holds: archives::holds },
+    #[cfg(feature = "sandbox")]
+    Target { name: "component", holds: sandbox::component_holds },
     Target { name: "detect", holds: detect },
+    Target { name: "image", holds: image::holds },
     Target { name: "json", holds: json::holds },
     Target { name: "numbers", holds: numbers::holds },
     Target { name: "plain", holds: plain },
+    Target { name: "protobuf", holds: api::wire },
     Target { name: "registry", holds: registry },
     Target { name: "registry_edits", holds: edits::holds },
+    Target { name: "release", holds: releases::holds },
+    #[cfg(feature = "sandbox")]
+    Target { name: "sandbox", holds: sandbox::holds },
     Target { name: "yaml", holds: documents::holds },
 ];
 

@@ -32,6 +32,11 @@ impl Provisioner for Hostile {
         output.emit(&object("first", &request.config), None, None)?;
         misbehave(&behaviour, content);
         emit(&behaviour, output);
+        if behaviour == "emit-lines" {
+            for line in content.read("argument").unwrap_or_default().split(|byte| *byte == b'\n') {
+                let _ = output.emit(line, None, None);
+            }
+        }
         fail(&behaviour, content)
     }
 }

@@ -1,14 +1,37 @@
 //! The inputs from which a corpus grows: what is written here, and the fixtures beside the workspace.
 
+#[cfg(feature = "sandbox")]
+mod components;
+
 use std::{fs, io, path::Path};
 
-use crate::archive::{Archive, Asked};
+use crate::{
+    archive::{Archive, Asked},
+    tars::{entry, record},
+};
 
 /// A registry+v1 bundle with something of everything.
 pub(crate) const EVERYTHING: &[u8] = include_bytes!("everything.txt");
 
 /// A plain+v0 bundle with run levels, lists, anchors and images that are replaced.
 const PLAIN: &[u8] = include_bytes!("plain.txt");
+
+/// An image of two layers, which are still to come, with its reference and a pull secret.
+const IMAGE: &str = include_str!("image.txt");
+
+/// What is stored, what is sent, and a CustomResourceDefinition.
+const API: &str = include_str!("api.yaml");
+
+/// What the provisioner that misbehaves on demand is told, with what it then says.
+const HOSTILE: &[&str] = &[
+    "-- provision --\nemit-lines\n-- argument --\n{\"apiVersion\":\"v1\",\"kind\":\"A\",\"metadata\":{\"name\":\"a\"}}\n[]\n{\"apiVersion\":\"v1\"}\n",
+    "-- provision --\ninvalid-content\n-- argument --\nit is \u{202e}odd\u{7}\n",
+    "-- provision --\ninternal\n-- argument --\nno\n",
+    "-- provision --\nmany-diagnostics\n-- argument --\nx\n",
+    "-- config-schema --\n{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#/properties/b\"},\"b\":{\"pattern\":\"^(a+)+$\"}},\"required\":[\"a\"]}\n-- request --\n{\"config\":{\"a\":\"aaaaaaaaaaaaaaaaaaaaaaaa!\"}}\n",
+    "-- config-schema --\n{\"$defs\":{\"x\":{\"allOf\":[{\"$ref\":\"#/$defs/x\"}]}},\"$ref\":\"#/$defs/x\"}\n",
+    "-- detect --\nhostile+v0\n",
+];
 
 /// Texts that YAML libraries read differently.
 const YAML: &[&str] = &[
@@ -51,6 +74,14 @@ pub fn seeds(target: &str, fixtures: &Path) -> io::Result<Vec<Vec<u8>>> {
         "numbers" => owned(&[NUMBERS]),
         "plain" => [vec![PLAIN.to_vec()], bundles(&fixtures.join("plain"))?].concat(),
         "registry" | "detect" => [vec![EVERYTHING.to_vec(), PLAIN.to_vec()], bundles(fixtures)?].concat(),
+        "sandbox" => [vec![EVERYTHING.to_vec(), PLAIN.to_vec()], owned(HOSTILE), bundles(fixtures)?].concat(),
+        #[cfg(feature = "sandbox")]
+        "component" => components::components(),
+        "archive" => archives(),
+        "image" => images(),
+        "release" => [owned(&[API]), files(fixtures, &["yaml"], 8 << 10)?].concat(),
+        "api" => [owned(&[API]), files(&fixtures.join("crd-upgrades"), &["json"], 16 << 10)?].concat(),
+        "protobuf" => protobufs(),
         // An input that edits nothing, and some that edit something.
         "registry_edits" => {
             let bytes = |salt: u8| (0..64_u8).map(|byte| byte.wrapping_mul(37).wrapping_add(salt)).collect();
@@ -58,6 +89,66 @@ pub fn seeds(target: &str, fixtures: &Path) -> io::Result<Vec<Vec<u8>>> {
         }
         _ => Vec::new(),
     })
+}
+
+/// Entries of all kinds, as plain archives and compressed ones.
+fn tars() -> Vec<Vec<u8>> {
+    let file = |name: &str, text: &str| entry(b'0', name.as_bytes(), b"", text.as_bytes());
+    let end = vec![0; 1024];
+    vec![
+        [entry(b'5', b"manifests/", b"", b""), file("manifests/a.yaml", "a: 1\n"), end.clone()].concat(),
+        [file("a", "x"), entry(b'2', b"b", b"a", b""), entry(b'1', b"c", b"a", b""), end.clone()].concat(),
+        [entry(b'x', b"h", b"", &record("path", "long/name")), file("short", "x"), end.clone()].concat(),
+        [entry(b'x', b"h", b"", &record("size", "1")), file("sized", "x"), end.clone()].concat(),
+        [entry(b'g', b"h", b"", &record("comment", "c")), file("a", "x"), end.clone()].concat(),
+        [entry(b'L', b"././@LongLink", b"", &[b'n'; 150]), file("n", "x"), end.clone()].concat(),
+        [entry(b'K', b"././@LongLink", b"", b"a"), entry(b'2', b"b", b"", b""), file("a", "x"), end.clone()].concat(),
+        [entry(b'S', b"sparse", b"", b""), end.clone()].concat(),
+        [file(".wh.a", ""), file("d/.wh..wh..opq", ""), file("d/e", "x"), end].concat(),
+    ]
+}
+
+fn archives() -> Vec<Vec<u8>> {
+    let packed = |how: u8| tars().into_iter().map(move |tar| [vec![how], tar].concat());
+    (1..4).flat_map(packed).collect()
+}
+
+fn images() -> Vec<Vec<u8>> {
+    let layers = tars();
+    let with = |one: &[u8], two: &[u8], how: u8| {
+        let layer =
+            |name: &str, tar: &[u8]| [format!("-- {name}.tar --\n\n\n").as_bytes(), &[how], tar, b"\n"].concat();
+        [IMAGE.as_bytes(), &layer("one", one), &layer("two", two)].concat()
+    };
+    let statuses = [
+        "401 Unauthorized\nWWW-Authenticate: Bearer realm=\"http://127.0.0.1:1/t\",service=\"s\"",
+        "503 x",
+        "307 x\nLocation: /v2/y",
+    ];
+    let answers = statuses.map(|header| format!("-- x/manifests/v1 --\n{header}\n\n{{}}\n").into_bytes());
+    let pairs = layers.iter().zip(layers.iter().skip(1));
+    pairs.zip([1, 2, 3].into_iter().cycle()).map(|((one, two), how)| with(one, two, how)).chain(answers).collect()
+}
+
+/// Envelopes with a Pod and with nothing.
+fn protobufs() -> Vec<Vec<u8>> {
+    let field = |number: u8, bytes: &[u8]| {
+        [vec![number << 3 | 2, u8::try_from(bytes.len()).unwrap_or(0)], bytes.to_vec()].concat()
+    };
+    let kind =
+        |version: &str, kind: &str| field(1, &[field(1, version.as_bytes()), field(2, kind.as_bytes())].concat());
+    let metadata =
+        field(1, &[field(1, b"op"), field(3, b"ns"), field(11, &[field(1, b"a"), field(2, b"b")].concat())].concat());
+    let container = field(2, &[field(1, b"op"), field(2, b"example.com/op"), field(6, &[24, 80])].concat());
+    let object = [metadata, field(2, &container)].concat();
+    ["Pod", "Deployment", "Secret", "ConfigMap", "Nothing"]
+        .map(|name| {
+            let version = if name == "Deployment" { "apps/v1" } else { "v1" };
+            [b"k8s\0".to_vec(), kind(version, name), field(2, &object)].concat()
+        })
+        .into_iter()
+        .chain([b"k8s\0".to_vec()])
+        .collect()
 }
 
 /// The small files below a directory with one of these extensions.

@@ -1,0 +1,59 @@
+//! Small components, and what is nearly one.
+
+use wit_component::{ComponentEncoder, StringEncoding};
+use wit_parser::Resolve;
+
+const CONTRACT: &str = include_str!("../../../../wit/0.1.0/provisioner.wit");
+
+/// Components that implement the contract in a few instructions, and their modules.
+pub(crate) fn components() -> Vec<Vec<u8>> {
+    let section =
+        r#"(@custom "chandler:provisioner" "{\"contract\":\"0.1.0\",\"name\":\"small\",\"version\":\"1.0.0\"}")"#;
+    let bodies = [
+        ("(call $drop-bundle (local.get $bundle))", ""),
+        ("(call $drop-bundle (local.get $bundle))", section),
+        ("unreachable", ""),
+        ("(loop $again (br $again))", section),
+        ("(drop (memory.grow (i32.const 65535)))", "(table 10 funcref)"),
+        ("(call $body (local.get $bundle))", ""),
+        ("(i32.store (i32.const 8) (i32.const 1)) (i32.store (i32.const 16) (i32.const -1))", ""),
+    ];
+    let modules = bodies.map(|(body, footer)| wat::parse_str(module(body, footer)).expect("a module"));
+    modules.iter().map(|module| component(module)).chain([modules[0].clone(), b"\0asm\x0d\0\x01\0".to_vec()]).collect()
+}
+
+fn component(module: &[u8]) -> Vec<u8> {
+    let mut resolve = Resolve::default();
+    resolve.push_str("provisioner.wit", CONTRACT).expect("the contract");
+    let world = "package test:small; world small { include chandler:provisioner/plugin@0.1.0; }";
+    let package = resolve.push_str("small.wit", world).expect("a world");
+    let world = resolve.select_world(&[package], None).expect("a world");
+    let mut module = module.to_vec();
+    wit_component::embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).expect("metadata");
+    let encoder = ComponentEncoder::default().module(&module).expect("a module");
+    encoder.validate(true).encode().expect("a component")
+}
+
+/// A core module whose three functions run `body` on the handle of the bundle and return what memory holds at 8.
+fn module(body: &str, footer: &str) -> String {
+    let strings = "i32 ".repeat(10);
+    format!(
+        r#"(module
+            (import "chandler:provisioner/content@0.1.0" "[resource-drop]bundle" (func $drop-bundle (param i32)))
+            (import "chandler:provisioner/output@0.1.0" "[resource-drop]sink" (func $drop-sink (param i32)))
+            (memory (export "memory") 2)
+            (global $next (mut i32) (i32.const 65536))
+            (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
+                (global.set $next (i32.and (i32.add (global.get $next) (i32.const 7)) (i32.const -8)))
+                (global.get $next)
+                (global.set $next (i32.add (global.get $next) (local.get 3))))
+            (func $body (param $bundle i32) {body})
+            (func (export "chandler:provisioner/provisioner@0.1.0#detect") (param i32) (result i32)
+                (call $body (local.get 0)) (i32.const 8))
+            (func (export "chandler:provisioner/provisioner@0.1.0#config-schema") (param i32) (result i32)
+                (call $drop-bundle (local.get 0)) (i32.const 8))
+            (func (export "chandler:provisioner/provisioner@0.1.0#provision") (param {strings} i32 i32) (result i32)
+                (call $body (local.get 10)) (call $drop-sink (local.get 11)) (i32.const 8))
+            {footer})"#
+    )
+}
