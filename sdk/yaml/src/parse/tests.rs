@@ -302,8 +302,10 @@ fn white_space_that_only_go_takes() {
     // Every mended place is one more reading, and readings are limited like text.
     let text = format!("a:\n  b:\n{}", "  - 'x\ny'\n".repeat(200));
     assert_eq!(one(&text)["a"]["b"].as_array().map(Vec::len), Some(200));
-    let limits = Limits { bytes: 2 * text.len(), ..Limits::default() };
-    insta::assert_snapshot!(parse(text.as_bytes(), &limits).unwrap_err(), @"line 5, column 5: invalid indentation in quoted scalar");
+    let limits = Limits { bytes: text.len(), ..Limits::default() };
+    let refusal = parse(text.as_bytes(), &limits).unwrap_err();
+    assert_eq!(refusal.message, "invalid indentation in quoted scalar");
+    assert!(refusal.line > 20, "{refusal}");
 }
 
 #[test]
