@@ -59,7 +59,9 @@ impl Rules {
                     fields.values_mut().for_each(|field| self.walk(field, notes, depth + 1));
                 }
                 ("allOf" | "anyOf" | "oneOf", Value::Array(branches)) => {
-                    branches.iter_mut().for_each(|branch| self.walk(branch, notes, depth + 1));
+                    for branch in branches {
+                        self.walk(branch, notes, depth + 1);
+                    }
                 }
                 ("items" | "additionalProperties" | "not", child) => self.walk(child, notes, depth + 1),
                 _ => {}

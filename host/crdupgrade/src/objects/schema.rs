@@ -163,7 +163,9 @@ fn drop_nulls(schema: &Value, value: &mut Value, depth: usize) {
         }
         Value::Array(items) => {
             if let Some(schema) = schema.get("items") {
-                items.iter_mut().for_each(|item| drop_nulls(schema, item, depth + 1));
+                for item in items {
+                    drop_nulls(schema, item, depth + 1);
+                }
             }
         }
         _ => {}
