@@ -188,10 +188,10 @@ fn refusal(failure: Failure, reported: Vec<Diagnostic>, findings_limit: u32) -> 
 /// matter, since a provisioner need not be ready for such a configuration.
 fn mismatched(mismatch: Vec<Diagnostic>, refusal: Option<CallError>) -> CallError {
     let with = |mut findings: Vec<Diagnostic>| {
-        // A provisioner that checks again says the same, and often with what would help.
+        // A provisioner that checks again says the same, often with a better place and with what would help.
         let told = |new: &Diagnostic, known: &Diagnostic| {
-            let place = |finding: &Diagnostic| finding.location.as_ref().and_then(|place| place.pointer.clone());
-            new.message == known.message && place(new) == place(known)
+            let path = |finding: &Diagnostic| finding.location.as_ref().map(|place| place.path.clone());
+            new.message == known.message && path(new) == path(known)
         };
         for new in mismatch.iter() {
             if !findings.iter().any(|known| told(new, known)) {

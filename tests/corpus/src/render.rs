@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use chandler_core::{Content, MemoryContent, Object, Release, Request, Target};
+use chandler_core::{Content, MemoryContent, Object, Release, Request, Severity, Target};
 use chandler_engine::{CallError, Engine, EngineOptions, Limits, Provisioner};
 use chandler_expected::{Finding, Outcome, Refusal};
 use chandler_registry::Registry;
@@ -83,7 +83,9 @@ fn refused(error: &CallError) -> Outcome {
         CallError::UnsupportedContent(findings) => (Refusal::Unsupported, findings),
         other => return Outcome::Refused(Refusal::Other(other.reason()), vec![Finding::text(other.to_string())]),
     };
-    Outcome::Refused(refusal, findings.iter().map(finding).collect())
+    // What was reported before a refusal comes with it.
+    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
+    Outcome::Refused(refusal, errors.map(finding).collect())
 }
 
 fn finding(finding: &chandler_core::Diagnostic) -> Finding {
