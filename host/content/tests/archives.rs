@@ -18,6 +18,19 @@ async fn import(store: &Store, bytes: &[u8]) -> Result<Tree, ContentError> {
 }
 
 #[tokio::test]
+async fn what_a_message_quotes_of_an_archive_is_escaped() {
+    let (_directory, store) = store(Limits::default());
+    let mut archive = Tar::new().file("a", "x").plain();
+    // Not a number, but what clears a terminal. The sum of the header is right all the same.
+    archive[124..136].copy_from_slice(b"\x1b[2J\x1b[2J\x1b[2J");
+    archive[148..156].copy_from_slice(b"        ");
+    let sum: u32 = archive[..512].iter().map(|byte| u32::from(*byte)).sum();
+    archive[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    let message = import(&store, &archive).await.unwrap_err().to_string();
+    assert!(message.contains("\\u{1b}[2J") && !message.chars().any(char::is_control), "{message:?}");
+}
+
+#[tokio::test]
 async fn hostile_entries_are_refused_by_name() {
     let limits =
         Limits { file_bytes: 1000, total_bytes: 2500, entries: 6, depth: 4, path_bytes: 200, ..Limits::default() };
