@@ -294,19 +294,23 @@ async fn roll_out(
     let namespace =
         found.candidate.as_ref().map_or(&deployment.spec.install_namespace, |found| &found.install_namespace);
     let owner = owner(deployment, namespace)?;
-    let completed = certificates::complete(deployment, &owner, release, context).await?;
-    found.renewal = completed.look_again;
-    let release = completed.release.as_ref();
+    let mut completed = certificates::complete(deployment, &owner, Arc::clone(&release), context).await?;
     let rules = gates::rules(deployment);
     if route == Route::Observe {
-        let observed = context.rollout.observe(&owner, release, &rules).await.map_err(|error| Problem::from(&error))?;
-        service_account::watch(&owner, release, context);
+        let observed = context.rollout.observe(&owner, &completed.release, &rules).await;
+        let observed = observed.map_err(|error| Problem::from(&error))?;
+        service_account::watch(&owner, &completed.release, context);
         if observed.is_as_released() {
+            found.renewal = completed.look_again;
             return Ok(settled(deployment, found, &observed.unhealthy, context));
         }
         let drift: Vec<String> = observed.drift.iter().map(ToString::to_string).collect();
         tracing::info!(deployment = %owner.name, ?drift, "repairing");
+        // A Secret that was deleted meanwhile must not come back with the key that it had.
+        completed = certificates::complete(deployment, &owner, release, context).await?;
     }
+    found.renewal = completed.look_again;
+    let release = completed.release.as_ref();
     let progress = context.rollout.advance(&owner, release, &rules).await;
     // Also after a failure: what was applied before it has to be seen changing.
     service_account::watch(&owner, release, context);

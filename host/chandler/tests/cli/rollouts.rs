@@ -46,7 +46,11 @@ fn a_rollout_can_be_seen_followed_and_undone() {
     assert!(json["changes"].as_array().unwrap().iter().any(|change| change["kind"] == "remove"), "{json}");
     let nobody = run(&["diff", NEW, "--name", "nobody", "--namespace", "default"]);
     assert_eq!(nobody.code, Some(4), "{}", nobody.stderr);
-    assert!(nobody.stdout.contains("it exists and is controlled by BundleDeployment harbour-operator"), "{}", nobody.stdout);
+    assert!(
+        nobody.stdout.contains("it exists and is controlled by BundleDeployment harbour-operator"),
+        "{}",
+        nobody.stdout
+    );
 
     let refused = run(&["approve", "harbour-operator"]);
     assert_eq!(refused.code, Some(1));

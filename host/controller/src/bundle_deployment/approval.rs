@@ -135,9 +135,8 @@ mod tests {
     #[test]
     fn what_waits_is_bounded_and_goes_on_with_its_own_digest_only() {
         let approve = |digest: &str| deployment(json!({"approval": "Manual", "approvedChange": digest}));
-        let pending = |deployment: BundleDeployment, objects| {
-            pending(&deployment, &candidate(Cause::Spec), &preview(objects))
-        };
+        let pending =
+            |deployment: BundleDeployment, objects| pending(&deployment, &candidate(Cause::Spec), &preview(objects));
         let waits = pending(approve("sha256:0"), 80).unwrap();
         assert_eq!((waits.created, waits.changed, waits.objects.len(), waits.omitted), (1, 79, 50, Some(30)));
         assert_eq!(waits.objects[1], "change ConfigMap n/x1: data.0, data.1, data.2, data.3, data.4 and 2 more");

@@ -15,6 +15,8 @@ const LONGEST: usize = 16 * 1024;
 /// Deepest nesting of brackets and most operators of an expression: the parser and the interpreter recurse over them.
 const DEEPEST: usize = 64;
 const MOST_OPERATORS: usize = 500;
+/// Deepest tree that is run: the interpreter recurses over it on the stack of whoever asks.
+const TREE_DEPTH: u32 = 40;
 /// What all rules may cost on one object; the unit is a visited value.
 const BUDGET: u64 = 10_000_000;
 /// How deep a schema is walked.
@@ -83,7 +85,8 @@ impl Rules {
     }
 }
 
-/// How deep the loops of an expression nest; none where it cannot be compiled within bounds.
+/// How deep the loops of an expression nest; none where it cannot be compiled within bounds. To be called where the stack is
+/// large: the parser takes tens of kilobytes for each bracket.
 fn bounded(text: &str) -> Option<u32> {
     let mut open = 0_usize;
     let mut deepest = 0_usize;
@@ -99,7 +102,43 @@ fn bounded(text: &str) -> Option<u32> {
     if text.len() > LONGEST || deepest > DEEPEST || operators > MOST_OPERATORS {
         return None;
     }
-    Some(loops(&Program::compile(text).ok()?.expression().expr))
+    let program = Program::compile(text).ok()?;
+    let tree = &program.expression().expr;
+    (depth(tree) <= TREE_DEPTH).then(|| loops(tree))
+}
+
+/// How deep a tree is.
+fn depth(expression: &Expr) -> u32 {
+    let deepest = |children: &mut dyn Iterator<Item = &Expr>| children.map(depth).max().unwrap_or(0);
+    1 + match expression {
+        Expr::Comprehension(comprehension) => deepest(
+            &mut [
+                &comprehension.iter_range,
+                &comprehension.accu_init,
+                &comprehension.loop_cond,
+                &comprehension.loop_step,
+                &comprehension.result,
+            ]
+            .into_iter()
+            .map(|child| &child.expr),
+        ),
+        Expr::Call(call) => {
+            deepest(&mut call.target.iter().map(|target| &target.expr).chain(call.args.iter().map(|child| &child.expr)))
+        }
+        Expr::List(list) => deepest(&mut list.elements.iter().map(|child| &child.expr)),
+        Expr::Select(select) => depth(&select.operand.expr),
+        Expr::Map(map) => deepest(&mut map.entries.iter().flat_map(|entry| parts(&entry.expr))),
+        Expr::Struct(object) => deepest(&mut object.entries.iter().flat_map(|entry| parts(&entry.expr))),
+        _ => 0,
+    }
+}
+
+fn parts(entry: &EntryExpr) -> impl Iterator<Item = &Expr> {
+    let (key, value) = match entry {
+        EntryExpr::MapEntry(entry) => (Some(&entry.key.expr), &entry.value.expr),
+        EntryExpr::StructField(field) => (None, &field.value.expr),
+    };
+    key.into_iter().chain([value])
 }
 
 /// How deep the loops (`all`, `exists`, `map`, ...) of an expression nest.

@@ -19,6 +19,8 @@ const WORK: usize = 50_000_000;
 pub(super) const PATTERN_BYTES: usize = 1 << 20;
 /// The most violations of one object that are looked at.
 const VIOLATIONS: usize = 50;
+/// The stack on which a schema is read, in bytes.
+const STACK: usize = 64 << 20;
 /// The longest text of a violation, in bytes.
 const MESSAGE: usize = 300;
 
@@ -66,6 +68,24 @@ impl fmt::Debug for ObjectSchema {
 impl ObjectSchema {
     /// Reads a structural schema. What cannot be used of it is noted.
     pub(super) fn read(schema: &Value) -> Self {
+        // Rules are anybody's text, and their parser recurses over them: on a stack of its own, where a panic ends nothing
+        // else.
+        let read = std::thread::scope(|scope| {
+            let reader = std::thread::Builder::new().stack_size(STACK);
+            reader.spawn_scoped(scope, || Self::read_here(schema)).ok()?.join().ok()
+        });
+        read.unwrap_or_else(|| Self {
+            schema: Value::Null,
+            parts: 0,
+            validator: None,
+            rules: Rules::default(),
+            compiled: kube_cel::compile_schema(&Value::Null),
+            cel: kube_cel::Validator::new(),
+            notes: BTreeSet::from(["the schema could not be evaluated".to_owned()]),
+        })
+    }
+
+    fn read_here(schema: &Value) -> Self {
         let mut notes = BTreeSet::new();
         let translated = translate(schema, &mut notes);
         let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES);
@@ -183,5 +203,27 @@ pub(super) fn count(value: &Value) -> usize {
         Value::Object(fields) => fields.values().map(count).sum::<usize>() + 1,
         Value::String(text) => 1 + text.len() / 64,
         _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn rules_that_nest_deep_take_no_stack_of_ours() {
+        let brackets = |count: usize| format!("{}self.a{} == 1", "(".repeat(count), ")".repeat(count));
+        let terms = |count: usize| vec!["self.a"; count].join(" + ") + " == 1";
+        for (rule, is_run) in [(brackets(60), true), (brackets(100), false), (terms(20), true), (terms(400), false)] {
+            let schema = json!({
+                "type": "object",
+                "properties": {"a": {"type": "integer"}},
+                "x-kubernetes-validations": [{"rule": rule}],
+            });
+            let schema = ObjectSchema::read(&schema);
+            assert_eq!(schema.notes().count() == 0, is_run, "{rule}");
+        }
     }
 }

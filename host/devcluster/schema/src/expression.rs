@@ -10,6 +10,8 @@ const LONGEST: usize = 16 * 1024;
 /// Deepest nesting of brackets and most operators of an expression: the parser and the interpreter recurse over them.
 const DEEPEST: usize = 64;
 const MOST_OPERATORS: usize = 500;
+/// The stack of the parser, in bytes.
+const STACK: usize = 64 << 20;
 
 /// A rule, ready to run.
 #[derive(Debug)]
@@ -45,7 +47,13 @@ fn expression(text: &str) -> Result<Program, String> {
             "expressions may have {LONGEST} bytes, {MOST_OPERATORS} operators, and brackets nested {DEEPEST} deep"
         ));
     }
-    Program::compile(text).map_err(|error| error.to_string())
+    // The parser recurses, some tens of kilobytes for each bracket: on a stack of its own, where a panic ends nothing else.
+    std::thread::scope(|scope| {
+        let parser = std::thread::Builder::new().stack_size(STACK);
+        let parser = parser.spawn_scoped(scope, || Program::compile(text).map_err(|error| error.to_string()));
+        let parser = parser.map_err(|error| format!("cannot be parsed now: {error}"))?;
+        parser.join().map_err(|_| "cannot be parsed".to_owned())?
+    })
 }
 
 /// How deep the loops (`all`, `exists`, `map`, ...) of an expression nest.
@@ -74,4 +82,17 @@ fn entries<'a>(entries: impl Iterator<Item = &'a EntryExpr>) -> u32 {
         EntryExpr::StructField(field) => loops(&field.value.expr),
     };
     entries.map(depth).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brackets_take_no_stack_of_ours() {
+        let brackets = |count: usize| format!("{}1{} == 1", "(".repeat(count), ")".repeat(count));
+        assert!(compile(&brackets(DEEPEST), None).is_ok());
+        let refused = compile(&brackets(DEEPEST + 1), None).unwrap_err();
+        assert!(refused.contains("brackets nested 64 deep"), "{refused}");
+    }
 }

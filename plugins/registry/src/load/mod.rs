@@ -217,6 +217,7 @@ impl Loader {
                        CustomResourceDefinition is installed as one of apiextensions.k8s.io/v1";
         let finding = place.warning("OldCustomResourceDefinition", message);
         self.warnings.push(finding.help("convert it in the bundle, and look at the schema that comes of it"));
+        let (errors, warnings) = (self.errors.len(), self.warnings.len());
         let upgraded = old_crd::upgrade(node.to_json());
         // As text once more, so that it takes the same way through the types as the others.
         match chandler_yaml::parse(upgraded.to_string().as_bytes(), &Limits::default()) {
@@ -224,6 +225,14 @@ impl Loader {
                 for document in documents {
                     let place = Place::of(path, node);
                     self.typed_crd(path, &document.root, place, "apiextensions.k8s.io/v1", false);
+                }
+                // Their positions are those of the upgraded text, which nobody wrote.
+                let of_errors = self.errors.iter_mut().skip(errors);
+                for finding in of_errors.chain(self.warnings.iter_mut().skip(warnings)) {
+                    if let Some(location) = &mut finding.location {
+                        let written = node.nearest(location.pointer.as_deref().unwrap_or_default());
+                        (location.line, location.column) = (Some(written.line), Some(written.column));
+                    }
                 }
             }
             Err(error) => {
