@@ -49,7 +49,11 @@ fn faults_of_old_definitions_are_told_in_the_lines_that_were_written() {
                creationTimestamp: now\n  name: berths.example.com\nspec:\n  group: example.com\n  version: v1\n  \
                names: {kind: Berth, plural: berths}\n  validation:\n    openAPIV3Schema: {type: 1}\n";
     let small = Small::new(&["AllNamespaces"]).file("manifests/old.yaml", old);
-    insta::assert_snapshot!(small.refusal(&json!({})), @"");
+    insta::assert_snapshot!(small.refusal(&json!({})), @r#"
+    content
+    InvalidObject manifests/old.yaml:4:22 (/metadata/creationTimestamp): error parsing objects in "manifests/old.yaml": parsing time "now" as "2006-01-02T15:04:05Z07:00": cannot parse it
+      got string, want time: write it as 2006-01-02T15:04:05Z, or leave it out
+    "#);
 }
 
 /// No part of them but their metadata has a type here.
