@@ -71,7 +71,7 @@ fn a_wrong_configuration_is_shown_in_the_users_file() {
     let outcome = chandler(["render", HARBOUR, "--config", "-"], "# mine\nwatchNamespaces: x\n");
     assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(1), ""));
     insta::assert_snapshot!(outcome.stderr, @r#"
-    error[InvalidConfiguration]
+    error[UnknownField]
 
       x unknown field "watchNamespaces"
        ,-[standard input:2:1]
@@ -80,6 +80,7 @@ fn a_wrong_configuration_is_shown_in_the_users_file() {
        : ^^^^^^^|^^^^^^^
        :        `-- /watchNamespaces
        `----
+      help: this operator supports the install modes [AllNamespaces OwnNamespace SingleNamespace] only
 
     error: the configuration is invalid
     "#);

@@ -117,7 +117,7 @@ async fn what_rules_reviews_do_not_tell_is_asked_for() {
     ];
     assert_eq!(
         lacking(&webhook, &objects).await,
-        [r#"watch configmaps"#, r#"delete, patch configmaps "b""#, r#"patch configmaps "a""#]
+        [r#"watch configmaps"#, r#"patch configmaps "a""#, r#"delete, patch configmaps "b""#]
     );
     let mut asked = webhook.asked.lock().unwrap().clone();
     asked.sort_unstable();
@@ -167,5 +167,5 @@ async fn so_many_questions_are_asked_and_no_more() {
         (0..300).map(|number| desired("ConfigMap", "", "configmaps", &format!("c{number}"), &json!({}))).collect();
     let shown = lacking(&webhook, &objects).await;
     assert_eq!(webhook.asked.lock().unwrap().len(), REVIEWS);
-    assert!(shown.first().is_some_and(|rule| rule.contains("create")), "{shown:?}");
+    assert!(shown.iter().any(|rule| rule.starts_with("create")), "{shown:?}");
 }
