@@ -18,7 +18,7 @@ pub fn text(preview: &Preview, look: Look) -> String {
         text.push_str(&coloured(sign(change.kind), &head(change), look));
         text.push('\n');
         if let Some(note) = &change.note {
-            text.push_str(&format!("    ! {}\n", one_line(note)));
+            text.extend(["    ! ", &one_line(note), "\n"]);
         }
         for field in &change.fields {
             push_field(&mut text, field, look);
@@ -61,7 +61,7 @@ fn sign(kind: ChangeKind) -> char {
 }
 
 fn push_field(text: &mut String, field: &FieldChange, look: Look) {
-    text.push_str(&format!("    {}\n", one_line(&field.path)));
+    text.extend(["    ", &one_line(&field.path), "\n"]);
     for (sign, value) in [('-', &field.before), ('+', &field.after)] {
         if let Some(value) = value {
             text.push_str(&coloured(sign, &format!("      {sign} {}", shown(value)), look));
@@ -76,7 +76,7 @@ fn shown(value: &Value) -> String {
     let mut kept: String = text.chars().take(VALUE).collect();
     let cut = text.chars().count().saturating_sub(VALUE);
     if cut > 0 {
-        kept.push_str(&format!("… ({cut} more)"));
+        kept.extend(["… (", &cut.to_string(), " more)"]);
     }
     kept
 }

@@ -44,11 +44,11 @@ pub fn table(deployment: &BundleDeployment) -> String {
         text.push_str(cells.join("  ").trim_end());
         text.push('\n');
         if let Some(failure) = failure {
-            text.push_str(&format!("    {}\n", one_line(failure)));
+            text.extend(["    ", &one_line(failure), "\n"]);
         }
     }
     if let Some(number) = pinned {
-        text.push_str(&format!("spec.rollout.toRevision is {number}\n"));
+        text.extend(["spec.rollout.toRevision is ", &number.to_string(), "\n"]);
     }
     text
 }

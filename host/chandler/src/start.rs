@@ -36,11 +36,11 @@ fn run(arguments: &Arguments, terminal: &Terminal) -> Result<ExitCode, CommandEr
             Command::Dev(dev) => return dev.run(terminal).await,
             Command::Render(render) => render.run(terminal).await?,
             Command::Lint(lint) => lint.run(terminal).await?,
-            Command::Rbac(rbac) => rbac.run(terminal).await?,
+            Command::Rbac(rbac) => Box::pin(rbac.run(terminal)).await?,
             Command::Status(status) => return status.run(terminal).await,
             Command::Tree(tree) => tree.run(terminal).await?,
             Command::Diff(diff) => {
-                let changes = diff.run(terminal).await?;
+                let changes = Box::pin(diff.run(terminal)).await?;
                 return Ok(if changes { ExitCode::from(command::diff::CHANGES) } else { ExitCode::SUCCESS });
             }
             Command::Approve(approve) => approve.run(terminal).await?,

@@ -84,7 +84,7 @@ pub(crate) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
         }
         Intent::Deploy => {
             hold(&deployment, &context).await?;
-            deploy(&mut deployment, &context).await?
+            Box::pin(deploy(&mut deployment, &context)).await?
         }
     };
     if found.reached == Reached::Superseded {

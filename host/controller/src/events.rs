@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(warned(&[], &[]), None);
         assert_eq!(warned(&[], &[a.clone(), b.clone()]).as_deref(), Some("a\nb"));
         assert_eq!(warned(std::slice::from_ref(&a), &[a.clone(), b]).as_deref(), Some("b"));
-        assert_eq!(warned(std::slice::from_ref(&a), &[a.clone()]), None);
+        assert_eq!(warned(std::slice::from_ref(&a), std::slice::from_ref(&a)), None);
     }
 
     #[test]

@@ -193,7 +193,7 @@ fn mismatched(mismatch: Vec<Diagnostic>, refusal: Option<CallError>) -> CallErro
             let path = |finding: &Diagnostic| finding.location.as_ref().map(|place| place.path.clone());
             new.message == known.message && path(new) == path(known)
         };
-        for new in mismatch.iter() {
+        for new in &mismatch {
             if !findings.iter().any(|known| told(new, known)) {
                 findings.push(new.clone());
             }

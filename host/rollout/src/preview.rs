@@ -137,12 +137,11 @@ async fn of_object(
     askable: bool,
 ) -> Option<Change> {
     let kind = match situation.action() {
-        Action::Create => ChangeKind::Create,
+        // What is being deleted comes back.
+        Action::Create | Action::Wait => ChangeKind::Create,
         Action::Update => ChangeKind::Change,
         Action::Recover => ChangeKind::Repair,
         Action::Refuse => ChangeKind::Refuse,
-        // What is being deleted comes back.
-        Action::Wait => ChangeKind::Create,
         Action::Keep => return None,
     };
     let mut change = Change { kind, object: desired.key.clone(), fields: Vec::new(), note: None };

@@ -82,7 +82,9 @@ pub(crate) fn provision(request: &Request, content: &dyn Content, output: &mut d
 }
 
 fn report(findings: Vec<Diagnostic>, output: &mut dyn Output) {
-    findings.iter().for_each(|finding| output.report(finding));
+    for finding in &findings {
+        output.report(finding);
+    }
 }
 
 /// Findings of several steps, as the kind of failure that the first of them is.

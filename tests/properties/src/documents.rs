@@ -76,7 +76,9 @@ fn walk(node: &Node, depth: usize, input: &[u8], nodes: &mut usize) {
         Kind::Float(value) => assert!(value.is_finite(), "{value} is not a number of JSON"),
         Kind::Sequence(items) => {
             assert!(depth < LIMITS.depth, "values lie more than {depth} deep");
-            items.iter().for_each(|item| walk(item, depth + 1, input, nodes));
+            for item in items {
+                walk(item, depth + 1, input, nodes);
+            }
         }
         Kind::Mapping(mapping) => {
             assert!(depth < LIMITS.depth, "values lie more than {depth} deep");

@@ -66,7 +66,7 @@ fn answers(archive: &Archive) -> Answers {
         let body = split(bytes).1;
         // Without the line break that ends a file of the archive.
         let body = body.strip_suffix(b"\n").unwrap_or(body);
-        if path.ends_with(".tar") { tars::packed(body) } else { body.to_vec() }
+        if path.strip_suffix(".tar").is_some() { tars::packed(body) } else { body.to_vec() }
     };
     let written: Bodies = archive.files.iter().map(|(path, bytes)| (path.as_str(), body(path, bytes))).collect();
     let fill =
@@ -159,10 +159,10 @@ async fn serve(connection: TcpStream, answers: Arc<Mutex<Answers>>) -> Option<()
         let status = header.first().filter(is_status).map_or("200 OK", String::as_str);
         let mut text = format!("HTTP/1.1 {status}\r\n");
         for line in header.iter().filter(|line| !is_status(line)) {
-            text.push_str(&format!("{line}\r\n"));
+            text.extend([line.as_str(), "\r\n"]);
         }
         if !header.iter().any(|line| line.to_ascii_lowercase().starts_with("content-length")) {
-            text.push_str(&format!("Content-Length: {}\r\n", body.len()));
+            text.extend(["Content-Length: ", &body.len().to_string(), "\r\n"]);
         }
         text.push_str("\r\n");
         connection.write_all(text.as_bytes()).await.ok()?;

@@ -1,6 +1,6 @@
 //! End to end: one file for each promise.
 
-#![expect(clippy::expect_used, clippy::panic, reason = "a test that cannot go on panics")]
+#![expect(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
 
 mod admission;
 mod approval;

@@ -34,6 +34,11 @@ fn hanging() -> Bundle {
     )
 }
 
+/// The new release adds a field to a definition, so that going back removes one: that has to be allowed.
+fn way_back() -> Value {
+    json!({"crdUpgradeSafety": {"rules": [{"name": "existingFieldRemoval", "enforcement": "Warn"}]}})
+}
+
 fn history(deployment: &BundleDeployment) -> &[Revision] {
     deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default()
 }
@@ -74,6 +79,11 @@ async fn an_old_revision_runs_again_without_its_registry() {
 
     world.registry.set_fault(Some((FaultOn::Everything, Fault::Status(500))));
     merge(&world, &name, json!({"spec": {"rollout": {"toRevision": 1}}})).await;
+    let deployment = world.condition(&name, "Ready", "False", "UnsafeCRDUpgrade").await;
+    let message = &condition(&deployment, "Ready").expect("Ready").message;
+    assert!(message.contains("rules: [{name: existingFieldRemoval, enforcement: Warn}]"), "{message}");
+    assert_eq!(running(&world).await.as_deref(), Some("v0.2.0"));
+    merge(&world, &name, json!({"spec": {"preflight": way_back()}})).await;
     let deployment = world.ready(&name).await;
     assert_eq!(running(&world).await.as_deref(), Some("v0.1.0"));
     let status = deployment.status.as_ref().expect("a status");
@@ -112,6 +122,7 @@ async fn a_revision_that_fails_is_rolled_back_and_not_tried_again() {
     let image = world.push(&hanging()).await;
     let mut spec = world.spec(REGISTRY, &image);
     spec["rollout"] = json!({"progressDeadlineSeconds": 2, "onFailure": "Rollback"});
+    spec["preflight"] = way_back();
     world.apply(&name, spec.clone()).await;
     let deployment = world.condition(&name, "Progressing", "False", "RolledBack").await;
     let rolled_back: [(i64, Outcome, Option<i64>); 3] =

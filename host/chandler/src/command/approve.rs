@@ -92,11 +92,10 @@ fn text(pending: &PendingChange) -> String {
         text.push('\n');
     }
     if let Some(omitted) = pending.omitted {
-        text.push_str(&format!("and {omitted} more objects\n"));
+        text.extend(["and ", &omitted.to_string(), " more objects\n"]);
     }
     let PendingChange { created, changed, removed, digest, .. } = pending;
-    text.push_str(&format!("{created} to create, {changed} to change, {removed} to remove: {digest}\n"));
-    text
+    text + &format!("{created} to create, {changed} to change, {removed} to remove: {digest}\n")
 }
 
 #[cfg(test)]

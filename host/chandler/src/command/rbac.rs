@@ -274,15 +274,12 @@ pub(super) fn is_bundle(text: &str) -> bool {
 }
 
 async fn read_role(client: &Client, key: &RoleKey) -> Result<Option<serde_json::Value>, CommandError> {
-    let value = match &key.namespace {
-        Some(namespace) => {
-            let role = Api::<Role>::namespaced(client.clone(), namespace).get_opt(&key.name).await;
-            role.map(|role| role.map(|role| serde_json::to_value(role).unwrap_or_default()))
-        }
-        None => {
-            let role = Api::<ClusterRole>::all(client.clone()).get_opt(&key.name).await;
-            role.map(|role| role.map(|role| serde_json::to_value(role).unwrap_or_default()))
-        }
+    let value = if let Some(namespace) = &key.namespace {
+        let role = Api::<Role>::namespaced(client.clone(), namespace).get_opt(&key.name).await;
+        role.map(|role| role.map(|role| serde_json::to_value(role).unwrap_or_default()))
+    } else {
+        let role = Api::<ClusterRole>::all(client.clone()).get_opt(&key.name).await;
+        role.map(|role| role.map(|role| serde_json::to_value(role).unwrap_or_default()))
     };
     value.map_err(|error| CommandError::failed(format!("failed to read {key}")).because(&error))
 }

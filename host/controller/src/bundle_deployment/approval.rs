@@ -63,10 +63,10 @@ fn line(change: &Change) -> String {
     }
     let more = change.fields.len().saturating_sub(NAMED_FIELDS);
     if more > 0 {
-        line.push_str(&format!(" and {more} more"));
+        line.extend([" and ", &more.to_string(), " more"]);
     }
     if let Some(note) = &change.note {
-        line.push_str(&format!(" ({note})"));
+        line.extend([" (", note.as_str(), ")"]);
     }
     cut(line)
 }

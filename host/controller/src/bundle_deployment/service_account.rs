@@ -21,15 +21,12 @@ pub(crate) fn account(deployment: &BundleDeployment) -> Option<Account> {
 /// Watches what the release holds: on behalf of the account where there is one, so that the controller need not be allowed
 /// to read it.
 pub(crate) fn watch(owner: &Owner, release: &Release, context: &Context) {
-    match &owner.account {
-        Some(account) => {
-            let places = context.rollout.managed_places(owner, release);
-            context.watches.ensure_on_behalf(&owner.name, account, places);
-        }
-        None => {
-            context.watches.forget(&owner.name);
-            context.watches.ensure(context.rollout.managed_kinds(release));
-        }
+    if let Some(account) = &owner.account {
+        let places = context.rollout.managed_places(owner, release);
+        context.watches.ensure_on_behalf(&owner.name, account, places);
+    } else {
+        context.watches.forget(&owner.name);
+        context.watches.ensure(context.rollout.managed_kinds(release));
     }
 }
 

@@ -34,10 +34,8 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
     let candidate = found.candidate.as_ref();
     match &found.reached {
         Reached::Suspended => draft.no(Type::Progressing, Reason::Suspended, "spec.suspend is true"),
-        // Said below.
-        Reached::NeedsConsent => {}
-        // Whoever sees the newer spec writes the status.
-        Reached::Superseded => {}
+        // The one is said below, the other by whoever sees the newer spec.
+        Reached::NeedsConsent | Reached::Superseded => {}
         Reached::NoProvisioner(problem) | Reached::NotDeleted(problem) => draft.blocked(problem),
         Reached::NotUnpacked(problem) => draft.not_unpacked(problem),
         Reached::NotRendered(problem) => draft.failed(problem, had_release.as_ref(), None),

@@ -73,26 +73,26 @@ async fn what_changes_is_told_once_and_what_is_away_stays() {
     let answers: Answers = Arc::new(Shared::new((Some("v1.33.0"), vec!["A"])));
     let set = |version, kinds| *answers.lock().unwrap() = (version, kinds);
     let lookout = lookout(&answers);
-    let mut changes = lookout.changes();
-    let mut changed = async || changes.next().now_or_never().flatten().is_some();
+    let mut news = lookout.changes();
+    let mut is_told = async || news.next().now_or_never().flatten().is_some();
 
     // The first picture is no change.
     assert_eq!(*lookout.get().await, surroundings("v1.33.0", &["x.io/v1/A"]));
     assert!(lookout.look().await);
-    assert!(!changed().await);
+    assert!(!is_told().await);
 
     set(Some("v1.34.0"), vec!["A"]);
     assert_eq!(lookout.get().await.kubernetes_version, "v1.33.0", "all renders see one picture");
-    assert!(lookout.look().await && changed().await);
+    assert!(lookout.look().await && is_told().await);
     assert_eq!(lookout.get().await.kubernetes_version, "v1.34.0");
-    assert!(lookout.look().await && !changed().await);
+    assert!(lookout.look().await && !is_told().await);
 
     set(None, vec![]);
     assert!(!lookout.look().await, "it is asked again sooner");
-    assert!(!changed().await);
+    assert!(!is_told().await);
     assert_eq!(*lookout.get().await, surroundings("v1.34.0", &["x.io/v1/A"]));
 
     set(Some("v1.34.0"), vec!["A", "B"]);
-    assert!(lookout.look().await && changed().await);
+    assert!(lookout.look().await && is_told().await);
     assert_eq!(*lookout.get().await, surroundings("v1.34.0", &["x.io/v1/A", "x.io/v1/B"]));
 }

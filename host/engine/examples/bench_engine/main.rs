@@ -53,11 +53,11 @@ async fn bundles(provisioner: &Provisioner, directories: &[PathBuf]) -> Result<(
     println!(
         "\nmilliseconds                                      natively            |          in the sandbox            |"
     );
-    println!("  MB   parse  render    emit   total allocations |   parse  render    emit   total | ratio");
+    println!("  kB   parse  render    emit   total allocations |   parse  render    emit   total | ratio");
     let (mut native, mut sandboxed) = (Steps::default(), Steps::default());
     for (index, directory) in directories.iter().enumerate() {
         let bundle = chandler_sdk::testing::Bundle::from_directory(directory)?;
-        let ours = steps::natively(&bundle)?;
+        let ours = steps::natively(&bundle);
         let theirs = steps::sandboxed(provisioner, &bundle, ours.emit).await?;
         if index < ROWS {
             println!("{}", row(&ours, &theirs, name(directory)));
@@ -71,8 +71,8 @@ async fn bundles(provisioner: &Provisioner, directories: &[PathBuf]) -> Result<(
 
 fn row(native: &Steps, sandboxed: &Steps, name: &str) -> String {
     let ratio = sandboxed.total().as_secs_f64() / native.total().as_secs_f64().max(f64::EPSILON);
-    let megabytes = native.bytes as f64 / 1e6;
-    format!("{megabytes:>5.2} {native} {:>11} | {sandboxed} | {ratio:>5.2} {name}", native.allocations)
+    let kilobytes = native.bytes / 1000;
+    format!("{kilobytes:>5} {native} {:>11} | {sandboxed} | {ratio:>5.2} {name}", native.allocations)
 }
 
 fn name(directory: &Path) -> &str {

@@ -117,7 +117,7 @@ async fn what_rules_reviews_do_not_tell_is_asked_for() {
     ];
     assert_eq!(
         lacking(&webhook, &objects).await,
-        [r#"watch configmaps"#, r#"patch configmaps "a""#, r#"delete, patch configmaps "b""#]
+        ["watch configmaps", r#"patch configmaps "a""#, r#"delete, patch configmaps "b""#]
     );
     let mut asked = webhook.asked.lock().unwrap().clone();
     asked.sort_unstable();

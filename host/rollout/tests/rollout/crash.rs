@@ -53,7 +53,8 @@ async fn an_upgrade_that_fails_anywhere_is_completed_by_the_next_attempt() {
         (Verb::Patch, "bundledeployments", "demo", 1),
     ] {
         for effect in [Effect::InternalError, Effect::InternalErrorAfterWrite, Effect::ResetAfterWrite] {
-            upgrade_with_failure(Fault::new(effect).verb(verb).resource(resource).name(name).times(times)).await;
+            let fault = Fault::new(effect).verb(verb).resource(resource).name(name).times(times);
+            Box::pin(upgrade_with_failure(fault)).await;
         }
     }
 }

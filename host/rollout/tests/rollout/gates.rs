@@ -1,5 +1,7 @@
 //! What a stage waits for, and how little is asked meanwhile.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
 use chandler_devcluster::workloads::{Behaviour, Subject};
 use chandler_rollout::{Progress, RolloutError, Rule, Unhealthy};
 use kube::api::{Patch, PatchParams};

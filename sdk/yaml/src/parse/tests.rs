@@ -322,12 +322,13 @@ fn what_is_missing_at_the_end_is_told_inside_the_text() {
 
 #[test]
 fn large_mappings_that_stand_twice_or_are_merged_cost_little() {
-    let mapping = |keys: &mut dyn Iterator<Item = u32>| keys.map(|key| format!("k{key}: 1, ")).collect::<String>();
+    let mapping =
+        |keys: &mut dyn Iterator<Item = u32>| keys.map(|key| format!("k{key}: 1")).collect::<Vec<_>>().join(", ");
     let (up, down) = (mapping(&mut (0..100_000)), mapping(&mut (0..100_000).rev()));
     let documents = parse(format!("a: &a {{{up}}}\na: {{{down}}}\n").as_bytes(), &Limits::default()).unwrap();
     assert!(documents[0].warnings.is_empty(), "equal but for the order: {:?}", documents[0].warnings);
     let documents =
-        parse(format!("a: &a {{{up}}}\nb: {{{down}<<: *a, k7: 2}}\n").as_bytes(), &Limits::default()).unwrap();
+        parse(format!("a: &a {{{up}}}\nb: {{{down}, <<: *a, k7: 2}}\n").as_bytes(), &Limits::default()).unwrap();
     assert_eq!(documents[0].root.at("/b").unwrap().as_mapping().unwrap().len(), 100_000);
     assert_eq!(documents[0].root.at("/b/k7").unwrap().as_i64(), Some(2));
     assert_eq!(documents[0].warnings.len(), 1);

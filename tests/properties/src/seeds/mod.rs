@@ -221,7 +221,9 @@ mod tests {
         for target in TARGETS {
             let seeds = seeds(target.name, Path::new("/nowhere")).unwrap();
             assert!(!seeds.is_empty(), "{}", target.name);
-            seeds.iter().for_each(|seed| check(target.name, seed));
+            for seed in &seeds {
+                check(target.name, seed);
+            }
         }
     }
 }
