@@ -56,6 +56,12 @@ pub async fn client(kubeconfig: Option<&std::path::Path>) -> Result<Client, Comm
     Client::try_from(config).map_err(|error| CommandError::failed("failed to make a client").because(&error))
 }
 
+/// Reads a BundleDeployment.
+pub async fn deployment(client: &Client, name: &str) -> Result<BundleDeployment, CommandError> {
+    let deployments: Api<BundleDeployment> = Api::all(client.clone());
+    deployments.get(name).await.map_err(|error| not_read(name, &error))
+}
+
 /// Says that a BundleDeployment could not be read.
 pub fn not_read(name: &str, error: &kube::Error) -> CommandError {
     let failed = CommandError::failed(format!("failed to read BundleDeployment {name}")).because(error);

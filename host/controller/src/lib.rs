@@ -40,3 +40,4 @@ mod watches;
 
 pub use options::Options;
 pub use run::{ControllerError, run};
+pub use surroundings::kinds;

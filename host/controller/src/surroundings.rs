@@ -95,7 +95,8 @@ impl Lookout {
     }
 }
 
-fn kinds(discovery: &Discovery) -> Vec<String> {
+/// What the cluster serves that can be read, in the form in which provisioners are told: `group/version/Kind`, sorted.
+pub fn kinds(discovery: &Discovery) -> Vec<String> {
     let mut kinds: Vec<String> = discovery
         .groups()
         .flat_map(|group| group.versions().flat_map(|version| group.versioned_resources(version)).collect::<Vec<_>>())

@@ -47,8 +47,8 @@ impl Approve {
     /// Approves it.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let client = live::client(self.kubeconfig.as_deref()).await?;
+        let deployment = live::deployment(&client, &self.name).await?;
         let deployments: Api<BundleDeployment> = Api::all(client);
-        let deployment = deployments.get(&self.name).await.map_err(|error| live::not_read(&self.name, &error))?;
         let pending = waiting(&deployment, self.digest.as_deref())?;
         output::print(&text(pending))?;
         let patch = json!({

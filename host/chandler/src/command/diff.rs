@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use chandler_api::BundleDeployment;
 use chandler_core::Release;
 use chandler_rollout::{Options, Owner, Preview, Rollout};
-use kube::{Api, Client, Discovery, ResourceExt as _, discovery::verbs};
+use kube::{Api, Client, Discovery, ResourceExt as _};
 
 use super::{rbac::is_bundle, status::StatusFormat};
 use crate::{
@@ -57,10 +57,10 @@ impl Diff {
     /// Prints it, and tells whether anything would change.
     pub async fn run(&self, terminal: &Terminal) -> Result<bool, CommandError> {
         let client = live::client(self.kubeconfig.as_deref()).await?;
-        let deployments: Api<BundleDeployment> = Api::all(client.clone());
         let (deployment, mut opened) = if is_bundle(&self.rendering.bundle) {
             let mut opened = self.rendering.open().await?;
             let name = opened.request.target.name.clone();
+            let deployments: Api<BundleDeployment> = Api::all(client.clone());
             let existing = deployments.get_opt(&name).await.map_err(|error| live::not_read(&name, &error))?;
             if let Some(existing) = &existing {
                 self.as_it_is(existing, &mut opened);
@@ -68,7 +68,7 @@ impl Diff {
             (existing, opened)
         } else {
             let name = &self.rendering.bundle;
-            let deployment = deployments.get(name).await.map_err(|error| live::not_read(name, &error))?;
+            let deployment = live::deployment(&client, name).await?;
             let opened = self.of_deployment(&deployment).await?;
             (Some(deployment), opened)
         };
@@ -132,15 +132,7 @@ async fn cluster(client: &Client, opened: &mut Opened) -> Result<(), CommandErro
         target.kubernetes_version = client.apiserver_version().await.map_err(failed)?.git_version;
     }
     let discovery = Discovery::new(client.clone()).run_aggregated().await.map_err(failed)?;
-    let mut kinds: Vec<String> = discovery
-        .groups()
-        .flat_map(|group| group.versions().flat_map(|version| group.versioned_resources(version)).collect::<Vec<_>>())
-        .filter(|(_, capabilities)| capabilities.supports_operation(verbs::GET))
-        .map(|(resource, _)| format!("{}/{}", resource.api_version, resource.kind))
-        .collect();
-    kinds.sort_unstable();
-    kinds.dedup();
-    target.api_kinds = kinds;
+    target.api_kinds = chandler_controller::kinds(&discovery);
     Ok(())
 }
 

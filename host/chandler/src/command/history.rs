@@ -2,9 +2,6 @@
 
 use std::path::PathBuf;
 
-use chandler_api::BundleDeployment;
-use kube::Api;
-
 use super::status::StatusFormat;
 use crate::{CommandError, live, output, revisions};
 
@@ -40,8 +37,7 @@ impl History {
     /// Shows them.
     pub async fn run(&self) -> Result<(), CommandError> {
         let client = live::client(self.kubeconfig.as_deref()).await?;
-        let deployments: Api<BundleDeployment> = Api::all(client);
-        let deployment = deployments.get(&self.name).await.map_err(|error| live::not_read(&self.name, &error))?;
+        let deployment = live::deployment(&client, &self.name).await?;
         match self.output {
             StatusFormat::Text => output::print(&revisions::table(&deployment)),
             StatusFormat::Json => output::print(&output::json(&revisions::history(&deployment))?),

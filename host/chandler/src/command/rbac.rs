@@ -91,8 +91,7 @@ impl Rbac {
         }
         let name = &self.rendering.bundle;
         let client = live::client(self.kubeconfig.as_deref()).await?;
-        let deployments: Api<BundleDeployment> = Api::all(client.clone());
-        let deployment = deployments.get(name).await.map_err(|error| live::not_read(name, &error))?;
+        let deployment = live::deployment(&client, name).await?;
         let account = self.account_of(&deployment)?;
         if self.all {
             self.everything(&client, &deployment, &account, terminal).await

@@ -53,8 +53,8 @@ impl Rollback {
     /// Asks for it.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let client = live::client(self.kubeconfig.as_deref()).await?;
+        let deployment = live::deployment(&client, &self.name).await?;
         let deployments: Api<BundleDeployment> = Api::all(client);
-        let deployment = deployments.get(&self.name).await.map_err(|error| live::not_read(&self.name, &error))?;
         let name = &self.name;
         let number = if self.cancel { None } else { Some(revisions::target(&deployment, self.to)?.number) };
         // Whoever changes the object meanwhile may have other revisions in mind.

@@ -2,9 +2,6 @@
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
-use chandler_api::BundleDeployment;
-use kube::Api;
-
 use crate::{
     CommandError,
     explanation::Explanation,
@@ -76,8 +73,7 @@ impl Status {
                 return Err(self.too_late(&waiting));
             }
         }
-        let deployments: Api<BundleDeployment> = Api::all(client.clone());
-        let deployment = deployments.get(&self.name).await.map_err(|error| live::not_read(&self.name, &error))?;
+        let deployment = live::deployment(&client, &self.name).await?;
         let members = live::members(&client, &deployment).await;
         let explanation = Explanation::new(&deployment, members.objects, members.unreadable);
         match self.output {

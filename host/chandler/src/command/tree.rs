@@ -2,9 +2,6 @@
 
 use std::path::PathBuf;
 
-use chandler_api::BundleDeployment;
-use kube::Api;
-
 use super::status::StatusFormat;
 use crate::{CommandError, live, output, terminal::Terminal, text::one_line, tree};
 
@@ -41,8 +38,7 @@ impl Tree {
     /// Shows it.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let client = live::client(self.kubeconfig.as_deref()).await?;
-        let deployments: Api<BundleDeployment> = Api::all(client.clone());
-        let deployment = deployments.get(&self.name).await.map_err(|error| live::not_read(&self.name, &error))?;
+        let deployment = live::deployment(&client, &self.name).await?;
         let members = live::members(&client, &deployment).await;
         match self.output {
             StatusFormat::Json => output::print(&output::json(&members.objects)?)?,

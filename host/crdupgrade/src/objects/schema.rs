@@ -6,6 +6,7 @@
 
 use std::{collections::BTreeSet, fmt};
 
+use chandler_expression::on_large_stack;
 use jsonschema::{PatternOptions, ValidationError};
 use kube_cel::{CompiledSchema, ErrorKind};
 use serde_json::{Map, Value};
@@ -19,8 +20,6 @@ const WORK: usize = 50_000_000;
 pub(super) const PATTERN_BYTES: usize = 1 << 20;
 /// The most violations of one object that are looked at.
 const VIOLATIONS: usize = 50;
-/// The stack on which a schema is read, in bytes.
-const STACK: usize = 64 << 20;
 /// The longest text of a violation, in bytes.
 const MESSAGE: usize = 300;
 
@@ -68,13 +67,7 @@ impl fmt::Debug for ObjectSchema {
 impl ObjectSchema {
     /// Reads a structural schema. What cannot be used of it is noted.
     pub(super) fn read(schema: &Value) -> Self {
-        // Rules are anybody's text, and their parser recurses over them: on a stack of its own, where a panic ends nothing
-        // else.
-        let read = std::thread::scope(|scope| {
-            let reader = std::thread::Builder::new().stack_size(STACK);
-            reader.spawn_scoped(scope, || Self::read_here(schema)).ok()?.join().ok()
-        });
-        read.unwrap_or_else(|| Self {
+        on_large_stack(|| Self::read_here(schema)).unwrap_or_else(|_| Self {
             schema: Value::Null,
             parts: 0,
             validator: None,

@@ -5,6 +5,7 @@ use cel::{
     common::ast::{EntryExpr, Expr},
     parser::Parser,
 };
+use chandler_expression::{brackets, on_large_stack};
 
 /// The longest expression, in bytes.
 const BYTES: usize = 2048;
@@ -14,8 +15,6 @@ const OPERATORS: usize = 256;
 const DEPTH: usize = 24;
 /// How deep the parser may recurse; each bracket takes several steps of it.
 const RECURSION: u16 = 250;
-/// The stack of the parser, in bytes. Only what is used is taken from memory.
-const STACK: usize = 64 << 20;
 /// The deepest tree of an expression; evaluation recurses over it on an ordinary stack.
 const TREE_DEPTH: usize = 40;
 
@@ -154,13 +153,8 @@ impl Error {
 impl Expression {
     pub(super) fn compile(text: &str) -> Result<Self, Error> {
         check_size(text)?;
-        // The parser is not ours, the text is anybody's, and each bracket takes many steps of recursion: it gets a stack
-        // that is large enough, and a thread whose panic ends nothing else. Expressions are compiled once.
-        std::thread::scope(|scope| {
-            let parser = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || parse(text));
-            let parser = parser.map_err(|error| Error::whole(format!("cannot be parsed now: {error}")))?;
-            parser.join().map_err(|_| Error::whole("cannot be parsed"))?
-        })
+        // Expressions are compiled once.
+        on_large_stack(|| parse(text)).map_err(|error| Error::whole(error.to_string()))?
     }
 }
 
@@ -198,16 +192,8 @@ fn check_size(text: &str) -> Result<(), Error> {
             problem: format!("says {twice}, which means nothing"),
         });
     }
-    let mut depth = 0_usize;
-    for character in text.chars() {
-        match character {
-            '(' | '[' | '{' => depth += 1,
-            ')' | ']' | '}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth > DEPTH {
-            return Err(Error::whole(format!("nests deeper than {DEPTH} brackets")));
-        }
+    if brackets(text) > DEPTH {
+        return Err(Error::whole(format!("nests deeper than {DEPTH} brackets")));
     }
     Ok(())
 }

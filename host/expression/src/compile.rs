@@ -1,0 +1,76 @@
+//! From text to a program, within bounds.
+
+use cel::{ParseErrors, Program};
+
+/// The longest expression, in bytes.
+pub const BYTES: usize = 16 * 1024;
+/// The deepest nesting of brackets: the parser recurses over them.
+pub const BRACKETS: usize = 64;
+/// The most operators: the interpreter recurses over them.
+pub const OPERATORS: usize = 500;
+
+/// Why a text is no expression that may be run.
+#[derive(Debug, thiserror::Error)]
+pub enum CompileError {
+    /// It is longer or nests deeper than it may.
+    #[error("expressions may have {BYTES} bytes, {OPERATORS} operators, and brackets nested {BRACKETS} deep")]
+    TooLarge,
+    /// It is not in the language.
+    #[error(transparent)]
+    Syntax(#[from] ParseErrors),
+}
+
+/// Compiles an expression. To be called where the stack is large: see [`on_large_stack`](crate::on_large_stack).
+///
+/// # Errors
+/// Where it is out of bounds or not in the language.
+pub fn compile(text: &str) -> Result<Program, CompileError> {
+    let operators = text.bytes().filter(|byte| b"+-*/%?:!<>=&|.".contains(byte)).count();
+    if text.len() > BYTES || brackets(text) > BRACKETS || operators > OPERATORS {
+        return Err(CompileError::TooLarge);
+    }
+    Ok(Program::compile(text)?)
+}
+
+/// How deep brackets nest in a text, those in its strings included.
+pub fn brackets(text: &str) -> usize {
+    let (mut open, mut deepest) = (0_usize, 0_usize);
+    for character in text.chars() {
+        match character {
+            '(' | '[' | '{' => open += 1,
+            ')' | ']' | '}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(open);
+    }
+    deepest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::on_large_stack;
+
+    #[test]
+    fn bounds_are_kept() {
+        let brackets = |count: usize| format!("{}1{} == 1", "(".repeat(count), ")".repeat(count));
+        let sum = |count: usize| vec!["1"; count + 1].join("+");
+        for (text, fits) in [
+            (brackets(BRACKETS), true),
+            (brackets(BRACKETS + 1), false),
+            (sum(OPERATORS), true),
+            (sum(OPERATORS + 1), false),
+            (format!("'{}'", "a".repeat(BYTES - 2)), true),
+            (format!("'{}'", "a".repeat(BYTES - 1)), false),
+        ] {
+            let compiled = on_large_stack(|| compile(&text).map(drop)).unwrap();
+            assert_eq!(compiled.is_ok(), fits, "{compiled:?} {}", text.len());
+        }
+    }
+
+    #[test]
+    fn brackets_that_close_too_much_open_none() {
+        assert_eq!(brackets("(a[0])"), 2);
+        assert_eq!(brackets(")))(a"), 1);
+    }
+}

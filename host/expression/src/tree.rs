@@ -1,0 +1,69 @@
+//! How deep a tree goes.
+
+use cel::common::ast::{EntryExpr, Expr};
+
+/// How deep a tree is: the interpreter recurses over it on the stack of whoever asks.
+pub fn depth(expression: &Expr) -> u32 {
+    1 + children(expression).into_iter().map(depth).max().unwrap_or(0)
+}
+
+/// How deep the loops (`all`, `exists`, `map`, ...) of an expression nest: the exponent of its cost.
+pub fn loops(expression: &Expr) -> u32 {
+    if let Expr::Comprehension(comprehension) = expression {
+        let inside = [&comprehension.loop_cond, &comprehension.loop_step, &comprehension.result];
+        let inside = inside.into_iter().map(|inner| loops(&inner.expr)).max().unwrap_or(0);
+        return loops(&comprehension.iter_range.expr).max(inside + 1);
+    }
+    children(expression).into_iter().map(loops).max().unwrap_or(0)
+}
+
+fn children(expression: &Expr) -> Vec<&Expr> {
+    match expression {
+        Expr::Comprehension(comprehension) => [
+            &comprehension.iter_range,
+            &comprehension.accu_init,
+            &comprehension.loop_cond,
+            &comprehension.loop_step,
+            &comprehension.result,
+        ]
+        .map(|child| &child.expr)
+        .to_vec(),
+        Expr::Call(call) => {
+            call.target.iter().map(|target| &target.expr).chain(call.args.iter().map(|child| &child.expr)).collect()
+        }
+        Expr::List(list) => list.elements.iter().map(|child| &child.expr).collect(),
+        Expr::Select(select) => vec![&select.operand.expr],
+        Expr::Map(map) => map.entries.iter().flat_map(|entry| parts(&entry.expr)).collect(),
+        Expr::Struct(object) => object.entries.iter().flat_map(|entry| parts(&entry.expr)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn parts(entry: &EntryExpr) -> impl Iterator<Item = &Expr> {
+    let (key, value) = match entry {
+        EntryExpr::MapEntry(entry) => (Some(&entry.key.expr), &entry.value.expr),
+        EntryExpr::StructField(field) => (None, &field.value.expr),
+    };
+    key.into_iter().chain([value])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{compile, depth, loops};
+
+    #[test]
+    fn loops_and_depth_are_told() {
+        for (text, nested) in [
+            ("self.a == 1", 0),
+            ("self.a.all(x, x > 0)", 1),
+            ("self.a.all(x, x.b.exists(y, y == x))", 2),
+            ("self.a.map(x, x + 1).exists(y, y == 2)", 1),
+            ("{'a': self.a.all(x, x)}.a", 1),
+        ] {
+            assert_eq!(loops(&compile(text).unwrap().expression().expr), nested, "{text}");
+        }
+        let of = |text: &str| depth(&compile(text).unwrap().expression().expr);
+        assert_eq!((of("1"), of("self.a")), (1, 2));
+        assert!(of("self.a + self.b") > of("self.a"));
+    }
+}
