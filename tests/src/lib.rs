@@ -6,19 +6,28 @@
 //! | [`envtest`] | `etcd` and `kube-apiserver` from `KUBEBUILDER_ASSETS` |
 //! | [`stand_in`] | what a controller manager would do where there is none |
 //! | [`world`] | a cluster with a registry and a running controller |
+//! | [`lifeline`], [`mortal`] | a controller that dies at a chosen place, as a process does |
+//! | [`state`] | what is in a cluster of a BundleDeployment, without what no two runs have in common |
 //! | [`tls`] | whether a client accepts a server |
 //! | [`wait`] | waiting for conditions, never for time |
 //! | [`bundles`] | the sample bundles and small changes to them |
+//! | [`buoys`] | a small bundle with a bit of everything, in three versions |
 
-#![expect(clippy::expect_used, clippy::missing_panics_doc, reason = "a test that cannot go on panics")]
+#![expect(clippy::expect_used, clippy::panic, clippy::missing_panics_doc, reason = "a test that cannot go on panics")]
 
 pub mod bundles;
+pub mod buoys;
 pub mod cluster;
 pub mod envtest;
+pub mod lifeline;
+pub mod mortal;
 pub mod stand_in;
+pub mod state;
 pub mod tls;
 pub mod wait;
 pub mod world;
 
 pub use cluster::Cluster;
+pub use lifeline::Cut;
+pub use mortal::Mortal;
 pub use world::World;

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    path::Path,
     sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
@@ -51,10 +52,17 @@ impl World {
 
     /// The same on a given cluster.
     pub async fn on(cluster: Cluster) -> Self {
+        let mut world = Self::without_controller(cluster).await;
+        world.start_controller();
+        world
+    }
+
+    /// The same with nobody who does anything about BundleDeployments.
+    pub async fn without_controller(cluster: Cluster) -> Self {
         logging();
         let client = cluster.client();
         let unique = unique();
-        let mut world = Self {
+        let world = Self {
             registry: Registry::start(chandler_devregistry::Options::default()).await.expect("a registry"),
             namespace: format!("e2e-{unique}"),
             system_namespace: format!("e2e-system-{unique}"),
@@ -69,7 +77,6 @@ impl World {
             let namespace: Namespace = serde_json::from_value(namespace).expect("a namespace");
             Api::all(world.client.clone()).create(&PostParams::default(), &namespace).await.expect("a namespace");
         }
-        world.start_controller();
         world
     }
 
@@ -96,12 +103,7 @@ impl World {
     /// Starts the controller with a client of its own and changed options.
     pub fn start_controller_with(&mut self, client: Client, change: impl FnOnce(&mut Options)) {
         assert!(self.controller.is_none(), "one controller is enough");
-        let mut options = Options {
-            system_namespace: self.system_namespace.clone(),
-            cache_directory: self.cache.path().to_path_buf(),
-            allow_unsigned: true,
-            ..Options::default()
-        };
+        let mut options = self.options();
         change(&mut options);
         let (stop, stopped) = oneshot::channel::<()>();
         let running = tokio::spawn(async move {
@@ -111,6 +113,21 @@ impl World {
             chandler_controller::run(client, options, shutdown).await.expect("the controller runs until it is stopped");
         });
         self.controller = Some(Controller { stop, running });
+    }
+
+    /// How a controller of this world runs.
+    pub fn options(&self) -> Options {
+        Options {
+            system_namespace: self.system_namespace.clone(),
+            cache_directory: self.cache().to_path_buf(),
+            allow_unsigned: true,
+            ..Options::default()
+        }
+    }
+
+    /// Where the controller keeps its caches.
+    pub fn cache(&self) -> &Path {
+        self.cache.path()
     }
 
     /// Stops the controller and waits until it is gone.
@@ -202,7 +219,9 @@ impl World {
         for deployment in self.deployments().list(&ListParams::default()).await.expect("the API server answers") {
             self.delete(&deployment.metadata.name.expect("a stored object has a name")).await;
         }
-        self.stop_controller().await;
+        if self.controller.is_some() {
+            self.stop_controller().await;
+        }
         for name in [&self.namespace, &self.system_namespace] {
             // A bare API server never finishes this, so nobody waits.
             let _ = Api::<Namespace>::all(self.client.clone()).delete(name, &DeleteParams::default()).await;

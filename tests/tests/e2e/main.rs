@@ -13,6 +13,7 @@ mod drift;
 mod health;
 mod hostile;
 mod install;
+mod interrupted;
 mod ownership;
 mod permissions;
 mod plain;

@@ -1,0 +1,92 @@
+//! A small bundle with a bit of everything: a definition and a custom resource of it, a workload behind a webhook with a
+//! certificate from the host, and configuration, in three stages.
+
+use crate::bundles::Bundle;
+
+const DEFINITION: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: buoys.moorings.example.com}
+spec:
+  group: moorings.example.com
+  names: {kind: Buoy, listKind: BuoyList, plural: buoys, singular: buoy}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties: {spec: {type: object, properties: {colour: {type: string}}}}
+";
+
+const SERVICE: &str = "
+apiVersion: v1
+kind: Service
+metadata: {name: keeper, annotations: {certificates.chandler.dev/serving-secret: keeper-tls}}
+spec: {selector: {app: keeper}, ports: [{port: 443, targetPort: 8443}]}
+";
+
+/// It is never called: nothing has this resource.
+const WEBHOOK: &str = "
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: buoys.moorings.example.com, annotations: {certificates.chandler.dev/inject-ca: 'true'}}
+webhooks:
+- name: nothing.moorings.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  clientConfig: {service: {name: keeper, namespace: NAMESPACE}}
+  rules: [{apiGroups: [moorings.example.com], apiVersions: [v1], resources: [nothings], operations: [CREATE]}]
+";
+
+const KEEPER: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: keeper}
+spec:
+  selector: {matchLabels: {app: keeper}}
+  template:
+    metadata: {labels: {app: keeper}}
+    spec: {containers: [{name: keeper, image: IMAGE}]}
+";
+
+const PAUSE: &str = "registry.k8s.io/pause:3.10";
+
+fn map(name: &str, value: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{depth: '{value}'}}\n")
+}
+
+fn buoy(colour: &str) -> String {
+    format!("apiVersion: moorings.example.com/v1\nkind: Buoy\nmetadata: {{name: outer}}\nspec: {{colour: {colour}}}\n")
+}
+
+fn bundle(namespace: &str, depth: &str, image: &str, colour: &str) -> Bundle {
+    Bundle::empty()
+        .with("manifests/0000_10_buoys_01_definition.yaml", DEFINITION)
+        .with("manifests/0000_10_buoys_02_chart.yaml", &map("chart", depth))
+        .with("manifests/0000_10_buoys_03_steady.yaml", &map("steady", "5"))
+        .with("manifests/0000_20_buoys_01_service.yaml", SERVICE)
+        .with("manifests/0000_20_buoys_02_webhook.yaml", &WEBHOOK.replace("NAMESPACE", namespace))
+        .with("manifests/0000_20_buoys_03_keeper.yaml", &KEEPER.replace("IMAGE", image))
+        .with("manifests/0000_30_buoys_01_outer.yaml", &buoy(colour))
+}
+
+/// The first version, for an installation into this namespace.
+pub fn first(namespace: &str) -> Bundle {
+    bundle(namespace, "10", PAUSE, "red").with("manifests/0000_30_buoys_02_old.yaml", &map("old", "1"))
+}
+
+/// The second version, which changes objects in each stage, adds one and removes one.
+pub fn second(namespace: &str) -> Bundle {
+    bundle(namespace, "20", "registry.k8s.io/pause:3.11", "green")
+        .with("manifests/0000_30_buoys_03_new.yaml", &map("new", "1"))
+}
+
+/// A third one that never becomes healthy, and comes no farther than its second stage.
+pub fn broken(namespace: &str) -> Bundle {
+    bundle(namespace, "30", "registry.invalid/keeper:v3", "black")
+        .with("manifests/0000_10_buoys_04_early.yaml", &map("early", "1"))
+        .with("manifests/0000_30_buoys_04_late.yaml", &map("late", "1"))
+}

@@ -1,0 +1,89 @@
+//! A controller that dies as a process does: at a chosen place, without being asked, and with everything that it was doing.
+//!
+//! It has a thread and a runtime of its own, so that nothing of it outlives it: connections, watches and reconciles are
+//! dropped where they stand. Only what other threads are doing at that moment, such as writing a file, comes to its end.
+
+use chandler_controller::Options;
+use kube::{Config, client::ClientBuilder};
+use tokio::{runtime::Builder, sync::oneshot};
+
+use crate::{
+    lifeline::{Cut, Life, Lifeline},
+    wait::PATIENCE,
+};
+
+/// A running controller.
+pub struct Mortal {
+    lifeline: Lifeline,
+    stop: Option<oneshot::Sender<()>>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Mortal {
+    /// Starts one that dies at this cut.
+    pub fn start(config: Config, options: Options, cut: Cut) -> Self {
+        let lifeline = Lifeline::new(cut);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = std::thread::spawn({
+            let lifeline = lifeline.clone();
+            move || live(config, options, &lifeline, stopped)
+        });
+        Self { lifeline, stop: Some(stop), thread }
+    }
+
+    /// Ready when it is dead.
+    pub async fn ended(&self) {
+        self.lifeline.ended().await;
+    }
+
+    /// What it did so far.
+    pub fn life(&self) -> Life {
+        self.lifeline.life()
+    }
+
+    /// Kills it.
+    pub async fn kill(self) -> Life {
+        self.lifeline.end();
+        self.join().await
+    }
+
+    /// Asks it to stop, and waits until it has.
+    pub async fn stop(mut self) -> Life {
+        drop(self.stop.take());
+        self.join().await
+    }
+
+    async fn join(self) -> Life {
+        let Self { lifeline, thread, stop } = self;
+        let joined = tokio::task::spawn_blocking(move || thread.join());
+        let joined = tokio::time::timeout(PATIENCE, joined).await.expect("the controller ends");
+        assert!(joined.is_ok_and(|ended| ended.is_ok()), "the controller panicked");
+        drop(stop);
+        lifeline.life()
+    }
+}
+
+fn live(config: Config, options: Options, lifeline: &Lifeline, stopped: oneshot::Receiver<()>) {
+    // On one thread every task stands at an await point whenever that thread has nothing to do.
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .on_thread_park({
+            let lifeline = lifeline.clone();
+            move || lifeline.wait()
+        })
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let builder = ClientBuilder::try_from(config).expect("a usable configuration");
+        let client = builder.with_layer(lifeline).build();
+        let shutdown = async move {
+            let _ = stopped.await;
+        };
+        tokio::select! {
+            biased;
+            () = lifeline.ended() => {}
+            ended = chandler_controller::run(client, options, shutdown) => ended.expect("the controller runs until it is stopped"),
+        }
+    });
+    runtime.shutdown_background();
+}

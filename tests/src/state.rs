@@ -1,0 +1,281 @@
+//! What is in a cluster of a BundleDeployment, without what no two runs have in common: UIDs, versions, times, keys.
+
+use std::{collections::BTreeMap, fmt};
+
+use futures::{StreamExt as _, stream};
+use kube::{
+    Api, Client, Discovery,
+    api::{ApiResource, DynamicObject, ListParams},
+    discovery::{Scope, verbs},
+};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    World,
+    tls::{Identity, handshake},
+};
+
+/// Members of any map that differ from run to run.
+const FLEETING: &[&str] = &[
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "generation",
+    "lastTransitionTime",
+    "startTime",
+    "completionTime",
+    "since",
+    "clusterIP",
+    "clusterIPs",
+    "certificates.chandler.dev/not-after",
+    "certificates.chandler.dev/renew-after",
+    "certificates.chandler.dev/serving-digest",
+];
+
+/// Kinds that a control plane makes by itself, and that carry the labels of what they are made for.
+const DERIVED: &[&str] = &["endpoints", "endpointslices", "events", "pods", "replicasets"];
+
+/// A digest in hexadecimal digits has so many of them.
+const DIGEST: usize = 64;
+
+/// What is there of a BundleDeployment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// The BundleDeployment itself; null where there is none.
+    pub deployment: Value,
+    /// Everything that carries its label, by kind and name.
+    pub objects: BTreeMap<String, Value>,
+    /// The UIDs of these objects.
+    pub uids: BTreeMap<String, String>,
+}
+
+impl State {
+    /// What is there now.
+    pub async fn of(world: &World, name: &str) -> Self {
+        let mut state = Self::default();
+        let registry = world.registry.address().to_string();
+        let mut names =
+            Names { known: vec![(world.namespace.clone(), "NAMESPACE"), (registry, "REGISTRY")], digests: Vec::new() };
+        let owned = ListParams::default().labels(&format!("core.rukpak.io/owner-name={name}"));
+        let found = list(&world.client, None, &owned).await;
+        let identity = found.values().find_map(|object| identity(&object.data));
+        for (key, object) in found {
+            let uid = object.metadata.uid.clone().unwrap_or_default();
+            let mut value = serde_json::to_value(object).expect("an object is JSON");
+            if let Some(map) = value.as_object_mut() {
+                map.remove("status");
+            }
+            trust(&mut value, identity.as_ref());
+            let value = lasting(value, &mut names);
+            state.uids.insert(key.clone(), uid);
+            state.objects.insert(key, value);
+        }
+        let deployment = world.deployments().get_opt(name).await.expect("the API server answers");
+        let deployment = serde_json::to_value(deployment).expect("an object is JSON");
+        state.deployment = lasting(deployment, &mut names);
+        state
+    }
+
+    /// What is in this state that is not in the other, line by line; empty where they are equal but for UIDs.
+    pub fn difference(&self, other: &Self) -> String {
+        let (ours, others) = (self.to_string(), other.to_string());
+        if ours == others {
+            return String::new();
+        }
+        let only = |sign: char, some: &str, others: &str| {
+            let others: std::collections::HashSet<&str> = others.lines().collect();
+            some.lines()
+                .filter(|line| !others.contains(line))
+                .map(|line| format!("{sign} {line}\n"))
+                .collect::<String>()
+        };
+        format!("{}{}", only('-', &others, &ours), only('+', &ours, &others))
+    }
+}
+
+impl fmt::Display for State {
+    /// One line for each value, with its place.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        lines(f, "BundleDeployment", &self.deployment)?;
+        self.objects.iter().try_for_each(|(key, object)| lines(f, key, object))
+    }
+}
+
+fn lines(f: &mut fmt::Formatter<'_>, place: &str, value: &Value) -> fmt::Result {
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            map.iter().try_for_each(|(name, value)| lines(f, &format!("{place}/{name}"), value))
+        }
+        Value::Array(items) if !items.is_empty() => {
+            items.iter().enumerate().try_for_each(|(number, item)| lines(f, &format!("{place}/{number}"), item))
+        }
+        value => writeln!(f, "{place} = {value}"),
+    }
+}
+
+/// What is in a namespace that the control plane did not put there by itself.
+pub async fn content_of(client: &Client, namespace: &str) -> Vec<String> {
+    let all = list(client, Some(namespace), &ListParams::default()).await;
+    let own = ["ConfigMap kube-root-ca.crt", "ServiceAccount default"];
+    all.into_keys().filter(|key| !own.contains(&key.as_str())).collect()
+}
+
+/// All objects, or those of a namespace, by kind and name.
+async fn list(client: &Client, namespace: Option<&str>, parameters: &ListParams) -> BTreeMap<String, DynamicObject> {
+    let discovery = Discovery::new(client.clone()).run_aggregated().await.expect("the API server tells its kinds");
+    let kinds = discovery.groups().flat_map(|group| group.recommended_resources());
+    let kinds: Vec<ApiResource> = kinds
+        .filter(|(kind, capabilities)| {
+            capabilities.supports_operation(verbs::LIST)
+                && !DERIVED.contains(&kind.plural.as_str())
+                && (namespace.is_none() || capabilities.scope == Scope::Namespaced)
+        })
+        .map(|(kind, _)| kind)
+        .collect();
+    let lists = kinds.into_iter().map(|kind| async move {
+        let api: Api<DynamicObject> = match namespace {
+            Some(namespace) => Api::namespaced_with(client.clone(), namespace, &kind),
+            None => Api::all_with(client.clone(), &kind),
+        };
+        match api.list(parameters).await {
+            Ok(list) => list.items.into_iter().map(|object| (key(&kind, &object), object)).collect(),
+            // Its definition was deleted meanwhile.
+            Err(kube::Error::Api(status)) if status.code == 404 || status.code == 405 => Vec::new(),
+            Err(error) => panic!("{} cannot be listed: {error}", kind.plural),
+        }
+    });
+    stream::iter(lists).buffered(8).collect::<Vec<Vec<_>>>().await.into_iter().flatten().collect()
+}
+
+fn key(kind: &ApiResource, object: &DynamicObject) -> String {
+    format!("{} {}", kind.kind, object.metadata.name.as_deref().unwrap_or_default())
+}
+
+/// What no two runs have in common is taken away, or replaced by a name that they have.
+fn lasting(value: Value, names: &mut Names) -> Value {
+    match value {
+        Value::Object(map) => {
+            let mut result = Map::new();
+            let secret = map.contains_key("tls.key");
+            for (name, value) in map {
+                let value = match name.as_str() {
+                    name if FLEETING.contains(&name) => continue,
+                    "managedFields" => managers(&value),
+                    _ if secret => json!("something"),
+                    _ => lasting(value, names),
+                };
+                result.insert(name, value);
+            }
+            Value::Object(result)
+        }
+        Value::Array(items) => items.into_iter().map(|item| lasting(item, names)).collect(),
+        Value::String(text) => Value::String(names.replace(text)),
+        other => other,
+    }
+}
+
+/// Which of our field managers have a record, and of what.
+fn managers(records: &Value) -> Value {
+    let text = |record: &Value, name: &str| record[name].as_str().unwrap_or_default().to_owned();
+    let records = records.as_array().into_iter().flatten();
+    let mut ours: Vec<String> = records
+        .filter(|record| text(record, "manager").starts_with("chandler"))
+        .map(|record| {
+            format!("{} {} {}", text(record, "manager"), text(record, "operation"), text(record, "subresource"))
+        })
+        .collect();
+    ours.sort_unstable();
+    json!(ours)
+}
+
+/// What stands for texts that differ from run to run.
+#[derive(Default)]
+struct Names {
+    known: Vec<(String, &'static str)>,
+    digests: Vec<String>,
+}
+
+impl Names {
+    /// The text with what is known replaced by its name, and each digest by a number: equal digests have equal numbers.
+    fn replace(&mut self, mut text: String) -> String {
+        for (known, name) in &self.known {
+            text = text.replace(known, name);
+        }
+        let mut result = String::new();
+        let mut rest = text.as_str();
+        while let Some(start) = rest.find(|character: char| character.is_ascii_hexdigit()) {
+            let (before, run) = rest.split_at(start);
+            let end = run.find(|character: char| !character.is_ascii_hexdigit()).unwrap_or(run.len());
+            let (run, after) = run.split_at(end);
+            result.push_str(before);
+            if run.len() == DIGEST {
+                result.push_str("DIGEST");
+                result.push_str(&self.number(run).to_string());
+            } else {
+                result.push_str(run);
+            }
+            rest = after;
+        }
+        result.push_str(rest);
+        result
+    }
+
+    fn number(&mut self, digest: &str) -> usize {
+        self.digests.iter().position(|known| known == digest).unwrap_or_else(|| {
+            self.digests.push(digest.to_owned());
+            self.digests.len() - 1
+        })
+    }
+}
+
+fn identity(object: &Value) -> Option<Identity> {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    let entry = |name: &str| STANDARD.decode(object["data"][name].as_str()?).ok();
+    Some(Identity { certificate: entry("tls.crt")?, key: entry("tls.key")? })
+}
+
+/// Replaces each `caBundle` by what a client that trusts it says to the server with the identity.
+fn trust(value: &mut Value, identity: Option<&Identity>) {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    match value {
+        Value::Object(map) => {
+            if let Some(bundle) = map.get("caBundle").and_then(Value::as_str) {
+                let service =
+                    |name: &str| map.get("service").and_then(|service| service[name].as_str()).unwrap_or_default();
+                let server = format!("{}.{}.svc", service("name"), service("namespace"));
+                let bundle = STANDARD.decode(bundle).expect("a caBundle is base64");
+                let trusted = identity.map(|identity| handshake(identity, &bundle, &server));
+                map.insert("caBundle".to_owned(), json!(format!("{trusted:?}")));
+            }
+            map.values_mut().for_each(|value| trust(value, identity));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| trust(item, identity)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_from_run_to_run_does_not_count() {
+        let (a, b) = ("a".repeat(DIGEST), "b".repeat(DIGEST));
+        let state = |namespace: &str, first: &str, second: &str, data: &str| State {
+            deployment: lasting(
+                json!({"metadata": {"uid": namespace, "name": "x"}, "spec": {"in": format!("{namespace}/x")},
+                       "status": {"was": format!("sha256:{first}"), "is": format!("sha256:{second}")}, "data": data}),
+                &mut Names { known: vec![(namespace.to_owned(), "NAMESPACE")], digests: Vec::new() },
+            ),
+            ..State::default()
+        };
+        let one = state("one", &a, &b, "1");
+        assert_eq!(one.difference(&state("two", &b, &a, "1")), "");
+        let other = state("two", &b, &b, "2");
+        assert_eq!(
+            other.difference(&one),
+            "- BundleDeployment/data = \"1\"\n- BundleDeployment/status/was = \"sha256:DIGEST1\"\n\
+             + BundleDeployment/data = \"2\"\n+ BundleDeployment/status/was = \"sha256:DIGEST0\"\n"
+        );
+    }
+}

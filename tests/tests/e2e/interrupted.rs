@@ -1,0 +1,274 @@
+//! A controller that dies anywhere: the next one comes to the same end, and nothing is there twice or left over.
+//!
+//! The course is an installation, an upgrade, an upgrade that fails and is rolled back, and a deletion. It is run once
+//! without a death, to see what it comes to and how many places there are to die at; then again and again with a death in
+//! each leg. By default a few places are chosen, evenly; `CHANDLER_CUTS=all` visits every one, a number so many of each leg.
+//! `CHANDLER_SEED` shifts which they are.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env,
+    sync::{Arc, Mutex},
+    time::Instant,
+};
+
+use chandler_tests::{
+    Cluster, Cut, Mortal, World, buoys,
+    lifeline::Life,
+    state::{self, State},
+    wait,
+};
+use kube::api::DeleteParams;
+use serde_json::{Value, json};
+
+use crate::PLAIN;
+
+const NAME: &str = "interrupted";
+
+/// How many places of each leg are visited unless the environment says otherwise.
+const ROUNDS: usize = 8;
+
+/// How many courses are run side by side where each has a cluster of its own.
+const GROUNDS: usize = 4;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leg {
+    Install,
+    Upgrade,
+    RollBack,
+    Delete,
+}
+
+const LEGS: [Leg; 4] = [Leg::Install, Leg::Upgrade, Leg::RollBack, Leg::Delete];
+
+/// What a leg came to.
+struct Outcome {
+    state: State,
+    /// What was done by the controller that died.
+    life: Life,
+    /// The paths of what was deleted.
+    deleted: BTreeSet<String>,
+}
+
+/// A cluster on which courses are run one after the other.
+struct Ground {
+    world: World,
+    images: [String; 3],
+}
+
+impl Ground {
+    async fn on(cluster: Cluster) -> Self {
+        let world = World::without_controller(cluster).await;
+        let namespace = world.namespace.clone();
+        let mut images = Vec::new();
+        for bundle in [buoys::first(&namespace), buoys::second(&namespace), buoys::broken(&namespace)] {
+            images.push(world.push(&bundle).await);
+        }
+        Self { world, images: images.try_into().expect("three images") }
+    }
+
+    /// What somebody asks for.
+    async fn begin(&self, leg: Leg) {
+        let deploy = |image: &str| {
+            let spec = self.world.spec(PLAIN, image);
+            async { self.world.apply(NAME, spec).await }
+        };
+        match leg {
+            Leg::Install => drop(deploy(&self.images[0]).await),
+            Leg::Upgrade => drop(deploy(&self.images[1]).await),
+            Leg::RollBack => {
+                let mut spec = self.world.spec(PLAIN, &self.images[2]);
+                spec["rollout"] = json!({"progressDeadlineSeconds": 1, "onFailure": "Rollback"});
+                self.world.apply(NAME, spec).await;
+            }
+            Leg::Delete => {
+                drop(self.world.deployments().delete(NAME, &DeleteParams::default()).await.expect("it is there"));
+            }
+        }
+    }
+
+    /// Waits for the end of a leg.
+    async fn end(&self, leg: Leg) {
+        match leg {
+            Leg::Install | Leg::Upgrade => drop(self.world.ready(NAME).await),
+            Leg::RollBack => drop(self.world.condition(NAME, "Progressing", "False", "RolledBack").await),
+            Leg::Delete => drop(wait::until(&self.world.deployments(), NAME, "gone", |found| found.is_none()).await),
+        }
+    }
+
+    /// One leg, with a controller that dies and one that comes after it.
+    async fn run(&self, leg: Leg, cut: Cut) -> Outcome {
+        self.begin(leg).await;
+        let doomed = Mortal::start(self.world.config(), self.world.options(), cut);
+        tokio::select! {
+            () = doomed.ended() => {}
+            () = self.end(leg) => {}
+        }
+        let life = doomed.kill().await;
+        let heir = Mortal::start(self.world.config(), self.world.options(), Cut::Never);
+        self.end(leg).await;
+        let after = heir.stop().await;
+        let mut state = State::of(&self.world, NAME).await;
+        without_causes(&mut state.deployment);
+        let deleted = life.writes.iter().chain(&after.writes).filter_map(|write| write.strip_prefix("DELETE "));
+        let deleted = deleted.map(|path| path.replace(&self.world.namespace, "NAMESPACE")).collect();
+        Outcome { state, life, deleted }
+    }
+
+    /// Nothing may be left of a course.
+    async fn clean(&self) {
+        wait::eventually("the namespace is empty", || async {
+            state::content_of(&self.world.client, &self.world.namespace).await.is_empty()
+        })
+        .await;
+        let work = self.world.cache().join("content/work");
+        wait::eventually("no file is left over", || async {
+            std::fs::read_dir(&work).expect("the cache is there").next().is_none()
+        })
+        .await;
+        // The next course fetches again what it needs.
+        std::fs::remove_dir_all(self.world.cache().join("content")).expect("the content can be removed");
+    }
+}
+
+/// What a failed revision was waiting for when its time was over depends on when that was.
+fn without_causes(deployment: &mut Value) {
+    for revision in deployment.pointer_mut("/status/history").and_then(Value::as_array_mut).into_iter().flatten() {
+        revision.as_object_mut().expect("a revision").remove("message");
+    }
+    for condition in deployment.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten() {
+        let message = condition["message"].as_str().unwrap_or_default();
+        if let (Some(start), Some(end)) = (message.find(" failed: "), message.find("; revision")) {
+            condition["message"] = json!(format!("{} ... {}", &message[..start], &message[end..]));
+        }
+    }
+}
+
+/// What is wrong with an outcome; nothing where it is as it should be.
+fn faults(leg: Leg, outcome: &Outcome, before: &State, reference: &Outcome) -> String {
+    let mut faults = outcome.state.difference(&reference.state);
+    if matches!(leg, Leg::Upgrade | Leg::RollBack) {
+        for (key, uid) in &outcome.state.uids {
+            if before.uids.get(key).is_some_and(|before| before != uid) {
+                faults.push_str(&format!("{key} was made again\n"));
+            }
+        }
+    }
+    for path in outcome.deleted.difference(&reference.deleted) {
+        faults.push_str(&format!("{path} was deleted\n"));
+    }
+    faults
+}
+
+/// The places to die at in a leg that did so much without a death.
+fn cuts(life: &Life) -> Vec<Cut> {
+    let before = (0..life.requests).map(Cut::Before);
+    let after = (0..life.requests).map(Cut::After);
+    before.chain(after).chain((0..life.waits).map(Cut::Waiting)).collect()
+}
+
+/// The places to die at, for each course one in each leg.
+fn courses(references: &[Outcome]) -> Vec<Vec<Cut>> {
+    let all: Vec<Vec<Cut>> = references.iter().map(|reference| cuts(&reference.life)).collect();
+    let longest = all.iter().map(Vec::len).max().unwrap_or_default();
+    let number = |name: &str| env::var(name).ok().and_then(|text| text.parse::<usize>().ok());
+    let every = env::var("CHANDLER_CUTS").is_ok_and(|text| text == "all");
+    let rounds = if every { longest } else { number("CHANDLER_CUTS").unwrap_or(ROUNDS).min(longest) };
+    let seed = number("CHANDLER_SEED").unwrap_or_default();
+    let place = |round: usize, count: usize| if every { round } else { (seed + round * count / rounds) % count };
+    let course = |round| {
+        all.iter().map(|cuts| cuts.get(place(round, cuts.len())).copied().unwrap_or(Cut::Never)).collect::<Vec<_>>()
+    };
+    for (leg, (cuts, reference)) in LEGS.iter().zip(all.iter().zip(references)) {
+        let Life { requests, waits, .. } = reference.life;
+        println!(
+            "{leg:?}: {requests} requests, {waits} waits, {} places, {} visited",
+            cuts.len(),
+            rounds.min(cuts.len())
+        );
+    }
+    (0..rounds).map(course).collect()
+}
+
+/// What the courses of one cluster found.
+#[derive(Default)]
+struct Report {
+    failures: Vec<String>,
+    visited: BTreeMap<&'static str, usize>,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_controller_that_dies_anywhere_is_followed_by_one_that_comes_to_the_same_end() {
+    let begin = Instant::now();
+    let first = Arc::new(Ground::on(Cluster::acquire().await).await);
+    let mut references: Vec<Outcome> = Vec::new();
+    for leg in LEGS {
+        references.push(first.run(leg, Cut::Never).await);
+    }
+    first.clean().await;
+    let courses = Arc::new(Mutex::new(courses(&references).into_iter()));
+    let references = Arc::new(references);
+    let mut grounds = vec![first];
+    if grounds[0].world.is_embedded() {
+        for _ in 1..GROUNDS {
+            grounds.push(Arc::new(Ground::on(Cluster::acquire().await).await));
+        }
+    }
+    let tasks = grounds.into_iter().map(|ground| {
+        let (courses, references) = (Arc::clone(&courses), Arc::clone(&references));
+        tokio::spawn(async move {
+            let mut report = Report::default();
+            loop {
+                let Some(course) = courses.lock().expect("nobody panics").next() else { break };
+                if let Err(failure) = one(Arc::clone(&ground), &course, &references, &mut report).await {
+                    report.failures.push(failure);
+                    // What it left would only fail again.
+                    return report;
+                }
+            }
+            let ground = Arc::try_unwrap(ground).ok().expect("nobody else holds it");
+            ground.world.finish().await;
+            report
+        })
+    });
+    let mut all = Report::default();
+    for report in futures::future::join_all(tasks).await {
+        let report = report.expect("a course does not panic");
+        all.failures.extend(report.failures);
+        for (what, count) in report.visited {
+            *all.visited.entry(what).or_default() += count;
+        }
+    }
+    println!("deaths: {:?}, in {:.0?}", all.visited, begin.elapsed());
+    assert!(all.failures.is_empty(), "{}", all.failures.join("\n"));
+    let died: usize = all.visited.iter().filter(|(what, _)| **what != "none").map(|(_, count)| count).sum();
+    assert!(died > all.visited.values().sum::<usize>() / 2, "most places are met: {:?}", all.visited);
+}
+
+/// One course; what was wrong with it.
+async fn one(ground: Arc<Ground>, course: &[Cut], references: &[Outcome], report: &mut Report) -> Result<(), String> {
+    let mut before = State::default();
+    for ((leg, cut), reference) in LEGS.into_iter().zip(course.iter().copied()).zip(references) {
+        let place = format!("{leg:?}, death at {cut:?}");
+        let run = {
+            let ground = Arc::clone(&ground);
+            tokio::spawn(async move { ground.run(leg, cut).await })
+        };
+        let outcome = run.await.map_err(|error| format!("{place}: {error}"))?;
+        let kind = match cut {
+            _ if !outcome.life.cut => "none",
+            Cut::Never => "none",
+            Cut::Before(_) => "before a request",
+            Cut::After(_) => "after a request",
+            Cut::Waiting(_) => "while waiting",
+        };
+        *report.visited.entry(kind).or_default() += 1;
+        let faults = faults(leg, &outcome, &before, reference);
+        if !faults.is_empty() {
+            return Err(format!("{place}:\n{faults}"));
+        }
+        before = outcome.state;
+    }
+    let clean = tokio::spawn(async move { ground.clean().await });
+    clean.await.map_err(|error| format!("after {course:?}: {error}"))
+}
