@@ -211,7 +211,8 @@ async fn preview(
     release: Arc<Release>,
     context: &Context,
 ) -> Result<Preview, Problem> {
-    let owner = owner(deployment, &candidate.install_namespace)?;
+    let owner =
+        owner(deployment, &candidate.install_namespace)?.going_back(revisions::goes_back(deployment, candidate));
     let completed = certificates::complete(deployment, &owner, release, context).await?;
     let rules = gates::rules(deployment);
     context.rollout.preview(&owner, &completed.release, &rules).await.map_err(|error| Problem::from(&error))
@@ -291,9 +292,10 @@ async fn roll_out(
     route: Route,
     context: &Context,
 ) -> Result<Reached, Problem> {
-    let namespace =
-        found.candidate.as_ref().map_or(&deployment.spec.install_namespace, |found| &found.install_namespace);
-    let owner = owner(deployment, namespace)?;
+    let candidate = found.candidate.as_ref();
+    let namespace = candidate.map_or(&deployment.spec.install_namespace, |found| &found.install_namespace);
+    let back = candidate.is_some_and(|candidate| revisions::goes_back(deployment, candidate));
+    let owner = owner(deployment, namespace)?.going_back(back);
     let mut completed = certificates::complete(deployment, &owner, Arc::clone(&release), context).await?;
     let rules = gates::rules(deployment);
     if route == Route::Observe {

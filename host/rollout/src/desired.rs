@@ -58,13 +58,8 @@ impl Desired {
             edit(metadata, "labels", |labels| {
                 labels.extend(owner.member_labels().map(|(name, text)| (name.to_owned(), json!(text))));
             });
-            edit(metadata, "annotations", |annotations| annotations.remove(APPLIED));
         });
-        // serde_json keeps maps sorted, so the text is canonical.
-        let digest = Digest::of(Value::Object(value.clone()).to_string().as_bytes()).hex().to_owned();
-        edit(&mut value, "metadata", |metadata| {
-            edit(metadata, "annotations", |annotations| annotations.insert(APPLIED.into(), json!(digest)));
-        });
+        let digest = mark(&mut value);
         Self {
             phase: order::phase_of(&key),
             key,
@@ -75,6 +70,26 @@ impl Desired {
             digest,
         }
     }
+
+    /// Puts another `spec` in the place of that of the release.
+    pub(crate) fn replace_spec(&mut self, spec: Value) {
+        let Some(value) = self.value.as_object_mut() else { return };
+        value.insert("spec".to_owned(), spec);
+        self.digest = mark(value);
+    }
+}
+
+/// Notes on the object itself what is applied, and returns the digest of that.
+fn mark(value: &mut Map<String, Value>) -> String {
+    edit(value, "metadata", |metadata| {
+        edit(metadata, "annotations", |annotations| annotations.remove(APPLIED));
+    });
+    // serde_json keeps maps sorted, so the text is canonical.
+    let digest = Digest::of(Value::Object(value.clone()).to_string().as_bytes()).hex().to_owned();
+    edit(value, "metadata", |metadata| {
+        edit(metadata, "annotations", |annotations| annotations.insert(APPLIED.into(), json!(digest)));
+    });
+    digest
 }
 
 /// Changes a member that is an object; whatever else it was, it becomes one.

@@ -27,6 +27,7 @@
 //! | `permissions` | what the ServiceAccount lacks | reviews |
 //! | `places` | where objects of the owner may be | no |
 //! | `crd_upgrade` | whether new versions of definitions keep clients and stored objects working | lists |
+//! | `going_back` | definitions that stay as they are when an older release comes back | no |
 //! | `preflight` | what is refused before anything is written | dry runs |
 //! | `parent` | the ApplySet's own annotations | yes |
 //! | `apply`, `stages`, `prune`, `teardown` | doing it | yes |
@@ -42,6 +43,7 @@ mod difference;
 mod discovery;
 pub mod error;
 pub mod fields;
+mod going_back;
 mod live;
 mod managed_fields;
 pub mod owner;

@@ -107,6 +107,7 @@ pub(crate) mod tests {
             install_namespace: "install".into(),
             account: None,
             crd_upgrades: chandler_crd_upgrade::Policy::default(),
+            going_back: false,
         }
     }
 

@@ -46,6 +46,9 @@ pub struct Owner {
     pub account: Option<Account>,
     /// How upgrades of its CustomResourceDefinitions are checked.
     pub crd_upgrades: Policy,
+    /// Whether the release that is brought to the cluster ran before and comes back. A CustomResourceDefinition that it
+    /// would make unsafe stays as the newer release made it.
+    pub going_back: bool,
 }
 
 impl Owner {
@@ -62,6 +65,7 @@ impl Owner {
             install_namespace: install_namespace.to_owned(),
             account: None,
             crd_upgrades: Policy::default(),
+            going_back: false,
         })
     }
 
@@ -73,6 +77,11 @@ impl Owner {
     /// The same owner, whose CustomResourceDefinitions are upgraded under this policy.
     pub fn with_crd_upgrades(self, crd_upgrades: Policy) -> Self {
         Self { crd_upgrades, ..self }
+    }
+
+    /// The same owner, whose release ran before and comes back, or does not.
+    pub fn going_back(self, going_back: bool) -> Self {
+        Self { going_back, ..self }
     }
 
     /// The identifier of the owner's ApplySet: the form that the KEP prescribes, so that it can be computed from outside.
@@ -125,6 +134,7 @@ mod tests {
             install_namespace: "n".into(),
             account: None,
             crd_upgrades: Policy::default(),
+            going_back: false,
         };
         let hash = Sha256::digest("a..BundleDeployment.core.rukpak.io");
         assert_eq!(owner.set_id(), format!("applyset-{}-v1", URL_SAFE_NO_PAD.encode(hash)));

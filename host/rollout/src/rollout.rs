@@ -23,6 +23,7 @@ use crate::{
     difference::essence,
     discovery::Discovery,
     error::{Collision, Problem, RolloutError},
+    going_back::keep_newer_definitions,
     live,
     owner::Owner,
     parent::{self, Inventory},
@@ -73,6 +74,8 @@ struct Survey {
     around: Around,
     snapshot: Snapshot,
     situations: Vec<Situation>,
+    /// What is to be told of definitions that stay as they are.
+    kept: Vec<String>,
 }
 
 impl Rollout {
@@ -106,7 +109,7 @@ impl Rollout {
         release: &Release,
         rules: &[Rule],
     ) -> Result<Progress, RolloutError> {
-        let Survey { desired, probes, around, mut snapshot, situations } =
+        let Survey { desired, probes, around, mut snapshot, situations, kept } =
             self.survey(actor, owner, release, rules, self.verification(owner, release)).await?;
         preflight::refuse_collisions(&desired, &situations)?;
         let writes = situations.iter().any(|situation| !matches!(situation.action(), Action::Keep | Action::Wait));
@@ -117,7 +120,9 @@ impl Rollout {
                 let Snapshot { parent, stale, .. } = &snapshot;
                 inquiry.check(Work { parent, desired: &desired, stale }).await?;
             }
-            warnings = crd_upgrade::check(actor, &owner.crd_upgrades, &desired, &situations, &snapshot.live).await?;
+            warnings = kept;
+            warnings
+                .extend(crd_upgrade::check(actor, &owner.crd_upgrades, &desired, &situations, &snapshot.live).await?);
             if self.verification(owner, release) == Verify::Absence {
                 preflight::dry_run(actor, &desired, &situations, &mut snapshot.live).await?;
             }
@@ -162,7 +167,7 @@ impl Rollout {
         release: &Release,
         rules: &[Rule],
     ) -> Result<Observation, RolloutError> {
-        let Survey { desired, probes, around, snapshot, situations } =
+        let Survey { desired, probes, around, snapshot, situations, .. } =
             self.survey(actor, owner, release, rules, Verify::Absence).await?;
         let mut observation = Observation {
             parent_current: parent::is_current(&snapshot.parent, owner, &Inventory::of(&desired, [])),
@@ -196,9 +201,10 @@ impl Rollout {
             Err(RolloutError::OwnerGone(_)) => Value::Null,
             parent => parent?,
         };
-        let Survey { desired, snapshot, situations, .. } =
+        let Survey { desired, snapshot, situations, kept, .. } =
             self.survey_below(&actor, owner, parent, release, rules, Verify::Absence).await?;
         let mut preview = preview(&actor, &desired, &situations, &snapshot).await?;
+        preview.findings.extend(kept);
         if let Some(inquiry) = self.inquiry(&actor, owner) {
             let Snapshot { parent, stale, .. } = &snapshot;
             let lacking = inquiry.check(Work { parent, desired: &desired, stale }).await;
@@ -330,8 +336,12 @@ impl Rollout {
         verify: Verify,
     ) -> Result<Survey, RolloutError> {
         let probes = self.compile(release, rules)?;
-        let desired = resolve::resolve(&self.discovery, owner, release).await?;
+        let mut desired = resolve::resolve(&self.discovery, owner, release).await?;
         let snapshot = Snapshot::take(actor, &self.discovery, owner, parent, &desired, verify).await?;
+        let kept = match owner.going_back {
+            true => keep_newer_definitions(owner, &mut desired, &snapshot.live),
+            false => Vec::new(),
+        };
         let situations = desired.iter().zip(&snapshot.live).map(|(desired, live)| {
             async move {
                 let situation = Situation::of(desired, live.as_ref(), owner);
@@ -344,7 +354,7 @@ impl Rollout {
         });
         let situations = all(situations.collect()).await.into_iter().collect::<Result<_, _>>()?;
         let around = Around::look(actor, &desired, &snapshot.live).await?;
-        Ok(Survey { desired, probes, around, snapshot, situations })
+        Ok(Survey { desired, probes, around, snapshot, situations, kept })
     }
 
     /// Has the API server tell whether an object that seems changed is: applying would then change it.

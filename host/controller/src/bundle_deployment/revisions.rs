@@ -183,6 +183,13 @@ pub(crate) fn begins(history: &[Revision], candidate: &Candidate) -> bool {
         .is_some_and(|current| is_of(current, candidate.release.digest.as_str(), &candidate.install_namespace))
 }
 
+/// Whether the candidate ran before a newer release and comes back, or has come back.
+pub(crate) fn goes_back(deployment: &BundleDeployment, candidate: &Candidate) -> bool {
+    let came_back = |current: &Revision| current.rollback_to.is_some();
+    let current = history(deployment).last().filter(|_| !begins(history(deployment), candidate));
+    candidate.cause.rollback_to().is_some() || current.is_some_and(came_back)
+}
+
 /// Notes in the history what a pass did with the candidate, and gives the current revision.
 pub(crate) fn record<'a>(
     status: &'a mut BundleDeploymentStatus,
