@@ -6,7 +6,7 @@ use wasmparser::{Encoding, Parser, Payload};
 use crate::{
     LoadError,
     contract::{self, PACKAGE},
-    text::truncate,
+    text::tame,
 };
 
 /// The name of the custom section.
@@ -59,7 +59,7 @@ pub(crate) fn outline(wasm: &[u8]) -> Result<Outline, LoadError> {
     let mut section: Option<Facts> = None;
     let (mut imports, mut exports) = (Vec::new(), Vec::new());
     let mut depth = 0_usize;
-    let malformed = |error: wasmparser::BinaryReaderError| LoadError::NotAComponent(truncate(error.to_string(), 512));
+    let malformed = |error: wasmparser::BinaryReaderError| LoadError::NotAComponent(tame(error.to_string(), 512));
     if !wasm.starts_with(MAGIC) {
         return Err(LoadError::NotAComponent("it does not begin as WebAssembly does".into()));
     }
@@ -111,7 +111,7 @@ fn push(names: &mut Vec<String>, name: &str) -> Result<(), LoadError> {
     if names.len() >= NAMES {
         return Err(LoadError::NotAComponent(format!("more than {NAMES} imports or exports")));
     }
-    names.push(truncate(name.to_owned(), 256));
+    names.push(tame(name.to_owned(), 256));
     Ok(())
 }
 
@@ -119,8 +119,7 @@ fn parse(data: &[u8]) -> Result<Facts, LoadError> {
     if data.len() > SECTION_BYTES {
         return Err(LoadError::Facts(format!("it is larger than {SECTION_BYTES} bytes")));
     }
-    let facts: Facts =
-        serde_json::from_slice(data).map_err(|error| LoadError::Facts(truncate(error.to_string(), 512)))?;
+    let facts: Facts = serde_json::from_slice(data).map_err(|error| LoadError::Facts(tame(error.to_string(), 512)))?;
     let texts =
         [&facts.contract, &facts.name, &facts.version].into_iter().chain(&facts.formats).chain(&facts.capabilities);
     for text in texts {

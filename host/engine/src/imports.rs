@@ -10,7 +10,10 @@ use wasmtime::{
     component::{Component, types::ComponentItem},
 };
 
-use crate::contract::{self, PACKAGE};
+use crate::{
+    contract::{self, PACKAGE},
+    text::tame,
+};
 
 /// Something that a component imports and this host does not provide.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,9 +24,22 @@ pub struct MissingImport {
     pub remedy: &'static str,
 }
 
+/// The longest name that is told, in bytes: a component may name an import as it likes.
+const NAME_BYTES: usize = 256;
+/// How many imports a message lists.
+const LISTED: usize = 20;
+
 impl MissingImport {
+    fn new(name: String, remedy: &'static str) -> Self {
+        Self { name: tame(name, NAME_BYTES), remedy }
+    }
+
     pub(crate) fn list(imports: &[Self]) -> String {
-        imports.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+        let mut listed: Vec<String> = imports.iter().take(LISTED).map(ToString::to_string).collect();
+        if imports.len() > LISTED {
+            listed.push(format!("and {} more", imports.len() - LISTED));
+        }
+        listed.join("; ")
     }
 }
 
@@ -75,7 +91,7 @@ const REMEDY_OTHER: &str = "not part of the contract; build the component withou
 
 /// The interfaces that are missing, by their names alone.
 pub(crate) fn missing_interfaces(imports: &[String]) -> Vec<MissingImport> {
-    let missing = imports.iter().filter_map(|name| Some(MissingImport { name: name.clone(), remedy: remedy(name)? }));
+    let missing = imports.iter().filter_map(|name| Some(MissingImport::new(name.clone(), remedy(name)?)));
     missing.collect()
 }
 
@@ -107,7 +123,7 @@ pub(crate) fn missing_functions(engine: &Engine, component: &Component) -> Vec<M
         let (Some(functions), ComponentItem::ComponentInstance(instance)) = (functions, import.ty) else { continue };
         for (function, item) in instance.exports(engine) {
             if matches!(item.ty, ComponentItem::ComponentFunc(_)) && !functions.contains(&function) {
-                missing.push(MissingImport { name: format!("{name}#{function}"), remedy: REMEDY_NEWER_HOST });
+                missing.push(MissingImport::new(format!("{name}#{function}"), REMEDY_NEWER_HOST));
             }
         }
     }
@@ -140,6 +156,16 @@ mod tests {
         acme:database/query@1.0.0 (not part of the contract; build the component without it)
         loose-function (not part of the contract; build the component without it)
         ");
+    }
+
+    #[test]
+    fn odd_names_and_many_of_them_make_a_message_that_can_be_shown() {
+        let named = |name: &str| missing_interfaces(&[name.to_owned()]).remove(0).name;
+        assert_eq!(named("c\0\u{1b}[31m"), "c\u{fffd}\u{fffd}[31m");
+        assert_eq!(named(&"x".repeat(1000)).len(), NAME_BYTES);
+        let many: Vec<String> = (0..1000).map(|number| format!("i{number}")).collect();
+        let list = MissingImport::list(&missing_interfaces(&many));
+        assert!(list.ends_with("; and 980 more"), "{list}");
     }
 
     #[test]

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| chandler_properties::check("component", input));
+libfuzzer_sys::fuzz_target!(init: chandler_properties::sandbox::prepare(), |input: &[u8]| chandler_properties::check("component", input));

@@ -17,7 +17,7 @@
 //! | `tars`, `archives` | archives that are unpacked |
 //! | `image` | what a registry answers |
 //! | `releases` | the order and the digest of any objects |
-//! | `sandbox` | provisioners in the sandbox, and bytes that are to be one |
+//! | [`sandbox`] | provisioners in the sandbox, and bytes that are to be one |
 //! | `api` | what clients send to the embedded API |
 
 #![allow(
@@ -41,7 +41,7 @@ mod numbers;
 mod provision;
 mod releases;
 #[cfg(feature = "sandbox")]
-mod sandbox;
+pub mod sandbox;
 pub mod seeds;
 pub mod target;
 mod tars;

@@ -56,6 +56,11 @@ fn provisioners() -> &'static Provisioners {
     })
 }
 
+/// Compiles the provisioners, which takes longer than an input may.
+pub fn prepare() {
+    provisioners();
+}
+
 fn engine() -> &'static Engine {
     static ENGINE: OnceLock<Engine> = OnceLock::new();
     ENGINE.get_or_init(|| {
