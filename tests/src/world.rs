@@ -217,7 +217,11 @@ impl World {
     /// Removes all BundleDeployments and stops the controller.
     pub async fn finish(mut self) {
         for deployment in self.deployments().list(&ListParams::default()).await.expect("the API server answers") {
-            self.delete(&deployment.metadata.name.expect("a stored object has a name")).await;
+            let name = deployment.metadata.name.expect("a stored object has a name");
+            // Custom resources that the test left are in nobody's way.
+            let everything = Patch::Merge(json!({"spec": {"deletion": {"policy": "Delete", "crds": "Delete"}}}));
+            let _ = self.deployments().patch(&name, &PatchParams::default(), &everything).await;
+            self.delete(&name).await;
         }
         if self.controller.is_some() {
             self.stop_controller().await;

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use crate::{
     approval::{Approval, PendingChange},
     bundle::{BundleDescription, BundleWarning},
+    ownership::{CollisionProtection, Deletion},
     permissions::MissingPermissions,
     probe::Probe,
     revision::Revision,
@@ -83,6 +84,16 @@ pub struct BundleDeploymentSpec {
     /// this is not set, the controller uses its own rights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account: Option<ServiceAccountReference>,
+    /// What is done about objects of the bundle that exist already and are somebody else's. Prevent, the default, refuses the
+    /// release before anything is written. IfNoController takes over what no controller and no other BundleDeployment or
+    /// ApplySet holds, also what Helm or kubectl made. None takes over everything; whoever controls an object is released
+    /// first, and may try to get it back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::enumeration::<CollisionProtection>")]
+    pub collision_protection: Option<CollisionProtection>,
+    /// What becomes of the objects when this is deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion: Option<Deletion>,
 }
 
 /// Checks that are made before anything is written to the cluster.

@@ -152,6 +152,8 @@ names! {
         Suspended,
         /// The object is being deleted and the objects of its release with it.
         Deleting,
+        /// The object is to be deleted, but custom resources exist that would go with the definitions of its release.
+        CustomResourcesExist,
 
         // Provisioners
         /// No class of that name exists, and none is built in.

@@ -11,6 +11,7 @@
 //! | [`source`] | where a bundle's content comes from |
 //! | [`provisioner_class`] | `chandler.dev/v1alpha1 ProvisionerClass` |
 //! | [`limits`] | what one call of a provisioner may use, as text and as numbers |
+//! | [`ownership`] | whose objects a BundleDeployment takes, and what becomes of its own when it goes |
 //! | [`permissions`] | what the ServiceAccount of a BundleDeployment may not do |
 //! | [`conditions`] | condition types, reasons, and how a condition is set |
 //! | [`names`] | labels, annotations, finalizers and the classes that are built in |
@@ -26,6 +27,7 @@ pub mod conditions;
 pub mod crds;
 pub mod limits;
 pub mod names;
+pub mod ownership;
 pub mod permissions;
 pub mod probe;
 pub mod provisioner_class;
@@ -44,6 +46,7 @@ pub use chandler_crd_upgrade::Policy as CrdUpgradeSafety;
 pub use conditions::{ConditionStatus, ConditionType, NewCondition, Reason, find_condition, set_condition};
 pub use crds::{crds, crds_yaml};
 pub use limits::{CallLimits, LimitError};
+pub use ownership::{CollisionProtection, DefinitionDeletion, Deletion, DeletionPolicy};
 pub use permissions::MissingPermissions;
 pub use probe::{Probe, ProbeSelector};
 pub use provisioner_class::{

@@ -31,7 +31,15 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
             "the provisioner is broken: tell its author; `chandler render` reproduces it without a cluster"
         }
         Reason::ObjectCollision => {
-            "delete the object that is in the way, or take it out of the bundle; objects of others are never taken over"
+            return Some(format!(
+                "delete the object that is in the way, take it out of the bundle, or take it over: `chandler adopt {name}`"
+            ));
+        }
+        Reason::CustomResourcesExist => {
+            return Some(format!(
+                "`chandler delete {name} --dry-run` counts them; delete them, or choose: `chandler delete {name} --crds Keep` \
+                 or `--crds Delete`"
+            ));
         }
         Reason::RequiredResourceNotFound => {
             "create what the message names: a namespace, or the bundle that serves a missing kind; it then goes on by itself"
@@ -81,6 +89,7 @@ mod tests {
             Reason::PluginTimeout,
             Reason::PluginTrapped,
             Reason::ObjectCollision,
+            Reason::CustomResourcesExist,
             Reason::InstallNamespaceNotFound,
             Reason::Forbidden,
             Reason::Suspended,

@@ -60,8 +60,10 @@ pub enum Command {
     Tree(command::tree::Tree),
     Diff(command::diff::Diff),
     Approve(command::approve::Approve),
+    Adopt(command::adopt::Adopt),
     History(command::history::History),
     Rollback(command::rollback::Rollback),
+    Delete(command::delete::Delete),
     Controller(command::controller::Controller),
     Crds(command::crds::Crds),
     /// Print the reference of the command line as Markdown

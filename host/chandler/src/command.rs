@@ -1,8 +1,10 @@
 //! The commands, one per file.
 
+pub mod adopt;
 pub mod approve;
 pub mod controller;
 pub mod crds;
+pub mod delete;
 pub mod dev;
 pub mod diff;
 pub mod history;

@@ -37,12 +37,18 @@ pub fn summary(preview: &Preview) -> String {
         0 => String::new(),
         number => format!(", {} in the way", count(number, "object")),
     };
+    let some = |kind, what: &str| match of(kind) {
+        0 => String::new(),
+        number => format!("{number} to {what}, "),
+    };
     format!(
-        "{} to create, {} to change, {} to repair, {} to remove, {} unchanged{refused}",
+        "{} to create, {}{} to change, {} to repair, {} to remove, {}{} unchanged{refused}",
         of(ChangeKind::Create),
+        some(ChangeKind::Adopt, "adopt"),
         of(ChangeKind::Change),
         of(ChangeKind::Repair),
         of(ChangeKind::Remove),
+        some(ChangeKind::Release, "release"),
         preview.unchanged
     )
 }
@@ -54,13 +60,14 @@ fn head(change: &Change) -> String {
 fn sign(kind: ChangeKind) -> char {
     match kind {
         ChangeKind::Create => '+',
-        ChangeKind::Change | ChangeKind::Repair => '~',
-        ChangeKind::Remove => '-',
+        ChangeKind::Adopt | ChangeKind::Change | ChangeKind::Repair => '~',
+        ChangeKind::Remove | ChangeKind::Release => '-',
         ChangeKind::Refuse => '!',
     }
 }
 
-fn push_field(text: &mut String, field: &FieldChange, look: Look) {
+/// A field that differs.
+pub fn push_field(text: &mut String, field: &FieldChange, look: Look) {
     text.extend(["    ", &one_line(&field.path), "\n"]);
     for (sign, value) in [('-', &field.before), ('+', &field.after)] {
         if let Some(value) = value {

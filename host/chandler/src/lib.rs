@@ -7,6 +7,8 @@
 //! | [`source`] | what the user calls a bundle: a directory, an archive or an image |
 //! | [`configuration`] | the configuration that a user gives to a provisioner |
 //! | [`rendering`] | what `render` and `lint` have in common |
+//! | [`deployed`] | rendering what a BundleDeployment asks for |
+//! | [`consent`] | asking before something is done that cannot be undone |
 //! | [`provision`] | the engine and the provisioners on this machine |
 //! | [`naming`] | the names that a bundle gets where nobody names it |
 //! | [`cache`], [`file`](mod@file) | the cache directory; reading files up to a limit |
@@ -34,7 +36,9 @@ pub mod cache;
 pub mod cluster_arguments;
 pub mod command;
 pub mod configuration;
+pub mod consent;
 pub mod control_plane;
+pub mod deployed;
 pub mod diagnostics;
 pub mod difference;
 pub mod error;

@@ -44,6 +44,8 @@ fn run(arguments: &Arguments, terminal: &Terminal) -> Result<ExitCode, CommandEr
                 return Ok(if changes { ExitCode::from(command::diff::CHANGES) } else { ExitCode::SUCCESS });
             }
             Command::Approve(approve) => approve.run(terminal).await?,
+            Command::Adopt(adopt) => Box::pin(adopt.run(terminal)).await?,
+            Command::Delete(delete) => Box::pin(delete.run(terminal)).await?,
             Command::History(history) => history.run().await?,
             Command::Rollback(rollback) => rollback.run(terminal).await?,
             Command::Controller(controller) => controller.run().await?,

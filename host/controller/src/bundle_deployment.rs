@@ -8,7 +8,9 @@ mod assessment;
 mod bundle;
 mod certificates;
 mod decide;
+mod departure;
 mod gates;
+mod owner;
 mod render;
 mod rerender;
 mod revisions;
@@ -19,24 +21,17 @@ mod upgrade_warnings;
 
 use std::{sync::Arc, time::Duration};
 
-use chandler_api::{
-    BundleDeployment, BundleDeploymentStatus, CrdUpgradeSafety, Outcome, ProvisionerInUse, Reason, Revision,
-    names::{CLEANUP_UNPACK_CACHE_FINALIZER, DELETE_CACHED_BUNDLE_FINALIZER, TEARDOWN_FINALIZER},
-};
+use chandler_api::{BundleDeployment, BundleDeploymentStatus, Outcome, ProvisionerInUse, Reason, Revision};
 use chandler_core::Release;
-use chandler_rollout::{Owner, Preview, Progress, RolloutError, Teardown};
+use chandler_rollout::{Changes, Owner, Preview, Progress, RolloutError};
 use k8s_openapi::jiff::Timestamp;
-use kube::{
-    Api, ResourceExt as _,
-    api::{Patch, PatchParams},
-    core::DeserializeGuard,
-    runtime::controller::Action,
-};
-use serde_json::json;
+use kube::{Api, ResourceExt as _, core::DeserializeGuard, runtime::controller::Action};
 
+pub use self::owner::owner_of;
 use self::{
     assessment::{Assessment, Reached, ReleaseFacts, RollingOut, Unpacked},
     decide::{Intent, Next, Route},
+    owner::owner,
     render::Rendered,
     rerender::Remade,
     revisions::{Candidate, Cause},
@@ -74,16 +69,16 @@ pub(crate) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
     let found = match decide::decide(&deployment) {
         Intent::Leave => return Ok(Action::await_change()),
         Intent::Suspend => Assessment::early(Reached::Suspended),
-        Intent::TearDown => match tear_down(&deployment, &context).await? {
+        Intent::TearDown => match departure::tear_down(&deployment, &context).await? {
             Some(found) => found,
             None => return Ok(Action::await_change()),
         },
         Intent::LetGo => {
-            let_go(&deployment, &context).await?;
+            departure::let_go(&deployment, &context).await?;
             return Ok(Action::await_change());
         }
         Intent::Deploy => {
-            hold(&deployment, &context).await?;
+            departure::hold(&deployment, &context).await?;
             Box::pin(deploy(&mut deployment, &context)).await?
         }
     };
@@ -302,6 +297,7 @@ async fn roll_out(
         let observed = context.rollout.observe(&owner, &completed.release, &rules).await;
         let observed = observed.map_err(|error| Problem::from(&error))?;
         service_account::watch(&owner, &completed.release, context);
+        found.kept.clone_from(&observed.kept);
         if observed.is_as_released() {
             found.renewal = completed.look_again;
             return Ok(settled(deployment, found, &observed.unhealthy, context));
@@ -318,6 +314,8 @@ async fn roll_out(
     service_account::watch(&owner, release, context);
     let progress = progress.map_err(|error| Problem::from(&error))?;
     found.warnings.clone_from(&progress.changes().warnings);
+    found.kept.clone_from(&progress.changes().kept);
+    events::publish_adoption(&context.recorder, deployment, &progress.changes().adopted).await;
     Ok(match progress {
         // A repair of what was complete is no rollout: what was put back gets the time that everything else gets.
         Progress::Waiting { installed: true, waiting, changes, .. } if route == Route::Observe => {
@@ -357,14 +355,16 @@ fn settled(
 }
 
 /// Names of objects only: their content may be secret.
-fn log_changes(owner: &Owner, changes: &chandler_rollout::Changes) {
+fn log_changes(owner: &Owner, changes: &Changes) {
     if !changes.is_empty() {
         tracing::info!(
             deployment = %owner.name,
             created = changes.created.len(),
+            adopted = changes.adopted.len(),
             updated = changes.updated.len(),
             recovered = changes.recovered.len(),
             pruned = changes.pruned.len(),
+            released = changes.released.len(),
             "applied"
         );
     }
@@ -373,70 +373,6 @@ fn log_changes(owner: &Owner, changes: &chandler_rollout::Changes) {
 /// An object that is not well, in the words of the status.
 fn told(unhealthy: &chandler_rollout::Unhealthy) -> String {
     format!("{}: {}", unhealthy.object, unhealthy.health)
-}
-
-fn owner(deployment: &BundleDeployment, install_namespace: &str) -> Result<Owner, Problem> {
-    Owner::of(deployment, install_namespace)
-        .map(|owner| {
-            owner.on_behalf_of(service_account::account(deployment)).with_crd_upgrades(crd_upgrades(deployment))
-        })
-        .ok_or_else(|| Problem::passing(Reason::InternalError, "the BundleDeployment was never stored"))
-}
-
-fn crd_upgrades(deployment: &BundleDeployment) -> CrdUpgradeSafety {
-    let preflight = deployment.spec.preflight.as_ref();
-    preflight.and_then(|preflight| preflight.crd_upgrade_safety.clone()).unwrap_or_default()
-}
-
-/// Puts our finalizer on before anything is created.
-async fn hold(deployment: &BundleDeployment, context: &Context) -> Result<(), ReconcileError> {
-    if deployment.finalizers().iter().any(|finalizer| finalizer == TEARDOWN_FINALIZER) {
-        return Ok(());
-    }
-    let mut finalizers = deployment.finalizers().to_vec();
-    finalizers.push(TEARDOWN_FINALIZER.to_owned());
-    write_finalizers(deployment, &finalizers, context).await
-}
-
-/// Deletes the objects of the release; none once everything is gone and the BundleDeployment may go too.
-async fn tear_down(deployment: &BundleDeployment, context: &Context) -> Result<Option<Assessment>, ReconcileError> {
-    let waiting = match owner(deployment, &deployment.spec.install_namespace) {
-        Ok(owner) => context.rollout.teardown(&owner).await.map_err(|error| Problem::from(&error)),
-        Err(problem) => Err(problem),
-    };
-    match waiting {
-        Ok(Teardown::Waiting { waiting, .. }) => {
-            return Ok(Some(Assessment::early(Reached::Deleting(waiting.iter().map(told).collect()))));
-        }
-        Ok(Teardown::Complete { .. }) => {}
-        Err(problem) => return Ok(Some(Assessment::early(Reached::NotDeleted(problem)))),
-    }
-    let_go(deployment, context).await?;
-    Ok(None)
-}
-
-/// Forgets a BundleDeployment and takes our finalizers off, so that it may go.
-async fn let_go(deployment: &BundleDeployment, context: &Context) -> Result<(), ReconcileError> {
-    let name = deployment.name_any();
-    context.memory.forget(&name);
-    context.watches.forget(&name);
-    context.generations.forget(&name);
-    context.backoff.succeeded(&name);
-    let ours = [TEARDOWN_FINALIZER, DELETE_CACHED_BUNDLE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER];
-    let kept = deployment.finalizers().iter().filter(|finalizer| !ours.contains(&finalizer.as_str()));
-    write_finalizers(deployment, &kept.cloned().collect::<Vec<_>>(), context).await
-}
-
-/// Writes the finalizers, unless the object changed meanwhile: the list is replaced whole.
-async fn write_finalizers(
-    deployment: &BundleDeployment,
-    finalizers: &[String],
-    context: &Context,
-) -> Result<(), ReconcileError> {
-    let api: Api<BundleDeployment> = Api::all(context.client.clone());
-    let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": deployment.resource_version()}});
-    let written = api.patch(&deployment.name_any(), &PatchParams::apply("chandler"), &Patch::Merge(patch)).await;
-    written.map(drop).map_err(|source| ReconcileError::Write { what: "finalizers", source })
 }
 
 /// Writes what a pass found, so that the object in hand is as the one that is stored.
@@ -486,7 +422,8 @@ fn next(deployment: &BundleDeployment, found: &Assessment, context: &Context) ->
             Some(clock.left.map_or(pause, |left| pause.min(left + Duration::from_secs(1))))
         }
     };
-    pause.into_iter().chain(found.renewal).min().map_or_else(Action::await_change, Action::requeue)
+    let again = (!found.kept.is_empty()).then_some(decide::DEFINITIONS_CHECK);
+    pause.into_iter().chain(found.renewal).chain(again).min().map_or_else(Action::await_change, Action::requeue)
 }
 
 /// Whether this pass saw what the spec describes fail, so that another release is to run.

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, fmt::Debug};
 
 use chandler_api::{BundleWarning, ConditionType, Reason};
+use chandler_core::ObjectKey;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{
     Resource,
@@ -63,6 +64,35 @@ pub(crate) async fn publish_warnings<K>(
     if let Err(error) = recorder.publish(&event, &object.object_ref(&())).await {
         tracing::debug!(%error, "failed to publish an Event");
     }
+}
+
+/// Publishes one Event where objects of others were taken over.
+pub(crate) async fn publish_adoption<K>(recorder: &Recorder, object: &K, adopted: &[ObjectKey])
+where
+    K: Resource<DynamicType = ()> + Debug,
+{
+    let Some(note) = told_adoption(adopted) else { return };
+    let event = Event {
+        type_: EventType::Normal,
+        reason: "Adopted".to_owned(),
+        note: Some(note),
+        action: "Adopt".to_owned(),
+        secondary: None,
+    };
+    if let Err(error) = recorder.publish(&event, &object.object_ref(&())).await {
+        tracing::debug!(%error, "failed to publish an Event");
+    }
+}
+
+/// How many objects that were taken over are named.
+const NAMED: usize = 10;
+
+fn told_adoption(adopted: &[ObjectKey]) -> Option<String> {
+    let mut lines: Vec<String> = adopted.iter().take(NAMED).map(ToString::to_string).collect();
+    if adopted.len() > NAMED {
+        lines.push(format!("and {} more", adopted.len() - NAMED));
+    }
+    (!lines.is_empty()).then(|| note(&format!("took over what was somebody else's:\n{}", lines.join("\n"))))
 }
 
 /// The warnings that are new, one per line.
@@ -151,6 +181,21 @@ mod tests {
         assert_eq!(warned(&[], &[a.clone(), b.clone()]).as_deref(), Some("a\nb"));
         assert_eq!(warned(std::slice::from_ref(&a), &[a.clone(), b]).as_deref(), Some("b"));
         assert_eq!(warned(std::slice::from_ref(&a), std::slice::from_ref(&a)), None);
+    }
+
+    #[test]
+    fn what_was_taken_over_is_named() {
+        let object = |number: usize| ObjectKey {
+            group: String::new(),
+            version: "v1".into(),
+            kind: "ConfigMap".into(),
+            namespace: Some("n".into()),
+            name: format!("x{number}"),
+        };
+        assert_eq!(told_adoption(&[]), None);
+        let told = told_adoption(&(0..12).map(object).collect::<Vec<_>>()).unwrap();
+        assert!(told.starts_with("took over what was somebody else's:\nConfigMap n/x0\n"), "{told}");
+        assert!(told.ends_with("\nConfigMap n/x9\nand 2 more"), "{told}");
     }
 
     #[test]

@@ -38,6 +38,7 @@ mod supersession;
 mod surroundings;
 mod watches;
 
+pub use bundle_deployment::owner_of;
 pub use options::Options;
 pub use run::{ControllerError, run};
 pub use surroundings::kinds;

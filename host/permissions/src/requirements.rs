@@ -56,6 +56,8 @@ pub enum Why {
     OwnerReference,
     /// An earlier release had it, and this one does not: it is deleted.
     Stale(ObjectKey),
+    /// The definition is deleted some day, and first it has to be known whether custom resources would go with it.
+    Counting(ObjectKey),
     /// An earlier release may have had objects of this kind here, which this one does not have.
     Pruning(String),
     /// The role or binding passes this permission on, and nobody passes on what they do not hold.
@@ -77,6 +79,9 @@ impl fmt::Display for Why {
             Self::Object(object) => write!(f, "to install {object}"),
             Self::OwnerReference => f.write_str("to refer to the BundleDeployment as the owner of the objects"),
             Self::Stale(object) => write!(f, "to delete {object}, which the release no longer has"),
+            Self::Counting(object) => {
+                write!(f, "to see whether custom resources exist before {object} is deleted")
+            }
             Self::Pruning(kind) => write!(f, "to find {kind} that the release no longer has"),
             Self::PassedOn(object) => write!(f, "{object} passes it on"),
             Self::Aggregates(object) => write!(f, "{object} is made of other ClusterRoles"),
@@ -173,12 +178,15 @@ pub fn requirements(
         }
     }
     for item in stale {
-        requests.extend(PRUNING.iter().map(|verb| Need {
+        // A definition may be left to itself instead.
+        let verbs = PRUNING.iter().chain(is_definition(item.key).then_some(&"patch"));
+        requests.extend(verbs.map(|verb| Need {
             scope: Scope::of(item.key.namespace.as_deref()),
             rule: one(verb, &item.key.group, item.plural, Some(&item.key.name)),
             why: Why::Stale(item.key.clone()),
         }));
     }
+    requests.extend(items.iter().chain(stale).filter_map(counting));
     requests.extend(listed.iter().map(|listed| Need {
         scope: listed.scope.clone(),
         rule: one("list", &listed.group, &listed.plural, None),
@@ -193,6 +201,13 @@ pub fn requirements(
 }
 
 impl Requirements {
+    /// The same where custom resources need not be counted before their definitions are deleted.
+    #[must_use]
+    pub fn without_counting(mut self) -> Self {
+        self.requests.retain(|need| !matches!(need.why, Why::Counting(_)));
+        self
+    }
+
     /// Every place where something is needed, and the whole cluster.
     pub fn scopes(&self) -> BTreeSet<Scope> {
         let requests = self.requests.iter().map(|need| &need.scope);
@@ -210,6 +225,18 @@ impl Requirements {
     pub fn aggregates(items: &[Item<'_>]) -> bool {
         grants::aggregates(items)
     }
+}
+
+/// What counting the custom resources of a definition needs.
+fn counting(item: &Item<'_>) -> Option<Need> {
+    let spec = item.value.get("spec").filter(|_| is_definition(item.key))?;
+    let text = |pointer: &str| spec.pointer(pointer).and_then(Value::as_str);
+    let rule = one("list", text("/group")?, text("/names/plural")?, None);
+    Some(Need { scope: Scope::Cluster, rule, why: Why::Counting(item.key.clone()) })
+}
+
+fn is_definition(key: &ObjectKey) -> bool {
+    key.group == "apiextensions.k8s.io" && key.kind == "CustomResourceDefinition"
 }
 
 /// A rule of one verb and one resource.

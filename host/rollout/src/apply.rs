@@ -1,11 +1,12 @@
 //! Brings one object to what it should be.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
-    cluster::{Cluster, about},
+    cluster::{Cluster, FIELD_MANAGER, about},
     desired::Desired,
-    error::{Collision, ObjectFailure, Problem},
+    error::{ObjectFailure, Problem},
+    holder::Collision,
     live, managed_fields,
     owner::Owner,
 };
@@ -29,7 +30,9 @@ pub(crate) async fn create(cluster: &Cluster, owner: &Owner, desired: &Desired) 
     let found =
         cluster.get(&desired.resource, desired.key.namespace.as_deref(), &desired.key.name).await.map_err(failed)?;
     Err(match found.and_then(|live| live::foreign_owner(&live, owner)) {
-        Some(other) => Failure::Collision(Collision { object: desired.key.clone(), owner: other }),
+        // What may be taken over is, once the next call has read it as a whole.
+        Some(holder) if holder.yields_to(owner.collisions) => failed(Problem::Conflict(exists)),
+        Some(holder) => Failure::Collision(Collision { object: desired.key.clone(), holder }),
         // It is ours after all, or gone again: the next call sees it.
         None => failed(Problem::Conflict(exists)),
     })
@@ -40,6 +43,18 @@ pub(crate) async fn update(cluster: &Cluster, desired: &Desired, live: &Value) -
     let failed = |problem| Failure::Object(about(&desired.key, "update")(problem));
     take_over(cluster, desired, live).await.map_err(failed)?;
     cluster.apply(desired, live::uid(live), false).await.map_err(failed)
+}
+
+/// Takes over an object that was somebody else's when it was read, and brings it to what it should be.
+pub(crate) async fn adopt(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, Failure> {
+    let failed = |problem| Failure::Object(about(&desired.key, "take over")(problem));
+    // An object has one controller at most, so the API server would refuse a second one.
+    let Some(references) = live::references_without_controller(live) else {
+        return update(cluster, desired, live).await;
+    };
+    let metadata = json!({"ownerReferences": references});
+    let released = cluster.patch_metadata(&desired.resource, live, metadata, FIELD_MANAGER).await.map_err(failed)?;
+    update(cluster, desired, &released).await
 }
 
 /// Has the record of what was created be one of an apply, so that applying removes what the release no longer has. No field

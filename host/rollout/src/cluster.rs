@@ -109,15 +109,47 @@ impl Cluster {
             parameters = parameters.continue_token(token);
         }
         let request = at(resource, None).list(&parameters).map_err(built)?;
-        let mut page: Value = self.client.request(request).await?;
-        let remaining = page.pointer("/metadata/remainingItemCount").and_then(Value::as_u64);
-        let next = page.pointer("/metadata/continue").and_then(Value::as_str).filter(|token| !token.is_empty());
-        let next = next.map(str::to_owned);
-        let objects = match page.get_mut("items").map(Value::take) {
-            Some(Value::Array(objects)) => objects.into_iter().map(|object| typed(object, resource)).collect(),
-            _ => Vec::new(),
-        };
-        Ok(Page { objects, remaining, next })
+        Ok(paged(self.client.request(request).await?, resource))
+    }
+
+    /// The same, with nothing of the objects but their metadata.
+    pub(crate) async fn metadata_page(
+        &self,
+        resource: &ApiResource,
+        limit: u32,
+        after: Option<&str>,
+    ) -> Result<Page, Problem> {
+        let mut parameters = ListParams::default().limit(limit);
+        if let Some(token) = after {
+            parameters = parameters.continue_token(token);
+        }
+        let request = at(resource, None).list_metadata(&parameters).map_err(built)?;
+        Ok(paged(self.client.request(request).await?, resource))
+    }
+
+    /// The metadata of all objects of a kind, in one or all namespaces. A kind that is not served has none.
+    pub(crate) async fn list_metadata(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+    ) -> Result<Vec<Value>, Problem> {
+        let mut objects = Vec::new();
+        let mut parameters = ListParams::default().limit(PAGE);
+        loop {
+            let request = at(resource, namespace).list_metadata(&parameters).map_err(built)?;
+            let page = match self.client.request(request).await {
+                Ok(page) => paged(page, resource),
+                Err(error) => match Problem::from(error) {
+                    Problem::NotFound(_) => return Ok(Vec::new()),
+                    problem => return Err(problem),
+                },
+            };
+            objects.extend(page.objects);
+            match page.next {
+                Some(token) => parameters = parameters.continue_token(&token),
+                None => return Ok(objects),
+            }
+        }
     }
 
     /// The names of all objects of a kind, in one namespace or of a kind without; none where there are many more of them than
@@ -196,6 +228,26 @@ impl Cluster {
         Ok(self.client.request(request).await?)
     }
 
+    /// Changes a part of the metadata of an object (a merge patch) that nobody changed since it was read.
+    pub(crate) async fn patch_metadata(
+        &self,
+        resource: &ApiResource,
+        object: &Value,
+        mut metadata: Value,
+        manager: &str,
+    ) -> Result<Value, Problem> {
+        if let Some(metadata) = metadata.as_object_mut() {
+            metadata.insert("uid".to_owned(), json!(live::uid(object)));
+            metadata.insert("resourceVersion".to_owned(), json!(live::resource_version(object)));
+        }
+        let parameters = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
+        let key = live::key(object, resource);
+        let path = at(resource, key.namespace.as_deref());
+        let body = Patch::Merge(json!({"metadata": metadata}));
+        let request = path.patch(&key.name, &parameters, &body).map_err(built)?;
+        Ok(self.client.request(request).await?)
+    }
+
     /// Has a review of the group `authorization.k8s.io` answered: its status.
     pub(crate) async fn review(&self, resource: &str, review: &Value) -> Result<Value, Problem> {
         let body = serde_json::to_vec(review).map_err(|error| Problem::Refused(error.to_string()))?;
@@ -236,6 +288,17 @@ pub(crate) fn about(object: &ObjectKey, action: &'static str) -> impl FnOnce(Pro
 
 fn at(resource: &ApiResource, namespace: Option<&str>) -> Request {
     Request::new(DynamicObject::url_path(resource, namespace))
+}
+
+fn paged(mut page: Value, resource: &ApiResource) -> Page {
+    let remaining = page.pointer("/metadata/remainingItemCount").and_then(Value::as_u64);
+    let next = page.pointer("/metadata/continue").and_then(Value::as_str).filter(|token| !token.is_empty());
+    let next = next.map(str::to_owned);
+    let objects = match page.get_mut("items").map(Value::take) {
+        Some(Value::Array(objects)) => objects.into_iter().map(|object| typed(object, resource)).collect(),
+        _ => Vec::new(),
+    };
+    Page { objects, remaining, next }
 }
 
 /// Items of lists do not say what they are.

@@ -26,7 +26,9 @@ pub(crate) async fn check(
     let mut report = Report::default();
     for ((desired, situation), live) in desired.iter().zip(situations).zip(live) {
         let Some(live) = live else { continue };
-        let upgrade = situation.action() == Action::Update && is_crd(&desired.key) && desired.key.version == "v1";
+        let upgrade = matches!(situation.action(), Action::Update | Action::Adopt)
+            && is_crd(&desired.key)
+            && desired.key.version == "v1";
         if !upgrade || policy.disabled {
             continue;
         }

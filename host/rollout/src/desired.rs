@@ -92,6 +92,17 @@ fn mark(value: &mut Map<String, Value>) -> String {
     digest
 }
 
+impl Desired {
+    /// The object without the reference to its owner, for dry runs while somebody else controls it.
+    pub(crate) fn unowned(&self) -> Self {
+        let mut unowned = self.clone();
+        if let Some(metadata) = unowned.value.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("ownerReferences");
+        }
+        unowned
+    }
+}
+
 /// Changes a member that is an object; whatever else it was, it becomes one.
 fn edit<T>(value: &mut Map<String, Value>, name: &str, change: impl FnOnce(&mut Map<String, Value>) -> T) -> T {
     let mut member = match value.remove(name) {

@@ -8,6 +8,8 @@ use chandler_health::RuleError;
 use chandler_permissions::{Account, Missing};
 use kube::core::Status;
 
+use crate::holder::Collisions;
+
 /// How many objects a message lists.
 const LISTED: usize = 10;
 
@@ -29,8 +31,8 @@ pub enum RolloutError {
         second: Box<ObjectKey>,
     },
     /// Objects that exist already and belong to somebody else.
-    #[error("{}", list(.0, ToString::to_string))]
-    Collisions(Vec<Collision>),
+    #[error("{0}")]
+    Collisions(Collisions),
     /// The ServiceAccount on whose behalf everything is to be done does not exist.
     #[error("the ServiceAccount {0} does not exist: create it, or name another one in spec.serviceAccount")]
     ServiceAccountNotFound(Account),
@@ -121,21 +123,6 @@ pub struct PermissionsMissing {
     pub missing: Missing,
     /// The namespaces that come with the release and are not there yet, so that they can hold no Role.
     pub not_yet: BTreeSet<String>,
-}
-
-/// An object that exists already and belongs to somebody else.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Collision {
-    /// The object.
-    pub object: ObjectKey,
-    /// Whose it is, as in `is controlled by Deployment x`.
-    pub owner: String,
-}
-
-impl fmt::Display for Collision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} already exists and {}", self.object, self.owner)
-    }
 }
 
 /// A request about an object that failed.

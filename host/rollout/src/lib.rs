@@ -12,6 +12,11 @@
 //! | `discovery` | which kinds the API server serves | yes |
 //! | `desired` | an object of the release as it should be in the cluster | no |
 //! | `live` | an object as the API server returns it, and whose it is | no |
+//! | [`holder`] | the others whose objects may be, and when theirs are taken over | no |
+//! | `policy` | how an owner treats objects of others, and its own that are not wanted any more | no |
+//! | [`disposal`] | what becomes of objects that are not wanted any more | no |
+//! | `census` | which definitions have custom resources | lists |
+//! | `lingering` | what holds back an object that is being deleted | lists |
 //! | `resolve` | the release, object by object, with everything that can be refused before any write | no |
 //! | `cluster` | the requests | yes |
 //! | `concurrent` | several requests at a time | no |
@@ -25,32 +30,40 @@
 //! | `plan` | what to do about each object | no |
 //! | `account` | acting on behalf of a ServiceAccount | yes |
 //! | `permissions` | what the ServiceAccount lacks | reviews |
+//! | `adoption` | handing objects of others to an owner | yes |
 //! | `places` | where objects of the owner may be | no |
 //! | `crd_upgrade` | whether new versions of definitions keep clients and stored objects working | lists |
 //! | `going_back` | definitions that stay as they are when an older release comes back | no |
 //! | `preflight` | what is refused before anything is written | dry runs |
 //! | `parent` | the ApplySet's own annotations | yes |
-//! | `apply`, `stages`, `prune`, `teardown` | doing it | yes |
+//! | `apply`, `stages`, `prune`, `orphan`, `teardown` | doing it | yes |
 
 mod absent;
 mod account;
+mod adoption;
 mod apply;
+mod census;
 mod cluster;
 mod concurrent;
 mod crd_upgrade;
 mod desired;
 mod difference;
 mod discovery;
+pub mod disposal;
 pub mod error;
 pub mod fields;
 mod going_back;
+pub mod holder;
+mod lingering;
 mod live;
 mod managed_fields;
+mod orphan;
 pub mod owner;
 mod parent;
 mod permissions;
 mod places;
 mod plan;
+mod policy;
 mod preflight;
 pub mod preview;
 mod prune;
@@ -63,10 +76,14 @@ mod surroundings;
 mod teardown;
 
 pub use account::impersonating;
+pub use adoption::Adoptee;
 pub use chandler_health::{Health, Rule, State, Surroundings, assess};
-pub use error::{Collision, ObjectFailure, PermissionsMissing, RolloutError};
+pub use disposal::{DeletionPreview, InUse};
+pub use error::{ObjectFailure, PermissionsMissing, RolloutError};
 pub use fields::FieldChange;
+pub use holder::{Collision, Collisions, Holder};
 pub use owner::Owner;
+pub use policy::{CollisionProtection, Definitions, Deletion};
 pub use preview::{Change, ChangeKind, Preview};
 pub use report::{Changes, Drift, DriftKind, Observation, Progress, Teardown, Unhealthy};
 pub use rollout::{Options, Rollout};

@@ -4,7 +4,10 @@ use chandler_core::ObjectKey;
 use kube::api::ApiResource;
 use serde_json::Value;
 
-use crate::owner::{OWNER_KIND, OWNER_NAME, Owner, PART_OF};
+use crate::{
+    holder::Holder,
+    owner::{OWNER_KIND, OWNER_NAME, Owner, PART_OF},
+};
 
 pub(crate) fn uid(object: &Value) -> &str {
     text(object, "/metadata/uid")
@@ -50,44 +53,55 @@ fn controller(object: &Value) -> Option<&Value> {
         .find(|reference| reference.get("controller").and_then(Value::as_bool) == Some(true))
 }
 
-/// Whose an object is, if it is not this owner's: a phrase such as `is controlled by Deployment x`.
+/// Whether an object names this one as an owner, in whatever way.
+pub(crate) fn refers_to(object: &Value, uid: &str) -> bool {
+    let references = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    references.into_iter().flatten().any(|reference| text(reference, "/uid") == uid)
+}
+
+/// The owner references of an object without the one of its controller; none where nobody controls it.
+pub(crate) fn references_without_controller(object: &Value) -> Option<Vec<Value>> {
+    let controller = controller(object)?;
+    let references = object.pointer("/metadata/ownerReferences")?.as_array()?;
+    Some(references.iter().filter(|reference| *reference != controller).cloned().collect())
+}
+
+/// Whose an object is, if it is not this owner's.
 ///
 /// An object is the owner's when the owner controls it by UID, or when it carries the label of the owner's set and nobody
 /// else controls it.
-pub(crate) fn foreign_owner(object: &Value, owner: &Owner) -> Option<String> {
+pub(crate) fn foreign_owner(object: &Value, owner: &Owner) -> Option<Holder> {
+    let own = str::to_owned;
     if let Some(reference) = controller(object) {
         if text(reference, "/uid") == owner.uid {
             return None;
         }
         let (kind, name) = (text(reference, "/kind"), text(reference, "/name"));
         return Some(if (kind, name) == (owner.kind.as_str(), owner.name.as_str()) {
-            format!("is controlled by an earlier {kind} {name}, and goes with it")
+            Holder::Namesake { kind: own(kind), name: own(name) }
         } else {
-            format!("is controlled by {kind} {name}")
+            Holder::Controller { kind: own(kind), name: own(name) }
         });
     }
     match label(object, PART_OF) {
         Some(set) if set == owner.set_id() => return None,
         Some(set) => {
             return Some(match (label(object, OWNER_KIND), label(object, OWNER_NAME)) {
-                (Some(kind), Some(name)) => format!("belongs to {kind} {name}"),
-                _ => format!("belongs to the ApplySet {set}"),
+                (Some(kind), Some(name)) => Holder::Member { kind: own(kind), name: own(name) },
+                _ => Holder::ApplySet { id: own(set) },
             });
         }
         None => {}
     }
     if let Some(release) = annotation(object, "meta.helm.sh/release-name") {
         let namespace = annotation(object, "meta.helm.sh/release-namespace").unwrap_or_default();
-        return Some(format!("belongs to the Helm release {namespace}/{release}"));
+        return Some(Holder::HelmRelease { namespace: own(namespace), name: own(release) });
     }
     let manager = object
         .pointer("/metadata/managedFields")
         .and_then(Value::as_array)
         .and_then(|entries| entries.iter().find_map(|entry| entry.get("manager")?.as_str()));
-    Some(match manager {
-        Some(manager) => format!("was made by {manager}"),
-        None => "was made by somebody else".to_owned(),
-    })
+    Some(manager.map_or(Holder::Unknown, |name| Holder::Manager { name: own(name) }))
 }
 
 #[cfg(test)]
@@ -95,6 +109,7 @@ pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::policy::{CollisionProtection, Deletion};
 
     pub(crate) fn owner() -> Owner {
         Owner {
@@ -108,6 +123,8 @@ pub(crate) mod tests {
             account: None,
             crd_upgrades: chandler_crd_upgrade::Policy::default(),
             going_back: false,
+            collisions: CollisionProtection::Prevent,
+            deletion: Deletion::default(),
         }
     }
 
@@ -140,7 +157,7 @@ pub(crate) mod tests {
             (json!({"ownerReferences": "odd", "labels": 1}), Some("was made by somebody else")),
         ] {
             let object = json!({"metadata": metadata});
-            assert_eq!(foreign_owner(&object, &owner).as_deref(), want, "{object}");
+            assert_eq!(foreign_owner(&object, &owner).map(|holder| holder.to_string()).as_deref(), want, "{object}");
         }
     }
 }

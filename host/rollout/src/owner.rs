@@ -7,6 +7,12 @@ use kube::Resource;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use crate::{
+    error::RolloutError,
+    holder::{Collision, Collisions},
+    policy::{CollisionProtection, Deletion},
+};
+
 /// The label of the parent that names its set.
 pub(crate) const SET_ID: &str = "applyset.kubernetes.io/id";
 /// The label of each member that names its set.
@@ -49,6 +55,10 @@ pub struct Owner {
     /// Whether the release that is brought to the cluster ran before and comes back. A CustomResourceDefinition that it
     /// would make unsafe stays as the newer release made it.
     pub going_back: bool,
+    /// What is done about objects of the release that are somebody else's.
+    pub collisions: CollisionProtection,
+    /// What becomes of its objects when it is deleted, and of definitions that a release no longer has.
+    pub deletion: Deletion,
 }
 
 impl Owner {
@@ -66,6 +76,8 @@ impl Owner {
             account: None,
             crd_upgrades: Policy::default(),
             going_back: false,
+            collisions: CollisionProtection::default(),
+            deletion: Deletion::default(),
         })
     }
 
@@ -84,11 +96,26 @@ impl Owner {
         Self { going_back, ..self }
     }
 
+    /// The same owner, which meets objects of others in this way.
+    pub fn with_collisions(self, collisions: CollisionProtection) -> Self {
+        Self { collisions, ..self }
+    }
+
+    /// The same owner, whose objects are disposed of in this way.
+    pub fn with_deletion(self, deletion: Deletion) -> Self {
+        Self { deletion, ..self }
+    }
+
     /// The identifier of the owner's ApplySet: the form that the KEP prescribes, so that it can be computed from outside.
     pub fn set_id(&self) -> String {
         // The namespace of a cluster-scoped parent is empty.
         let hash = Sha256::digest(format!("{}..{}.{}", self.name, self.kind, self.group));
         format!("applyset-{}-v1", URL_SAFE_NO_PAD.encode(hash))
+    }
+
+    /// The refusal of a release with these objects.
+    pub(crate) fn refuse(&self, found: Vec<Collision>) -> RolloutError {
+        RolloutError::Collisions(Collisions { owner_kind: self.kind.clone(), owner: self.name.clone(), found })
     }
 
     /// `group/version`.
@@ -135,6 +162,8 @@ mod tests {
             account: None,
             crd_upgrades: Policy::default(),
             going_back: false,
+            collisions: CollisionProtection::default(),
+            deletion: Deletion::default(),
         };
         let hash = Sha256::digest("a..BundleDeployment.core.rukpak.io");
         assert_eq!(owner.set_id(), format!("applyset-{}-v1", URL_SAFE_NO_PAD.encode(hash)));

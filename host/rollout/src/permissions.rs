@@ -21,9 +21,11 @@ use crate::{
     concurrent::all,
     desired::Desired,
     discovery::Discovery,
+    disposal::Disposal,
     error::{PermissionsMissing, Problem, RolloutError},
     owner::Owner,
     places,
+    policy::Definitions,
     snapshot::Member,
 };
 
@@ -50,7 +52,7 @@ pub(crate) struct Inquiry<'a> {
 pub(crate) struct Work<'a> {
     pub(crate) parent: &'a Value,
     pub(crate) desired: &'a [Desired],
-    pub(crate) stale: &'a [Member],
+    pub(crate) unwanted: &'a Disposal<Member>,
 }
 
 impl Inquiry<'_> {
@@ -80,8 +82,8 @@ impl Inquiry<'_> {
             })
             .collect();
         let stale: Vec<Item<'_>> = work
-            .stale
-            .iter()
+            .unwanted
+            .all()
             .map(|member| Item {
                 key: &member.key,
                 plural: &member.resource.plural,
@@ -96,7 +98,10 @@ impl Inquiry<'_> {
             plural: &self.owner.plural,
             name: &self.owner.name,
         });
-        let required = requirements(&items, &stale, &listed, parent, &existing);
+        let mut required = requirements(&items, &stale, &listed, parent, &existing);
+        if self.owner.deletion.definitions != Definitions::WhileUnused {
+            required = required.without_counting();
+        }
         let (held, incomplete) = self.held(&required).await?;
         let mut lacking = missing(&required, &held, Escalation::Hold);
         if incomplete && !lacking.is_empty() {

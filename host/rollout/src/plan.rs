@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::{
     desired::{APPLIED, Desired},
     difference::difference,
+    holder::Holder,
     live::{annotation, foreign_owner, is_terminating},
     owner::Owner,
 };
@@ -28,7 +29,9 @@ pub(crate) enum Situation {
     /// It is ours and being deleted. Nothing can be done about it until it is gone.
     Terminating,
     /// It is somebody else's.
-    Foreign(String),
+    Foreign(Holder),
+    /// It is somebody else's, and may be taken over.
+    Adoptable(Holder),
 }
 
 /// What to do about an object.
@@ -38,6 +41,8 @@ pub(crate) enum Action {
     Create,
     /// Bring it from another release to this one.
     Update,
+    /// Take it over from somebody else.
+    Adopt,
     /// Undo what somebody changed.
     Recover,
     /// Leave it alone.
@@ -52,8 +57,13 @@ impl Situation {
     /// The situation of an object, as far as it can be told without asking the API server again.
     pub(crate) fn of(desired: &Desired, live: Option<&Value>, owner: &Owner) -> Self {
         let Some(live) = live else { return Self::Absent };
-        if let Some(other) = foreign_owner(live, owner) {
-            return Self::Foreign(other);
+        if let Some(holder) = foreign_owner(live, owner) {
+            return match holder.yields_to(owner.collisions) {
+                // There is nothing to take over of what goes.
+                true if is_terminating(live) => Self::Terminating,
+                true => Self::Adoptable(holder),
+                false => Self::Foreign(holder),
+            };
         }
         if is_terminating(live) {
             return Self::Terminating;
@@ -73,6 +83,7 @@ impl Situation {
             Self::Outdated => Action::Update,
             Self::Terminating => Action::Wait,
             Self::Foreign(_) => Action::Refuse,
+            Self::Adoptable(_) => Action::Adopt,
         }
     }
 }
@@ -103,7 +114,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{desired::Served, live::tests::owner};
+    use crate::{desired::Served, live::tests::owner, policy::CollisionProtection};
 
     fn desired(kind: &str, group: &str, name: &str) -> Desired {
         let value = json!({"apiVersion": if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") },
@@ -161,12 +172,30 @@ mod tests {
             ),
             (
                 Some(json!({"metadata": {"managedFields": [{"manager": "helm"}]}})),
-                Situation::Foreign("was made by helm".into()),
+                Situation::Foreign(Holder::Manager { name: "helm".into() }),
                 Action::Refuse,
             ),
         ] {
             let found = Situation::of(&desired, live.as_ref(), &owner());
             assert_eq!((found.action(), found), (action, situation));
+        }
+    }
+
+    #[test]
+    fn what_may_be_taken_over_is_adopted_unless_it_goes() {
+        let desired = desired("ConfigMap", "", "x");
+        let made = json!({"metadata": {"managedFields": [{"manager": "kubectl"}]}});
+        let going = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
+        let controlled = json!({"metadata": {"ownerReferences":
+            [{"kind": "Deployment", "name": "d", "uid": "x", "controller": true}]}});
+        let action =
+            |live: &Value, collisions| Situation::of(&desired, Some(live), &Owner { collisions, ..owner() }).action();
+        for (collisions, expected) in [
+            (CollisionProtection::Prevent, [Action::Refuse, Action::Refuse, Action::Refuse]),
+            (CollisionProtection::IfNoController, [Action::Adopt, Action::Wait, Action::Refuse]),
+            (CollisionProtection::None, [Action::Adopt, Action::Wait, Action::Adopt]),
+        ] {
+            assert_eq!([&made, &going, &controlled].map(|live| action(live, collisions)), expected, "{collisions:?}");
         }
     }
 

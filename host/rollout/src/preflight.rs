@@ -11,7 +11,8 @@ use crate::{
     cluster::{Cluster, about},
     concurrent::all,
     desired::Desired,
-    error::{Collision, ObjectFailure, Problem, RolloutError},
+    error::{ObjectFailure, Problem, RolloutError},
+    holder::Collision,
     live,
     owner::Owner,
     plan::{Action, Situation},
@@ -19,16 +20,20 @@ use crate::{
 };
 
 /// Refuses a release with objects that somebody else has.
-pub(crate) fn refuse_collisions(desired: &[Desired], situations: &[Situation]) -> Result<(), RolloutError> {
-    let collisions: Vec<Collision> = desired
+pub(crate) fn refuse_collisions(
+    owner: &Owner,
+    desired: &[Desired],
+    situations: &[Situation],
+) -> Result<(), RolloutError> {
+    let found: Vec<Collision> = desired
         .iter()
         .zip(situations)
         .filter_map(|(desired, situation)| match situation {
-            Situation::Foreign(owner) => Some(Collision { object: desired.key.clone(), owner: owner.clone() }),
+            Situation::Foreign(holder) => Some(Collision { object: desired.key.clone(), holder: holder.clone() }),
             _ => None,
         })
         .collect();
-    if collisions.is_empty() { Ok(()) } else { Err(RolloutError::Collisions(collisions)) }
+    if found.is_empty() { Ok(()) } else { Err(owner.refuse(found)) }
 }
 
 /// Refuses a release with objects in namespaces that neither exist nor come with it.
@@ -78,7 +83,7 @@ pub(crate) async fn dry_run(
     let checks = desired.iter().zip(situations).zip(live).filter_map(|((desired, situation), live)| {
         let action = situation.action();
         let checkable = desired.served && !redefined.contains(&(desired.key.group.as_str(), desired.key.kind.as_str()));
-        (checkable && matches!(action, Action::Create | Action::Update))
+        (checkable && matches!(action, Action::Create | Action::Update | Action::Adopt))
             .then(|| check(cluster, desired, action, live).boxed())
     });
     let checks = checks.collect();
@@ -101,6 +106,10 @@ async fn check(
                 Err(problem) => return Some(about(&desired.key, "update")(problem)),
             }
             ("update", cluster.apply(desired, live::uid(object), true).await)
+        }
+        // Nothing of somebody else's is touched before everything was checked.
+        Some(object) if action == Action::Adopt => {
+            ("take over", cluster.apply(&desired.unowned(), live::uid(object), true).await)
         }
         _ => ("create", cluster.create(desired, true).await),
     };

@@ -14,12 +14,13 @@ use crate::{
     cluster::Cluster,
     concurrent::all,
     desired::Desired,
+    disposal::{self, Disposal},
     error::{Problem, RolloutError},
     fields::{self, FieldChange},
     live,
     plan::{Action, Situation},
     preflight::redefined_kinds,
-    snapshot::Snapshot,
+    snapshot::Member,
 };
 
 /// What a rollout would do to an object.
@@ -28,12 +29,16 @@ use crate::{
 pub enum ChangeKind {
     /// It does not exist and is created.
     Create,
+    /// It is somebody else's and taken over.
+    Adopt,
     /// It is brought from another release to this one.
     Change,
     /// What somebody changed is undone.
     Repair,
     /// It is not in the release any more, and is deleted.
     Remove,
+    /// It is not in the release any more, and is left to itself.
+    Release,
     /// It is somebody else's, so that the rollout is refused.
     Refuse,
 }
@@ -43,9 +48,11 @@ impl ChangeKind {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",
+            Self::Adopt => "adopt",
             Self::Change => "change",
             Self::Repair => "repair",
             Self::Remove => "remove",
+            Self::Release => "release",
             Self::Refuse => "refuse",
         }
     }
@@ -110,23 +117,23 @@ pub(crate) async fn preview(
     cluster: &Cluster,
     desired: &[Desired],
     situations: &[Situation],
-    snapshot: &Snapshot,
+    live: &[Option<Value>],
+    unwanted: &Disposal<Member>,
 ) -> Result<Preview, RolloutError> {
     let redefined = redefined_kinds(desired, situations);
-    let objects = desired.iter().zip(situations).zip(&snapshot.live);
+    let objects = desired.iter().zip(situations).zip(live);
     let requests = objects.map(|((desired, situation), live)| {
         let askable = desired.served && !redefined.contains(&(desired.key.group.as_str(), desired.key.kind.as_str()));
         of_object(cluster, desired, situation, live.as_ref(), askable).boxed()
     });
     let mut changes: Vec<Change> = all(requests.collect()).await.into_iter().flatten().collect();
     let unchanged = desired.len().saturating_sub(changes.len());
-    changes.extend(snapshot.stale.iter().map(|member| Change {
-        kind: ChangeKind::Remove,
-        object: member.key.clone(),
-        fields: Vec::new(),
-        note: None,
-    }));
-    Ok(Preview { changes, unchanged, findings: Vec::new() })
+    let gone =
+        |kind| move |member: &Member| Change { kind, object: member.key.clone(), fields: Vec::new(), note: None };
+    changes.extend(unwanted.deleted().map(gone(ChangeKind::Remove)));
+    changes.extend(unwanted.release.iter().map(gone(ChangeKind::Release)));
+    let findings = unwanted.stay.iter().map(|member| disposal::kept(&member.key)).collect();
+    Ok(Preview { changes, unchanged, findings })
 }
 
 async fn of_object(
@@ -139,6 +146,7 @@ async fn of_object(
     let kind = match situation.action() {
         // What is being deleted comes back.
         Action::Create | Action::Wait => ChangeKind::Create,
+        Action::Adopt => ChangeKind::Adopt,
         Action::Update => ChangeKind::Change,
         Action::Recover => ChangeKind::Repair,
         Action::Refuse => ChangeKind::Refuse,
@@ -146,19 +154,14 @@ async fn of_object(
     };
     let mut change = Change { kind, object: desired.key.clone(), fields: Vec::new(), note: None };
     match (situation, live) {
-        (Situation::Foreign(owner), _) => change.note = Some(format!("it exists and {owner}")),
+        (Situation::Foreign(holder), _) => change.note = Some(format!("it exists and {holder}")),
         (Situation::Terminating, _) => change.note = Some("it is being deleted, and comes back".to_owned()),
-        (_, Some(live)) if askable => match cluster.apply(desired, live::uid(live), true).await {
-            Ok(applied) => change.fields = fields::changes(&desired.key, live, &applied),
-            Err(problem) => {
-                change.fields = fields::changes(&desired.key, live, &laid_over(live, &desired.value));
-                change.note = Some(problem.to_string());
-            }
-        },
-        (_, Some(live)) => {
-            change.fields = fields::changes(&desired.key, live, &laid_over(live, &desired.value));
-            change.note = Some("the release changes the definition of its kind; no dry run could be made".to_owned());
+        (Situation::Adoptable(holder), Some(live)) => {
+            let (fields, note) = difference(cluster, &desired.unowned(), live, askable).await;
+            change.fields = fields;
+            change.note = Some(note.map_or_else(|| holder.to_string(), |note| format!("{holder}; {note}")));
         }
+        (_, Some(live)) => (change.fields, change.note) = difference(cluster, desired, live, askable).await,
         (_, None) if askable => {
             // What else is refused may be the fault of the dry run: of a namespace that comes with the release, say.
             if let Err(problem @ Problem::Invalid(_)) = cluster.create(desired, true).await {
@@ -168,6 +171,24 @@ async fn of_object(
         (_, None) => {}
     }
     Some(change)
+}
+
+/// How an object would differ, as the API server says or else as far as it can be told, and why it does not say so.
+pub(crate) async fn difference(
+    cluster: &Cluster,
+    desired: &Desired,
+    live: &Value,
+    askable: bool,
+) -> (Vec<FieldChange>, Option<String>) {
+    let note = if askable {
+        match cluster.apply(desired, live::uid(live), true).await {
+            Ok(applied) => return (fields::changes(&desired.key, live, &applied), None),
+            Err(problem) => problem.to_string(),
+        }
+    } else {
+        "the release changes the definition of its kind; no dry run could be made".to_owned()
+    };
+    (fields::changes(&desired.key, live, &laid_over(live, &desired.value)), Some(note))
 }
 
 /// What an object becomes, as far as it can be told without the API server: what is desired is laid over it.

@@ -1,19 +1,19 @@
 //! Deletes objects in order.
 
-use std::collections::BTreeMap;
-
 use chandler_core::ObjectKey;
 use chandler_health::{Health, Reader, terminating};
 use futures::FutureExt as _;
 use serde_json::Value;
 
 use crate::{
+    census::{self, Census},
     cluster::{Cluster, Deleted, about},
     concurrent::all,
+    disposal::{Disposal, Occasion, dispose},
     error::{ObjectFailure, Problem, RolloutError},
-    live,
+    lingering, live,
     owner::Owner,
-    plan::deletion_rank,
+    policy::Definitions,
     report::Unhealthy,
     snapshot::Member,
 };
@@ -27,40 +27,38 @@ pub(crate) struct Pruned {
     pub(crate) waiting: Vec<Unhealthy>,
 }
 
-/// Deletes these objects, the last phase first; a phase is begun when the one before is gone.
+/// How many objects that are not gone yet are looked at closely.
+const LOOKED_AT: usize = 5;
+
+/// Deletes these objects, the first list first; a list is begun when the one before is gone.
 pub(crate) async fn delete_in_order(
     cluster: &Cluster,
     owner: &Owner,
-    members: Vec<Member>,
+    ranks: Vec<Vec<Member>>,
 ) -> Result<Pruned, RolloutError> {
-    let mut ranks: BTreeMap<_, Vec<Member>> = BTreeMap::new();
-    for member in members {
-        ranks.entry(deletion_rank(&member.key)).or_default().push(member);
-    }
     let mut pruned = Pruned::default();
-    for members in ranks.into_values() {
+    for members in ranks {
         let deletions = members.into_iter().map(|member| {
             async move {
                 if live::is_terminating(&member.object) {
-                    return Ok((member.key, false, Deleted::Accepted(member.object)));
+                    return Ok((false, Deleted::Accepted(member.object.clone()), member));
                 }
                 let deleted = delete(cluster, owner, &member).await?;
-                Ok::<_, ObjectFailure>((member.key, true, deleted))
+                Ok::<_, ObjectFailure>((true, deleted, member))
             }
             .boxed()
         });
         let results = all(deletions.collect()).await;
-        let mut failures = Vec::new();
+        let (mut failures, mut lingering) = (Vec::new(), Vec::new());
         for result in results {
             match result {
-                Ok((key, asked, deleted)) => {
+                Ok((asked, deleted, member)) => {
                     if asked {
-                        tracing::debug!(object = %key, "deleted");
-                        pruned.deleted.push(key.clone());
+                        tracing::debug!(object = %member.key, "deleted");
+                        pruned.deleted.push(member.key.clone());
                     }
                     if let Deleted::Accepted(object) = deleted {
-                        let health = Health::progressing(terminating(Reader(&object)));
-                        pruned.waiting.push(Unhealthy { object: key, health });
+                        lingering.push(Member { object, ..member });
                     }
                 }
                 Err(failure) => failures.push(failure),
@@ -69,11 +67,35 @@ pub(crate) async fn delete_in_order(
         if !failures.is_empty() {
             return Err(RolloutError::Objects(failures));
         }
-        if !pruned.waiting.is_empty() {
+        if !lingering.is_empty() {
+            pruned.waiting = held_back(cluster, lingering).await;
             break;
         }
     }
     Ok(pruned)
+}
+
+/// Objects that are not gone yet, with what holds the first few of them.
+async fn held_back(cluster: &Cluster, lingering: Vec<Member>) -> Vec<Unhealthy> {
+    let looks = lingering.iter().take(LOOKED_AT).map(|member| lingering::why(cluster, member).boxed());
+    let mut reasons = all(looks.collect()).await.into_iter();
+    let waiting = lingering.into_iter().map(|member| {
+        let reason = reasons.next().unwrap_or_else(|| terminating(Reader(&member.object)));
+        Unhealthy { object: member.key, health: Health::progressing(reason) }
+    });
+    waiting.collect()
+}
+
+/// What becomes of objects that a release does not hold. Definitions stay where it cannot be told whether they are in use.
+pub(crate) async fn unwanted(
+    cluster: &Cluster,
+    owner: &Owner,
+    stale: Vec<Member>,
+) -> Result<Disposal<Member>, RolloutError> {
+    let matters = owner.deletion.definitions != Definitions::Keep;
+    let in_use = if matters { census::in_use(cluster, &stale, Census::Existence).await? } else { Vec::new() };
+    let used = in_use.into_iter().map(|in_use| in_use.definition).collect();
+    Ok(dispose(owner.deletion, Occasion::Prune, stale, &used))
 }
 
 /// Deletes an object. Where it changed since it was read, it is read again, once, and spared if it is not ours any more.

@@ -5,17 +5,25 @@ use std::fmt;
 use chandler_core::ObjectKey;
 use chandler_health::Health;
 
+use crate::{disposal::InUse, holder::Holder};
+
 /// What was changed in the cluster, by one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// Objects that did not exist.
     pub created: Vec<ObjectKey>,
+    /// Objects that were somebody else's and were taken over.
+    pub adopted: Vec<ObjectKey>,
     /// Objects that another release had made.
     pub updated: Vec<ObjectKey>,
     /// Objects of this release that somebody had changed.
     pub recovered: Vec<ObjectKey>,
     /// Objects that are no longer in the release and were deleted.
     pub pruned: Vec<ObjectKey>,
+    /// Definitions that are no longer in the release and were left to themselves.
+    pub released: Vec<ObjectKey>,
+    /// Definitions that are no longer in the release and stay members of the set while custom resources exist.
+    pub kept: Vec<ObjectKey>,
     /// Objects that are as they should be.
     pub unchanged: Vec<ObjectKey>,
     /// What was found to be unsafe before anything was written, and by configuration did not stop it.
@@ -25,7 +33,11 @@ pub struct Changes {
 impl Changes {
     /// Whether nothing was written.
     pub fn is_empty(&self) -> bool {
-        self.created.is_empty() && self.updated.is_empty() && self.recovered.is_empty() && self.pruned.is_empty()
+        self.created.is_empty()
+            && self.adopted.is_empty()
+            && self.updated.is_empty()
+            && self.recovered.is_empty()
+            && self.pruned.is_empty()
     }
 }
 
@@ -37,9 +49,12 @@ impl fmt::Display for Changes {
         }
         for (verb, objects) in [
             ("created", &self.created),
+            ("adopted", &self.adopted),
             ("updated", &self.updated),
             ("recovered", &self.recovered),
             ("pruned", &self.pruned),
+            ("released", &self.released),
+            ("kept", &self.kept),
         ] {
             for object in objects {
                 writeln!(f, "{verb} {object}")?;
@@ -121,7 +136,7 @@ pub enum DriftKind {
     /// A field is not as released: its JSON pointer.
     Changed(String),
     /// It belongs to somebody else.
-    Foreign(String),
+    Foreign(Holder),
     /// It is not in the release any more.
     Stale,
 }
@@ -156,6 +171,8 @@ pub struct Observation {
     pub drift: Vec<Drift>,
     /// Objects that are not healthy.
     pub unhealthy: Vec<Unhealthy>,
+    /// Definitions that are no longer in the release and stay while custom resources exist.
+    pub kept: Vec<ObjectKey>,
     /// Whether the ApplySet's own annotations say what they should.
     pub parent_current: bool,
 }
@@ -181,10 +198,19 @@ pub enum Teardown {
         waiting: Vec<Unhealthy>,
         /// What was deleted by this call.
         deleted: Vec<ObjectKey>,
+        /// What was left to itself by this call.
+        released: Vec<ObjectKey>,
+    },
+    /// Nothing is deleted, since custom resources of others would go with their definitions.
+    Held {
+        /// The definitions.
+        in_use: Vec<InUse>,
     },
     /// No object of the owner is left.
     Complete {
         /// What was deleted by this call.
         deleted: Vec<ObjectKey>,
+        /// What was left to itself by this call.
+        released: Vec<ObjectKey>,
     },
 }

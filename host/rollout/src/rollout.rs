@@ -16,25 +16,28 @@ use serde_json::Value;
 
 use crate::{
     account,
+    adoption::{self, Adoptee},
     cluster::{Cluster, about},
     concurrent::all,
     crd_upgrade,
     desired::{Desired, Served},
     difference::essence,
     discovery::Discovery,
-    error::{Collision, Problem, RolloutError},
+    disposal::{DeletionPreview, Disposal},
+    error::{Problem, RolloutError},
     going_back::keep_newer_definitions,
-    live,
+    holder::Collision,
+    live, orphan,
     owner::Owner,
     parent::{self, Inventory},
     permissions::{Inquiry, Work},
     plan::{Action, Situation},
     preflight,
     preview::{Preview, preview},
-    prune::{Pruned, delete_in_order},
+    prune::{self, Pruned, delete_in_order},
     report::{Changes, Drift, DriftKind, Observation, Progress, Teardown, Unhealthy},
     resolve,
-    snapshot::{self, Snapshot, Verify},
+    snapshot::{self, Member, Snapshot, Verify},
     stages::{Reached, Scene, Stages, verdict},
     surroundings::{self, Around},
     teardown,
@@ -76,6 +79,8 @@ struct Survey {
     situations: Vec<Situation>,
     /// What is to be told of definitions that stay as they are.
     kept: Vec<String>,
+    /// What becomes of the objects that the release does not hold.
+    unwanted: Disposal<Member>,
 }
 
 impl Rollout {
@@ -109,16 +114,16 @@ impl Rollout {
         release: &Release,
         rules: &[Rule],
     ) -> Result<Progress, RolloutError> {
-        let Survey { desired, probes, around, mut snapshot, situations, kept } =
+        let Survey { desired, probes, around, mut snapshot, situations, kept, unwanted } =
             self.survey(actor, owner, release, rules, self.verification(owner, release)).await?;
-        preflight::refuse_collisions(&desired, &situations)?;
+        preflight::refuse_collisions(owner, &desired, &situations)?;
         let writes = situations.iter().any(|situation| !matches!(situation.action(), Action::Keep | Action::Wait));
         let mut warnings = Vec::new();
         if writes {
             preflight::check_namespaces(&self.cluster, owner, &desired, &situations).await?;
             if let Some(inquiry) = self.inquiry(actor, owner) {
-                let Snapshot { parent, stale, .. } = &snapshot;
-                inquiry.check(Work { parent, desired: &desired, stale }).await?;
+                let parent = &snapshot.parent;
+                inquiry.check(Work { parent, desired: &desired, unwanted: &unwanted }).await?;
             }
             warnings = kept;
             warnings
@@ -126,7 +131,7 @@ impl Rollout {
             if self.verification(owner, release) == Verify::Absence {
                 preflight::dry_run(actor, &desired, &situations, &mut snapshot.live).await?;
             }
-            let inventory = Inventory::of(&desired, &snapshot.stale);
+            let inventory = Inventory::of(&desired, unwanted.all());
             parent::widen(&self.cluster, owner, &mut snapshot.parent, &inventory).await?;
         }
         let scene = Scene {
@@ -139,16 +144,19 @@ impl Rollout {
         };
         let mut objects = Stages::new(scene, snapshot.live, &situations);
         let Reached { stage, stages, waiting } = objects.run().await?;
-        let mut changes = Changes { warnings, ..objects.changes() };
+        let kept = unwanted.stay.iter().map(|member| member.key.clone()).collect();
+        let mut changes = Changes { warnings, kept, ..objects.changes() };
         if !waiting.is_empty() {
             return Ok(Progress::Waiting { stage, stages, installed: objects.installed(), waiting, changes });
         }
-        let Pruned { deleted, waiting } = delete_in_order(actor, owner, snapshot.stale).await?;
+        let Disposal { delete, release, stay } = unwanted;
+        changes.released = orphan::release(actor, owner, release).await?;
+        let Pruned { deleted, waiting } = delete_in_order(actor, owner, delete).await?;
         changes.pruned = deleted;
         if !waiting.is_empty() {
             return Ok(Progress::Waiting { stage, stages, installed: true, waiting, changes });
         }
-        let inventory = Inventory::of(&desired, []);
+        let inventory = Inventory::of(&desired, &stay);
         parent::write(&self.cluster, owner, &mut snapshot.parent, &inventory).await?;
         Ok(Progress::Complete { stages, changes })
     }
@@ -167,10 +175,11 @@ impl Rollout {
         release: &Release,
         rules: &[Rule],
     ) -> Result<Observation, RolloutError> {
-        let Survey { desired, probes, around, snapshot, situations, .. } =
+        let Survey { desired, probes, around, snapshot, situations, unwanted, .. } =
             self.survey(actor, owner, release, rules, Verify::Absence).await?;
         let mut observation = Observation {
-            parent_current: parent::is_current(&snapshot.parent, owner, &Inventory::of(&desired, [])),
+            parent_current: parent::is_current(&snapshot.parent, owner, &Inventory::of(&desired, &unwanted.stay)),
+            kept: unwanted.stay.iter().map(|member| member.key.clone()).collect(),
             ..Observation::default()
         };
         let mut budget = Budget::default();
@@ -181,7 +190,7 @@ impl Rollout {
                 Situation::SeemsChanged(pointer) | Situation::Changed(pointer) => Some(DriftKind::Changed(pointer)),
                 Situation::Outdated => Some(DriftKind::Outdated),
                 Situation::Terminating => Some(DriftKind::Terminating),
-                Situation::Foreign(other) => Some(DriftKind::Foreign(other)),
+                Situation::Foreign(holder) | Situation::Adoptable(holder) => Some(DriftKind::Foreign(holder)),
             };
             observation.drift.extend(kind.map(|kind| Drift { object: desired.key.clone(), kind }));
             let health = verdict(&probes, &desired.key, live.as_ref(), around.all(), &mut budget);
@@ -189,7 +198,8 @@ impl Rollout {
                 observation.unhealthy.push(Unhealthy { object: desired.key.clone(), health });
             }
         }
-        let stale = snapshot.stale.into_iter().map(|member| Drift { object: member.key, kind: DriftKind::Stale });
+        let stale = unwanted.deleted().chain(&unwanted.release);
+        let stale = stale.map(|member| Drift { object: member.key.clone(), kind: DriftKind::Stale });
         observation.drift.extend(stale);
         Ok(observation)
     }
@@ -201,13 +211,13 @@ impl Rollout {
             Err(RolloutError::OwnerGone(_)) => Value::Null,
             parent => parent?,
         };
-        let Survey { desired, snapshot, situations, kept, .. } =
+        let Survey { desired, snapshot, situations, kept, unwanted, .. } =
             self.survey_below(&actor, owner, parent, release, rules, Verify::Absence).await?;
-        let mut preview = preview(&actor, &desired, &situations, &snapshot).await?;
+        let mut preview = preview(&actor, &desired, &situations, &snapshot.live, &unwanted).await?;
         preview.findings.extend(kept);
         if let Some(inquiry) = self.inquiry(&actor, owner) {
-            let Snapshot { parent, stale, .. } = &snapshot;
-            let lacking = inquiry.check(Work { parent, desired: &desired, stale }).await;
+            let parent = &snapshot.parent;
+            let lacking = inquiry.check(Work { parent, desired: &desired, unwanted: &unwanted }).await;
             preview.findings.extend(lacking.err().map(|error| error.to_string()));
         }
         match crd_upgrade::check(&actor, &owner.crd_upgrades, &desired, &situations, &snapshot.live).await {
@@ -217,12 +227,35 @@ impl Rollout {
         Ok(preview)
     }
 
+    /// The objects of a release that exist and are somebody else's, whatever the owner's policy says of them.
+    pub async fn adoptees(&self, owner: &Owner, release: &Release) -> Result<Vec<Adoptee>, RolloutError> {
+        let actor = account::actor(&self.cluster, owner).await?;
+        let Survey { desired, snapshot, situations, .. } =
+            self.survey(&actor, owner, release, &[], Verify::Absence).await?;
+        Ok(adoption::find(&actor, &desired, &situations, &snapshot.live).await)
+    }
+
+    /// Makes such an object the owner's, if nobody changed it since it was found. Who controls it loses it. The next
+    /// [`advance`](Self::advance) brings it to what it should be.
+    pub async fn adopt(&self, owner: &Owner, adoptee: &Adoptee) -> Result<(), RolloutError> {
+        let actor = account::actor(&self.cluster, owner).await?;
+        let adopted = adoption::adopt(&actor, owner, adoptee).await;
+        adopted.map_err(|failure| RolloutError::Objects(vec![failure]))
+    }
+
     /// Deletes every object of the owner and nothing else, in the reverse of the order in which they were applied. A phase is
-    /// begun when the one before is gone.
+    /// begun when the one before is gone. What the owner's policy for its deletion keeps is released instead; where it says
+    /// nothing about definitions, and custom resources of others exist, nothing is done at all.
     pub async fn teardown(&self, owner: &Owner) -> Result<Teardown, RolloutError> {
         let actor = account::actor(&self.cluster, owner).await?;
         let result = teardown::teardown(&self.cluster, &actor, &self.discovery, owner).await;
         self.explained(result, &actor, owner, None).await
+    }
+
+    /// Tells what [`teardown`](Self::teardown) would do, and counts the custom resources of every definition that would go.
+    pub async fn preview_teardown(&self, owner: &Owner) -> Result<DeletionPreview, RolloutError> {
+        let actor = account::actor(&self.cluster, owner).await?;
+        teardown::preview(&self.cluster, &actor, &self.discovery, owner).await
     }
 
     /// The kinds of the release that the API server is known to serve: those to watch. A kind that a CRD of the release
@@ -254,7 +287,7 @@ impl Rollout {
         };
         let live = live.map_err(|failure| RolloutError::Objects(vec![failure]))?;
         match live.as_ref().and_then(|live| live::foreign_owner(live, owner)) {
-            Some(other) => Err(RolloutError::Collisions(vec![Collision { object: key.clone(), owner: other }])),
+            Some(holder) => Err(owner.refuse(vec![Collision { object: key.clone(), holder }])),
             None => Ok(live),
         }
     }
@@ -280,7 +313,7 @@ impl Rollout {
                     None => Vec::new(),
                 };
                 let parent = snapshot::parent_of(&self.cluster, owner).await?;
-                inquiry.check(Work { parent: &parent, desired: &desired, stale: &[] }).await?;
+                inquiry.check(Work { parent: &parent, desired: &desired, unwanted: &Disposal::default() }).await?;
                 // It lacks nothing: something else than permissions forbids it, such as a quota.
                 Err(error)
             }
@@ -337,11 +370,12 @@ impl Rollout {
     ) -> Result<Survey, RolloutError> {
         let probes = self.compile(release, rules)?;
         let mut desired = resolve::resolve(&self.discovery, owner, release).await?;
-        let snapshot = Snapshot::take(actor, &self.discovery, owner, parent, &desired, verify).await?;
+        let mut snapshot = Snapshot::take(actor, &self.discovery, owner, parent, &desired, verify).await?;
         let kept = match owner.going_back {
             true => keep_newer_definitions(owner, &mut desired, &snapshot.live),
             false => Vec::new(),
         };
+        let unwanted = prune::unwanted(actor, owner, std::mem::take(&mut snapshot.stale)).await?;
         let situations = desired.iter().zip(&snapshot.live).map(|(desired, live)| {
             async move {
                 let situation = Situation::of(desired, live.as_ref(), owner);
@@ -354,7 +388,7 @@ impl Rollout {
         });
         let situations = all(situations.collect()).await.into_iter().collect::<Result<_, _>>()?;
         let around = Around::look(actor, &desired, &snapshot.live).await?;
-        Ok(Survey { desired, probes, around, snapshot, situations, kept })
+        Ok(Survey { desired, probes, around, snapshot, situations, kept, unwanted })
     }
 
     /// Has the API server tell whether an object that seems changed is: applying would then change it.

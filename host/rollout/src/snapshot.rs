@@ -13,6 +13,7 @@ use crate::{
     concurrent::all,
     desired::Desired,
     discovery::Discovery,
+    disposal::Unwanted,
     error::{Problem, RolloutError},
     live,
     owner::{Owner, PART_OF},
@@ -27,6 +28,16 @@ pub(crate) struct Member {
     pub(crate) key: ObjectKey,
     pub(crate) resource: ApiResource,
     pub(crate) object: Value,
+}
+
+impl Unwanted for Member {
+    fn key(&self) -> &ObjectKey {
+        &self.key
+    }
+
+    fn is_terminating(&self) -> bool {
+        live::is_terminating(&self.object)
+    }
 }
 
 /// What is in the cluster at one time.
@@ -89,6 +100,43 @@ pub(crate) async fn members(
         );
     }
     Ok(members)
+}
+
+/// Objects that refer to the owner without being members of its set, since somebody changed their labels: only their metadata,
+/// of every kind that the parent lists.
+pub(crate) async fn strays(
+    cluster: &Cluster,
+    discovery: &Discovery,
+    owner: &Owner,
+    parent: &Value,
+) -> Result<Vec<Member>, RolloutError> {
+    let places = places::of(discovery, owner, parent, &[]).await?;
+    let lists = places.into_iter().map(|Place { resource, namespace, certain }| {
+        async move {
+            match cluster.list_metadata(&resource, namespace.as_deref()).await {
+                Ok(objects) => Ok((resource, objects)),
+                Err(Problem::Forbidden(_)) if !certain => Ok((resource, Vec::new())),
+                Err(problem) => {
+                    let action = format!("list {}.{}", resource.plural, resource.group);
+                    Err(RolloutError::Request { action, problem })
+                }
+            }
+        }
+        .boxed()
+    });
+    let lists = all(lists.collect()).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let mut strays = Vec::new();
+    for (resource, objects) in lists {
+        let referring = objects.into_iter().filter(|object| {
+            live::refers_to(object, &owner.uid) && live::label(object, PART_OF) != Some(&owner.set_id())
+        });
+        strays.extend(referring.map(|object| Member {
+            key: live::key(&object, &resource),
+            resource: resource.clone(),
+            object,
+        }));
+    }
+    Ok(strays)
 }
 
 /// Whether what carries no label of the set is looked for under its name.

@@ -96,6 +96,7 @@ impl<'a> Stages<'a> {
             }
             let mut pending = created;
             pending.extend(self.indices(phase.clone(), Action::Update));
+            pending.extend(self.indices(phase.clone(), Action::Adopt));
             let held = self.held(&pending);
             pending.retain(|index| !held.iter().any(|(held, _)| held == index));
             self.write(pending).await?;
@@ -166,10 +167,12 @@ impl<'a> Stages<'a> {
         let requests = indices.into_iter().filter_map(|index| {
             let desired = desired.get(index)?;
             let live = self.live.get(index)?.as_ref();
+            let adopts = self.actions.get(index) == Some(&Action::Adopt);
             Some(
                 async move {
                     let result = match live {
                         None => apply::create(cluster, owner, desired).await,
+                        Some(live) if adopts => apply::adopt(cluster, desired, live).await,
                         Some(live) => apply::update(cluster, desired, live).await,
                     };
                     (index, result)
@@ -196,7 +199,7 @@ impl<'a> Stages<'a> {
             }
         }
         if !collisions.is_empty() {
-            return Err(RolloutError::Collisions(collisions));
+            return Err(owner.refuse(collisions));
         }
         if failures.is_empty() { Ok(()) } else { Err(RolloutError::Objects(failures)) }
     }
@@ -248,6 +251,7 @@ impl<'a> Stages<'a> {
         for ((desired, action), done) in self.scene.desired.iter().zip(&self.actions).zip(&self.done) {
             let list = match (done, action) {
                 (Some(Action::Create), _) => &mut changes.created,
+                (Some(Action::Adopt), _) => &mut changes.adopted,
                 (Some(Action::Update), _) => &mut changes.updated,
                 (Some(Action::Recover), _) => &mut changes.recovered,
                 (None, Action::Keep) => &mut changes.unchanged,

@@ -1,29 +1,89 @@
-//! Deletes everything that belongs to an owner.
+//! Deletes or releases everything that belongs to an owner.
+
+use std::collections::BTreeSet;
 
 use crate::{
+    census::{self, Census},
     cluster::Cluster,
     discovery::Discovery,
+    disposal::{DeletionPreview, Disposal, InUse, Occasion, dispose},
     error::RolloutError,
+    orphan::release,
     owner::Owner,
+    policy::Definitions,
     prune::{Pruned, delete_in_order},
     report::Teardown,
-    snapshot,
+    resolve::is_crd,
+    snapshot::{self, Member},
 };
 
 /// Deletes as much as can be deleted now; the parent is read with the rights of the controller.
+///
+/// What stays is released before anything is deleted, so that nothing is lost wherever this ends.
 pub(crate) async fn teardown(
     own: &Cluster,
     cluster: &Cluster,
     discovery: &Discovery,
     owner: &Owner,
 ) -> Result<Teardown, RolloutError> {
+    let Some((disposal, in_use)) = plan(own, cluster, discovery, owner, cautious(owner)).await? else {
+        // Without the parent nothing tells what there was. The garbage collector follows the references to it.
+        return Ok(Teardown::Complete { deleted: Vec::new(), released: Vec::new() });
+    };
+    if !disposal.stay.is_empty() {
+        return Ok(Teardown::Held { in_use });
+    }
+    let released = release(cluster, owner, disposal.release).await?;
+    let Pruned { deleted, waiting } = delete_in_order(cluster, owner, disposal.delete).await?;
+    Ok(if waiting.is_empty() {
+        Teardown::Complete { deleted, released }
+    } else {
+        Teardown::Waiting { waiting, deleted, released }
+    })
+}
+
+/// What [`teardown`] would do. Custom resources are counted wherever their definitions go.
+pub(crate) async fn preview(
+    own: &Cluster,
+    cluster: &Cluster,
+    discovery: &Discovery,
+    owner: &Owner,
+) -> Result<DeletionPreview, RolloutError> {
+    let Some((disposal, in_use)) = plan(own, cluster, discovery, owner, Census::Count).await? else {
+        return Ok(DeletionPreview::default());
+    };
+    let held = !disposal.stay.is_empty();
+    let keys = |members: &mut dyn Iterator<Item = &Member>| members.map(|member| member.key.clone()).collect();
+    let mut doomed = disposal.deleted().chain(&disposal.stay);
+    Ok(DeletionPreview { held, deleted: keys(&mut doomed), released: keys(&mut disposal.release.iter()), in_use })
+}
+
+/// How closely custom resources are looked at. Where they go in any case, only the order depends on them.
+fn cautious(owner: &Owner) -> Census {
+    if owner.deletion.definitions == Definitions::WhileUnused { Census::Count } else { Census::Existence }
+}
+
+/// What becomes of each object, and the definitions in use among those that would go; none where the parent is gone.
+async fn plan(
+    own: &Cluster,
+    cluster: &Cluster,
+    discovery: &Discovery,
+    owner: &Owner,
+    census: Census,
+) -> Result<Option<(Disposal<Member>, Vec<InUse>)>, RolloutError> {
     let parent = match snapshot::parent_of(own, owner).await {
         Ok(parent) => parent,
-        // Without the parent nothing tells what there was. The garbage collector follows the references to it.
-        Err(RolloutError::OwnerGone(_)) => return Ok(Teardown::Complete { deleted: Vec::new() }),
+        Err(RolloutError::OwnerGone(_)) => return Ok(None),
         Err(error) => return Err(error),
     };
-    let members = snapshot::members(cluster, discovery, owner, &parent, &[]).await?;
-    let Pruned { deleted, waiting } = delete_in_order(cluster, owner, members).await?;
-    Ok(if waiting.is_empty() { Teardown::Complete { deleted } } else { Teardown::Waiting { waiting, deleted } })
+    let mut members = snapshot::members(cluster, discovery, owner, &parent, &[]).await?;
+    let keeps = owner.deletion.definitions == Definitions::Keep;
+    if owner.deletion.orphan || keeps && members.iter().any(|member| is_crd(&member.key)) {
+        let strays = snapshot::strays(cluster, discovery, owner, &parent).await?;
+        members.extend(strays.into_iter().filter(|stray| owner.deletion.orphan || is_crd(&stray.key)));
+    }
+    let in_use =
+        if owner.deletion.orphan || keeps { Vec::new() } else { census::in_use(cluster, &members, census).await? };
+    let used: BTreeSet<_> = in_use.iter().map(|in_use| in_use.definition.clone()).collect();
+    Ok(Some((dispose(owner.deletion, Occasion::Teardown, members, &used), in_use)))
 }

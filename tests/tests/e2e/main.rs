@@ -3,12 +3,14 @@
 #![expect(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
 
 mod admission;
+mod adoption;
 mod approval;
 mod certificates;
 mod config_maps;
 mod controller_rights;
 mod crd_upgrade;
 mod delete;
+mod deletion;
 mod drift;
 mod health;
 mod hostile;

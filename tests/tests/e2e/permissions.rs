@@ -70,7 +70,7 @@ async fn grant_missing(world: &World, account: &Account, deployment: &BundleDepl
 }
 
 /// Has the controller look again now.
-async fn look_again(world: &World, name: &str) {
+pub(crate) async fn look_again(world: &World, name: &str) {
     static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let request = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed).to_string();
     let patch = json!({"metadata": {"annotations": {"reconcile.chandler.dev/requestedAt": request}}});

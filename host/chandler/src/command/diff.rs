@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use chandler_api::BundleDeployment;
 use chandler_core::Release;
-use chandler_rollout::{Options, Owner, Preview, Rollout};
-use kube::{Api, Client, Discovery, ResourceExt as _};
+use chandler_rollout::{Options, Preview, Rollout};
+use kube::{Api, Client};
 
 use super::{rbac::is_bundle, status::StatusFormat};
 use crate::{
-    CommandError, difference, live, output, provision,
+    CommandError, deployed, difference, live, output,
     rendering::{Opened, Rendering},
     terminal::Terminal,
 };
@@ -63,19 +63,16 @@ impl Diff {
             let deployments: Api<BundleDeployment> = Api::all(client.clone());
             let existing = deployments.get_opt(&name).await.map_err(|error| live::not_read(&name, &error))?;
             if let Some(existing) = &existing {
-                self.as_it_is(existing, &mut opened);
+                deployed::as_it_is(&self.rendering, existing, &mut opened);
             }
             (existing, opened)
         } else {
             let name = &self.rendering.bundle;
             let deployment = live::deployment(&client, name).await?;
-            let opened = self.of_deployment(&deployment).await?;
+            let opened = deployed::open(&self.rendering, &deployment, None).await?;
             (Some(deployment), opened)
         };
-        cluster(&client, &mut opened).await?;
-        let release = opened.provision().await;
-        let release =
-            release.map_err(|error| provision::call_failed(&opened.chosen.name, &error, &opened.sources()))?;
+        let release = deployed::release(&client, &mut opened).await?;
         let preview = preview(client, deployment.as_ref(), &opened, &release).await?;
         match self.output {
             StatusFormat::Json => output::print(&output::json(&preview)?)?,
@@ -87,53 +84,6 @@ impl Diff {
         terminal.line(difference::summary(&preview));
         Ok(!preview.is_empty())
     }
-
-    /// What a BundleDeployment that exists says, where the command line does not.
-    fn as_it_is(&self, deployment: &BundleDeployment, opened: &mut Opened) {
-        if self.rendering.namespace.is_none() {
-            opened.request.target.namespace.clone_from(&deployment.spec.install_namespace);
-        }
-        if self.rendering.config.is_none() {
-            opened.request.config = deployment.spec.config.clone().unwrap_or_default();
-        }
-    }
-
-    /// What the spec of a BundleDeployment asks for.
-    async fn of_deployment(&self, deployment: &BundleDeployment) -> Result<Opened, CommandError> {
-        let (name, spec) = (deployment.name_any(), &deployment.spec);
-        let Some(image) = &spec.source.image else {
-            return Err(CommandError::failed(format!(
-                "the content of {name} is not an image, so it cannot be had here"
-            ))
-            .hint(format!("compare its files: `chandler diff ./FILES --name {name}`")));
-        };
-        let class = self.rendering.provisioner.clone().unwrap_or_else(|| spec.provisioner_class_name.clone());
-        let rendering = Rendering {
-            bundle: image.reference.clone(),
-            provisioner: Some(class),
-            namespace: Some(spec.install_namespace.clone()),
-            name: Some(name),
-            config: self.rendering.config.clone(),
-            kubernetes_version: self.rendering.kubernetes_version.clone(),
-            registry: self.rendering.registry.clone(),
-            cache_directory: self.rendering.cache_directory.clone(),
-        };
-        let mut opened = rendering.open().await?;
-        self.as_it_is(deployment, &mut opened);
-        Ok(opened)
-    }
-}
-
-/// Has the bundle rendered for the cluster as it is.
-async fn cluster(client: &Client, opened: &mut Opened) -> Result<(), CommandError> {
-    let failed = |error: kube::Error| CommandError::failed("failed to ask the cluster what it serves").because(&error);
-    let target = &mut opened.request.target;
-    if target.kubernetes_version.is_empty() {
-        target.kubernetes_version = client.apiserver_version().await.map_err(failed)?.git_version;
-    }
-    let discovery = Discovery::new(client.clone()).run_aggregated().await.map_err(failed)?;
-    target.api_kinds = chandler_controller::kinds(&discovery);
-    Ok(())
 }
 
 async fn preview(
@@ -149,12 +99,9 @@ async fn preview(
         planned.metadata.name = Some(target.name.clone());
         planned.metadata.uid = Some("00000000-0000-0000-0000-000000000000".to_owned());
     }
-    let Some(owner) = Owner::of(&planned, &target.namespace) else {
+    let Some(owner) = chandler_controller::owner_of(&planned, &target.namespace) else {
         return Err(CommandError::failed(format!("BundleDeployment {} has no UID", target.name)));
     };
-    let preflight = planned.spec.preflight.as_ref();
-    let safety = preflight.and_then(|preflight| preflight.crd_upgrade_safety.clone()).unwrap_or_default();
-    let owner = owner.with_crd_upgrades(safety);
     let rollout = Rollout::new(client, Options::default());
     rollout.preview(&owner, release, &[]).await.map_err(|error| {
         CommandError::failed(format!("the rollout of {} would be refused", target.name)).because(&error)

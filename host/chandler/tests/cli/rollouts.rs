@@ -63,3 +63,41 @@ fn a_rollout_can_be_seen_followed_and_undone() {
     assert!(pinned.contains("spec.rollout.toRevision keeps it at revision 1"), "{pinned}");
     run(&["rollback", "harbour-operator", "--cancel"]).data();
 }
+
+#[test]
+fn objects_are_handed_over_and_a_deletion_is_shown_first() {
+    let kept = Kept::start(&["--bundle", OLD]);
+    let run = |arguments: &[&str]| -> Outcome {
+        chandler(arguments.iter().copied().chain(["--kubeconfig", kept.kubeconfig.as_str()]), "")
+    };
+    let nothing = run(&["adopt", "harbour-operator", "--bundle", OLD, "--yes"]);
+    assert_eq!((nothing.code, nothing.stdout.as_str()), (Some(0), ""), "{}", nothing.stderr);
+    assert!(nothing.stderr.contains("nothing to hand over to harbour-operator"), "{}", nothing.stderr);
+    let unknown = run(&["adopt", "harbour-operator", "ConfigMap/nothing", "--bundle", OLD, "--yes"]);
+    assert_eq!(unknown.code, Some(1));
+    assert!(unknown.stderr.contains("ConfigMap nothing is not among the objects"), "{}", unknown.stderr);
+
+    let shown = run(&["delete", "harbour-operator", "--dry-run"]);
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    assert!(
+        shown.stdout.contains("- delete Deployment.apps harbour-operator-system/harbour-operator\n"),
+        "{}",
+        shown.stdout
+    );
+    assert!(shown.stderr.contains("nothing was deleted"), "{}", shown.stderr);
+    let kept_definitions = run(&["delete", "harbour-operator", "--dry-run", "--crds", "Keep"]).data();
+    assert!(kept_definitions.contains("  keep CustomResourceDefinition.apiextensions.k8s.io "), "{kept_definitions}");
+    let json: Value =
+        serde_json::from_str(&run(&["delete", "harbour-operator", "--dry-run", "--orphan", "-o", "json"]).data())
+            .unwrap();
+    assert_eq!((json["held"].as_bool(), json["deleted"].as_array().map(Vec::len)), (Some(false), Some(0)), "{json}");
+    assert!(json["released"].as_array().is_some_and(|released| released.len() > 3), "{json}");
+
+    let unasked = run(&["delete", "harbour-operator"]);
+    assert_eq!(unasked.code, Some(2), "{}", unasked.stderr);
+    assert!(unasked.stderr.contains("--yes"), "{}", unasked.stderr);
+    let deleted = run(&["delete", "harbour-operator", "--yes", "--timeout", "1m"]);
+    assert_eq!(deleted.code, Some(0), "{}", deleted.stderr);
+    assert!(deleted.stderr.contains("deleted: harbour-operator"), "{}", deleted.stderr);
+    assert_eq!(run(&["status", "harbour-operator"]).code, Some(1));
+}

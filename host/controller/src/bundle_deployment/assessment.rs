@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chandler_api::{BundleSource, PendingChange, ProvisionerInUse};
-use chandler_core::Digest;
+use chandler_core::{Digest, ObjectKey};
 
 use super::{bundle::BundleFacts, revisions::Candidate};
 use crate::problem::Problem;
@@ -27,6 +27,8 @@ pub(crate) struct Assessment {
     pub(crate) renewal: Option<Duration>,
     /// What was found unsafe about the release before it was rolled out, and did not stop it.
     pub(crate) warnings: Vec<String>,
+    /// Definitions that the release no longer has and that stay while custom resources exist.
+    pub(crate) kept: Vec<ObjectKey>,
     /// How long the health that was found still has to last until it is reported; until then the conditions stay as they
     /// are. None where it is reported at once.
     pub(crate) unsteady: Option<std::time::Duration>,
@@ -108,6 +110,7 @@ impl Assessment {
             pending: None,
             renewal: None,
             warnings: Vec::new(),
+            kept: Vec::new(),
             unsteady: None,
             reached,
         }

@@ -13,6 +13,11 @@ const SOON: Duration = Duration::from_secs(1);
 /// How long a rollout may go without anything being seen before it is looked at anyway.
 const ROLLOUT_CHECK: Duration = Duration::from_secs(30);
 
+/// How often it is looked whether the custom resources are gone that keep definitions: nobody watches them.
+pub(crate) const DEFINITIONS_CHECK: Duration = Duration::from_mins(5);
+/// The same while a deletion waits for it.
+const HELD_CHECK: Duration = Duration::from_secs(15);
+
 /// What a reconcile does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Intent {
@@ -106,6 +111,7 @@ pub(crate) fn next(found: &Assessment, clock: Clock, source: &BundleSource) -> N
         Reached::NeedsConsent => poll(source),
         Reached::Suspended => Next::Change,
         Reached::Applied(_) => found.unsteady.map_or_else(|| poll(source), Next::After),
+        Reached::NotDeleted(problem) if problem.reason == Reason::CustomResourcesExist => Next::After(HELD_CHECK),
         _ => match found.problem() {
             // A tag may come to stand for better content.
             Some(problem) if problem.terminal => poll(source),
@@ -194,6 +200,8 @@ mod tests {
         assert_eq!(next(&lasting, none, &digest), Next::Change);
         assert_eq!(next(&lasting, none, &tag), Next::Poll);
         assert_eq!(next(&passing, none, &digest), Next::BackOff);
+        let held = Assessment::early(Reached::NotDeleted(Problem::passing(Reason::CustomResourcesExist, "")));
+        assert_eq!(next(&held, none, &digest), Next::After(HELD_CHECK));
         assert_eq!(next(&Assessment::early(Reached::Applied(vec![])), none, &digest), Next::Change);
     }
 

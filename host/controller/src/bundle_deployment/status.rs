@@ -53,7 +53,7 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
         Reached::RollingOut(rollout) => {
             let message = waiting_for(rollout);
             let current = draft.record(candidate, Step::Going(&message), &terms);
-            draft.release(candidate.map(|candidate| &candidate.release), &current, &found.warnings);
+            draft.release(candidate.map(|candidate| &candidate.release), &current, found);
             draft.rolling_out(rollout, &message, candidate);
             if current.outcome == Outcome::Failed {
                 draft.too_late(&current, found, &terms);
@@ -61,7 +61,7 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
         }
         Reached::Applied(unhealthy) => {
             let current = draft.record(candidate, Step::Complete, &terms);
-            draft.release(candidate.map(|candidate| &candidate.release), &current, &found.warnings);
+            draft.release(candidate.map(|candidate| &candidate.release), &current, found);
             draft.applied(unhealthy, found.unsteady.is_some(), &current, candidate);
         }
         Reached::Deleting(remaining) => {
@@ -180,13 +180,14 @@ impl Draft {
     }
 
     /// Notes the release.
-    fn release(&mut self, facts: Option<&ReleaseFacts>, current: &Revision, warnings: &[String]) {
+    fn release(&mut self, facts: Option<&ReleaseFacts>, current: &Revision, found: &Assessment) {
         let Some(facts) = facts else { return };
         let digest = facts.digest.to_string();
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         let (objects, stages) = (count(facts.objects), count(facts.stages));
         let start_time = current.start_time.clone();
-        let warnings = upgrade_warnings::of_release(self.status.release.as_ref(), &digest, warnings);
+        let before = self.status.release.as_ref();
+        let warnings = upgrade_warnings::of_release(before, &digest, &found.warnings, &found.kept);
         self.status.release = Some(ReleaseInUse { digest, objects, stages, start_time, warnings });
     }
 

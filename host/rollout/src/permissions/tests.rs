@@ -4,7 +4,7 @@ use chandler_core::Object;
 use kube::{Client, client::Body};
 
 use super::*;
-use crate::{desired::Served, live::tests::owner};
+use crate::{desired::Served, disposal::Disposal, live::tests::owner};
 
 #[test]
 fn rules_are_read_from_both_lists_of_a_review() {
@@ -98,7 +98,7 @@ async fn lacking(webhook: &Webhook, desired: &[Desired]) -> Vec<String> {
     let discovery = Discovery::new(webhook.client());
     let inquiry = Inquiry { own: &cluster, actor: &cluster, discovery: &discovery, owner: &owner, account: &account };
     let parent = json!({});
-    let missing = inquiry.missing(Work { parent: &parent, desired, stale: &[] }).await.unwrap();
+    let missing = inquiry.missing(Work { parent: &parent, desired, unwanted: &Disposal::default() }).await.unwrap();
     let shown = |rule: &PolicyRule| chandler_permissions::missing::in_words(rule, 9);
     missing.rules().values().flatten().map(shown).collect()
 }

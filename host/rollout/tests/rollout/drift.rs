@@ -88,7 +88,7 @@ async fn everything_of_the_owner_is_deleted_and_nothing_else() {
 
     // The ox is held, so what comes after it stays; it is named with what holds it.
     for asked in [1, 0] {
-        let chandler_rollout::Teardown::Waiting { waiting, deleted } =
+        let chandler_rollout::Teardown::Waiting { waiting, deleted, .. } =
             stage.rollout.teardown(&stage.owner).await.unwrap()
         else {
             panic!("the ox is held");

@@ -62,7 +62,7 @@ async fn names_that_others_have_are_found_among_many() {
     stage.api(&config_map_key("x-7")).create(&kube::api::PostParams::default(), &foreign).await.unwrap();
     let objects: Vec<_> = (0..30).map(|number| (0, config_map(&format!("x-{number}"), json!({})))).collect();
     let refused = stage.advance(&release(&objects)).await.unwrap_err();
-    assert!(matches!(&refused, RolloutError::Collisions(found) if found.len() == 1), "{refused}");
+    assert!(matches!(&refused, RolloutError::Collisions(collisions) if collisions.found.len() == 1), "{refused}");
     assert_eq!(stage.writes(), [""; 0]);
 }
 

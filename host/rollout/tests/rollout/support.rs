@@ -118,11 +118,12 @@ impl Stage {
         let mut all = Vec::new();
         loop {
             match self.rollout.teardown(&self.owner).await.unwrap() {
-                Teardown::Complete { deleted } => {
+                Teardown::Complete { deleted, .. } => {
                     all.extend(deleted);
                     return all;
                 }
-                Teardown::Waiting { waiting, deleted } => {
+                Teardown::Held { in_use } => panic!("{}", chandler_rollout::disposal::held(&in_use)),
+                Teardown::Waiting { waiting, deleted, .. } => {
                     all.extend(deleted);
                     self.settle(&waiting).await;
                 }

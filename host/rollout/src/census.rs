@@ -1,0 +1,212 @@
+//! Which definitions have custom resources that would go with them.
+//!
+//! Only metadata is listed, a bounded number of pages, and the API server says how many more there are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chandler_core::ObjectKey;
+use futures::FutureExt as _;
+use kube::api::ApiResource;
+use serde_json::Value;
+
+use crate::{
+    cluster::{Cluster, Page},
+    concurrent::all,
+    disposal::InUse,
+    error::{Problem, RolloutError},
+    live,
+    resolve::is_crd,
+    snapshot::Member,
+};
+
+/// How many custom resources one page holds.
+const PAGE: u32 = 500;
+/// How many pages are read of one kind where they are counted.
+const PAGES: usize = 4;
+/// How many custom resources are named.
+const NAMED: usize = 5;
+
+/// How closely to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Census {
+    /// Whether there is any. What cannot be listed counts as there.
+    Existence,
+    /// How many there are and where. What cannot be listed is an error.
+    Count,
+}
+
+/// The definitions among these objects with custom resources that are not themselves among them.
+pub(crate) async fn in_use(cluster: &Cluster, members: &[Member], census: Census) -> Result<Vec<InUse>, RolloutError> {
+    let mut own: BTreeMap<(String, String), BTreeSet<&str>> = BTreeMap::new();
+    for member in members {
+        let kind = (member.key.group.clone(), member.key.kind.clone());
+        own.entry(kind).or_default().insert(live::uid(&member.object));
+    }
+    let definitions = members.iter().filter(|member| is_crd(&member.key));
+    let lists = definitions.map(|definition| {
+        let resource = custom_resource(&definition.object);
+        let kind = resource.as_ref().map(|resource| (resource.group.clone(), resource.kind.clone()));
+        let own = kind.and_then(|kind| own.get(&kind).cloned()).unwrap_or_default();
+        async move {
+            let Some(resource) = resource else { return Ok(Some(uncountable(&definition.key))) };
+            match look(cluster, &definition.key, &resource, &own, census).await {
+                Ok(found) => Ok(found),
+                Err(_) if census == Census::Existence => Ok(Some(uncountable(&definition.key))),
+                Err(problem) => {
+                    let action = format!("see whether custom resources of {} exist", definition.key);
+                    Err(RolloutError::Request { action, problem })
+                }
+            }
+        }
+        .boxed()
+    });
+    let found = all(lists.collect()).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+fn uncountable(definition: &ObjectKey) -> InUse {
+    InUse { definition: definition.clone(), count: None, more: false, namespaces: 0, examples: Vec::new() }
+}
+
+/// How the custom resources of a definition are addressed; none where no version of it is served.
+pub(crate) fn custom_resource(definition: &Value) -> Option<ApiResource> {
+    let spec = definition.get("spec")?;
+    let text = |pointer: &str| spec.pointer(pointer).and_then(Value::as_str);
+    let (group, kind, plural) = (text("/group")?, text("/names/kind")?, text("/names/plural")?);
+    let versions = spec.get("versions")?.as_array()?;
+    let served = versions.iter().find(|version| version.get("served").and_then(Value::as_bool) == Some(true))?;
+    let version = served.get("name")?.as_str()?;
+    Some(ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        api_version: format!("{group}/{version}"),
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+    })
+}
+
+async fn look(
+    cluster: &Cluster,
+    definition: &ObjectKey,
+    resource: &ApiResource,
+    own: &BTreeSet<&str>,
+    census: Census,
+) -> Result<Option<InUse>, Problem> {
+    let (limit, pages) = match census {
+        Census::Existence => (u32::try_from(own.len()).unwrap_or(PAGE).saturating_add(1).min(PAGE), usize::MAX),
+        Census::Count => (PAGE, PAGES),
+    };
+    let mut tally = Tally::default();
+    let mut after = None;
+    for _ in 0..pages {
+        let page = match cluster.metadata_page(resource, limit, after.as_deref()).await {
+            Ok(page) => page,
+            // Nobody serves the kind, so it has no objects.
+            Err(Problem::NotFound(_)) => break,
+            Err(problem) => return Err(problem),
+        };
+        after = page.next.clone();
+        tally.add(page, own);
+        if after.is_none() || census == Census::Existence && tally.others > 0 {
+            break;
+        }
+    }
+    Ok(tally.told(definition, own.len()))
+}
+
+/// What was seen of the custom resources of a kind.
+#[derive(Default)]
+struct Tally {
+    others: u64,
+    own: usize,
+    namespaces: BTreeSet<String>,
+    examples: Vec<String>,
+    /// How many come after what was seen: none where nobody knows, zero where there are none.
+    unseen: Option<u64>,
+}
+
+impl Tally {
+    fn add(&mut self, page: Page, own: &BTreeSet<&str>) {
+        self.unseen = if page.next.is_some() { page.remaining } else { Some(0) };
+        for object in page.objects {
+            if own.contains(live::uid(&object)) {
+                self.own += 1;
+                continue;
+            }
+            self.others += 1;
+            let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+            let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+            if self.examples.len() < NAMED {
+                let example = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
+                self.examples.push(example);
+            }
+            if !namespace.is_empty() {
+                self.namespaces.insert(namespace.to_owned());
+            }
+        }
+    }
+
+    fn told(self, definition: &ObjectKey, own: usize) -> Option<InUse> {
+        let unseen_own = u64::try_from(own.saturating_sub(self.own)).unwrap_or(u64::MAX);
+        let count = self.others + self.unseen.unwrap_or_default().saturating_sub(unseen_own);
+        (count > 0).then(|| InUse {
+            definition: definition.clone(),
+            count: Some(count),
+            more: self.others > 0 && self.unseen.is_none(),
+            namespaces: self.namespaces.len(),
+            examples: self.examples,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn page(names: &[(&str, &str)], next: bool, remaining: Option<u64>) -> Page {
+        let object = |(namespace, name): &(&str, &str)| json!({"metadata": {"name": name, "namespace": namespace, "uid": format!("{namespace}-{name}")}});
+        Page { objects: names.iter().map(object).collect(), remaining, next: next.then(|| "token".to_owned()) }
+    }
+
+    fn told(pages: Vec<Page>, own: &[&str]) -> Option<String> {
+        let key = ObjectKey {
+            group: "apiextensions.k8s.io".into(),
+            version: "v1".into(),
+            kind: "CustomResourceDefinition".into(),
+            namespace: None,
+            name: "oxen.example.com".into(),
+        };
+        let own: BTreeSet<&str> = own.iter().copied().collect();
+        let mut tally = Tally::default();
+        pages.into_iter().for_each(|page| tally.add(page, &own));
+        tally.told(&key, own.len()).map(|in_use| in_use.to_string())
+    }
+
+    #[test]
+    fn custom_resources_of_others_are_counted() {
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(told(vec![page(&[], false, None)], &[]), None);
+        assert_eq!(told(vec![page(&[("a", "x")], false, None)], &["a-x"]), None, "it is deleted, too");
+        let two = vec![page(&[("a", "x"), ("a", "y")], false, None)];
+        assert_eq!(told(two, &["a-x"]), some("oxen.example.com: 1 in 1 namespace (a/y)"));
+        let more = vec![page(&[("a", "x"), ("b", "y")], true, Some(7))];
+        assert_eq!(told(more, &["c-z"]), some("oxen.example.com: 8 in 2 namespaces (a/x, b/y, …)"));
+        let unknown = vec![page(&[("a", "x")], true, None)];
+        assert_eq!(told(unknown, &[]), some("oxen.example.com: at least 1 in 1 namespace (a/x, …)"));
+        let pages = vec![page(&[("a", "x")], true, Some(1)), page(&[("a", "y")], false, None)];
+        assert_eq!(told(pages, &[]), some("oxen.example.com: 2 in 1 namespace (a/x, a/y)"));
+    }
+
+    #[test]
+    fn a_definition_tells_how_its_objects_are_addressed() {
+        let definition = |served: bool| {
+            json!({"spec": {"group": "example.com", "names": {"kind": "Ox", "plural": "oxen"}, "versions": [
+                {"name": "v1", "served": false}, {"name": "v2", "served": served}]}})
+        };
+        assert_eq!(custom_resource(&definition(true)).unwrap().api_version, "example.com/v2");
+        assert_eq!(custom_resource(&definition(false)), None);
+        assert_eq!(custom_resource(&json!({"spec": 1})), None);
+    }
+}

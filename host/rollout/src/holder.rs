@@ -1,0 +1,254 @@
+//! Whose an object is that is not the owner's, and when it may be taken over.
+
+use std::{collections::BTreeSet, fmt};
+
+use chandler_core::ObjectKey;
+use serde::Serialize;
+
+use crate::policy::CollisionProtection;
+
+/// Whose an object is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "by", rename_all = "camelCase")]
+pub enum Holder {
+    /// An owner reference names this object as its controller.
+    Controller {
+        /// The kind of the controller.
+        kind: String,
+        /// Its name.
+        name: String,
+    },
+    /// The same for an object of the owner's kind and name that is gone, or about to be. The garbage collector takes it.
+    Namesake {
+        /// The kind of the owner.
+        kind: String,
+        /// Its name.
+        name: String,
+    },
+    /// It carries the labels of another one's ApplySet, and nobody controls it.
+    Member {
+        /// The kind of the parent of that set.
+        kind: String,
+        /// Its name.
+        name: String,
+    },
+    /// It is a member of an ApplySet that somebody else keeps.
+    ApplySet {
+        /// The identifier of the set.
+        id: String,
+    },
+    /// It is part of a Helm release.
+    HelmRelease {
+        /// The namespace of the release.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+    /// Nobody claims it; this field manager was the first one to write it.
+    Manager {
+        /// The name of the field manager.
+        name: String,
+    },
+    /// Nobody claims it, and nothing tells who made it.
+    Unknown,
+}
+
+impl Holder {
+    /// Whether an owner reference makes somebody its controller.
+    pub fn is_controller(&self) -> bool {
+        matches!(self, Self::Controller { .. } | Self::Namesake { .. })
+    }
+
+    /// Whether nobody claims it in a way that others have to heed, so that it can be taken over without taking it away.
+    pub fn is_unclaimed(&self) -> bool {
+        matches!(self, Self::HelmRelease { .. } | Self::Manager { .. } | Self::Unknown)
+    }
+
+    /// Whether what it holds may be taken over.
+    pub fn yields_to(&self, protection: CollisionProtection) -> bool {
+        match protection {
+            CollisionProtection::Prevent => false,
+            CollisionProtection::IfNoController => self.is_unclaimed(),
+            CollisionProtection::None => true,
+        }
+    }
+
+    /// Another object of the owner's kind, where it is one that holds it.
+    fn sibling<'a>(&'a self, owner_kind: &str) -> Option<&'a str> {
+        match self {
+            Self::Controller { kind, name } | Self::Member { kind, name } if kind == owner_kind => Some(name),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Holder {
+    /// A phrase with the object as its subject, such as `is controlled by Deployment x`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Controller { kind, name } => write!(f, "is controlled by {kind} {name}"),
+            Self::Namesake { kind, name } => {
+                write!(f, "is controlled by an earlier {kind} {name}, and goes with it")
+            }
+            Self::Member { kind, name } => write!(f, "belongs to {kind} {name}"),
+            Self::ApplySet { id } => write!(f, "belongs to the ApplySet {id}"),
+            Self::HelmRelease { namespace, name } => write!(f, "belongs to the Helm release {namespace}/{name}"),
+            Self::Manager { name } => write!(f, "was made by {name}"),
+            Self::Unknown => f.write_str("was made by somebody else"),
+        }
+    }
+}
+
+/// An object that exists already and belongs to somebody else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collision {
+    /// The object.
+    pub object: ObjectKey,
+    /// Whose it is.
+    pub holder: Holder,
+}
+
+impl fmt::Display for Collision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} already exists and {}", self.object, self.holder)
+    }
+}
+
+/// Objects of a release that stop it because they are somebody else's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collisions {
+    /// The kind of the owner of the release.
+    pub owner_kind: String,
+    /// Its name.
+    pub owner: String,
+    /// The objects.
+    pub found: Vec<Collision>,
+}
+
+/// How many collisions a message lists.
+const LISTED: usize = 10;
+/// How many other owners a message names in what it advises.
+const NAMED: usize = 3;
+
+impl fmt::Display for Collisions {
+    /// The first few objects, one in a line, and then for each sort of holder what can be done.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for collision in self.found.iter().take(LISTED) {
+            writeln!(f, "{collision}")?;
+        }
+        if self.found.len() > LISTED {
+            writeln!(f, "and {} more", self.found.len() - LISTED)?;
+        }
+        f.write_str(&self.advice().join("\n"))
+    }
+}
+
+impl Collisions {
+    /// What can be done, one line for each sort of holder.
+    fn advice(&self) -> Vec<String> {
+        let holders = || self.found.iter().map(|collision| &collision.holder);
+        let (owner, kind) = (&self.owner, &self.owner_kind);
+        let mut lines = Vec::new();
+        let siblings: BTreeSet<&str> = holders().filter_map(|holder| holder.sibling(kind)).collect();
+        if !siblings.is_empty() {
+            let mut names = siblings.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+            if siblings.len() > NAMED {
+                names.push_str(", …");
+            }
+            lines.push(format!(
+                "one object belongs to one {kind}: leave it out of this bundle or out of that of {names}, or move it here: \
+                 `chandler adopt {owner} --force`"
+            ));
+        }
+        if holders().any(Holder::is_unclaimed) {
+            lines.push(format!(
+                "what nobody controls is taken over by `chandler adopt {owner}` or with spec.collisionProtection: \
+                 IfNoController; or delete it, or leave it out of the bundle"
+            ));
+        }
+        if holders().any(|holder| matches!(holder, Holder::Namesake { .. })) {
+            lines
+                .push("what an earlier owner of this name left is about to go; this then goes on by itself".to_owned());
+        }
+        let others = holders().any(|holder| {
+            holder.sibling(kind).is_none()
+                && matches!(holder, Holder::Controller { .. } | Holder::Member { .. } | Holder::ApplySet { .. })
+        });
+        if others {
+            lines.push(format!(
+                "what another controller or ApplySet holds, it will put back: leave it out of the bundle, or take it away \
+                 from there: `chandler adopt {owner} --force`, or spec.collisionProtection: None"
+            ));
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> String {
+        text.to_owned()
+    }
+
+    fn holders() -> Vec<Holder> {
+        vec![
+            Holder::Controller { kind: text("Deployment"), name: text("d") },
+            Holder::Namesake { kind: text("BundleDeployment"), name: text("a") },
+            Holder::Member { kind: text("BundleDeployment"), name: text("b") },
+            Holder::ApplySet { id: text("applyset-x-v1") },
+            Holder::HelmRelease { namespace: text("n"), name: text("r") },
+            Holder::Manager { name: text("kubectl-create") },
+            Holder::Unknown,
+        ]
+    }
+
+    fn collisions(holders: impl IntoIterator<Item = Holder>) -> Collisions {
+        let object = |number: usize| ObjectKey {
+            group: String::new(),
+            version: text("v1"),
+            kind: text("ConfigMap"),
+            namespace: Some(text("n")),
+            name: format!("x{number}"),
+        };
+        let found = holders.into_iter().enumerate();
+        let found = found.map(|(number, holder)| Collision { object: object(number), holder }).collect();
+        Collisions { owner_kind: text("BundleDeployment"), owner: text("a"), found }
+    }
+
+    #[test]
+    fn only_what_nobody_claims_yields_by_half() {
+        let yielding =
+            |protection| -> Vec<bool> { holders().iter().map(|holder| holder.yields_to(protection)).collect() };
+        assert_eq!(yielding(CollisionProtection::Prevent), [false; 7]);
+        assert_eq!(yielding(CollisionProtection::IfNoController), [false, false, false, false, true, true, true]);
+        assert_eq!(yielding(CollisionProtection::None), [true; 7]);
+    }
+
+    #[test]
+    fn a_message_names_the_other_owner_and_the_ways_out() {
+        insta::assert_snapshot!(collisions(holders()), @r"
+        ConfigMap n/x0 already exists and is controlled by Deployment d
+        ConfigMap n/x1 already exists and is controlled by an earlier BundleDeployment a, and goes with it
+        ConfigMap n/x2 already exists and belongs to BundleDeployment b
+        ConfigMap n/x3 already exists and belongs to the ApplySet applyset-x-v1
+        ConfigMap n/x4 already exists and belongs to the Helm release n/r
+        ConfigMap n/x5 already exists and was made by kubectl-create
+        ConfigMap n/x6 already exists and was made by somebody else
+        one object belongs to one BundleDeployment: leave it out of this bundle or out of that of b, or move it here: `chandler adopt a --force`
+        what nobody controls is taken over by `chandler adopt a` or with spec.collisionProtection: IfNoController; or delete it, or leave it out of the bundle
+        what an earlier owner of this name left is about to go; this then goes on by itself
+        what another controller or ApplySet holds, it will put back: leave it out of the bundle, or take it away from there: `chandler adopt a --force`, or spec.collisionProtection: None
+        ");
+        insta::assert_snapshot!(collisions([Holder::Manager { name: text("kubectl") }]), @r"
+        ConfigMap n/x0 already exists and was made by kubectl
+        what nobody controls is taken over by `chandler adopt a` or with spec.collisionProtection: IfNoController; or delete it, or leave it out of the bundle
+        ");
+        let sibling = |number: usize| Holder::Controller { kind: text("BundleDeployment"), name: format!("b{number}") };
+        let many = collisions((0..25).map(sibling)).to_string();
+        let lines: Vec<&str> = many.lines().collect();
+        assert_eq!((lines.len(), lines[10]), (12, "and 15 more"));
+        assert!(lines[11].contains("or out of that of b0, b1, b10, …, or move it here"), "{many}");
+    }
+}

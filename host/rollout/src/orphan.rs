@@ -1,0 +1,123 @@
+//! Lets objects go without deleting them: whatever marks them as the owner's is taken off, so that neither the garbage
+//! collector nor anything here deletes them later.
+
+use chandler_core::ObjectKey;
+use futures::FutureExt as _;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    cluster::{Cluster, FIELD_MANAGER, about},
+    concurrent::all,
+    desired::APPLIED,
+    error::{ObjectFailure, Problem, RolloutError},
+    live,
+    owner::{OWNER_KIND, OWNER_NAME, Owner, PART_OF},
+    snapshot::Member,
+};
+
+/// Releases these objects, several at a time; those that were. All are tried, then the failures are told.
+pub(crate) async fn release(
+    cluster: &Cluster,
+    owner: &Owner,
+    members: Vec<Member>,
+) -> Result<Vec<ObjectKey>, RolloutError> {
+    let releases = members.into_iter().map(|member| {
+        async move {
+            let released = release_one(cluster, owner, &member).await;
+            released.map(|done| done.then_some(member.key))
+        }
+        .boxed()
+    });
+    let (mut released, mut failures) = (Vec::new(), Vec::new());
+    for result in all(releases.collect()).await {
+        match result {
+            Ok(key) => released.extend(key),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    if failures.is_empty() { Ok(released) } else { Err(RolloutError::Objects(failures)) }
+}
+
+/// Releases an object, and tells whether there was something to take off. Where it changed since it was read, it is read
+/// again, once.
+async fn release_one(cluster: &Cluster, owner: &Owner, member: &Member) -> Result<bool, ObjectFailure> {
+    let failed = about(&member.key, "release");
+    match take_off(cluster, owner, member, &member.object).await {
+        Err(Problem::Conflict(_)) => {}
+        result => return result.map_err(failed),
+    }
+    let again = async {
+        let found = cluster.get(&member.resource, member.key.namespace.as_deref(), &member.key.name).await?;
+        match found.filter(|found| live::uid(found) == live::uid(&member.object)) {
+            Some(found) => take_off(cluster, owner, member, &found).await,
+            None => Ok(false),
+        }
+    };
+    again.await.map_err(failed)
+}
+
+async fn take_off(cluster: &Cluster, owner: &Owner, member: &Member, object: &Value) -> Result<bool, Problem> {
+    let Some(metadata) = without_marks(object, owner) else { return Ok(false) };
+    match cluster.patch_metadata(&member.resource, object, metadata, FIELD_MANAGER).await {
+        Ok(_) => Ok(true),
+        Err(Problem::NotFound(_)) => Ok(false),
+        Err(problem) => Err(problem),
+    }
+}
+
+/// The change of its metadata that takes the owner's marks off an object, and no one else's; none where it has none.
+fn without_marks(object: &Value, owner: &Owner) -> Option<Value> {
+    let mut change = Map::new();
+    let references = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    if let Some(references) = references {
+        let is_ours = |reference: &&Value| reference.get("uid").and_then(Value::as_str) == Some(&owner.uid);
+        let others: Vec<&Value> = references.iter().filter(|reference| !is_ours(reference)).collect();
+        if others.len() < references.len() {
+            change.insert("ownerReferences".to_owned(), json!(others));
+        }
+    }
+    let in_other_set = live::label(object, PART_OF).is_some_and(|set| set != owner.set_id());
+    if !in_other_set {
+        let marks = [PART_OF, OWNER_KIND, OWNER_NAME].into_iter().filter(|name| live::label(object, name).is_some());
+        let labels: Map<String, Value> = marks.map(|name| (name.to_owned(), Value::Null)).collect();
+        if !labels.is_empty() {
+            change.insert("labels".to_owned(), Value::Object(labels));
+        }
+        if live::annotation(object, APPLIED).is_some() {
+            change.insert("annotations".to_owned(), json!({APPLIED: null}));
+        }
+    }
+    (!change.is_empty()).then_some(Value::Object(change))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::tests::owner;
+
+    #[test]
+    fn only_the_marks_of_the_owner_are_taken_off() {
+        let owner = owner();
+        let ours = owner.reference();
+        let other = json!({"kind": "Team", "name": "t", "uid": "other"});
+        let labels = json!({PART_OF: owner.set_id(), OWNER_KIND: "BundleDeployment", OWNER_NAME: "a", "team": "t"});
+        let all = json!({"labels": {PART_OF: null, OWNER_KIND: null, OWNER_NAME: null}, "annotations": {APPLIED: null},
+            "ownerReferences": []});
+        for (metadata, expected) in [
+            (
+                json!({"labels": labels, "annotations": {APPLIED: "x", "note": "y"}, "ownerReferences": [ours]}),
+                Some(all),
+            ),
+            (json!({"ownerReferences": [other, ours]}), Some(json!({"ownerReferences": [other]}))),
+            // Somebody else took it over, and the reference was left.
+            (
+                json!({"labels": {PART_OF: "other", OWNER_NAME: "b"}, "annotations": {APPLIED: "x"}, "ownerReferences": [ours]}),
+                Some(json!({"ownerReferences": []})),
+            ),
+            (json!({"labels": {"team": "t"}, "ownerReferences": [other]}), None),
+            (json!({"labels": 1, "ownerReferences": "odd"}), None),
+        ] {
+            assert_eq!(without_marks(&json!({"metadata": metadata}), &owner), expected, "{metadata}");
+        }
+    }
+}

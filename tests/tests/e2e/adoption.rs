@@ -1,0 +1,215 @@
+//! Objects of others in the way of a release: refused, taken over as the spec says, or handed over by somebody who may.
+
+use std::collections::BTreeMap;
+
+use chandler_rollout::Rollout;
+use chandler_tests::{World, bundles::Bundle, wait, world::condition};
+use k8s_openapi::{
+    api::core::v1::ConfigMap, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    apimachinery::pkg::apis::meta::v1::OwnerReference,
+};
+use kube::{
+    Api, ResourceExt as _,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use serde_json::json;
+
+use crate::{PLAIN, deletion::definition};
+
+fn config_map(name: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{from: bundle}}\n")
+}
+
+fn config_maps(world: &World) -> Api<ConfigMap> {
+    Api::namespaced(world.client.clone(), &world.namespace)
+}
+
+async fn make(world: &World, manager: &str, object: serde_json::Value) -> ConfigMap {
+    let object: ConfigMap = serde_json::from_value(object).expect("a ConfigMap");
+    let parameters = PostParams { field_manager: Some(manager.to_owned()), ..PostParams::default() };
+    config_maps(world).create(&parameters, &object).await.expect("a ConfigMap")
+}
+
+/// The controllers of an object by kind and name.
+fn controllers(references: &[OwnerReference]) -> Vec<(&str, &str)> {
+    let controllers = references.iter().filter(|reference| reference.controller == Some(true));
+    controllers.map(|reference| (reference.kind.as_str(), reference.name.as_str())).collect()
+}
+
+fn from(map: &ConfigMap) -> Option<&str> {
+    map.data.as_ref()?.get("from").map(String::as_str)
+}
+
+#[tokio::test]
+async fn what_nobody_controls_is_taken_over_when_the_spec_says_so() {
+    let world = World::new().await;
+    let name = world.name();
+    let helm = make(
+        &world,
+        "helm",
+        json!({
+            "metadata": {"name": "charted",
+                "labels": {"app.kubernetes.io/managed-by": "Helm"},
+                "annotations": {"meta.helm.sh/release-name": "tides", "meta.helm.sh/release-namespace": "sea"}},
+            "data": {"from": "helm", "chart": "tides-1"},
+        }),
+    )
+    .await;
+    let kubectl =
+        make(&world, "kubectl-create", json!({"metadata": {"name": "typed"}, "data": {"from": "me", "mine": "yes"}}))
+            .await;
+    let manifests = format!("{}---\n{}---\n{}", config_map("charted"), config_map("typed"), config_map("new"));
+    let image = world.push(&Bundle::empty().with("manifests/all.yaml", &manifests)).await;
+    let mut spec = world.spec(PLAIN, &image);
+    world.apply(&name, spec.clone()).await;
+    let refused = world.condition(&name, "Ready", "False", "ObjectCollision").await;
+    let message = &condition(&refused, "Ready").expect("Ready").message;
+    for part in [
+        format!("ConfigMap {}/charted already exists and belongs to the Helm release sea/tides", world.namespace),
+        format!("ConfigMap {}/typed already exists and was made by kubectl-create", world.namespace),
+        format!("`chandler adopt {name}`"),
+        "spec.collisionProtection: IfNoController".to_owned(),
+    ] {
+        assert!(message.contains(&part), "{part}: {message}");
+    }
+    assert!(config_maps(&world).get_opt("new").await.expect("an answer").is_none(), "nothing was written");
+
+    spec["collisionProtection"] = json!("IfNoController");
+    world.apply(&name, spec).await;
+    world.ready(&name).await;
+    for before in [helm, kubectl] {
+        let after = config_maps(&world).get(&before.name_any()).await.expect("it is there");
+        assert_eq!(after.uid(), before.uid(), "the same object");
+        assert_eq!(from(&after), Some("bundle"));
+        assert_eq!(controllers(after.owner_references()), [("BundleDeployment", name.as_str())]);
+    }
+    let charted = config_maps(&world).get("charted").await.expect("it is there");
+    assert!(!charted.annotations().contains_key("meta.helm.sh/release-name"), "Helm does not know it any more");
+    let typed = config_maps(&world).get("typed").await.expect("it is there");
+    assert_eq!(typed.data.as_ref().and_then(|data| data.get("mine")).map(String::as_str), Some("yes"));
+
+    let events: Api<k8s_openapi::api::events::v1::Event> = Api::namespaced(world.client.clone(), "default");
+    wait::eventually("an Event tells of it", || async {
+        let found = events.list(&kube::api::ListParams::default()).await.expect("a list");
+        let adopted = found.items.iter().filter(|event| event.reason.as_deref() == Some("Adopted"));
+        let ours = adopted.filter(|event| event.regarding.as_ref().and_then(|it| it.name.as_ref()) == Some(&name));
+        ours.filter_map(|event| event.note.as_ref()).any(|note| note.contains("/charted") && note.contains("/typed"))
+    })
+    .await;
+    // From here on they are as any object of the release.
+    world.delete(&name).await;
+    assert!(config_maps(&world).get_opt("charted").await.expect("an answer").is_none());
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn what_a_controller_holds_is_taken_only_without_protection() {
+    let world = World::new().await;
+    let name = world.name();
+    let holder = make(&world, "e2e", json!({"metadata": {"name": "holder"}})).await;
+    let team = make(&world, "e2e", json!({"metadata": {"name": "team"}})).await;
+    let reference = |of: &ConfigMap, controller: bool| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": of.name_any(), "uid": of.uid(), "controller": controller});
+    let references = json!([reference(&holder, true), reference(&team, false)]);
+    let held = make(
+        &world,
+        "e2e",
+        json!({"metadata": {"name": "held", "ownerReferences": references}, "data": {"from": "e2e"}}),
+    )
+    .await;
+    let image = world.push(&Bundle::empty().with("manifests/all.yaml", &config_map("held"))).await;
+    let mut spec = world.spec(PLAIN, &image);
+    spec["collisionProtection"] = json!("IfNoController");
+    world.apply(&name, spec.clone()).await;
+    let refused = world.condition(&name, "Ready", "False", "ObjectCollision").await;
+    let message = &condition(&refused, "Ready").expect("Ready").message;
+    assert!(message.contains("/held already exists and is controlled by ConfigMap holder\n"), "{message}");
+    assert!(message.contains("spec.collisionProtection: None"), "{message}");
+    assert_eq!(config_maps(&world).get("held").await.expect("it is there"), held);
+
+    spec["collisionProtection"] = json!("None");
+    world.apply(&name, spec).await;
+    world.ready(&name).await;
+    let taken = config_maps(&world).get("held").await.expect("it is there");
+    assert_eq!((taken.uid(), from(&taken)), (held.uid(), Some("bundle")));
+    assert_eq!(controllers(taken.owner_references()), [("BundleDeployment", name.as_str())]);
+    assert!(taken.owner_references().iter().any(|reference| reference.name == "team"), "who only owns it stays");
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn a_definition_of_two_bundle_deployments_belongs_to_one_and_can_be_moved() {
+    let world = World::new().await;
+    let (first, second) = (world.name(), format!("{}-second", world.name()));
+    let (definition, plural) = definition(&world);
+    let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    let with = Bundle::empty().with("manifests/crd.yaml", &definition).with("manifests/a.yaml", &config_map("first"));
+    let with = world.push(&with).await;
+    let without = world.push(&Bundle::empty().with("manifests/a.yaml", &config_map("first"))).await;
+    let other = Bundle::empty().with("manifests/crd.yaml", &definition).with("manifests/b.yaml", &config_map("second"));
+    let other = world.push(&other).await;
+    world.deploy(&first, PLAIN, &with).await;
+    world.ready(&first).await;
+
+    let deployed = world.deploy(&second, PLAIN, &other).await;
+    let refused = world.condition(&second, "Ready", "False", "ObjectCollision").await;
+    let message = &condition(&refused, "Ready").expect("Ready").message;
+    for part in [
+        format!("{plural} already exists and is controlled by BundleDeployment {first}\n"),
+        format!("one object belongs to one BundleDeployment: leave it out of this bundle or out of that of {first}"),
+        format!("`chandler adopt {second} --force`"),
+    ] {
+        assert!(message.contains(&part), "{part}: {message}");
+    }
+
+    // What `chandler adopt --force` does, then the first one leaves it out. In between the first one says so.
+    let before = definitions.get(&plural).await.expect("the definition");
+    let rollout = Rollout::new(world.client.clone(), chandler_rollout::Options::default());
+    let owner = chandler_controller::owner_of(&deployed, &world.namespace).expect("it is stored");
+    let object = chandler_core::Object::parse(
+        serde_json::to_string(&serde_saphyr::from_str::<serde_json::Value>(&definition).expect("YAML"))
+            .expect("JSON")
+            .as_bytes(),
+        0,
+        None,
+    )
+    .expect("an object");
+    let release = chandler_core::Release::new(vec![object], vec![], vec![]);
+    let found = rollout.adoptees(&owner, &release).await.expect("an answer");
+    assert_eq!(found.iter().map(|found| found.object.name.as_str()).collect::<Vec<_>>(), [plural.as_str()]);
+    assert!(found[0].holder.is_controller());
+    rollout.adopt(&owner, &found[0]).await.expect("it is handed over");
+    world.ready(&second).await;
+    let lost = world.condition(&first, "Ready", "False", "ObjectCollision").await;
+    let message = &condition(&lost, "Ready").expect("Ready").message;
+    assert!(message.contains(&format!("is controlled by BundleDeployment {second}")), "{message}");
+    world.deploy(&first, PLAIN, &without).await;
+    world.ready(&first).await;
+
+    let after = definitions.get(&plural).await.expect("the definition");
+    assert_eq!(after.uid(), before.uid(), "it was never deleted");
+    assert_eq!(controllers(after.owner_references()), [("BundleDeployment", second.as_str())]);
+    let labels: BTreeMap<String, String> = after.labels().clone();
+    assert_eq!(labels["core.rukpak.io/owner-name"], second);
+    world.delete(&first).await;
+    assert!(definitions.get_opt(&plural).await.expect("an answer").is_some());
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn what_is_labelled_by_hand_is_taken_over_without_further_help() {
+    let world = World::new().await;
+    let name = world.name();
+    make(&world, "kubectl-create", json!({"metadata": {"name": "typed"}, "data": {"from": "me"}})).await;
+    let image = world.push(&Bundle::empty().with("manifests/all.yaml", &config_map("typed"))).await;
+    let deployed = world.deploy(&name, PLAIN, &image).await;
+    world.condition(&name, "Ready", "False", "ObjectCollision").await;
+    let owner = chandler_controller::owner_of(&deployed, &world.namespace).expect("it is stored");
+    let labels = json!({"metadata": {"labels": {"applyset.kubernetes.io/part-of": owner.set_id()}}});
+    config_maps(&world).patch("typed", &PatchParams::default(), &Patch::Merge(labels)).await.expect("it is there");
+    world.ready(&name).await;
+    let typed = config_maps(&world).get("typed").await.expect("it is there");
+    assert_eq!(from(&typed), Some("bundle"));
+    config_maps(&world).delete("typed", &DeleteParams::default()).await.expect("it is there");
+    world.ready(&name).await;
+    world.finish().await;
+}
