@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use crate::{
     approval::{Approval, PendingChange},
     bundle::{BundleDescription, BundleWarning},
+    drift::{DriftPolicy, Drifted, IgnoredDifference},
     ownership::{CollisionProtection, Deletion},
     permissions::MissingPermissions,
     probe::Probe,
@@ -36,6 +37,7 @@ use crate::{
     printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].status"}"#,
     printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].reason"}"#,
     printcolumn = r#"{"name": "Revision", "type": "integer", "jsonPath": ".status.revision"}"#,
+    printcolumn = r#"{"name": "Drifted", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Drifted\")].status", "priority": 1}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
     printcolumn = r#"{"name": "Provisioner", "type": "string", "jsonPath": ".spec.provisionerClassName", "priority": 1}"#,
     printcolumn = r#"{"name": "Message", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].message", "priority": 1}"#
@@ -79,6 +81,16 @@ pub struct BundleDeploymentSpec {
     /// What objects of the release must show before the rollout goes on, beyond what is known of their kinds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<Probe>,
+    /// What is done about objects of a complete release that are not as released, because somebody changed or deleted them.
+    /// Repair, the default, puts them right. Report tells in status.drift and in the condition Drifted, and leaves them as
+    /// they are until the next revision. Ignore does not compare them. Health is reported in any case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::enumeration::<DriftPolicy>")]
+    pub drift: Option<DriftPolicy>,
+    /// Fields that are left to others, such as the replicas that an autoscaler sets. Of an object that exists, what stands
+    /// there is neither compared nor changed; an object that is created gets what the bundle says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignore_differences: Vec<IgnoredDifference>,
     /// The ServiceAccount on whose behalf the objects of the bundle are read, written, watched and deleted. The controller
     /// then uses no right of its own on them, and tells which rights the account lacks before it writes anything. Where
     /// this is not set, the controller uses its own rights.
@@ -159,6 +171,9 @@ pub struct BundleDeploymentStatus {
     /// The change that waits for consent, where spec.approval is Manual.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_change: Option<PendingChange>,
+    /// The objects that are not as released and are left so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Drifted>,
     /// The value of the annotation reconcile.chandler.dev/requestedAt that was acted upon last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_reconcile_at: Option<String>,
@@ -196,7 +211,8 @@ pub struct ReleaseInUse {
     /// When its rollout began; rollout.progressDeadlineSeconds counts from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
-    /// What was found unsafe before its rollout began and by spec.preflight did not stop it. The first ten.
+    /// What was found unsafe before its rollout began and by spec.preflight did not stop it, and which fields it took over
+    /// from others who apply them, too. The first ten.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<BundleWarning>,
 }

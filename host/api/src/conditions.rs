@@ -53,6 +53,8 @@ names! {
         Healthy,
         /// BundleDeployment: there is work that goes on without anybody's help.
         Progressing,
+        /// BundleDeployment: objects of a complete release are not as released and are left so. Absent where nobody looks.
+        Drifted,
         /// ProvisionerClass: the image is known by digest and was pulled.
         Resolved,
         /// ProvisionerClass: the component is what its digest says.
@@ -130,6 +132,14 @@ names! {
         InstallationStatusUnknown,
         /// The objects could not be read.
         ObjectLookupFailure,
+
+        // Drifted
+        /// Every object is as released.
+        AsReleased,
+        /// Objects are not as released, and the spec says to leave them so.
+        DriftReported,
+        /// Others change objects again and again, so that they are put right ever less often.
+        Contested,
 
         // Progressing and Ready
         /// The release is on its way to the cluster.

@@ -9,7 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt as _;
 
 use crate::{
-    BundleDeployment, ProvisionerClass, names::APPLYSET_PARENT_TYPE_LABEL, probe::PROBES,
+    BundleDeployment, ProvisionerClass, drift::IGNORED, names::APPLYSET_PARENT_TYPE_LABEL, probe::PROBES,
     rollout_settings::MOST_HISTORY,
 };
 
@@ -117,6 +117,9 @@ fn bundle_deployments() -> CustomResourceDefinition {
         );
         if let Some(probes) = at(root, &["spec", "probes"]) {
             probes.max_items = i64::try_from(PROBES).ok();
+        }
+        if let Some(ignored) = at(root, &["spec", "ignoreDifferences"]) {
+            ignored.max_items = i64::try_from(IGNORED).ok();
         }
         if let Some(config_maps) = at(root, &["spec", "source", "configMaps"]) {
             config_maps.max_items = Some(CONFIG_MAPS);

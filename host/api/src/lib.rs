@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`bundle_deployment`] | `core.rukpak.io/v1alpha2 BundleDeployment` |
 //! | [`probe`] | what objects must show beyond what is known of their kinds |
+//! | [`drift`] | what is done about objects that are not as released |
 //! | [`approval`] | changes that wait for somebody's consent |
 //! | [`rollout_settings`] | how a release reaches the cluster |
 //! | [`revision`] | a change that was rolled out |
@@ -25,6 +26,7 @@ pub mod bundle;
 pub mod bundle_deployment;
 pub mod conditions;
 pub mod crds;
+pub mod drift;
 pub mod limits;
 pub mod names;
 pub mod ownership;
@@ -45,6 +47,7 @@ pub use bundle_deployment::{
 pub use chandler_crd_upgrade::Policy as CrdUpgradeSafety;
 pub use conditions::{ConditionStatus, ConditionType, NewCondition, Reason, find_condition, set_condition};
 pub use crds::{crds, crds_yaml};
+pub use drift::{DriftPolicy, DriftState, Drifted, DriftedField, DriftedObject, IgnoredDifference};
 pub use limits::{CallLimits, LimitError};
 pub use ownership::{CollisionProtection, DefinitionDeletion, Deletion, DeletionPolicy};
 pub use permissions::MissingPermissions;

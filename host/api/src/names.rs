@@ -15,6 +15,9 @@ pub const APPLYSET_PARENT_TYPE_LABEL: &str = "applyset.kubernetes.io/is-parent-t
 /// Asks for a reconcile at once, by a value that was not there before (a time, say): tags are resolved again, and a revision
 /// that failed and was rolled back is tried again.
 pub const REQUESTED_AT_ANNOTATION: &str = "reconcile.chandler.dev/requestedAt";
+/// Has the objects of a release put right once where spec.drift says that they are left as they are: when its value is the one
+/// of [`REQUESTED_AT_ANNOTATION`] and that was not acted upon yet.
+pub const REPAIR_AT_ANNOTATION: &str = "reconcile.chandler.dev/repairAt";
 
 /// The built-in class of plain bundles (plain+v0).
 pub const PLAIN_CLASS: &str = "core-rukpak-io-plain";

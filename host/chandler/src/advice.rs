@@ -21,7 +21,7 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
             "correct the bundle and publish it anew; `chandler render` shows the lines that are wrong"
         }
         Reason::InvalidConfiguration => {
-            "correct spec.config; `chandler render --config FILE` checks it without a cluster"
+            "correct what the message names; `chandler render --config FILE` checks spec.config without a cluster"
         }
         Reason::UnsupportedContent => "choose another bundle, or another class in spec.provisionerClassName",
         Reason::PluginTimeout | Reason::PluginOutOfMemory | Reason::PluginLimitExceeded => {
@@ -58,6 +58,16 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
                 "`chandler history {name}` shows what failed; correct the spec, or try it again: kubectl annotate \
                  bundledeployment {name} --overwrite reconcile.chandler.dev/requestedAt=\"$(date)\""
             ));
+        }
+        Reason::DriftReported => {
+            return Some(format!(
+                "undo what was done, or have it put right once: at=\"$(date)\"; kubectl annotate bundledeployment {name} \
+                 --overwrite reconcile.chandler.dev/requestedAt=\"$at\" reconcile.chandler.dev/repairAt=\"$at\""
+            ));
+        }
+        Reason::Contested => {
+            "stop whoever writes the fields that the message names, or leave them to him: list them in \
+             spec.ignoreDifferences"
         }
         Reason::RevisionUnavailable => {
             return Some(format!(

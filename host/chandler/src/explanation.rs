@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use chandler_api::{
-    BundleDeployment, BundleDescription, BundleSource, BundleWarning, ConditionType, ProvisionerInUse, Reason,
-    ReleaseInUse, find_condition,
+    BundleDeployment, BundleDescription, BundleSource, BundleWarning, ConditionType, Drifted, DriftedField,
+    ProvisionerInUse, Reason, ReleaseInUse, find_condition,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
@@ -53,6 +53,9 @@ pub struct Explanation {
     /// The number of the revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<i64>,
+    /// What is not as released and left so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Drifted>,
     /// The conditions.
     pub conditions: Vec<Condition>,
     /// The objects as they are now.
@@ -86,6 +89,7 @@ impl Explanation {
             provisioner: status.provisioner,
             release: status.release,
             revision: status.revision,
+            drift: status.drift,
             conditions: status.conditions,
             objects,
             unreadable,
@@ -97,10 +101,13 @@ impl Explanation {
     }
 
     fn next_steps(&self) -> Vec<String> {
-        if self.healthy {
-            return Vec::new();
-        }
         let mut steps: Vec<String> = Vec::new();
+        if self.healthy {
+            let drifted = find_condition(&self.conditions, ConditionType::Drifted).filter(|drifted| is_wrong(drifted));
+            let reason = drifted.and_then(|drifted| Reason::from_name(&drifted.reason));
+            steps.extend(reason.and_then(|reason| advice(reason, &self.name)));
+            return steps;
+        }
         if !self.up_to_date || self.conditions.is_empty() {
             steps.push("see whether the controller runs: it has not seen the current generation".to_owned());
         }
@@ -143,6 +150,7 @@ impl Explanation {
             row("revision", &format!("{revision}, `chandler history {}` shows them all", self.name));
         }
         self.write_warnings(&mut text);
+        self.write_drift(&mut text);
         self.write_conditions(&mut text);
         self.write_objects(&mut text);
         if !self.next_steps.is_empty() {
@@ -162,6 +170,29 @@ impl Explanation {
         text.push_str("\nwarnings\n");
         for BundleWarning { code, message } in &self.warnings {
             let _ = writeln!(text, "  {}: {}", one_line(code), one_line(message));
+        }
+    }
+
+    fn write_drift(&self, text: &mut String) {
+        let Some(drift) = &self.drift else { return };
+        let _ = writeln!(text, "\ndrift ({})", count(usize::try_from(drift.total).unwrap_or_default(), "object"));
+        for object in &drift.objects {
+            let dot = if object.group.is_empty() { "" } else { "." };
+            let place = object.namespace.as_deref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+            let key = format!("{}{dot}{} {place}{}", object.kind, object.group, object.name);
+            let contested = if object.contested { ", contested" } else { "" };
+            let _ = writeln!(text, "  {}: {}{contested}", one_line(&key), object.state.as_str());
+            for DriftedField { path, manager } in &object.fields {
+                let manager = manager.as_ref().map(|manager| format!(", set by {manager}")).unwrap_or_default();
+                let _ = writeln!(text, "      {}", one_line(&format!("{path}{manager}")));
+            }
+            if let Some(more) = object.omitted_fields {
+                let _ = writeln!(text, "      and {more} more");
+            }
+        }
+        let listed = i64::try_from(drift.objects.len()).unwrap_or(i64::MAX);
+        if drift.total > listed {
+            let _ = writeln!(text, "  and {} more", drift.total - listed);
         }
     }
 
@@ -210,8 +241,12 @@ fn bundle_text(bundle: &BundleDescription) -> Option<String> {
     }
 }
 
-/// Whether a condition is one that somebody should look at. `Progressing` is well in either state.
+/// Whether a condition is one that somebody should look at. `Progressing` is well in either state, and `Drifted` where it is
+/// not the case.
 fn is_wrong(condition: &Condition) -> bool {
+    if condition.type_ == ConditionType::Drifted.as_str() {
+        return condition.status == "True";
+    }
     condition.status != "True" || condition.type_ == ConditionType::Progressing.as_str()
 }
 
@@ -225,8 +260,8 @@ fn describe(leaf: &Leaf) -> String {
 #[cfg(test)]
 mod tests {
     use chandler_api::{
-        BundleDeploymentSpec, BundleDeploymentStatus, ConditionStatus, ImageSource, NewCondition,
-        conditions::set_condition,
+        BundleDeploymentSpec, BundleDeploymentStatus, ConditionStatus, DriftState, DriftedObject, ImageSource,
+        NewCondition, conditions::set_condition,
     };
     use chandler_core::ObjectKey;
     use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
@@ -343,6 +378,56 @@ mod tests {
         let text = Explanation::new(&deployment, vec![], vec![]).text();
         assert!(text.contains("\nbundle        harbour 1.2.3\n"), "{text}");
         assert!(text.contains("\nwarnings\n  RequiredApiMissing: needs"), "{text}");
+    }
+
+    #[test]
+    fn what_is_not_as_released_is_shown_and_is_no_illness() {
+        use {ConditionStatus::*, ConditionType as Type};
+        let mut deployment = deployment(&[
+            (Type::Drifted, True, Reason::DriftReported, "not as released"),
+            (Type::Ready, True, Reason::Succeeded, "well"),
+        ]);
+        let field =
+            |path: &str, manager: Option<&str>| DriftedField { path: path.into(), manager: manager.map(Into::into) };
+        deployment.status.as_mut().unwrap().drift = Some(Drifted {
+            total: 3,
+            objects: vec![
+                DriftedObject {
+                    group: "apps".into(),
+                    kind: "Deployment".into(),
+                    namespace: Some("harbour-system".into()),
+                    name: "pilot".into(),
+                    contested: true,
+                    fields: vec![field("spec.replicas", Some("kubectl-edit")), field("spec.paused", None)],
+                    omitted_fields: Some(2),
+                    ..DriftedObject::default()
+                },
+                DriftedObject {
+                    kind: "Namespace".into(),
+                    name: "harbour\u{1b}".into(),
+                    state: DriftState::Missing,
+                    ..DriftedObject::default()
+                },
+            ],
+        });
+        let explanation = Explanation::new(&deployment, vec![leaf("Service", "metrics", Mark::Healthy, None)], vec![]);
+        assert!(explanation.healthy);
+        let text = explanation.text();
+        let (_, shown) = text.split_once("\ndrift").unwrap();
+        let (shown, rest) = shown.split_once("\nconditions").unwrap();
+        insta::assert_snapshot!(shown, @r"
+         (3 objects)
+          Deployment.apps harbour-system/pilot: Changed, contested
+              spec.replicas, set by kubectl-edit
+              spec.paused
+              and 2 more
+          Namespace harbour�: Missing
+          and 1 more
+        ");
+        assert!(rest.contains("what to do next\n  - undo what was done, or have it put right once"), "{rest}");
+        deployment.status.as_mut().unwrap().conditions[0].status = "False".into();
+        deployment.status.as_mut().unwrap().conditions[0].reason = "AsReleased".into();
+        assert!(Explanation::new(&deployment, vec![], vec![]).next_steps.is_empty());
     }
 
     #[test]

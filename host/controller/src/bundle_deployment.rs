@@ -9,6 +9,7 @@ mod bundle;
 mod certificates;
 mod decide;
 mod departure;
+pub(crate) mod drift;
 mod gates;
 mod owner;
 mod render;
@@ -19,11 +20,13 @@ mod source;
 mod status;
 mod upgrade_warnings;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use chandler_api::{BundleDeployment, BundleDeploymentStatus, Outcome, ProvisionerInUse, Reason, Revision};
-use chandler_core::Release;
-use chandler_rollout::{Changes, Owner, Preview, Progress, RolloutError};
+use chandler_api::{
+    BundleDeployment, BundleDeploymentStatus, DriftPolicy, Outcome, ProvisionerInUse, Reason, Revision,
+};
+use chandler_core::{Digest, Release};
+use chandler_rollout::{Changes, Owner, Preview, Progress, Restraint, RolloutError};
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, ResourceExt as _, core::DeserializeGuard, runtime::controller::Action};
 
@@ -31,6 +34,7 @@ pub use self::owner::owner_of;
 use self::{
     assessment::{Assessment, Reached, ReleaseFacts, RollingOut, Unpacked},
     decide::{Intent, Next, Route},
+    drift::DriftFound,
     owner::owner,
     render::Rendered,
     rerender::Remade,
@@ -78,6 +82,14 @@ pub(crate) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
             return Ok(Action::await_change());
         }
         Intent::Deploy => {
+            let asked = [
+                deployment.metadata.generation.unwrap_or_default().to_string(),
+                revisions::request(&deployment).unwrap_or_default().to_owned(),
+            ];
+            let pause = context.memory.fights.breathe(&deployment.name_any(), Digest::of(asked.join(" ").as_bytes()));
+            if !pause.is_zero() {
+                return Ok(Action::requeue(pause));
+            }
             departure::hold(&deployment, &context).await?;
             Box::pin(deploy(&mut deployment, &context)).await?
         }
@@ -206,11 +218,14 @@ async fn preview(
     release: Arc<Release>,
     context: &Context,
 ) -> Result<Preview, Problem> {
-    let owner =
-        owner(deployment, &candidate.install_namespace)?.going_back(revisions::goes_back(deployment, candidate));
+    let owner = owner(deployment, &candidate.install_namespace)?
+        .going_back(revisions::goes_back(deployment, candidate))
+        .ignoring(drift::ignored(deployment)?);
     let completed = certificates::complete(deployment, &owner, release, context).await?;
     let rules = gates::rules(deployment);
-    context.rollout.preview(&owner, &completed.release, &rules).await.map_err(|error| Problem::from(&error))
+    let drift = drift::policy_now(deployment);
+    let previewed = context.rollout.preview_with(&owner, &completed.release, &rules, drift).await;
+    previewed.map_err(|error| Problem::from(&error))
 }
 
 /// The release that the spec describes.
@@ -290,32 +305,63 @@ async fn roll_out(
     let candidate = found.candidate.as_ref();
     let namespace = candidate.map_or(&deployment.spec.install_namespace, |found| &found.install_namespace);
     let back = candidate.is_some_and(|candidate| revisions::goes_back(deployment, candidate));
-    let owner = owner(deployment, namespace)?.going_back(back);
+    let owner = owner(deployment, namespace)?.going_back(back).ignoring(drift::ignored(deployment)?);
     let mut completed = certificates::complete(deployment, &owner, Arc::clone(&release), context).await?;
     let rules = gates::rules(deployment);
+    let fights = &context.memory.fights;
+    let mut restraint = Restraint { drift: drift::policy_now(deployment), complete: false, contested: BTreeSet::new() };
+    let mut seen = Vec::new();
     if route == Route::Observe {
-        let observed = context.rollout.observe(&owner, &completed.release, &rules).await;
+        let observed = context.rollout.observe_with(&owner, &completed.release, &rules, restraint.drift).await;
         let observed = observed.map_err(|error| Problem::from(&error))?;
         service_account::watch(&owner, &completed.release, context);
         found.kept.clone_from(&observed.kept);
-        if observed.is_as_released() {
+        restraint.complete = true;
+        restraint.contested = fights.of(&owner.name, |fights, now| {
+            fights.see(&observed.drift, now);
+            fights.paused(now)
+        });
+        note_drift(deployment, found, &observed.drift, context);
+        if !drift::is_to_be_repaired(&observed, &restraint) {
             found.renewal = completed.look_again;
             return Ok(settled(deployment, found, &observed.unhealthy, context));
         }
-        let drift: Vec<String> = observed.drift.iter().map(ToString::to_string).collect();
-        tracing::info!(deployment = %owner.name, ?drift, "repairing");
+        let told: Vec<String> = observed.drift.iter().map(ToString::to_string).collect();
+        tracing::info!(deployment = %owner.name, drift = ?told, "repairing");
+        seen = observed.drift;
         // A Secret that was deleted meanwhile must not come back with the key that it had.
         completed = certificates::complete(deployment, &owner, release, context).await?;
     }
     found.renewal = completed.look_again;
+    if route == Route::Advance {
+        restraint.contested = fights.of(&owner.name, |fights, now| {
+            fights.see(&[], now);
+            fights.paused(now)
+        });
+    }
     let release = completed.release.as_ref();
-    let progress = context.rollout.advance(&owner, release, &rules).await;
+    let progress = context.rollout.advance_with(&owner, release, &rules, &restraint).await;
     // Also after a failure: what was applied before it has to be seen changing.
     service_account::watch(&owner, release, context);
     let progress = progress.map_err(|error| Problem::from(&error))?;
-    found.warnings.clone_from(&progress.changes().warnings);
-    found.kept.clone_from(&progress.changes().kept);
-    events::publish_adoption(&context.recorder, deployment, &progress.changes().adopted).await;
+    let changes = progress.changes();
+    found.warnings.clone_from(&changes.warnings);
+    found.kept.clone_from(&changes.kept);
+    events::publish_adoption(&context.recorder, deployment, &changes.adopted).await;
+    found.conflicts = changes.conflicts.iter().map(ToString::to_string).collect();
+    if route == Route::Advance {
+        seen.clone_from(&changes.repaired);
+    }
+    found.repaired = fights.of(&owner.name, |fights, now| {
+        let repaired = drift::repaired(&seen, changes);
+        repaired.filter(|drift| fights.repaired(drift, now)).map(ToString::to_string).collect()
+    });
+    // What was left is what was found before, but for a rollout.
+    let left = if route == Route::Observe { drift::unrepaired(&seen, &restraint) } else { changes.left.clone() };
+    note_drift(deployment, found, &left, context);
+    // It is about a release that is in place, but for a fight: that may be what keeps it from getting there.
+    let in_place = route == Route::Observe || progress.is_complete();
+    found.drift = found.drift.take().filter(|drift| in_place || drift.contested);
     Ok(match progress {
         // A repair of what was complete is no rollout: what was put back gets the time that everything else gets.
         Progress::Waiting { installed: true, waiting, changes, .. } if route == Route::Observe => {
@@ -338,6 +384,23 @@ async fn roll_out(
             }
         }
     })
+}
+
+/// Notes what of a complete release is not as released, as far as the spec wants to know and it is left so.
+fn note_drift(
+    deployment: &BundleDeployment,
+    found: &mut Assessment,
+    drift: &[chandler_rollout::Drift],
+    context: &Context,
+) {
+    let (contested, look_again) =
+        context.memory.fights.of(&deployment.name_any(), |fights, now| (fights.contested(), fights.look_again(now)));
+    found.contest = look_again;
+    found.drift = match drift::policy(deployment) {
+        DriftPolicy::Repair => Some(DriftFound::contested(&contested)),
+        DriftPolicy::Report => Some(DriftFound::reported(drift)),
+        DriftPolicy::Ignore => None,
+    };
 }
 
 /// What follows from the health of a release that was complete before.
@@ -392,6 +455,7 @@ async fn report(
         let of = |status: &BundleDeploymentStatus| status.release.clone().unwrap_or_default().warnings;
         events::publish_warnings(recorder, deployment, "UpgradedWithWarnings", &of(&old), &of(&status)).await;
     }
+    events::publish_done(&context.recorder, deployment, "DriftRepaired", "Repair", &found.repaired).await;
     deployment.status = Some(status);
     Ok(())
 }
@@ -422,8 +486,9 @@ fn next(deployment: &BundleDeployment, found: &Assessment, context: &Context) ->
             Some(clock.left.map_or(pause, |left| pause.min(left + Duration::from_secs(1))))
         }
     };
-    let again = (!found.kept.is_empty()).then_some(decide::DEFINITIONS_CHECK);
-    pause.into_iter().chain(found.renewal).chain(again).min().map_or_else(Action::await_change, Action::requeue)
+    let definitions = (!found.kept.is_empty()).then_some(decide::DEFINITIONS_CHECK);
+    let again = [found.renewal, found.contest, definitions].into_iter().flatten();
+    pause.into_iter().chain(again).min().map_or_else(Action::await_change, Action::requeue)
 }
 
 /// Whether this pass saw what the spec describes fail, so that another release is to run.

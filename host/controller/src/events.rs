@@ -16,6 +16,7 @@ const REPORTED: &[ConditionType] = &[
     ConditionType::Installed,
     ConditionType::Healthy,
     ConditionType::Progressing,
+    ConditionType::Drifted,
     ConditionType::Compiled,
     ConditionType::Resolved,
     ConditionType::Compatible,
@@ -40,6 +41,26 @@ where
         if let Err(error) = recorder.publish(&event, &object.object_ref(&())).await {
             tracing::debug!(%error, "failed to publish an Event");
         }
+    }
+}
+
+/// Publishes one Event about something that was done, where there is anything to say of it.
+pub(crate) async fn publish_done<K>(recorder: &Recorder, object: &K, reason: &str, action: &str, lines: &[String])
+where
+    K: Resource<DynamicType = ()> + Debug,
+{
+    if lines.is_empty() {
+        return;
+    }
+    let event = Event {
+        type_: EventType::Normal,
+        reason: reason.to_owned(),
+        note: Some(note(&lines.join("\n"))),
+        action: action.to_owned(),
+        secondary: None,
+    };
+    if let Err(error) = recorder.publish(&event, &object.object_ref(&())).await {
+        tracing::debug!(%error, "failed to publish an Event");
     }
 }
 
@@ -105,7 +126,10 @@ fn warned(old: &[BundleWarning], new: &[BundleWarning]) -> Option<String> {
 /// The reported conditions whose status or reason is another than before.
 fn transitions<'a>(old: &[Condition], new: &'a [Condition]) -> Vec<&'a Condition> {
     let is_news = |condition: &&Condition| {
-        REPORTED.iter().any(|reported| reported.as_str() == condition.type_)
+        let nothing_drifts = condition.type_ == ConditionType::Drifted.as_str() && condition.status == "False";
+        // That nothing drifts is news only after something did.
+        !(nothing_drifts && !old.iter().any(|old| old.type_ == condition.type_))
+            && REPORTED.iter().any(|reported| reported.as_str() == condition.type_)
             && !old.iter().any(|old| {
                 old.type_ == condition.type_ && old.status == condition.status && old.reason == condition.reason
             })
@@ -126,6 +150,9 @@ fn is_trouble(condition: &Condition) -> bool {
     ];
     if condition.type_ == ConditionType::Progressing.as_str() {
         return !benign.iter().any(|reason| reason.as_str() == condition.reason);
+    }
+    if condition.type_ == ConditionType::Drifted.as_str() {
+        return condition.status == "True";
     }
     // That objects are not healthy while a rollout goes on is no news.
     condition.status == "False"
@@ -170,6 +197,11 @@ mod tests {
         let reported: Vec<&str> = transitions(&old, &new).iter().map(|condition| condition.reason.as_str()).collect();
         assert_eq!(reported, ["UpgradeFailed", "InstallationStatusFalse"]);
         assert!(transitions(&new, &new).is_empty());
+        let still = [condition("Drifted", "False", "AsReleased", "all is well")];
+        assert!(transitions(&[], &still).is_empty());
+        let drifted = [condition("Drifted", "True", "DriftReported", "x was set")];
+        assert_eq!((transitions(&drifted, &still).len(), transitions(&still, &drifted).len()), (1, 1));
+        assert!(is_trouble(&drifted[0]) && !is_trouble(&still[0]));
         assert!(is_trouble(&new[0]) && is_trouble(&new[1]) && !is_trouble(&old[0]));
     }
 

@@ -11,6 +11,7 @@
 //! | `bundle_deployment` | the reconciler of BundleDeployments |
 //! | `provisioner_class` | the reconciler of ProvisionerClasses |
 //! | `classes` | which class is served by which component |
+//! | `fights` | objects that somebody else changes again and again |
 //! | `memory` | what is remembered between reconciles |
 //! | `images` | references, pull secrets and registries |
 //! | `status_patch` | how a changed status is written |
@@ -26,6 +27,7 @@ mod bundle_deployment;
 mod classes;
 mod context;
 mod events;
+mod fights;
 mod housekeeping;
 mod images;
 mod memory;
@@ -38,6 +40,7 @@ mod supersession;
 mod surroundings;
 mod watches;
 
+pub use bundle_deployment::drift::{ignored_fields, of_rollout as drift_policy};
 pub use bundle_deployment::owner_of;
 pub use options::Options;
 pub use run::{ControllerError, run};

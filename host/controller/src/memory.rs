@@ -10,6 +10,8 @@ use chandler_api::ImageSource;
 use chandler_content::ResolvedImage;
 use chandler_core::{Digest, Release};
 
+use crate::fights::Fights;
+
 /// Everything that is remembered.
 #[derive(Default)]
 pub(crate) struct Memory {
@@ -19,6 +21,8 @@ pub(crate) struct Memory {
     pub(crate) releases: Releases,
     /// Since when the health of releases has not been as it is reported.
     pub(crate) unsteady: Unsteady,
+    /// Objects that others change again and again.
+    pub(crate) fights: Quarrels,
 }
 
 impl Memory {
@@ -27,6 +31,61 @@ impl Memory {
         self.resolutions.forget(name);
         self.releases.forget(name);
         self.unsteady.forget(name);
+        self.fights.forget(name);
+    }
+}
+
+/// The objects of each BundleDeployment that others change again and again.
+pub(crate) struct Quarrels {
+    origin: Instant,
+    all: Mutex<HashMap<String, Quarrel>>,
+}
+
+#[derive(Default)]
+struct Quarrel {
+    fights: Fights,
+    /// When the last pass began, and what it was asked to do.
+    pass: Option<(Duration, Digest)>,
+}
+
+impl Default for Quarrels {
+    fn default() -> Self {
+        Self { origin: Instant::now(), all: Mutex::default() }
+    }
+}
+
+impl Quarrels {
+    /// How often a BundleDeployment is looked at while others change its objects all the time: each change of theirs would
+    /// else have everything compared.
+    const BREATH: Duration = Duration::from_secs(2);
+
+    /// How long to wait with a pass that is asked to do this; zero where it may begin, and then it has begun.
+    pub(crate) fn breathe(&self, name: &str, asked: Digest) -> Duration {
+        let now = self.origin.elapsed();
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(quarrel) = all.get_mut(name).filter(|quarrel| quarrel.fights.look_again(now).is_some()) else {
+            return Duration::ZERO;
+        };
+        if let Some((began, before)) = &quarrel.pass
+            && *before == asked
+            && let Some(pause) = began.saturating_add(Self::BREATH).checked_sub(now)
+        {
+            return pause;
+        }
+        quarrel.pass = Some((now, asked));
+        Duration::ZERO
+    }
+
+    /// Does something with the fights about the objects of a BundleDeployment, now.
+    pub(crate) fn of<T>(&self, name: &str, act: impl FnOnce(&mut Fights, Duration) -> T) -> T {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = act(&mut all.entry(name.to_owned()).or_default().fights, self.origin.elapsed());
+        all.retain(|_, quarrel| quarrel.fights != Fights::default());
+        result
+    }
+
+    fn forget(&self, name: &str) {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 }
 

@@ -55,6 +55,12 @@ impl<T> Disposal<T> {
         self.delete.iter().flatten().chain(&self.release).chain(&self.stay)
     }
 
+    /// Has all of them stay as they are.
+    pub(crate) fn leave(&mut self) {
+        self.stay.extend(self.delete.drain(..).flatten());
+        self.stay.append(&mut self.release);
+    }
+
     /// Those that are deleted.
     pub(crate) fn deleted(&self) -> impl Iterator<Item = &T> {
         self.delete.iter().flatten()

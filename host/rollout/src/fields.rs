@@ -1,12 +1,16 @@
 //! How two states of an object differ, field by field, for people to read. Pure.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
 
 use chandler_core::ObjectKey;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{desired::APPLIED, difference::essence};
+use crate::{
+    desired::APPLIED,
+    difference::essence,
+    ownership::{self, Manager, Step},
+};
 
 /// A field that differs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -22,6 +26,27 @@ pub struct FieldChange {
     pub after: Option<Value>,
 }
 
+/// A field that is not as it should be, and whose doing that is. It holds no values, since they may be secret.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FieldDrift {
+    /// Where, as in `spec.template.spec.containers[name=manager].image`.
+    pub path: String,
+    /// Whether nothing stands there any more. Nobody is recorded for that.
+    pub removed: bool,
+    /// Who wrote what stands there; none where nobody but this host is recorded.
+    pub manager: Option<Manager>,
+}
+
+impl fmt::Display for FieldDrift {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.manager {
+            _ if self.removed => write!(f, "{} was removed", self.path),
+            Some(manager) => write!(f, "{} was {manager}", self.path),
+            None => write!(f, "{} was changed", self.path),
+        }
+    }
+}
+
 /// What stands in the place of values that may be secret.
 const HIDDEN: &str = "(hidden)";
 
@@ -33,12 +58,68 @@ const KEYS: &[&str] = &["name", "type", "key", "ip", "uid"];
 
 /// The fields in which two states of an object differ, in the order of their paths.
 pub(crate) fn changes(key: &ObjectKey, before: &Value, after: &Value) -> Vec<FieldChange> {
-    let mut changes = Vec::new();
-    compare(String::new(), Some(&quiet(before)), Some(&quiet(after)), &mut changes);
+    let (before, after) = (quiet(before), quiet(after));
+    let mut changes: Vec<FieldChange> = differences(&before, &after)
+        .into_iter()
+        .map(|Difference { path, before, after, .. }| FieldChange { path, before, after })
+        .collect();
     if key.group.is_empty() && key.kind == "Secret" {
         changes.iter_mut().for_each(hide);
     }
     changes
+}
+
+/// The fields in which an object is not as it should be, in the order of their paths, and whose doing that is.
+pub(crate) fn drift(live: &Value, wanted: &Value) -> Vec<FieldDrift> {
+    let (before, after) = (quiet(live), quiet(wanted));
+    differences(&before, &after)
+        .into_iter()
+        .map(|Difference { path, steps, before, .. }| {
+            let removed = before.is_none();
+            FieldDrift { path, removed, manager: ownership::manager(live, &steps).filter(|_| !removed) }
+        })
+        .collect()
+}
+
+fn differences<'a>(before: &'a Value, after: &'a Value) -> Vec<Difference<'a>> {
+    let mut found = Vec::new();
+    compare(Place::default(), Some(before), Some(after), &mut found);
+    found
+}
+
+/// A place where two states differ.
+struct Difference<'a> {
+    path: String,
+    /// The way there, in the state before.
+    steps: Vec<Step<'a>>,
+    before: Option<Value>,
+    after: Option<Value>,
+}
+
+/// A place in two states of an object.
+#[derive(Clone, Default)]
+struct Place<'a> {
+    path: String,
+    steps: Vec<Step<'a>>,
+}
+
+impl<'a> Place<'a> {
+    fn member(&self, name: &'a str) -> Self {
+        Self { path: member(&self.path, name), steps: self.with(Step::Member(name)) }
+    }
+
+    /// An item that is told by this text, and how it was before.
+    fn item(&self, told: &str, index: usize, before: &'a Value) -> Self {
+        Self { path: format!("{}[{told}]", self.path), steps: self.with(Step::Item(index, before)) }
+    }
+
+    fn with(&self, step: Step<'a>) -> Vec<Step<'a>> {
+        self.steps.iter().copied().chain([step]).collect()
+    }
+
+    fn differs(self, before: Option<Value>, after: Option<Value>) -> Difference<'a> {
+        Difference { path: self.path, steps: self.steps, before, after }
+    }
 }
 
 /// What of an object counts.
@@ -67,51 +148,57 @@ fn hide(change: &mut FieldChange) {
     }
 }
 
-fn compare(path: String, before: Option<&Value>, after: Option<&Value>, changes: &mut Vec<FieldChange>) {
+fn compare<'a>(place: Place<'a>, before: Option<&'a Value>, after: Option<&'a Value>, found: &mut Vec<Difference<'a>>) {
     match (before, after) {
         (before, after) if before == after => {}
         (Some(Value::Object(before)), Some(Value::Object(after))) => {
             let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
             for name in names {
-                compare(member(&path, name), before.get(name), after.get(name), changes);
+                compare(place.member(name), before.get(name), after.get(name), found);
             }
         }
         (Some(Value::Array(before)), Some(Value::Array(after))) => {
-            if let Some(key) = KEYS.iter().find(|key| tells_apart(key, before) && tells_apart(key, after)) {
-                by_key(&path, key, before, after, changes);
+            if let Some(key) = key_of(before, after) {
+                by_key(&place, key, before, after, found);
             } else if before.len() == after.len() {
                 for (index, (before, after)) in before.iter().zip(after).enumerate() {
-                    compare(format!("{path}[{index}]"), Some(before), Some(after), changes);
+                    compare(place.item(&index.to_string(), index, before), Some(before), Some(after), found);
                 }
             } else {
-                let (before, after) = (Value::from(before.clone()), Value::from(after.clone()));
-                changes.push(FieldChange { path, before: Some(before), after: Some(after) });
+                found.push(place.differs(Some(before.clone().into()), Some(after.clone().into())));
             }
         }
-        (before, after) => changes.push(FieldChange { path, before: before.cloned(), after: after.cloned() }),
+        (before, after) => found.push(place.differs(before.cloned(), after.cloned())),
     }
 }
 
 /// Compares items that have the same name. What only changes places is told as a change of the order.
-fn by_key(path: &str, key: &str, before: &[Value], after: &[Value], changes: &mut Vec<FieldChange>) {
-    let name = |item: &Value| item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let names = |items: &[Value]| items.iter().map(name).collect::<Vec<String>>();
+fn by_key<'a>(place: &Place<'a>, key: &str, before: &'a [Value], after: &'a [Value], found: &mut Vec<Difference<'a>>) {
+    let name = |item: &'a Value| item.get(key).and_then(Value::as_str).unwrap_or_default();
+    let names = |items: &'a [Value]| items.iter().map(name).collect::<Vec<&str>>();
     let (old, new) = (names(before), names(after));
-    let all: BTreeSet<&String> = old.iter().chain(&new).collect();
-    for wanted in &all {
-        let item = |items: &[Value]| items.iter().find(|item| name(item) == **wanted).cloned();
-        compare(format!("{path}[{key}={wanted}]"), item(before).as_ref(), item(after).as_ref(), changes);
+    let all: BTreeSet<&str> = old.iter().chain(&new).copied().collect();
+    for wanted in all {
+        let item = |items: &'a [Value]| items.iter().enumerate().find(|(_, item)| name(item) == wanted);
+        let (was, becomes) = (item(before), item(after));
+        if let Some((index, any)) = was.or(becomes) {
+            let place = place.item(&format!("{key}={wanted}"), index, any);
+            compare(place, was.map(|(_, item)| item), becomes.map(|(_, item)| item), found);
+        }
     }
-    let kept = |names: &[String], others: &[String]| -> Vec<String> {
-        names.iter().filter(|name| others.contains(name)).cloned().collect()
+    let kept = |names: &[&str], others: &[&str]| -> Vec<String> {
+        names.iter().filter(|name| others.contains(name)).map(ToString::to_string).collect()
     };
     if kept(&old, &new) != kept(&new, &old) {
-        changes.push(FieldChange {
-            path: format!("{path} (order)"),
-            before: Some(Value::from(old)),
-            after: Some(Value::from(new)),
-        });
+        let mut place = place.clone();
+        place.path.push_str(" (order)");
+        found.push(place.differs(Some(Value::from(old)), Some(Value::from(new))));
     }
+}
+
+/// The member by which the items of both lists are told apart, if there is one.
+pub(crate) fn key_of(one: &[Value], other: &[Value]) -> Option<&'static str> {
+    KEYS.iter().copied().find(|key| tells_apart(key, one) && tells_apart(key, other))
 }
 
 /// Whether each of these items has a name of its own.
@@ -190,6 +277,31 @@ mod tests {
         let after = json!({"data": {"a": "bmV3", "b": "bmV3"}, "type": "Opaque"});
         let told = lines("Secret", &before, &after);
         assert_eq!(told, "data.a: \"(hidden)\" => \"(hidden)\"\ndata.b: - => \"(hidden)\"\n");
+    }
+
+    #[test]
+    fn a_field_that_drifted_is_told_with_whoever_wrote_it() {
+        let live = json!({
+            "metadata": {"managedFields": [
+                {"manager": "kubectl-edit", "operation": "Update", "fieldsV1": {"f:spec": {
+                    "f:replicas": {}, "f:containers": {"k:{\"name\":\"a\"}": {"f:image": {}}}, "f:args": {}}}},
+                {"manager": "argocd", "operation": "Apply", "fieldsV1": {"f:metadata": {"f:labels": {"f:app": {}}}}},
+            ], "labels": {"app": "other"}},
+            "spec": {"replicas": 3, "paused": true, "containers": [{"name": "a", "image": "i:2"}], "args": ["x"]},
+        });
+        let wanted = json!({
+            "metadata": {"labels": {"app": "this", "tier": "web"}},
+            "spec": {"replicas": 1, "paused": false, "containers": [{"name": "a", "image": "i:1"}], "args": ["x", "y"]},
+        });
+        let told: Vec<String> = drift(&live, &wanted).iter().map(ToString::to_string).collect();
+        insta::assert_snapshot!(told.join("\n"), @r"
+        metadata.labels.app was applied by argocd
+        metadata.labels.tier was removed
+        spec.args was set by kubectl-edit
+        spec.containers[name=a].image was set by kubectl-edit
+        spec.paused was changed
+        spec.replicas was set by kubectl-edit
+        ");
     }
 
     fn any_json() -> impl Strategy<Value = Value> {

@@ -25,6 +25,9 @@
 //! | [`fields`] | how two states of an object differ, for people to read | no |
 //! | `absent` | what has the name of an object without being in the set | yes |
 //! | `difference` | whether an object is as it should be | no |
+//! | [`ownership`] | which field managers own a field | no |
+//! | [`ignored`] | fields that are left to others | no |
+//! | [`restraint`] | what is left as it is although it is not as released | no |
 //! | `managed_fields` | how a field manager of updates becomes one of applies | no |
 //! | `surroundings` | what health depends on beside the objects | yes |
 //! | `plan` | what to do about each object | no |
@@ -54,11 +57,13 @@ pub mod error;
 pub mod fields;
 mod going_back;
 pub mod holder;
+pub mod ignored;
 mod lingering;
 mod live;
 mod managed_fields;
 mod orphan;
 pub mod owner;
+pub mod ownership;
 mod parent;
 mod permissions;
 mod places;
@@ -69,6 +74,7 @@ pub mod preview;
 mod prune;
 pub mod report;
 mod resolve;
+pub mod restraint;
 pub mod rollout;
 mod snapshot;
 mod stages;
@@ -80,10 +86,13 @@ pub use adoption::Adoptee;
 pub use chandler_health::{Health, Rule, State, Surroundings, assess};
 pub use disposal::{DeletionPreview, InUse};
 pub use error::{ObjectFailure, PermissionsMissing, RolloutError};
-pub use fields::FieldChange;
+pub use fields::{FieldChange, FieldDrift};
 pub use holder::{Collision, Collisions, Holder};
+pub use ignored::{Ignored, IgnoredFields, IgnoredFieldsError};
 pub use owner::Owner;
+pub use ownership::Manager;
 pub use policy::{CollisionProtection, Definitions, Deletion};
 pub use preview::{Change, ChangeKind, Preview};
-pub use report::{Changes, Drift, DriftKind, Observation, Progress, Teardown, Unhealthy};
+pub use report::{Changes, Conflict, Drift, DriftKind, Observation, Progress, Teardown, Unhealthy};
+pub use restraint::{DriftPolicy, Restraint};
 pub use rollout::{Options, Rollout};

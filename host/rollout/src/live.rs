@@ -125,6 +125,7 @@ pub(crate) mod tests {
             going_back: false,
             collisions: CollisionProtection::Prevent,
             deletion: Deletion::default(),
+            ignored: crate::ignored::Ignored::default(),
         }
     }
 

@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     error::RolloutError,
     holder::{Collision, Collisions},
+    ignored::Ignored,
     policy::{CollisionProtection, Deletion},
 };
 
@@ -59,6 +60,8 @@ pub struct Owner {
     pub collisions: CollisionProtection,
     /// What becomes of its objects when it is deleted, and of definitions that a release no longer has.
     pub deletion: Deletion,
+    /// The fields of its objects that are left to others.
+    pub ignored: Ignored,
 }
 
 impl Owner {
@@ -78,6 +81,7 @@ impl Owner {
             going_back: false,
             collisions: CollisionProtection::default(),
             deletion: Deletion::default(),
+            ignored: Ignored::default(),
         })
     }
 
@@ -104,6 +108,11 @@ impl Owner {
     /// The same owner, whose objects are disposed of in this way.
     pub fn with_deletion(self, deletion: Deletion) -> Self {
         Self { deletion, ..self }
+    }
+
+    /// The same owner, of whose objects these fields are left to others.
+    pub fn ignoring(self, ignored: Ignored) -> Self {
+        Self { ignored, ..self }
     }
 
     /// The identifier of the owner's ApplySet: the form that the KEP prescribes, so that it can be computed from outside.
@@ -164,6 +173,7 @@ mod tests {
             going_back: false,
             collisions: CollisionProtection::default(),
             deletion: Deletion::default(),
+            ignored: Ignored::default(),
         };
         let hash = Sha256::digest("a..BundleDeployment.core.rukpak.io");
         assert_eq!(owner.set_id(), format!("applyset-{}-v1", URL_SAFE_NO_PAD.encode(hash)));

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::{
     desired::{APPLIED, Desired},
     difference::difference,
+    fields::FieldDrift,
     holder::Holder,
     live::{annotation, foreign_owner, is_terminating},
     owner::Owner,
@@ -22,8 +23,10 @@ pub(crate) enum Situation {
     Equal,
     /// It is ours and seems to differ at this place; a dry run tells.
     SeemsChanged(String),
-    /// It is ours and somebody changed it at this place.
-    Changed(String),
+    /// It is ours and somebody changed these fields.
+    Changed(Vec<FieldDrift>),
+    /// It is ours, or should be, and whatever it is like, it is left so.
+    Left,
     /// It is ours and from another release, or was made by the predecessor.
     Outdated,
     /// It is ours and being deleted. Nothing can be done about it until it is gone.
@@ -78,7 +81,7 @@ impl Situation {
     pub(crate) fn action(&self) -> Action {
         match self {
             Self::Absent => Action::Create,
-            Self::Equal => Action::Keep,
+            Self::Equal | Self::Left => Action::Keep,
             Self::SeemsChanged(_) | Self::Changed(_) => Action::Recover,
             Self::Outdated => Action::Update,
             Self::Terminating => Action::Wait,

@@ -12,10 +12,12 @@ use crate::{
     concurrent::all,
     desired::Desired,
     error::{ObjectFailure, Problem, RolloutError},
+    fields::{self, FieldDrift},
     holder::Collision,
     live,
     owner::Owner,
     plan::{Action, Situation},
+    report::Conflict,
     resolve::is_crd,
 };
 
@@ -71,6 +73,8 @@ pub(crate) async fn check_namespaces(
 /// Has the API server check every object that is to be created or updated, so that an illegal field or the change of an
 /// immutable one is found while the old release is still whole.
 ///
+/// Also tells which fields are taken over from others who apply them, too.
+///
 /// Only what the API server calls invalid counts. Everything else may be the fault of the dry run itself: of a namespace or a
 /// service account that comes with the release, or of a webhook that does not support dry runs.
 pub(crate) async fn dry_run(
@@ -78,7 +82,7 @@ pub(crate) async fn dry_run(
     desired: &[Desired],
     situations: &[Situation],
     live: &mut [Option<Value>],
-) -> Result<(), RolloutError> {
+) -> Result<Vec<Conflict>, RolloutError> {
     let redefined = redefined_kinds(desired, situations);
     let checks = desired.iter().zip(situations).zip(live).filter_map(|((desired, situation), live)| {
         let action = situation.action();
@@ -86,9 +90,14 @@ pub(crate) async fn dry_run(
         (checkable && matches!(action, Action::Create | Action::Update | Action::Adopt))
             .then(|| check(cluster, desired, action, live).boxed())
     });
-    let checks = checks.collect();
-    let failures: Vec<ObjectFailure> = all(checks).await.into_iter().flatten().collect();
-    if failures.is_empty() { Ok(()) } else { Err(RolloutError::Objects(failures)) }
+    let (mut conflicts, mut failures) = (Vec::new(), Vec::new());
+    for result in all(checks.collect()).await {
+        match result {
+            Ok(conflict) => conflicts.extend(conflict),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    if failures.is_empty() { Ok(conflicts) } else { Err(RolloutError::Objects(failures)) }
 }
 
 async fn check(
@@ -96,14 +105,14 @@ async fn check(
     desired: &Desired,
     action: Action,
     live: &mut Option<Value>,
-) -> Option<ObjectFailure> {
+) -> Result<Option<Conflict>, ObjectFailure> {
     let (name, result) = match live {
         Some(object) if action == Action::Update => {
             // Without this a field that the release dropped would stay in the dry run.
             match take_over(cluster, desired, object).await {
                 Ok(Some(taken_over)) => *object = taken_over,
                 Ok(None) => {}
-                Err(problem) => return Some(about(&desired.key, "update")(problem)),
+                Err(problem) => return Err(about(&desired.key, "update")(problem)),
             }
             ("update", cluster.apply(desired, live::uid(object), true).await)
         }
@@ -114,9 +123,19 @@ async fn check(
         _ => ("create", cluster.create(desired, true).await),
     };
     match result {
-        Err(problem @ Problem::Invalid(_)) => Some(about(&desired.key, name)(problem)),
-        _ => None,
+        Err(problem @ Problem::Invalid(_)) => Err(about(&desired.key, name)(problem)),
+        Ok(applied) => Ok(live.as_ref().and_then(|live| conflict(desired, live, &applied))),
+        Err(_) => Ok(None),
     }
+}
+
+/// Which fields applying takes over from others who apply them, too: where it would be refused were it not forced.
+fn conflict(desired: &Desired, live: &Value, applied: &Value) -> Option<Conflict> {
+    let fields: Vec<FieldDrift> = fields::drift(live, applied)
+        .into_iter()
+        .filter(|field| field.manager.as_ref().is_some_and(|manager| manager.applies))
+        .collect();
+    (!fields.is_empty()).then(|| Conflict { object: desired.key.clone(), fields })
 }
 
 /// The groups and kinds whose schemas this release is about to change: a dry run would check them against the old ones.

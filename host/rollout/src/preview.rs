@@ -192,7 +192,7 @@ pub(crate) async fn difference(
 }
 
 /// What an object becomes, as far as it can be told without the API server: what is desired is laid over it.
-fn laid_over(live: &Value, desired: &Value) -> Value {
+pub(crate) fn laid_over(live: &Value, desired: &Value) -> Value {
     match (live, desired) {
         (Value::Object(live), Value::Object(desired)) => {
             let mut result = live.clone();

@@ -5,7 +5,7 @@ use std::fmt;
 use chandler_core::ObjectKey;
 use chandler_health::Health;
 
-use crate::{disposal::InUse, holder::Holder};
+use crate::{disposal::InUse, fields::FieldDrift, holder::Holder};
 
 /// What was changed in the cluster, by one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,10 +24,31 @@ pub struct Changes {
     pub released: Vec<ObjectKey>,
     /// Definitions that are no longer in the release and stay members of the set while custom resources exist.
     pub kept: Vec<ObjectKey>,
-    /// Objects that are as they should be.
+    /// Objects that nothing had to be done about.
     pub unchanged: Vec<ObjectKey>,
     /// What was found to be unsafe before anything was written, and by configuration did not stop it.
     pub warnings: Vec<String>,
+    /// Fields that others apply, too, and that were taken over from them.
+    pub conflicts: Vec<Conflict>,
+    /// What had been done to the objects that were recovered.
+    pub repaired: Vec<Drift>,
+    /// Objects that are not as released and were left so.
+    pub left: Vec<Drift>,
+}
+
+/// Fields of an object that somebody else applies, too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The object.
+    pub object: ObjectKey,
+    /// The fields, each with its manager.
+    pub fields: Vec<FieldDrift>,
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} had fields that others apply: {}", self.object, named(&self.fields))
+    }
 }
 
 impl Changes {
@@ -46,6 +67,9 @@ impl fmt::Display for Changes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for warning in &self.warnings {
             writeln!(f, "warning: {warning}")?;
+        }
+        for conflict in &self.conflicts {
+            writeln!(f, "warning: {conflict}")?;
         }
         for (verb, objects) in [
             ("created", &self.created),
@@ -133,8 +157,8 @@ pub enum DriftKind {
     Terminating,
     /// It was made by another release.
     Outdated,
-    /// A field is not as released: its JSON pointer.
-    Changed(String),
+    /// These fields are not as released.
+    Changed(Vec<FieldDrift>),
     /// It belongs to somebody else.
     Foreign(Holder),
     /// It is not in the release any more.
@@ -157,10 +181,23 @@ impl fmt::Display for Drift {
             DriftKind::Missing => write!(f, "{object} does not exist"),
             DriftKind::Terminating => write!(f, "{object} is being deleted"),
             DriftKind::Outdated => write!(f, "{object} is from another release"),
-            DriftKind::Changed(pointer) => write!(f, "{object} was changed at {pointer}"),
+            DriftKind::Changed(fields) if fields.is_empty() => write!(f, "{object} was changed"),
+            DriftKind::Changed(fields) => write!(f, "{object}: {}", named(fields)),
             DriftKind::Foreign(owner) => write!(f, "{object} exists and {owner}"),
             DriftKind::Stale => write!(f, "{object} is not in the release"),
         }
+    }
+}
+
+/// How many fields one line names.
+const NAMED: usize = 5;
+
+/// The first fields, and how many more.
+fn named(fields: &[FieldDrift]) -> String {
+    let named: Vec<String> = fields.iter().take(NAMED).map(ToString::to_string).collect();
+    match fields.len().saturating_sub(NAMED) {
+        0 => named.join(", "),
+        more => format!("{}, and {more} more", named.join(", ")),
     }
 }
 

@@ -25,6 +25,7 @@ use crate::{
     discovery::Discovery,
     disposal::{DeletionPreview, Disposal},
     error::{Problem, RolloutError},
+    fields,
     going_back::keep_newer_definitions,
     holder::Collision,
     live, orphan,
@@ -33,10 +34,11 @@ use crate::{
     permissions::{Inquiry, Work},
     plan::{Action, Situation},
     preflight,
-    preview::{Preview, preview},
+    preview::{Preview, laid_over, preview},
     prune::{self, Pruned, delete_in_order},
     report::{Changes, Drift, DriftKind, Observation, Progress, Teardown, Unhealthy},
     resolve,
+    restraint::{self, DriftPolicy, Restraint},
     snapshot::{self, Member, Snapshot, Verify},
     stages::{Reached, Scene, Stages, verdict},
     surroundings::{self, Around},
@@ -70,6 +72,14 @@ pub struct Rollout {
     equal: Mutex<HashMap<String, Digest>>,
 }
 
+/// How closely a release is looked at.
+#[derive(Clone, Copy)]
+struct Look {
+    verify: Verify,
+    /// Where drift is ignored, objects that seem changed are not compared.
+    drift: DriftPolicy,
+}
+
 /// A release, and what is in the cluster of it.
 struct Survey {
     desired: Vec<Desired>,
@@ -101,8 +111,19 @@ impl Rollout {
     /// No field of any object is written before everything was checked that can be checked without that: probes, kinds,
     /// namespaces, that no object of the release is somebody else's, and, by dry runs, that the API server takes them. Nothing is written at all where everything is as it should be.
     pub async fn advance(&self, owner: &Owner, release: &Release, rules: &[Rule]) -> Result<Progress, RolloutError> {
+        self.advance_with(owner, release, rules, &Restraint::default()).await
+    }
+
+    /// Does what [`advance`](Self::advance) does, but leaves some of what is not as released as it is.
+    pub async fn advance_with(
+        &self,
+        owner: &Owner,
+        release: &Release,
+        rules: &[Rule],
+        restraint: &Restraint,
+    ) -> Result<Progress, RolloutError> {
         let actor = account::actor(&self.cluster, owner).await?;
-        let result = self.advance_as(&actor, owner, release, rules).await;
+        let result = self.advance_as(&actor, owner, release, rules, restraint).await;
         self.note_begun(owner, release, matches!(result, Ok(Progress::Waiting { .. })));
         self.explained(result, &actor, owner, Some(release)).await
     }
@@ -113,12 +134,19 @@ impl Rollout {
         owner: &Owner,
         release: &Release,
         rules: &[Rule],
+        restraint: &Restraint,
     ) -> Result<Progress, RolloutError> {
-        let Survey { desired, probes, around, mut snapshot, situations, kept, unwanted } =
-            self.survey(actor, owner, release, rules, self.verification(owner, release)).await?;
+        let look = Look { verify: self.verification(owner, release), drift: restraint.drift };
+        let Survey { desired, probes, around, mut snapshot, mut situations, kept, mut unwanted } =
+            self.survey(actor, owner, release, rules, look).await?;
+        let definitions = unwanted.stay.iter().map(|member| member.key.clone()).collect();
+        if restraint.keeps_stale() {
+            unwanted.leave();
+        }
+        let left = restraint.hold(&desired, &mut situations);
         preflight::refuse_collisions(owner, &desired, &situations)?;
         let writes = situations.iter().any(|situation| !matches!(situation.action(), Action::Keep | Action::Wait));
-        let mut warnings = Vec::new();
+        let (mut warnings, mut conflicts) = (Vec::new(), Vec::new());
         if writes {
             preflight::check_namespaces(&self.cluster, owner, &desired, &situations).await?;
             if let Some(inquiry) = self.inquiry(actor, owner) {
@@ -129,7 +157,7 @@ impl Rollout {
             warnings
                 .extend(crd_upgrade::check(actor, &owner.crd_upgrades, &desired, &situations, &snapshot.live).await?);
             if self.verification(owner, release) == Verify::Absence {
-                preflight::dry_run(actor, &desired, &situations, &mut snapshot.live).await?;
+                conflicts = preflight::dry_run(actor, &desired, &situations, &mut snapshot.live).await?;
             }
             let inventory = Inventory::of(&desired, unwanted.all());
             parent::widen(&self.cluster, owner, &mut snapshot.parent, &inventory).await?;
@@ -144,8 +172,8 @@ impl Rollout {
         };
         let mut objects = Stages::new(scene, snapshot.live, &situations);
         let Reached { stage, stages, waiting } = objects.run().await?;
-        let kept = unwanted.stay.iter().map(|member| member.key.clone()).collect();
-        let mut changes = Changes { warnings, kept, ..objects.changes() };
+        let mut changes = Changes { warnings, conflicts, left, kept: definitions, ..objects.changes() };
+        changes.repaired = restraint::repaired(&desired, &situations, &changes.recovered);
         if !waiting.is_empty() {
             return Ok(Progress::Waiting { stage, stages, installed: objects.installed(), waiting, changes });
         }
@@ -163,8 +191,19 @@ impl Rollout {
 
     /// Tells whether everything is as released and healthy, without changing anything.
     pub async fn observe(&self, owner: &Owner, release: &Release, rules: &[Rule]) -> Result<Observation, RolloutError> {
+        self.observe_with(owner, release, rules, DriftPolicy::default()).await
+    }
+
+    /// Does what [`observe`](Self::observe) does. Where drift is ignored, what somebody changed is not found out.
+    pub async fn observe_with(
+        &self,
+        owner: &Owner,
+        release: &Release,
+        rules: &[Rule],
+        drift: DriftPolicy,
+    ) -> Result<Observation, RolloutError> {
         let actor = account::actor(&self.cluster, owner).await?;
-        let result = self.observe_as(&actor, owner, release, rules).await;
+        let result = self.observe_as(&actor, owner, release, rules, drift).await;
         self.explained(result, &actor, owner, Some(release)).await
     }
 
@@ -174,9 +213,11 @@ impl Rollout {
         owner: &Owner,
         release: &Release,
         rules: &[Rule],
+        drift: DriftPolicy,
     ) -> Result<Observation, RolloutError> {
+        let look = Look { verify: Verify::Absence, drift };
         let Survey { desired, probes, around, snapshot, situations, unwanted, .. } =
-            self.survey(actor, owner, release, rules, Verify::Absence).await?;
+            self.survey(actor, owner, release, rules, look).await?;
         let mut observation = Observation {
             parent_current: parent::is_current(&snapshot.parent, owner, &Inventory::of(&desired, &unwanted.stay)),
             kept: unwanted.stay.iter().map(|member| member.key.clone()).collect(),
@@ -184,15 +225,7 @@ impl Rollout {
         };
         let mut budget = Budget::default();
         for ((desired, live), situation) in desired.iter().zip(&snapshot.live).zip(situations) {
-            let kind = match situation {
-                Situation::Equal => None,
-                Situation::Absent => Some(DriftKind::Missing),
-                Situation::SeemsChanged(pointer) | Situation::Changed(pointer) => Some(DriftKind::Changed(pointer)),
-                Situation::Outdated => Some(DriftKind::Outdated),
-                Situation::Terminating => Some(DriftKind::Terminating),
-                Situation::Foreign(holder) | Situation::Adoptable(holder) => Some(DriftKind::Foreign(holder)),
-            };
-            observation.drift.extend(kind.map(|kind| Drift { object: desired.key.clone(), kind }));
+            observation.drift.extend(restraint::drift(&desired.key, &situation));
             let health = verdict(&probes, &desired.key, live.as_ref(), around.all(), &mut budget);
             if !health.is_healthy() {
                 observation.unhealthy.push(Unhealthy { object: desired.key.clone(), health });
@@ -206,13 +239,26 @@ impl Rollout {
 
     /// Tells what [`advance`](Self::advance) would change in the end, without changing anything. The owner need not exist yet.
     pub async fn preview(&self, owner: &Owner, release: &Release, rules: &[Rule]) -> Result<Preview, RolloutError> {
+        self.preview_with(owner, release, rules, DriftPolicy::default()).await
+    }
+
+    /// Tells the same of [`advance_with`](Self::advance_with).
+    pub async fn preview_with(
+        &self,
+        owner: &Owner,
+        release: &Release,
+        rules: &[Rule],
+        drift: DriftPolicy,
+    ) -> Result<Preview, RolloutError> {
         let actor = account::actor(&self.cluster, owner).await?;
         let parent = match snapshot::parent_of(&self.cluster, owner).await {
             Err(RolloutError::OwnerGone(_)) => Value::Null,
             parent => parent?,
         };
-        let Survey { desired, snapshot, situations, kept, unwanted, .. } =
-            self.survey_below(&actor, owner, parent, release, rules, Verify::Absence).await?;
+        let look = Look { verify: Verify::Absence, drift };
+        let Survey { desired, snapshot, mut situations, kept, unwanted, .. } =
+            self.survey_below(&actor, owner, parent, release, rules, look).await?;
+        Restraint { drift, ..Restraint::default() }.hold(&desired, &mut situations);
         let mut preview = preview(&actor, &desired, &situations, &snapshot.live, &unwanted).await?;
         preview.findings.extend(kept);
         if let Some(inquiry) = self.inquiry(&actor, owner) {
@@ -353,10 +399,10 @@ impl Rollout {
         owner: &Owner,
         release: &Release,
         rules: &[Rule],
-        verify: Verify,
+        look: Look,
     ) -> Result<Survey, RolloutError> {
         let parent = snapshot::parent_of(&self.cluster, owner).await?;
-        self.survey_below(actor, owner, parent, release, rules, verify).await
+        self.survey_below(actor, owner, parent, release, rules, look).await
     }
 
     async fn survey_below(
@@ -366,21 +412,28 @@ impl Rollout {
         parent: Value,
         release: &Release,
         rules: &[Rule],
-        verify: Verify,
+        look: Look,
     ) -> Result<Survey, RolloutError> {
         let probes = self.compile(release, rules)?;
         let mut desired = resolve::resolve(&self.discovery, owner, release).await?;
-        let mut snapshot = Snapshot::take(actor, &self.discovery, owner, parent, &desired, verify).await?;
+        let mut snapshot = Snapshot::take(actor, &self.discovery, owner, parent, &desired, look.verify).await?;
         let kept = match owner.going_back {
             true => keep_newer_definitions(owner, &mut desired, &snapshot.live),
             false => Vec::new(),
         };
         let unwanted = prune::unwanted(actor, owner, std::mem::take(&mut snapshot.stale)).await?;
+        for (desired, live) in desired.iter_mut().zip(&snapshot.live) {
+            if let Some(live) = live {
+                owner.ignored.lay_over(desired, live);
+            }
+        }
         let situations = desired.iter().zip(&snapshot.live).map(|(desired, live)| {
             async move {
                 let situation = Situation::of(desired, live.as_ref(), owner);
                 match (situation, live) {
-                    (Situation::SeemsChanged(pointer), Some(live)) => self.compare(actor, desired, live, pointer).await,
+                    (Situation::SeemsChanged(_), Some(live)) if look.drift != DriftPolicy::Ignore => {
+                        self.compare(actor, desired, live).await
+                    }
                     (situation, _) => Ok(situation),
                 }
             }
@@ -392,15 +445,10 @@ impl Rollout {
     }
 
     /// Has the API server tell whether an object that seems changed is: applying would then change it.
-    async fn compare(
-        &self,
-        actor: &Cluster,
-        desired: &Desired,
-        live: &Value,
-        pointer: String,
-    ) -> Result<Situation, RolloutError> {
+    async fn compare(&self, actor: &Cluster, desired: &Desired, live: &Value) -> Result<Situation, RolloutError> {
         let essence_now = essence(live);
-        let digest = Digest::of(format!("{} {essence_now}", desired.digest).as_bytes());
+        // What is left to others is part of the value and not of the digest of what was released.
+        let digest = Digest::of(format!("{} {essence_now}", desired.value).as_bytes());
         if self.remembers(live::uid(live), &digest) {
             return Ok(Situation::Equal);
         }
@@ -409,8 +457,11 @@ impl Rollout {
                 self.remember(live::uid(live), digest);
                 Ok(Situation::Equal)
             }
+            Ok(applied) => Ok(Situation::Changed(fields::drift(live, &applied))),
             // A refusal shows up again, with its message, when the object is applied; so does a webhook that refuses dry runs.
-            Ok(_) | Err(Problem::Refused(_) | Problem::Invalid(_)) => Ok(Situation::Changed(pointer)),
+            Err(Problem::Refused(_) | Problem::Invalid(_)) => {
+                Ok(Situation::Changed(fields::drift(live, &laid_over(live, &desired.value))))
+            }
             Err(problem) => Err(RolloutError::Objects(vec![about(&desired.key, "compare")(problem)])),
         }
     }

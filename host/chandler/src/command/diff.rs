@@ -102,8 +102,12 @@ async fn preview(
     let Some(owner) = chandler_controller::owner_of(&planned, &target.namespace) else {
         return Err(CommandError::failed(format!("BundleDeployment {} has no UID", target.name)));
     };
+    let ignored =
+        chandler_controller::ignored_fields(&planned.spec).map_err(|error| CommandError::failed(error.to_string()))?;
+    let owner = owner.ignoring(ignored);
+    let drift = chandler_controller::drift_policy(planned.spec.drift.unwrap_or_default());
     let rollout = Rollout::new(client, Options::default());
-    rollout.preview(&owner, release, &[]).await.map_err(|error| {
+    rollout.preview_with(&owner, release, &[], drift).await.map_err(|error| {
         CommandError::failed(format!("the rollout of {} would be refused", target.name)).because(&error)
     })
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chandler_api::{BundleSource, PendingChange, ProvisionerInUse};
 use chandler_core::{Digest, ObjectKey};
 
-use super::{bundle::BundleFacts, revisions::Candidate};
+use super::{bundle::BundleFacts, drift::DriftFound, revisions::Candidate};
 use crate::problem::Problem;
 
 /// What one pass found.
@@ -25,10 +25,18 @@ pub(crate) struct Assessment {
     pub(crate) pending: Option<PendingChange>,
     /// When the certificates of the release want to be looked at; none where it has none.
     pub(crate) renewal: Option<Duration>,
+    /// When objects that others change again and again want to be looked at; none where there are none.
+    pub(crate) contest: Option<Duration>,
     /// What was found unsafe about the release before it was rolled out, and did not stop it.
     pub(crate) warnings: Vec<String>,
     /// Definitions that the release no longer has and that stay while custom resources exist.
     pub(crate) kept: Vec<ObjectKey>,
+    /// Which fields the release took over from others who apply them, too.
+    pub(crate) conflicts: Vec<String>,
+    /// What is not as released and left so; none where nobody looked.
+    pub(crate) drift: Option<DriftFound>,
+    /// What was put right that somebody had changed, as far as it is news.
+    pub(crate) repaired: Vec<String>,
     /// How long the health that was found still has to last until it is reported; until then the conditions stay as they
     /// are. None where it is reported at once.
     pub(crate) unsteady: Option<std::time::Duration>,
@@ -109,8 +117,12 @@ impl Assessment {
             no_way_back: None,
             pending: None,
             renewal: None,
+            contest: None,
             warnings: Vec::new(),
             kept: Vec::new(),
+            conflicts: Vec::new(),
+            drift: None,
+            repaired: Vec::new(),
             unsteady: None,
             reached,
         }

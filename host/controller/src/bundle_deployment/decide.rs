@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use chandler_api::{BundleDeployment, BundleSource, ConditionType, Reason, find_condition, names::TEARDOWN_FINALIZER};
+use chandler_api::{
+    BundleDeployment, BundleSource, ConditionType, DriftPolicy, Outcome, Reason, find_condition,
+    names::TEARDOWN_FINALIZER,
+};
 use chandler_core::Digest;
 use kube::ResourceExt as _;
 
@@ -71,7 +74,12 @@ pub(crate) fn route(deployment: &BundleDeployment, release: &Digest) -> Route {
             .iter()
             .any(|reason| reason.as_str() == progressing.reason)
     });
-    if same && complete { Route::Observe } else { Route::Advance }
+    // Where drift is left as it is, a failure after the release was complete is no reason to put it right.
+    let left = deployment.spec.drift.unwrap_or_default() != DriftPolicy::Repair;
+    let succeeded = status
+        .and_then(|status| status.history.last())
+        .is_some_and(|current| current.outcome == Outcome::Succeeded && current.release_digest == release.as_str());
+    if same && (complete || (left && succeeded)) { Route::Observe } else { Route::Advance }
 }
 
 /// When a BundleDeployment is looked at again without being asked.

@@ -2,7 +2,7 @@
 
 use chandler_api::{
     BundleDeployment, BundleDeploymentStatus, ConditionType as Type, NewCondition, Outcome, PendingChange, Reason,
-    ReleaseInUse, Revision, set_condition,
+    ReleaseInUse, Revision, conditions::remove_condition, set_condition,
 };
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 
@@ -30,6 +30,7 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
     draft.pending(found);
     draft.content(deployment, found);
     draft.bundle(found);
+    draft.drift(found);
     let terms = Terms::of(deployment, draft.now.clone());
     let candidate = found.candidate.as_ref();
     match &found.reached {
@@ -179,6 +180,26 @@ impl Draft {
         }
     }
 
+    /// Notes what is not as released. It is about a complete release: a new one begins without, and what was found stands
+    /// while nobody can look.
+    fn drift(&mut self, found: &Assessment) {
+        match (&found.drift, &found.reached) {
+            (Some(drift), _) => {
+                let (reason, message) = drift.summary(list);
+                self.status.drift = (drift.drifted.total > 0).then(|| drift.drifted.clone());
+                match reason {
+                    Reason::AsReleased => self.no(Type::Drifted, reason, &message),
+                    _ => self.yes(Type::Drifted, reason, &message),
+                }
+            }
+            (None, Reached::Applied(_) | Reached::Beginning | Reached::RollingOut(_)) => {
+                self.status.drift = None;
+                remove_condition(&mut self.status.conditions, Type::Drifted);
+            }
+            _ => {}
+        }
+    }
+
     /// Notes the release.
     fn release(&mut self, facts: Option<&ReleaseFacts>, current: &Revision, found: &Assessment) {
         let Some(facts) = facts else { return };
@@ -186,8 +207,12 @@ impl Draft {
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         let (objects, stages) = (count(facts.objects), count(facts.stages));
         let start_time = current.start_time.clone();
-        let before = self.status.release.as_ref();
-        let warnings = upgrade_warnings::of_release(before, &digest, &found.warnings, &found.kept);
+        let found = upgrade_warnings::Found {
+            unsafe_upgrades: &found.warnings,
+            conflicts: &found.conflicts,
+            kept: &found.kept,
+        };
+        let warnings = upgrade_warnings::of_release(self.status.release.as_ref(), &digest, &found);
         self.status.release = Some(ReleaseInUse { digest, objects, stages, start_time, warnings });
     }
 

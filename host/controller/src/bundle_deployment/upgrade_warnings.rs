@@ -1,4 +1,5 @@
-//! What was found unsafe before a release was rolled out, and by configuration did not stop it. Pure.
+//! What was found about a release while it was rolled out, and did not stop it: what is unsafe and by configuration let pass,
+//! and fields that others apply, too. Pure.
 
 use chandler_api::{BundleWarning, Reason, ReleaseInUse, bundle::WARNINGS};
 use chandler_core::ObjectKey;
@@ -7,24 +8,35 @@ use chandler_rollout::disposal;
 /// Bytes of one warning's message.
 const MESSAGE_BYTES: usize = 1024;
 
-/// The warnings of a release. What its definitions break is found only in the pass that changes them, so it is kept for as long
-/// as it is the same release; which definitions stay behind is found in every pass.
-pub(crate) fn of_release(
-    before: Option<&ReleaseInUse>,
-    digest: &str,
-    found: &[String],
-    kept: &[ObjectKey],
-) -> Vec<BundleWarning> {
+/// The code of a warning about fields that others apply, too.
+const FIELDS_TAKEN_OVER: &str = "FieldsTakenOver";
+
+/// What a pass found.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Found<'a> {
+    /// Changes of definitions that are not safe.
+    pub(crate) unsafe_upgrades: &'a [String],
+    /// Fields that were taken over from others who apply them.
+    pub(crate) conflicts: &'a [String],
+    /// Definitions that stay behind.
+    pub(crate) kept: &'a [ObjectKey],
+}
+
+/// The warnings of a release. What its definitions break, and which fields it takes over, is found only in the pass that
+/// changes them, so it is kept for as long as it is the same release; which definitions stay behind is found in every pass.
+pub(crate) fn of_release(before: Option<&ReleaseInUse>, digest: &str, found: &Found<'_>) -> Vec<BundleWarning> {
     let mut warnings = match before {
         Some(before) if before.digest == digest => before.warnings.clone(),
         _ => Vec::new(),
     };
-    warnings.retain(|warning| warning.code == Reason::UnsafeCRDUpgrade.as_str());
-    let found = found.iter().map(|message| (Reason::UnsafeCRDUpgrade, message.clone()));
-    let kept = kept.iter().map(|definition| (Reason::CustomResourcesExist, disposal::kept(definition)));
-    for (reason, message) in found.chain(kept) {
+    warnings.retain(|warning| warning.code != Reason::CustomResourcesExist.as_str());
+    let unsafe_upgrades =
+        found.unsafe_upgrades.iter().map(|message| (Reason::UnsafeCRDUpgrade.as_str(), message.clone()));
+    let conflicts = found.conflicts.iter().map(|message| (FIELDS_TAKEN_OVER, message.clone()));
+    let kept = found.kept.iter().map(|definition| (Reason::CustomResourcesExist.as_str(), disposal::kept(definition)));
+    for (code, message) in unsafe_upgrades.chain(conflicts).chain(kept) {
         let message = message.get(..message.floor_char_boundary(MESSAGE_BYTES)).unwrap_or_default().to_owned();
-        let warning = BundleWarning { code: reason.to_string(), message };
+        let warning = BundleWarning { code: code.to_owned(), message };
         if warnings.len() < WARNINGS && !warnings.contains(&warning) {
             warnings.push(warning);
         }
@@ -40,6 +52,9 @@ mod tests {
     fn warnings_stay_with_their_release() {
         let texts = |warnings: &[BundleWarning]| -> Vec<String> {
             warnings.iter().map(|warning| warning.message.clone()).collect()
+        };
+        let of_release = |before: Option<&ReleaseInUse>, digest: &str, found: &[String], kept: &[ObjectKey]| {
+            super::of_release(before, digest, &Found { unsafe_upgrades: found, conflicts: &[], kept })
         };
         let first = of_release(None, "a", &["x".into(), "x".into()], &[]);
         assert_eq!(texts(&first), ["x"]);
@@ -65,5 +80,7 @@ mod tests {
         let bounded = of_release(None, "a", &many, &[]);
         assert_eq!(bounded.len(), WARNINGS);
         assert!(bounded.iter().all(|warning| warning.message.len() <= MESSAGE_BYTES));
+        let taken = super::of_release(None, "a", &Found { conflicts: &["x".into()], ..Found::default() });
+        assert_eq!(taken, [BundleWarning { code: "FieldsTakenOver".into(), message: "x".into() }]);
     }
 }

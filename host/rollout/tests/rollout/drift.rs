@@ -1,7 +1,8 @@
 //! What somebody changed, and what somebody else has.
 
 use crate::support::{Stage, config_map, config_map_key, deployment, key, make_owner, release};
-use chandler_rollout::{Options, Rollout, RolloutError};
+use chandler_rollout::{DriftPolicy, Ignored, IgnoredFields, Options, Owner, Restraint, Rollout, RolloutError};
+use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
 #[tokio::test]
@@ -24,8 +25,8 @@ async fn what_somebody_changed_is_put_right() {
     insta::assert_snapshot!(drift.join("
 "), @r"
     ConfigMap install/gone does not exist
-    ConfigMap install/settings was changed at /data/a
-    Deployment.apps install/web was changed at /spec/template/spec/containers/0/image
+    ConfigMap install/settings: data.a was set by somebody, metadata.labels was removed
+    Deployment.apps install/web: spec.template.spec.containers[name=main].image was set by somebody
     ");
     let changes = stage.complete(&release).await;
     insta::assert_snapshot!(changes, @r"
@@ -122,4 +123,97 @@ async fn a_set_whose_list_of_kinds_was_lost_is_still_found() {
     let parent = key("core.rukpak.io/v1alpha2", "BundleDeployment", None, "demo");
     stage.meddle(&parent, json!({"metadata": {"annotations": null}})).await;
     assert_eq!(stage.tear_down().await, [config_map_key("settings")]);
+}
+
+fn ignoring(stage: &Stage, kind: &str, pointer: &str) -> Owner {
+    let fields =
+        IgnoredFields { kind: Some(kind.into()), json_pointers: vec![pointer.into()], ..IgnoredFields::default() };
+    stage.owner.clone().ignoring(Ignored::new([fields]).unwrap())
+}
+
+#[tokio::test]
+async fn ignored_fields_are_neither_compared_nor_changed() {
+    let stage = Stage::set().await;
+    let (settings, owner) = (config_map_key("settings"), ignoring(&stage, "ConfigMap", "/data/a"));
+    let first = release(&[(0, config_map("settings", json!({"a": "1", "b": "1"})))]);
+    stage.complete(&first).await;
+    stage.meddle(&settings, json!({"data": {"a": "2"}})).await;
+    // Without the rule it is drift, with it nothing, and without it drift again: nothing is remembered wrongly.
+    assert_eq!(stage.rollout.observe(&stage.owner, &first, &[]).await.unwrap().drift.len(), 1);
+    assert!(stage.rollout.observe(&owner, &first, &[]).await.unwrap().is_as_released());
+    assert!(stage.rollout.preview(&owner, &first, &[]).await.unwrap().is_empty());
+    assert_eq!(stage.rollout.observe(&stage.owner, &first, &[]).await.unwrap().drift.len(), 1);
+    // What was removed is not put back either.
+    stage.meddle(&settings, json!({"data": {"a": null}})).await;
+    assert!(stage.rollout.observe(&owner, &first, &[]).await.unwrap().is_as_released());
+
+    stage.meddle(&settings, json!({"data": {"a": "3"}})).await;
+    let second = release(&[(0, config_map("settings", json!({"a": "4", "b": "2"})))]);
+    let preview = stage.rollout.preview(&owner, &second, &[]).await.unwrap();
+    let paths: Vec<&str> = preview.changes[0].fields.iter().map(|field| field.path.as_str()).collect();
+    assert_eq!(paths, ["data.b"]);
+    let progress = stage.rollout.advance(&owner, &second, &[]).await.unwrap();
+    assert_eq!(progress.changes().to_string(), "updated ConfigMap install/settings\nunchanged: 0");
+    assert_eq!(stage.live(&settings).await.unwrap()["data"], json!({"a": "3", "b": "2"}));
+    assert!(stage.rollout.observe(&owner, &second, &[]).await.unwrap().is_as_released());
+    // What is created is as released.
+    stage.remove(&settings).await;
+    stage.rollout.advance(&owner, &second, &[]).await.unwrap();
+    assert_eq!(stage.live(&settings).await.unwrap()["data"], json!({"a": "4", "b": "2"}));
+}
+
+#[tokio::test]
+async fn what_is_left_alone_is_told() {
+    let stage = Stage::set().await;
+    let objects = |version: &str| {
+        release(&[
+            (0, config_map("changed", json!({"a": "1"}))),
+            (0, config_map("gone", json!({"a": "1"}))),
+            (0, config_map("renewed", json!({"a": version}))),
+        ])
+    };
+    stage.complete(&objects("1")).await;
+    stage.meddle(&config_map_key("changed"), json!({"data": {"a": "2"}})).await;
+    stage.remove(&config_map_key("gone")).await;
+    let copy = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "copy",
+        "labels": stage.live(&config_map_key("changed")).await.unwrap()["metadata"]["labels"]}});
+    stage.make(&config_map_key("copy"), copy).await;
+    stage.writes();
+
+    let reported = Restraint { drift: DriftPolicy::Report, complete: true, ..Restraint::default() };
+    let progress = stage.rollout.advance_with(&stage.owner, &objects("2"), &[], &reported).await.unwrap();
+    let told: Vec<String> = progress.changes().left.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        ["ConfigMap install/changed: data.a was set by somebody", "ConfigMap install/gone does not exist"]
+    );
+    assert_eq!(progress.changes().updated, [config_map_key("renewed")]);
+    assert_eq!(stage.writes(), ["PATCH /api/v1/namespaces/install/configmaps/renewed"; 2]);
+    let observed = stage.rollout.observe_with(&stage.owner, &objects("2"), &[], DriftPolicy::Ignore).await.unwrap();
+    let told: Vec<String> = observed.drift.iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["ConfigMap install/gone does not exist", "ConfigMap install/copy is not in the release"]);
+
+    // What is contested is left, too, and the rest is put right.
+    let contested = Restraint { contested: [config_map_key("changed")].into(), complete: true, ..Restraint::default() };
+    let progress = stage.rollout.advance_with(&stage.owner, &objects("2"), &[], &contested).await.unwrap();
+    let changes = progress.changes();
+    assert_eq!((&changes.created, &changes.pruned), (&vec![config_map_key("gone")], &vec![config_map_key("copy")]));
+    assert_eq!((changes.recovered.len(), changes.left.len()), (0, 1));
+    let progress = stage.rollout.advance(&stage.owner, &objects("2"), &[]).await.unwrap();
+    assert_eq!(progress.changes().repaired.len(), 1);
+}
+
+#[tokio::test]
+async fn fields_that_others_apply_are_named_when_they_are_taken_over() {
+    let stage = Stage::set().await;
+    let settings = config_map_key("settings");
+    stage.complete(&release(&[(0, config_map("settings", json!({"a": "1", "b": "1"})))])).await;
+    let theirs = config_map("settings", json!({"a": "theirs", "c": "theirs"}));
+    let gitops = PatchParams::apply("gitops").force();
+    stage.api(&settings).patch("settings", &gitops, &Patch::Apply(theirs)).await.unwrap();
+    stage.meddle(&settings, json!({"data": {"b": "edited"}})).await;
+    let progress = stage.advance(&release(&[(0, config_map("settings", json!({"a": "2", "b": "2"})))])).await.unwrap();
+    let told: Vec<String> = progress.changes().conflicts.iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["ConfigMap install/settings had fields that others apply: data.a was applied by gitops"]);
+    assert_eq!(stage.live(&settings).await.unwrap()["data"], json!({"a": "2", "b": "2", "c": "theirs"}));
 }

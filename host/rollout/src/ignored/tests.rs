@@ -1,0 +1,215 @@
+use chandler_core::Object;
+use kube::api::ApiResource;
+use proptest::prelude::*;
+use serde_json::{Map, json};
+
+use super::*;
+use crate::{desired::Served, live::tests::owner};
+
+fn rule(pointers: &[&str]) -> IgnoredFields {
+    IgnoredFields { json_pointers: pointers.iter().map(ToString::to_string).collect(), ..IgnoredFields::default() }
+}
+
+fn laid_over(pointers: &[&str], desired: &Value, live: &Value) -> Value {
+    let mut desired = desired.clone();
+    for pointer in pointers {
+        settle(&mut desired, live, live, &mut Vec::new(), &parse(pointer).unwrap());
+    }
+    desired
+}
+
+#[test]
+fn what_stands_in_the_cluster_is_what_is_desired() {
+    for (pointer, desired, live, want) in [
+        ("/a/b", json!({"a": {"b": 1, "c": 1}}), json!({"a": {"b": 2, "c": 2}}), json!({"a": {"b": 2, "c": 1}})),
+        ("/a/b", json!({"a": {"b": 1}}), json!({"a": {}}), json!({"a": {}})),
+        ("/a/b", json!({"a": {"b": 1}}), json!({}), json!({"a": {}})),
+        // A list item or map of another owner may only be written whole.
+        ("/a/b", json!({"a": {}}), json!({"a": {"b": 2}}), json!({"a": {"b": 2}})),
+        ("/a~1b", json!({"a/b": 1}), json!({"a/b": 2}), json!({"a/b": 2})),
+        ("/a/*", json!({"a": {"b": 1, "c": 1}}), json!({"a": {"b": 2, "d": 2}}), json!({"a": {"b": 2, "d": 2}})),
+        ("/a/1", json!({"a": [1, 1]}), json!({"a": [2, 2, 2]}), json!({"a": [1, 2]})),
+        ("/a/9", json!({"a": [1]}), json!({"a": [2]}), json!({"a": [1]})),
+        (
+            "/a/0/image",
+            json!({"a": [{"name": "x", "image": 1}]}),
+            json!({"a": [{"name": "injected", "image": 3}, {"name": "x", "image": 2}]}),
+            json!({"a": [{"name": "x", "image": 2}]}),
+        ),
+        (
+            "/a/*/image",
+            json!({"a": [{"name": "x", "image": 1}, {"name": "new", "image": 1}]}),
+            json!({"a": [{"name": "x", "image": 2}]}),
+            json!({"a": [{"name": "x", "image": 2}, {"name": "new", "image": 1}]}),
+        ),
+        ("/a/b", json!({"a": 1}), json!({"a": {"b": 2}}), json!({"a": 1})),
+    ] {
+        assert_eq!(laid_over(&[pointer], &desired, &live), want, "{pointer} {desired} {live}");
+    }
+}
+
+#[test]
+fn what_others_have_on_record_is_not_applied() {
+    let live = json!({
+        "metadata": {"managedFields": [
+            {"manager": "autoscaler", "operation": "Update", "subresource": "scale", "fieldsV1": {"f:spec": {"f:replicas": {}}}},
+            {"manager": "chandler", "operation": "Apply", "fieldsV1": {"f:spec": {"f:paused": {}}}},
+        ]},
+        "spec": {"replicas": 5, "paused": true},
+    });
+    let desired = json!({"spec": {"replicas": 1, "paused": false}});
+    assert_eq!(laid_over(&["/spec/replicas", "/spec/paused"], &desired, &live), json!({"spec": {"paused": true}}));
+}
+
+#[test]
+fn rules_choose_objects_and_keep_the_marks() {
+    let desired = || {
+        let value = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "labels": {"a": "1"}},
+            "data": {"a": "1"}});
+        let object = Object::parse(value.to_string().as_bytes(), 0, None).unwrap();
+        let resource = ApiResource {
+            group: String::new(),
+            version: "v1".into(),
+            api_version: "v1".into(),
+            kind: "ConfigMap".into(),
+            plural: "configmaps".into(),
+        };
+        Desired::new(&object, Served { resource, namespaced: true }, true, &owner())
+    };
+    let live = json!({"metadata": {"labels": {"b": "2"}}, "data": {"a": "2"}});
+    let over = |fields: IgnoredFields| {
+        let mut desired = desired();
+        Ignored::new([fields]).unwrap().lay_over(&mut desired, &live);
+        desired
+    };
+    let data = |fields: IgnoredFields| over(fields).value["data"]["a"].clone();
+    let of = |set: fn(&mut IgnoredFields)| {
+        let mut fields = rule(&["/data/a"]);
+        set(&mut fields);
+        fields
+    };
+    assert_eq!(data(of(|_| {})), "2");
+    assert_eq!(data(of(|fields| (fields.group, fields.kind) = (Some(String::new()), Some("ConfigMap".into())))), "2");
+    assert_eq!(
+        data(of(|fields| fields.namespace = Some("install".into()))),
+        "2",
+        "the namespace of the cluster counts"
+    );
+    assert_eq!(data(of(|fields| fields.group = Some("apps".into()))), "1");
+    assert_eq!(data(of(|fields| fields.kind = Some("Secret".into()))), "1");
+    assert_eq!(data(of(|fields| fields.namespace = Some(String::new()))), "1");
+    assert_eq!(data(of(|fields| fields.name = Some("y".into()))), "1");
+
+    let marked = over(rule(&["/metadata/labels", "/metadata/annotations/*"]));
+    let mut labels: Map<String, Value> =
+        owner().member_labels().into_iter().map(|(name, text)| (name.to_owned(), json!(text))).collect();
+    labels.insert("b".into(), json!("2"));
+    assert_eq!(marked.value["metadata"]["labels"], Value::Object(labels));
+    assert_eq!(marked.value["metadata"]["annotations"], json!({APPLIED: marked.digest}));
+    assert_eq!(marked.digest, desired().digest, "the digest is that of what was released");
+}
+
+#[test]
+fn what_cannot_be_ignored_is_refused() {
+    let refusal = |pointer: &str| Ignored::new([rule(&["/spec"]), rule(&["/data", pointer])]).err();
+    let refused = [
+        "spec/replicas",
+        "",
+        "/",
+        "/kind",
+        "/a~2b",
+        "/*/replicas",
+        "/metadata",
+        "/metadata/name",
+        "/metadata/*",
+        "/metadata/ownerReferences/0",
+        "/metadata/labels/core.rukpak.io~1owner-name",
+        "/metadata/annotations/chandler.dev~1applied",
+    ];
+    let told: Vec<String> =
+        refused.iter().map(|pointer| refusal(pointer).map_or("accepted".into(), |error| error.to_string())).collect();
+    insta::assert_snapshot!(told.join("\n"), @r#"
+    spec.ignoreDifferences[1].jsonPointers[1]: "spec/replicas" is not a JSON pointer: it has to begin with /
+    spec.ignoreDifferences[1].jsonPointers[1]: "" is not a JSON pointer: it has to begin with /
+    spec.ignoreDifferences[1].jsonPointers[1]: "/" says what the object is, which cannot be left to others
+    spec.ignoreDifferences[1].jsonPointers[1]: "/kind" says what the object is, which cannot be left to others
+    spec.ignoreDifferences[1].jsonPointers[1]: "/a~2b" is not a JSON pointer: ~ stands only in ~0, for ~ itself, and in ~1, for /
+    spec.ignoreDifferences[1].jsonPointers[1]: "/*/replicas" has to name the member of the object that it begins with
+    spec.ignoreDifferences[1].jsonPointers[1]: "/metadata" cannot be left to others: of metadata only labels, annotations and finalizers can
+    spec.ignoreDifferences[1].jsonPointers[1]: "/metadata/name" cannot be left to others: of metadata only labels, annotations and finalizers can
+    spec.ignoreDifferences[1].jsonPointers[1]: "/metadata/*" cannot be left to others: of metadata only labels, annotations and finalizers can
+    spec.ignoreDifferences[1].jsonPointers[1]: "/metadata/ownerReferences/0" cannot be left to others: of metadata only labels, annotations and finalizers can
+    spec.ignoreDifferences[1].jsonPointers[1]: "/metadata/labels/core.rukpak.io~1owner-name" says whose the object is, which cannot be left to others
+    spec.ignoreDifferences[1].jsonPointers[1]: "/metadata/annotations/chandler.dev~1applied" says whose the object is, which cannot be left to others
+    "#);
+    for accepted in
+        ["/spec/replicas", "/metadata/labels/a", "/metadata/annotations", "/webhooks/*/clientConfig/caBundle"]
+    {
+        assert_eq!(refusal(accepted), None, "{accepted}");
+    }
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![any::<i8>().prop_map(Value::from), "[a-c]{0,1}".prop_map(Value::from)];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec(("[a-b]", inner.clone()), 0..3).prop_map(|items| {
+                items.into_iter().map(|(name, value)| json!({"name": name, "value": value})).collect()
+            }),
+            prop::collection::btree_map("[a-c]", inner, 0..4).prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+fn any_pointer() -> impl Strategy<Value = String> {
+    prop::collection::vec("[a-c]|[0-2]|name|value|[*]", 0..3).prop_map(|parts| format!("/spec/{}", parts.join("/")))
+}
+
+/// Puts the same in the place of everything that a pointer leads to.
+fn masked(mut value: Value, parts: &[&str]) -> Value {
+    let Some((part, rest)) = parts.split_first() else { return json!("masked") };
+    match &mut value {
+        Value::Object(map) if rest.is_empty() => {
+            map.retain(|name, _| name != part && *part != "*");
+        }
+        Value::Object(map) => {
+            for (_, below) in map.iter_mut().filter(|(name, _)| name == part || *part == "*") {
+                *below = masked(below.take(), rest);
+            }
+        }
+        Value::Array(items) => {
+            for (index, below) in items.iter_mut().enumerate() {
+                if *part == "*" || part.parse() == Ok(index) {
+                    *below = masked(below.take(), rest);
+                }
+            }
+        }
+        _ => {}
+    }
+    value
+}
+
+proptest! {
+    #[test]
+    fn once_is_as_good_as_twice(desired in any_json(), live in any_json(), pointer in any_pointer()) {
+        let (desired, live) = (json!({"spec": desired}), json!({"spec": live}));
+        let once = laid_over(&[&pointer], &desired, &live);
+        prop_assert_eq!(laid_over(&[&pointer], &once, &live), once);
+    }
+
+    #[test]
+    fn nothing_else_is_touched(desired in any_json(), live in any_json(), pointer in any_pointer()) {
+        let (desired, live) = (json!({"spec": desired}), json!({"spec": live}));
+        let over = laid_over(&[&pointer], &desired, &live);
+        let parts: Vec<&str> = pointer.split('/').skip(1).collect();
+        prop_assert_eq!(masked(over, &parts), masked(desired, &parts));
+    }
+
+    #[test]
+    fn nothing_is_desired_of_an_ignored_object_that_it_is_not(desired in any_json(), live in any_json()) {
+        let (desired, live) = (json!({"spec": desired}), json!({"spec": live}));
+        let over = laid_over(&["/spec"], &desired, &live);
+        prop_assert_eq!(crate::difference::difference(&over, &live), None);
+    }
+}
