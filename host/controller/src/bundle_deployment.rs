@@ -117,6 +117,11 @@ pub(crate) fn on_error(guarded: Arc<Guarded>, error: &ReconcileError, context: A
 /// `source -> digest -> tree -> provisioner -> release -> rollout`.
 async fn deploy(deployment: &mut BundleDeployment, context: &Context) -> Result<Assessment, ReconcileError> {
     let mut found = Assessment::early(Reached::Beginning);
+    if let Err(problem) = drift::ignored(deployment) {
+        // Before anything is tried with it: no revision has failed for that.
+        found.reached = Reached::NotRendered(problem);
+        return Ok(found);
+    }
     let release = match choose(deployment, context, &mut found).await {
         Ok(release) => release,
         Err(reached) => {

@@ -26,7 +26,7 @@ async fn what_somebody_changed_is_put_right() {
 "), @r"
     ConfigMap install/gone does not exist
     ConfigMap install/settings: data.a was set by somebody, metadata.labels was removed
-    Deployment.apps install/web: spec.template.spec.containers[name=main].image was set by somebody
+    Deployment.apps install/web: spec.template.spec.containers[name=main].image was set by somebody, spec.template.spec.containers[name=main].ports was removed, spec.template.spec.containers[name=main].resources.limits was removed
     ");
     let changes = stage.complete(&release).await;
     insta::assert_snapshot!(changes, @r"
