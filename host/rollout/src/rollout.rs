@@ -276,8 +276,8 @@ impl Rollout {
     /// The objects of a release that exist and are somebody else's, whatever the owner's policy says of them.
     pub async fn adoptees(&self, owner: &Owner, release: &Release) -> Result<Vec<Adoptee>, RolloutError> {
         let actor = account::actor(&self.cluster, owner).await?;
-        let Survey { desired, snapshot, situations, .. } =
-            self.survey(&actor, owner, release, &[], Verify::Absence).await?;
+        let look = Look { verify: Verify::Absence, drift: DriftPolicy::Ignore };
+        let Survey { desired, snapshot, situations, .. } = self.survey(&actor, owner, release, &[], look).await?;
         Ok(adoption::find(&actor, &desired, &situations, &snapshot.live).await)
     }
 

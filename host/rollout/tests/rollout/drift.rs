@@ -60,6 +60,8 @@ async fn nothing_is_taken_from_others() {
     insta::assert_snapshot!(refused, @r"
     ConfigMap install/shared already exists and is controlled by BundleDeployment other
     ConfigMap install/theirs already exists and was made by somebody
+    one object belongs to one BundleDeployment: leave it out of this bundle or out of that of other, or move it here: `chandler adopt demo --force`
+    what nobody controls is taken over by `chandler adopt demo` or with spec.collisionProtection: IfNoController; or delete it, or leave it out of the bundle
     ");
     assert!(matches!(refused, RolloutError::Collisions(_)));
     assert_eq!(stage.writes(), [""; 0]);
