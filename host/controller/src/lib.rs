@@ -10,6 +10,7 @@
 //! | [`run`](mod@run) | starts and stops everything |
 //! | `bundle_deployment` | the reconciler of BundleDeployments |
 //! | `provisioner_class` | the reconciler of ProvisionerClasses |
+//! | [`certificates`] | serving certificates that a release asks for |
 //! | `classes` | which class is served by which component |
 //! | `fights` | objects that somebody else changes again and again |
 //! | `memory` | what is remembered between reconciles |
@@ -24,6 +25,7 @@
 
 mod backoff;
 mod bundle_deployment;
+pub mod certificates;
 mod classes;
 mod context;
 mod events;

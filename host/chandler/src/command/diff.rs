@@ -1,11 +1,13 @@
 //! `chandler diff`.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use chandler_api::BundleDeployment;
+use chandler_certificates::annotations::ROTATE;
+use chandler_controller::certificates::complete;
 use chandler_core::Release;
 use chandler_rollout::{Options, Preview, Rollout};
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt as _};
 
 use super::{rbac::is_bundle, status::StatusFormat};
 use crate::{
@@ -107,7 +109,9 @@ async fn preview(
     let owner = owner.ignoring(ignored);
     let drift = chandler_controller::drift_policy(planned.spec.drift.unwrap_or_default());
     let rollout = Rollout::new(client, Options::default());
-    rollout.preview_with(&owner, release, &[], drift).await.map_err(|error| {
-        CommandError::failed(format!("the rollout of {} would be refused", target.name)).because(&error)
-    })
+    let refused = || CommandError::failed(format!("the rollout of {} would be refused", target.name));
+    let (policy, rotate) = (chandler_certificates::Policy::default(), planned.annotations().get(ROTATE));
+    let completed = complete(&rollout, &policy, &owner, rotate.map(String::as_str), Arc::new(release.clone())).await;
+    let completed = completed.map_err(|error| refused().because(&error))?;
+    rollout.preview_with(&owner, &completed.release, &[], drift).await.map_err(|error| refused().because(&error))
 }

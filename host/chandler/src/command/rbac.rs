@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use chandler_api::{BundleDeployment, Reason};
+use chandler_certificates::Declarations;
 use chandler_core::Release;
 use chandler_permissions::{Account, Escalation, ExistingRoles, PolicyRule, RoleKey, roles};
 use k8s_openapi::api::{
@@ -111,6 +112,7 @@ impl Rbac {
         let release = opened.provision().await;
         let release =
             release.map_err(|error| provision::call_failed(&opened.chosen.name, &error, &opened.sources()))?;
+        let release = with_secrets(release, &target.namespace)?;
         let needed =
             Planned::new(&release, &target.namespace).needs(&target.name, &ExistingRoles::default(), self.escalation());
         self.print(&needed, &permissions::account(account, &target.namespace), &target.name, terminal)
@@ -187,6 +189,7 @@ impl Rbac {
         let release = opened.provision().await;
         let release =
             release.map_err(|error| provision::call_failed(&opened.chosen.name, &error, &opened.sources()))?;
+        let release = with_secrets(release, &spec.install_namespace)?;
         let needed = self.needed(client, &release, &spec.install_namespace, &name).await?;
         self.print(&needed, account, &name, terminal)
     }
@@ -265,6 +268,15 @@ impl Rbac {
         let namespace = named.namespace.as_ref().unwrap_or(namespace);
         Ok(Account { namespace: namespace.clone(), name: named.name.clone() })
     }
+}
+
+/// The release with the Secrets that the host adds for serving certificates.
+fn with_secrets(release: Release, namespace: &str) -> Result<Release, CommandError> {
+    let failed = |error: &dyn std::error::Error| {
+        CommandError::failed("the release asks for serving certificates that it cannot have").because(error)
+    };
+    let declarations = Declarations::of(&release, namespace).map_err(|error| failed(&error))?;
+    declarations.outline(&release).map_err(|error| failed(&error))
 }
 
 /// Whether this is a bundle and not the name of a BundleDeployment, which has neither slashes, colons nor dots.
