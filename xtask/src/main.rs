@@ -30,7 +30,7 @@ enum Task {
     Test(test::Test),
     /// Build the Wasm components of the first-party provisioners and of the tests into target/plugins
     Plugins,
-    /// Measure the engine: instantiation, sandboxed against native, cold start (release build)
+    /// Measure the engine (instantiation, sandboxed against native, cold start), the control plane or the controller (release build)
     Bench(bench::Bench),
     /// Render a tree of registry+v1 bundles and compare with what the reference made of them (release build)
     Corpus(corpus::Corpus),

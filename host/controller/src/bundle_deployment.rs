@@ -31,6 +31,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::{Api, ResourceExt as _, core::DeserializeGuard, runtime::controller::Action};
 
 pub use self::owner::owner_of;
+pub(crate) use self::source::image_access;
 use self::{
     assessment::{Assessment, Reached, ReleaseFacts, RollingOut, Unpacked},
     decide::{Intent, Next, Route},
@@ -174,7 +175,7 @@ async fn choose(
     let release = rendered.release;
     let namespace = &deployment.spec.install_namespace;
     let Some((failed, good)) = revisions::way_back(deployment, release.digest().as_str(), namespace) else {
-        context.memory.releases.keep_only(&deployment.name_any(), &rendered.key);
+        context.memory.in_use.keep_only(&deployment.name_any(), &rendered.key);
         return Ok(release);
     };
     let cause = Cause::Failed {
@@ -483,7 +484,10 @@ fn next(deployment: &BundleDeployment, found: &Assessment, context: &Context) ->
         }
         Next::Poll => {
             context.backoff.succeeded(&name);
-            Some(context.options.image_poll_interval)
+            // What was resolved is asked for again without a look at anything else.
+            let image = deployment.spec.source.image.as_ref();
+            let polled = image.is_some_and(|image| context.memory.resolutions.knows(&name, image));
+            (!polled).then_some(context.options.image_poll_interval)
         }
         Next::BackOff => {
             let asked = found.problem().map(|problem| problem.retry_after).unwrap_or_default();

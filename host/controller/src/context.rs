@@ -2,6 +2,7 @@
 
 use chandler_content::Images;
 use chandler_engine::Engine;
+use chandler_releases::Releases;
 use chandler_rollout::Rollout;
 use kube::{Client, runtime::events::Recorder};
 
@@ -17,6 +18,7 @@ pub(crate) struct Context {
     pub(crate) images: Images,
     pub(crate) engine: Engine,
     pub(crate) classes: Classes,
+    pub(crate) releases: Releases,
     pub(crate) rollout: Rollout,
     pub(crate) surroundings: Lookout,
     pub(crate) watches: ManagedWatches,

@@ -1,4 +1,4 @@
-//! Keeps the content cache within its budget.
+//! Keeps the caches of content and of releases within their budgets.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{bundle_deployment::Guarded, context::Context};
 /// How often the cache is looked at.
 const INTERVAL: Duration = Duration::from_hours(1);
 
-/// Removes, now and then, the content that was not used for the longest time, until the rest is within the budget. What a
+/// Removes, now and then, what was not used for the longest time, until the rest is within the budgets. The content that a
 /// BundleDeployment is made of stays, so that a registry that is away does no harm. Never ends.
 pub(crate) async fn run(deployments: Reflected<Guarded>, context: Arc<Context>) {
     let mut tick = tokio::time::interval(INTERVAL);
@@ -20,17 +20,34 @@ pub(crate) async fn run(deployments: Reflected<Guarded>, context: Arc<Context>) 
     tick.tick().await;
     loop {
         tick.tick().await;
-        let used = in_use(&deployments);
-        let (store, budget) = (context.images.store().clone(), context.options.content_cache_bytes);
-        let collected = tokio::task::spawn_blocking(move || store.collect(&|digest| used.contains(digest), budget));
-        match collected.await {
-            Ok(Ok(collected)) if collected.removed > 0 => {
-                tracing::info!(removed = collected.removed, freed_bytes = collected.freed_bytes, "content cache");
-            }
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "failed to clean the content cache"),
-            Err(error) => tracing::warn!(%error, "cleaning the content cache was interrupted"),
+        content(&deployments, &context).await;
+        releases(&context).await;
+    }
+}
+
+async fn content(deployments: &Reflected<Guarded>, context: &Context) {
+    let used = in_use(deployments);
+    let (store, budget) = (context.images.store().clone(), context.options.content_cache_bytes);
+    let collected = tokio::task::spawn_blocking(move || store.collect(&|digest| used.contains(digest), budget));
+    match collected.await {
+        Ok(Ok(collected)) if collected.removed > 0 => {
+            tracing::info!(removed = collected.removed, freed_bytes = collected.freed_bytes, "content cache");
         }
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "failed to clean the content cache"),
+        Err(error) => tracing::warn!(%error, "cleaning the content cache was interrupted"),
+    }
+}
+
+async fn releases(context: &Context) {
+    let (releases, used) = (context.releases.clone(), context.memory.in_use.all());
+    match tokio::task::spawn_blocking(move || releases.collect(&used)).await {
+        Ok(Ok(collected)) if collected.removed > 0 => {
+            tracing::info!(removed = collected.removed, kept_bytes = collected.kept_bytes, "cache of releases");
+        }
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "failed to clean the cache of releases"),
+        Err(error) => tracing::warn!(%error, "cleaning the cache of releases was interrupted"),
     }
 }
 

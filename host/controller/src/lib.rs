@@ -14,6 +14,7 @@
 //! | `classes` | which class is served by which component |
 //! | `fights` | objects that somebody else changes again and again |
 //! | `memory` | what is remembered between reconciles |
+//! | `polls` | asks what tags stand for |
 //! | `images` | references, pull secrets and registries |
 //! | `status_patch` | how a changed status is written |
 //! | `supersession` | ends a rollout for a newer spec |
@@ -21,7 +22,7 @@
 //! | `watches` | watches on the kinds that releases hold |
 //! | `backoff` | when to try again |
 //! | `events` | Events on transitions |
-//! | `housekeeping` | keeps the content cache within its budget |
+//! | `housekeeping` | keeps the caches within their budgets |
 
 mod backoff;
 mod bundle_deployment;
@@ -34,6 +35,7 @@ mod housekeeping;
 mod images;
 mod memory;
 pub mod options;
+mod polls;
 mod problem;
 mod provisioner_class;
 pub mod run;

@@ -1,14 +1,14 @@
 //! What is remembered of BundleDeployments between reconciles. Losing it costs time and nothing else.
 
 use std::{
-    collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, PoisonError},
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use chandler_api::ImageSource;
 use chandler_content::ResolvedImage;
-use chandler_core::{Digest, Release};
+use chandler_core::Digest;
 
 use crate::fights::Fights;
 
@@ -17,8 +17,8 @@ use crate::fights::Fights;
 pub(crate) struct Memory {
     /// What tags stood for.
     pub(crate) resolutions: Resolutions,
-    /// Releases that were made.
-    pub(crate) releases: Releases,
+    /// Which releases are in use.
+    pub(crate) in_use: InUse,
     /// Since when the health of releases has not been as it is reported.
     pub(crate) unsteady: Unsteady,
     /// Objects that others change again and again.
@@ -29,7 +29,7 @@ impl Memory {
     /// Forgets a BundleDeployment.
     pub(crate) fn forget(&self, name: &str) {
         self.resolutions.forget(name);
-        self.releases.forget(name);
+        self.in_use.forget(name);
         self.unsteady.forget(name);
         self.fights.forget(name);
     }
@@ -129,20 +129,96 @@ impl Unsteady {
 
 /// When each tag was resolved last, by BundleDeployment.
 #[derive(Default)]
-pub(crate) struct Resolutions(Mutex<BTreeMap<String, (ImageSource, ResolvedImage, Instant)>>);
+pub(crate) struct Resolutions(Mutex<BTreeMap<String, Resolution>>);
+
+/// What a tag stood for, and when that was asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Resolution {
+    pub(crate) source: ImageSource,
+    pub(crate) resolved: ResolvedImage,
+    when: Instant,
+}
 
 impl Resolutions {
     /// What a tag stood for, if that was found out within the interval.
     pub(crate) fn recent(&self, name: &str, source: &ImageSource, interval: Duration) -> Option<ResolvedImage> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (known_source, resolved, when) = known.get(name)?;
-        (known_source == source && when.elapsed() < interval).then(|| resolved.clone())
+        let known = self.known();
+        let known = known.get(name).filter(|known| known.source == *source && known.when.elapsed() < interval)?;
+        Some(known.resolved.clone())
     }
 
     /// Remembers what a tag stands for now.
     pub(crate) fn remember(&self, name: String, source: ImageSource, resolved: ResolvedImage) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(name, (source, resolved, Instant::now()));
+        self.known().insert(name, Resolution { source, resolved, when: Instant::now() });
+    }
+
+    /// Whether it is known what this source stood for.
+    pub(crate) fn knows(&self, name: &str, source: &ImageSource) -> bool {
+        self.known().get(name).is_some_and(|known| known.source == *source)
+    }
+
+    /// What was asked longer ago than the interval, and how long it is until there is more of it.
+    pub(crate) fn due(&self, interval: Duration) -> (Vec<(String, Resolution)>, Duration) {
+        let (mut due, mut next) = (Vec::new(), interval);
+        for (name, resolution) in &*self.known() {
+            match interval.checked_sub(resolution.when.elapsed()).filter(|left| !left.is_zero()) {
+                Some(left) => next = next.min(left),
+                None => due.push((name.clone(), resolution.clone())),
+            }
+        }
+        (due, next)
+    }
+
+    /// Notes what came of asking again, unless something else was noted meanwhile; whether that was so.
+    pub(crate) fn renew(&self, name: &str, asked: &Resolution, now: Option<ResolvedImage>) -> bool {
+        let mut known = self.known();
+        let Some(place) = known.get_mut(name).filter(|known| known.when == asked.when) else { return false };
+        match now {
+            Some(resolved) => *place = Resolution { resolved, when: Instant::now(), ..place.clone() },
+            None => drop(known.remove(name)),
+        }
+        true
+    }
+
+    fn forget(&self, name: &str) {
+        self.known().remove(name);
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Resolution>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the last release of each BundleDeployment was made from, and beside it what that of an earlier revision was, while
+/// that runs again: what the cache of releases is to keep.
+#[derive(Default)]
+pub(crate) struct InUse(Mutex<HashMap<String, Vec<Digest>>>);
+
+/// How many releases of one BundleDeployment are in use at the most.
+const IN_USE: usize = 2;
+
+impl InUse {
+    /// Notes the digest of what a release was made from that a BundleDeployment uses.
+    pub(crate) fn note(&self, name: &str, key: &Digest) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let keys = all.entry(name.to_owned()).or_default();
+        keys.retain(|known| known != key);
+        keys.insert(0, key.clone());
+        keys.truncate(IN_USE);
+    }
+
+    /// Notes that a BundleDeployment uses no other release than this one any more.
+    pub(crate) fn keep_only(&self, name: &str, key: &Digest) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(keys) = all.get_mut(name) {
+            keys.retain(|known| known == key);
+        }
+    }
+
+    /// Everything that is in use.
+    pub(crate) fn all(&self) -> BTreeSet<Digest> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.values().flatten().cloned().collect()
     }
 
     fn forget(&self, name: &str) {
@@ -150,42 +226,61 @@ impl Resolutions {
     }
 }
 
-/// The last release of each BundleDeployment, with the digest of what it was made from, and beside it the release of an
-/// earlier revision while that runs again.
-#[derive(Default)]
-pub(crate) struct Releases(Mutex<HashMap<String, Vec<Made>>>);
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// What a release was made from, and the release.
-type Made = (Digest, Arc<Release>);
-
-/// How many releases are kept for one BundleDeployment.
-const KEPT: usize = 2;
-
-impl Releases {
-    /// The release, if it was made from just this.
-    pub(crate) fn get(&self, name: &str, key: &Digest) -> Option<Arc<Release>> {
-        let releases = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (_, release) = releases.get(name)?.iter().find(|(known, _)| known == key)?;
-        Some(Arc::clone(release))
+    fn source(reference: &str) -> ImageSource {
+        ImageSource { reference: reference.to_owned(), ..ImageSource::default() }
     }
 
-    /// Keeps a release beside the last one.
-    pub(crate) fn insert(&self, name: &str, key: Digest, release: Arc<Release>) {
-        let mut releases = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = releases.entry(name.to_owned()).or_default();
-        kept.insert(0, (key, release));
-        kept.truncate(KEPT);
+    fn image(digest: &str) -> ResolvedImage {
+        ResolvedImage::new("example.com/a:v1".parse().unwrap(), Digest::of(digest.as_bytes()))
     }
 
-    /// Forgets all releases of a BundleDeployment but the one that was made from this.
-    pub(crate) fn keep_only(&self, name: &str, key: &Digest) {
-        let mut releases = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = releases.get_mut(name) {
-            kept.retain(|(known, _)| known == key);
+    #[test]
+    fn tags_are_due_after_the_interval_and_not_before() {
+        let (hour, source) = (Duration::from_hours(1), source("example.com/a:v1"));
+        let resolutions = Resolutions::default();
+        assert_eq!(resolutions.due(hour).1, hour);
+        resolutions.remember("one".to_owned(), source.clone(), image("x"));
+        let (due, next) = resolutions.due(hour);
+        assert!(due.is_empty() && next <= hour);
+        assert_eq!(resolutions.recent("one", &source, hour), Some(image("x")));
+        let (due, _) = resolutions.due(Duration::ZERO);
+        assert_eq!(due.len(), 1);
+        assert_eq!(resolutions.recent("one", &source, Duration::ZERO), None);
+        assert!(resolutions.knows("one", &source) && !resolutions.knows("two", &source));
+    }
+
+    #[test]
+    fn an_answer_that_comes_too_late_changes_nothing() {
+        let (hour, old, new) = (Duration::from_hours(1), source("example.com/a:v1"), source("example.com/b:v1"));
+        let resolutions = Resolutions::default();
+        resolutions.remember("one".to_owned(), old.clone(), image("x"));
+        let asked = resolutions.due(Duration::ZERO).0.remove(0).1;
+        assert!(resolutions.renew("one", &asked, Some(image("y"))));
+        assert_eq!(resolutions.recent("one", &old, hour), Some(image("y")));
+        resolutions.remember("one".to_owned(), new.clone(), image("z"));
+        assert!(!resolutions.renew("one", &asked, Some(image("y"))));
+        assert!(!resolutions.renew("one", &asked, None));
+        assert_eq!(resolutions.recent("one", &new, hour), Some(image("z")));
+        let asked = resolutions.due(Duration::ZERO).0.remove(0).1;
+        assert!(resolutions.renew("one", &asked, None));
+        assert!(!resolutions.knows("one", &new));
+    }
+
+    #[test]
+    fn the_last_two_releases_of_each_are_in_use() {
+        let key = |name: &str| Digest::of(name.as_bytes());
+        let in_use = InUse::default();
+        for name in ["a", "b", "a", "c"] {
+            in_use.note("one", &key(name));
         }
-    }
-
-    fn forget(&self, name: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        in_use.note("two", &key("d"));
+        assert_eq!(in_use.all(), [key("a"), key("c"), key("d")].into());
+        in_use.keep_only("one", &key("a"));
+        in_use.forget("two");
+        assert_eq!(in_use.all(), [key("a")].into());
     }
 }

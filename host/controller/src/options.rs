@@ -4,13 +4,14 @@ use std::{path::PathBuf, time::Duration};
 
 use chandler_certificates::Policy;
 use chandler_engine::{Compiler, Limits};
+use chandler_releases::Budget;
 
 /// How the controller runs.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Where pull secrets and content ConfigMaps are looked up. Default `chandler-system`.
     pub system_namespace: String,
-    /// Where content and compiled code are cached. What is in it can be deleted at any time while nothing runs.
+    /// Where content, compiled code and releases are cached. What is in it can be deleted at any time while nothing runs.
     pub cache_directory: PathBuf,
     /// Where untrusted components are compiled. Default: in this process; the command uses a limited child process.
     pub compiler: Compiler,
@@ -18,6 +19,8 @@ pub struct Options {
     pub plain_http_registries: Vec<String>,
     /// How many bytes of content are kept on the disk, beside what is in use. Default 4 GiB.
     pub content_cache_bytes: u64,
+    /// How much of the releases that were made is kept.
+    pub releases: Budget,
     /// How many BundleDeployments are worked on at once. Default 8.
     pub concurrency: u16,
     /// How often a tag is resolved again. Default ten minutes.
@@ -41,6 +44,7 @@ impl Default for Options {
             compiler: Compiler::InProcess,
             plain_http_registries: Vec::new(),
             content_cache_bytes: 4 << 30,
+            releases: Budget::default(),
             concurrency: 8,
             image_poll_interval: Duration::from_mins(10),
             cluster_poll_interval: Duration::from_mins(5),

@@ -6,6 +6,7 @@ use chandler_api::{BundleDeployment, ProvisionerClass};
 use chandler_builtin::Provisioners;
 use chandler_content::{ImageOptions, Images, Store, StoreError};
 use chandler_engine::{Engine, EngineError, EngineOptions};
+use chandler_releases::Releases;
 use chandler_rollout::Rollout;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, future::Either};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -32,7 +33,7 @@ use crate::{
     context::Context,
     housekeeping,
     memory::Memory,
-    provisioner_class,
+    polls, provisioner_class,
     supersession::Generations,
     surroundings::Lookout,
     watches::ManagedWatches,
@@ -47,6 +48,9 @@ pub enum ControllerError {
     /// The cache directory cannot be used.
     #[error("failed to open the cache: {0}")]
     Store(#[from] StoreError),
+    /// The cache of releases cannot be used.
+    #[error("failed to open the cache: {0}")]
+    Releases(#[from] chandler_releases::OpenError),
     /// The engine cannot be set up.
     #[error("failed to set up the engine: {0}")]
     Engine(#[from] EngineError),
@@ -94,6 +98,8 @@ pub async fn run(
         }
     };
     let events = watcher(Api::<Guarded>::all(client.clone()), watcher::Config::default());
+    // Often the larger part of an object, and nobody here asks who set which field.
+    let events = events.modify(|guarded| guarded.managed_fields_mut().clear());
     let events = reflector(writer, events).applied_objects().inspect_ok(seen);
     let controller = Controller::for_stream(events, store.clone());
     let deployments = controller
@@ -127,7 +133,8 @@ pub async fn run(
     };
     tokio::select! {
         _ = futures::future::join(classes, deployments) => {}
-        () = housekeeping::run(store, Arc::clone(&context)) => {}
+        () = housekeeping::run(store.clone(), Arc::clone(&context)) => {}
+        () = polls::run(store, context.watches.triggers(), &context) => {}
         () = context.surroundings.run(context.options.cluster_poll_interval) => {}
         () = stopped_early(shutdown, started) => tracing::info!("stopped before anything was listed"),
     }
@@ -153,11 +160,13 @@ fn context(client: Client, options: Options, watches: ManagedWatches) -> Result<
         compiler: options.compiler.clone(),
         ..EngineOptions::default()
     })?;
+    let releases = Releases::open(&options.cache_directory.join("releases"), options.releases)?;
     let reporter = Reporter { controller: "chandler".to_owned(), instance: None };
     Ok(Context {
         images: Images::new(store, images),
         classes: Classes::new(Provisioners::new(engine.clone()), options.ceiling.clone()),
         engine,
+        releases,
         rollout: Rollout::new(client.clone(), chandler_rollout::Options::default()),
         surroundings: Lookout::new(client.clone()),
         watches,

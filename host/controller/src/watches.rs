@@ -60,6 +60,11 @@ impl ManagedWatches {
         (Self { client, triggers, running: Mutex::default() }, receiver)
     }
 
+    /// Where the BundleDeployments go that are to be looked at.
+    pub(crate) fn triggers(&self) -> mpsc::UnboundedSender<ObjectRef<BundleDeployment>> {
+        self.triggers.clone()
+    }
+
     /// Watches these kinds too. A watch that ended, because its kind is no longer served, starts again.
     pub(crate) fn ensure(&self, kinds: impl IntoIterator<Item = ApiResource>) {
         for kind in kinds {

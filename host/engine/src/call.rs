@@ -95,6 +95,7 @@ where
     F: for<'a> FnOnce(&'a mut Store<State>, Plugin) -> Body<'a, T>,
 {
     let started = Instant::now();
+    let _ticking = loaded.ticker.tick();
     let mut store = store(loaded, content, limits, started);
     let guest = async {
         let plugin = loaded.plugin.instantiate_async(&mut store).await.map_err(Stop::Trap)?;

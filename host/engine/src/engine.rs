@@ -23,7 +23,7 @@ use crate::{
     provisioner::Loaded,
     text::tame,
     threads::Threads,
-    ticker,
+    ticker::Ticker,
 };
 
 /// Compiles and runs provisioners. Cheap to clone.
@@ -38,6 +38,7 @@ struct Inner {
     linker: Linker<State>,
     cache: Option<Arc<CodeCache>>,
     threads: Arc<Threads>,
+    ticker: Arc<Ticker>,
     /// What is loaded or being loaded at the moment. Whoever loads a component holds its place, so that each is compiled
     /// once, and nobody waits for the compiler of another.
     places: std::sync::Mutex<HashMap<Digest, Place>>,
@@ -73,13 +74,15 @@ impl Engine {
             None => None,
         };
         let threads = Arc::new(Threads::start(options.concurrency).map_err(EngineError::Threads)?);
-        ticker::start(&wasm).map_err(EngineError::Threads)?;
+        let epochs = wasm.clone();
+        let ticker = Ticker::start(move || epochs.increment_epoch()).map_err(EngineError::Threads)?;
         let inner = Inner {
             options,
             wasm,
             linker,
             cache,
             threads,
+            ticker: Arc::new(ticker),
             places: std::sync::Mutex::default(),
             compilers: Semaphore::new(1),
             compiled: AtomicU64::new(0),
@@ -125,7 +128,7 @@ impl Inner {
         let incompatible = |error: wasmtime::Error| LoadError::UnsupportedContract(tame(format!("{error:#}"), 1024));
         let instance = self.linker.instantiate_pre(&component).map_err(incompatible)?;
         let plugin = PluginPre::new(instance).map_err(incompatible)?;
-        let loaded = Arc::new(Loaded::new(digest, facts, plugin, Arc::clone(&self.threads)));
+        let loaded = Arc::new(Loaded::new(digest, facts, plugin, Arc::clone(&self.threads), Arc::clone(&self.ticker)));
         *place = Arc::downgrade(&loaded);
         Ok(Provisioner::new(loaded))
     }

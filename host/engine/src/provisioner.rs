@@ -17,6 +17,7 @@ use crate::{
     schema::{self, Schemas},
     text::tame,
     threads::Threads,
+    ticker::Ticker,
 };
 
 /// The longest name of a format.
@@ -43,15 +44,22 @@ pub(crate) struct Loaded {
     facts: Facts,
     pub(crate) plugin: PluginPre<State>,
     pub(crate) threads: Arc<Threads>,
+    pub(crate) ticker: Arc<Ticker>,
     pub(crate) share: Arc<Semaphore>,
     schemas: Arc<Schemas>,
 }
 
 impl Loaded {
-    pub(crate) fn new(digest: Digest, facts: Facts, plugin: PluginPre<State>, threads: Arc<Threads>) -> Self {
+    pub(crate) fn new(
+        digest: Digest,
+        facts: Facts,
+        plugin: PluginPre<State>,
+        threads: Arc<Threads>,
+        ticker: Arc<Ticker>,
+    ) -> Self {
         let identity = Identity { name: facts.name.clone(), version: facts.version.clone(), digest };
         let share = threads.share();
-        Self { identity, facts, plugin, threads, share, schemas: Arc::default() }
+        Self { identity, facts, plugin, threads, ticker, share, schemas: Arc::default() }
     }
 }
 

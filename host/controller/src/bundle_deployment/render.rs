@@ -1,7 +1,7 @@
 //! The second arrow: a tree becomes a release, through the provisioner of its class.
 //!
 //! Rendering is a pure function of content, component, configuration and target, so a release is kept until one of these
-//! changes, and a reconcile that changes nothing calls no plugin.
+//! changes, over restarts too, and a reconcile that changes nothing calls no plugin.
 
 use std::sync::Arc;
 
@@ -38,12 +38,19 @@ pub(crate) async fn render(
     };
     let request = Request { config, target };
     let key = key(tree.digest(), class.provisioner.digest(), &request);
-    if let Some(release) = context.memory.releases.get(&name, &key) {
+    context.memory.in_use.note(&name, &key);
+    if let Some(release) = context.releases.get(&key).await {
         return Ok(Rendered { key, release });
     }
     let release = class.provisioner.provision(&request, Arc::new(tree), &class.limits).await;
     let release = Arc::new(release.map_err(|error| Problem::from(&error))?);
-    context.memory.releases.insert(&name, key.clone(), Arc::clone(&release));
+    tracing::info!(
+        deployment = %name,
+        release = %release.digest().short(),
+        objects = release.objects().len(),
+        "rendered"
+    );
+    context.releases.insert(key.clone(), Arc::clone(&release)).await;
     Ok(Rendered { key, release })
 }
 

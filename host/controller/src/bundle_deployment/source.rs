@@ -94,7 +94,8 @@ async fn unpack_image(
     Ok((tree, BundleSource::image(pinned)))
 }
 
-async fn image_access(
+/// What is needed to pull an image.
+pub(crate) async fn image_access(
     source: &ImageSource,
     reference: &ImageReference,
     context: &Context,
@@ -112,8 +113,8 @@ async fn image_access(
     })
 }
 
-/// What digest a reference stands for. A tag is asked for when the source changes and then once in an interval; while its
-/// registry is away, the digest that is in use stays in use.
+/// What digest a reference stands for. A tag is asked for when the source changes, and then once in an interval by `polls`;
+/// while its registry is away, the digest that is in use stays in use.
 async fn resolve(
     deployment: &BundleDeployment,
     source: &ImageSource,
@@ -121,6 +122,9 @@ async fn resolve(
     access: &ImageAccess,
     context: &Context,
 ) -> Result<ResolvedImage, ContentError> {
+    if let Some(digest) = reference.digest() {
+        return Ok(ResolvedImage::new(reference.clone(), digest.clone()));
+    }
     let name = deployment.name_any();
     let resolutions = &context.memory.resolutions;
     if revisions::request(deployment).is_none()

@@ -1,0 +1,153 @@
+//! Measures the controller while nothing happens: `cargo xtask bench --idle`.
+//!
+//! The control plane and the registry run in this process, the controller in one of its own, so that what is measured is the
+//! controller and nothing else. Generated bundles are installed, most of them small as those of tenants are, some with the
+//! definitions of real operators, each of them once; then it is measured what the controller takes while everything is ready,
+//! and what a restart of it costs.
+
+#![expect(clippy::print_stdout, reason = "a command line program")]
+
+mod bundles;
+mod controller;
+mod figures;
+mod plane;
+
+use std::time::{Duration, Instant};
+
+use self::{
+    bundles::{Kind, Mix},
+    controller::Controller,
+    figures::{Figures, report},
+    plane::Plane,
+};
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// How long nothing may be asked of the API server before it counts as quiet.
+const QUIET: Duration = Duration::from_secs(5);
+
+/// What to measure with.
+struct Scale {
+    deployments: usize,
+    /// How many of a hundred name their image by a tag, which the controller has to resolve again and again.
+    tags: usize,
+    image_poll_interval: String,
+    idle: Duration,
+    controller: std::path::PathBuf,
+    log_level: String,
+}
+
+impl Scale {
+    fn read() -> Result<Self, Error> {
+        let mut scale = Self {
+            deployments: 1000,
+            tags: 20,
+            image_poll_interval: "10m".to_owned(),
+            idle: Duration::from_secs(120),
+            controller: controller::beside_this_program()?,
+            log_level: "info".to_owned(),
+        };
+        let mut arguments = std::env::args().skip(1);
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
+            match argument.as_str() {
+                "--deployments" => scale.deployments = value()?.parse()?,
+                "--tags" => scale.tags = value()?.parse()?,
+                "--image-poll-interval" => scale.image_poll_interval = value()?,
+                "--idle-seconds" => scale.idle = Duration::from_secs(value()?.parse()?),
+                "--controller" => scale.controller = value()?.into(),
+                "--log-level" => scale.log_level = value()?,
+                other => return Err(format!("unknown argument {other}").into()),
+            }
+        }
+        Ok(scale)
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    let scale = Scale::read()?;
+    let plane = Plane::start().await?;
+    let mix = Mix::of(scale.deployments);
+    println!("{mix}, {} % by tag, resolved again every {}", scale.tags, scale.image_poll_interval);
+    let cache = tempfile::tempdir()?;
+    let arguments = [
+        ("--kubeconfig", plane.kubeconfig().to_owned()),
+        ("--cache-directory", cache.path().join("cache").display().to_string()),
+        ("--plain-http-registry", plane.registry_host()),
+        ("--image-poll-interval", scale.image_poll_interval.clone()),
+        ("--log-level", scale.log_level.clone()),
+    ];
+    let start = || Controller::start(&scale.controller, &arguments);
+
+    let mut controller = start()?;
+    let mut last = Figures::take(&controller, &plane)?;
+    settle(&plane).await?;
+    report("started", &mut last, &controller, &plane)?;
+    plane.install(&mix, scale.tags).await?;
+    plane.all_ready(scale.deployments, &mut controller).await?;
+    settle(&plane).await?;
+    report("everything installed and ready", &mut last, &controller, &plane)?;
+    idle(scale.idle, &mut last, &controller, &plane).await?;
+
+    controller.stop().await?;
+    let controller = start()?;
+    last = Figures::take(&controller, &plane)?;
+    settle(&plane).await?;
+    report("restarted", &mut last, &controller, &plane)?;
+    idle(scale.idle, &mut last, &controller, &plane).await?;
+    controller.stop().await?;
+    println!("cache directory: {:.1} MB", figures::megabytes(directory_bytes(cache.path())));
+    Ok(())
+}
+
+/// Waits until nothing was asked of the API server for a while.
+async fn settle(plane: &Plane) -> Result<(), Error> {
+    let deadline = Instant::now() + Duration::from_mins(30);
+    let (mut seen, mut since) = (plane.requests(), Instant::now());
+    // What has just been started needs a moment before its first request.
+    while since.elapsed() < QUIET || seen.is_empty() {
+        if Instant::now() > deadline {
+            return Err("the controller does not come to rest".into());
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let now = plane.requests();
+        if now.without_watches() != seen.without_watches() {
+            (seen, since) = (now, Instant::now());
+        }
+    }
+    Ok(())
+}
+
+async fn idle(duration: Duration, last: &mut Figures, controller: &Controller, plane: &Plane) -> Result<(), Error> {
+    controller.forget_peak()?;
+    *last = Figures::take(controller, plane)?;
+    tokio::time::sleep(duration).await;
+    report("idle", last, controller, plane)
+}
+
+fn directory_bytes(directory: &std::path::Path) -> u64 {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .map(|entry| match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => directory_bytes(&entry.path()),
+            Ok(metadata) => metadata.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}
+
+/// Which of a hundred, spread evenly.
+fn one_of_hundred(number: usize, percent: usize) -> bool {
+    number * percent / 100 != (number + 1) * percent / 100
+}
+
+impl Kind {
+    /// The class that installs it.
+    fn class(self) -> &'static str {
+        match self {
+            Self::Tenant => "core-rukpak-io-plain",
+            Self::Operator | Self::LargeOperator => "core-rukpak-io-registry",
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Releases that were made, kept so that nobody has to make them again.
+//!
+//! Rendering is a pure function, so a release can be kept under a digest of what it was made from for as long as there is
+//! room. On the disk it survives a restart, which then calls no provisioner; in memory are only those that were used last,
+//! within a bound in bytes, so that thousands of BundleDeployments that nothing happens to take next to nothing. Losing any
+//! of it costs time and nothing else.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`releases`](mod@releases) | the cache: memory before disk |
+//! | `format` | a release as bytes and back, pure |
+//! | `files` | one file for each release |
+//! | `recent` | the releases that were used last, pure |
+//! | `size` | how much memory a release takes, pure |
+
+mod files;
+mod format;
+mod recent;
+pub mod releases;
+mod size;
+
+pub use files::OpenError;
+pub use releases::{Budget, Collected, Releases};

@@ -1,0 +1,204 @@
+//! The cache: memory before disk.
+
+use std::{
+    collections::BTreeSet,
+    io,
+    path::Path,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+use chandler_core::{Digest, Release};
+
+use crate::{
+    files::{Files, Kept, OpenError},
+    format::{self, DecodeError},
+    recent::Recent,
+};
+
+/// How long a release stays that nobody uses: an upgrade that is taken back the same day costs no call.
+const UNUSED: Duration = Duration::from_hours(24);
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Bytes in memory. Default 16 MiB, which is some hundred small releases or a few large ones.
+    pub memory_bytes: usize,
+    /// Bytes on the disk. Default 512 MiB: an operator with large definitions takes some hundred kilobytes.
+    pub disk_bytes: u64,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { memory_bytes: 16 << 20, disk_bytes: 512 << 20 }
+    }
+}
+
+/// What [`Releases::collect`] did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// The files that were removed.
+    pub removed: usize,
+    /// The bytes of the files that are left.
+    pub kept_bytes: u64,
+}
+
+/// Releases, each under a digest of all that it was made from. A clone is the same cache, and several processes may share a
+/// directory.
+#[derive(Clone)]
+pub struct Releases {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    files: Files,
+    recent: Mutex<Recent>,
+    disk_bytes: u64,
+    /// About how many bytes lie on the disk: what others write is only seen at the next collection.
+    written: AtomicU64,
+}
+
+impl Releases {
+    /// Opens the cache in a directory, which is made with the mode 0700 where it does not exist. Blocks on the disk.
+    ///
+    /// # Errors
+    /// The directory cannot be made or read, or others may write to it.
+    pub fn open(directory: &Path, budget: Budget) -> Result<Self, OpenError> {
+        let files = Files::open(directory)?;
+        let kept = files.list().map_err(|source| OpenError { path: directory.to_owned(), source })?;
+        let inner = Inner {
+            files,
+            recent: Mutex::new(Recent::new(budget.memory_bytes)),
+            disk_bytes: budget.disk_bytes,
+            written: AtomicU64::new(total(&kept)),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The release that was made from what this digest stands for, if it is kept.
+    pub async fn get(&self, key: &Digest) -> Option<Arc<Release>> {
+        let recent = self.inner.recent().get(key);
+        if recent.is_some() {
+            return recent;
+        }
+        let (inner, key) = (Arc::clone(&self.inner), key.clone());
+        // A failure is a panic, which was told, or the end of the process.
+        tokio::task::spawn_blocking(move || inner.read(&key)).await.ok().flatten()
+    }
+
+    /// Keeps a release. What goes wrong with the disk is logged: it costs a call after the next restart and nothing else.
+    pub async fn insert(&self, key: Digest, release: Arc<Release>) {
+        self.inner.recent().insert(key.clone(), Arc::clone(&release));
+        let inner = Arc::clone(&self.inner);
+        let _ = tokio::task::spawn_blocking(move || inner.write(&key, &release)).await;
+    }
+
+    /// Notes what is in use, and removes what was not used for a day, and then what was not used for the longest time until
+    /// the rest is within the budget. Blocks on the disk.
+    ///
+    /// # Errors
+    /// The directory cannot be read, or a file cannot be removed.
+    pub fn collect(&self, in_use: &BTreeSet<Digest>) -> io::Result<Collected> {
+        self.inner.collect(in_use)
+    }
+}
+
+impl Inner {
+    fn recent(&self) -> std::sync::MutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read(&self, key: &Digest) -> Option<Arc<Release>> {
+        let bytes = match self.files.read(key) {
+            Ok(bytes) => bytes?,
+            Err(error) => {
+                tracing::warn!(%key, %error, "a kept release could not be read; it is made again");
+                return None;
+            }
+        };
+        match format::decode(key, &bytes) {
+            Ok(release) => {
+                let release = Arc::new(release);
+                self.recent().insert(key.clone(), Arc::clone(&release));
+                Some(release)
+            }
+            Err(error) => {
+                // After an upgrade of the controller that is no surprise.
+                if matches!(error, DecodeError::Format) {
+                    tracing::debug!(%key, %error, "a kept release is not used; it is made again");
+                } else {
+                    tracing::warn!(%key, %error, "a kept release is not used; it is made again");
+                }
+                let _ = self.files.remove(key);
+                None
+            }
+        }
+    }
+
+    fn write(&self, key: &Digest, release: &Release) {
+        let bytes = match format::encode(key, release) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                tracing::debug!(%key, %error, "a release is not kept on the disk");
+                return;
+            }
+        };
+        let length = bytes.len() as u64;
+        if length > self.disk_bytes {
+            return;
+        }
+        let written = self.written.fetch_add(length, Ordering::Relaxed).saturating_add(length);
+        let kept = if written > self.disk_bytes {
+            // Room for some more, so that not every release costs a look at all of them.
+            self.shrink(self.disk_bytes / 4 * 3).map(drop)
+        } else {
+            Ok(())
+        };
+        if let Err(error) = kept.and_then(|()| self.files.write(key, &bytes)) {
+            tracing::warn!(%key, %error, "a release could not be kept on the disk");
+        }
+    }
+
+    /// Removes what was not used for the longest time until the rest is within a bound.
+    fn shrink(&self, bound: u64) -> io::Result<Collected> {
+        let mut kept = self.files.list()?;
+        kept.sort_by_key(|file| file.used);
+        let mut collected = Collected { removed: 0, kept_bytes: total(&kept) };
+        for file in kept {
+            if collected.kept_bytes <= bound {
+                break;
+            }
+            self.files.remove(&file.key)?;
+            collected.removed += 1;
+            collected.kept_bytes = collected.kept_bytes.saturating_sub(file.bytes);
+        }
+        self.written.store(collected.kept_bytes, Ordering::Relaxed);
+        Ok(collected)
+    }
+
+    fn collect(&self, in_use: &BTreeSet<Digest>) -> io::Result<Collected> {
+        let mut removed = 0;
+        let now = SystemTime::now();
+        for file in self.files.list()? {
+            if in_use.contains(&file.key) {
+                // What is gone meanwhile is made again.
+                let _ = self.files.touch(&file.key);
+            } else if now.duration_since(file.used).is_ok_and(|age| age > UNUSED) {
+                self.files.remove(&file.key)?;
+                removed += 1;
+            }
+        }
+        let collected = self.shrink(self.disk_bytes)?;
+        Ok(Collected { removed: removed + collected.removed, ..collected })
+    }
+}
+
+fn total(kept: &[Kept]) -> u64 {
+    kept.iter().map(|file| file.bytes).fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests;

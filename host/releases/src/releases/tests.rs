@@ -1,0 +1,136 @@
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
+use chandler_core::Object;
+
+use super::*;
+
+fn key(name: &str) -> Digest {
+    Digest::of(name.as_bytes())
+}
+
+fn release(name: &str) -> Arc<Release> {
+    let text = format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"}}}}"#);
+    Arc::new(Release::new(vec![Object::parse(text.as_bytes(), 0, None).unwrap()], vec![], vec![]))
+}
+
+/// A cache that keeps nothing in memory, so that everything comes from the disk.
+fn open(directory: &Path, disk_bytes: u64) -> Releases {
+    Releases::open(directory, Budget { memory_bytes: 0, disk_bytes }).unwrap()
+}
+
+fn file(directory: &Path, name: &str) -> std::path::PathBuf {
+    directory.join(key(name).hex())
+}
+
+/// As if it was used so long ago.
+fn age(directory: &Path, name: &str, age: Duration) {
+    let file = fs::File::options().append(true).open(file(directory, name)).unwrap();
+    file.set_modified(SystemTime::now() - age).unwrap();
+}
+
+const ROOM: u64 = 1 << 20;
+
+#[tokio::test]
+async fn a_release_is_there_after_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let releases = open(directory.path(), ROOM);
+    assert_eq!(releases.get(&key("a")).await, None);
+    releases.insert(key("a"), release("a")).await;
+    drop(releases);
+    let releases = open(directory.path(), ROOM);
+    assert_eq!(releases.get(&key("a")).await, Some(release("a")));
+    assert_eq!(releases.get(&key("b")).await, None);
+    assert_eq!(fs::metadata(file(directory.path(), "a")).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[tokio::test]
+async fn memory_comes_before_the_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    let releases = Releases::open(directory.path(), Budget::default()).unwrap();
+    releases.insert(key("a"), release("a")).await;
+    fs::remove_file(file(directory.path(), "a")).unwrap();
+    assert_eq!(releases.get(&key("a")).await, Some(release("a")));
+}
+
+#[tokio::test]
+async fn what_is_damaged_goes_and_is_kept_anew() {
+    let directory = tempfile::tempdir().unwrap();
+    let releases = open(directory.path(), ROOM);
+    releases.insert(key("a"), release("a")).await;
+    let whole = fs::read(file(directory.path(), "a")).unwrap();
+    for damaged in [&whole[..whole.len() / 2], b"", b"chandler release 9\n"] {
+        fs::write(file(directory.path(), "a"), damaged).unwrap();
+        assert_eq!(releases.get(&key("a")).await, None);
+        assert!(!file(directory.path(), "a").exists());
+        releases.insert(key("a"), release("a")).await;
+        assert_eq!(releases.get(&key("a")).await, Some(release("a")));
+    }
+    // One that was moved to another key is none of that key.
+    fs::rename(file(directory.path(), "a"), file(directory.path(), "b")).unwrap();
+    assert_eq!(releases.get(&key("b")).await, None);
+}
+
+#[tokio::test]
+async fn what_nobody_uses_goes_after_a_day() {
+    let directory = tempfile::tempdir().unwrap();
+    let releases = open(directory.path(), ROOM);
+    let names = ["used", "unused", "recent"];
+    for name in names {
+        releases.insert(key(name), release(name)).await;
+    }
+    for name in ["used", "unused"] {
+        age(directory.path(), name, UNUSED + Duration::from_mins(1));
+    }
+    fs::write(directory.path().join("README"), "somebody else's").unwrap();
+    let collected = releases.collect(&BTreeSet::from([key("used")])).unwrap();
+    assert_eq!(collected.removed, 1);
+    assert_eq!(names.map(|name| file(directory.path(), name).exists()), [true, false, true]);
+    assert!(directory.path().join("README").exists());
+    // That it is in use was noted: after a restart nobody knows before it is used again.
+    assert_eq!(open(directory.path(), ROOM).collect(&BTreeSet::new()).unwrap().removed, 0);
+    assert!(file(directory.path(), "used").exists());
+}
+
+#[tokio::test]
+async fn the_disk_is_never_filled_beyond_the_budget() {
+    let directory = tempfile::tempdir().unwrap();
+    let one = format::encode(&key("000"), &release("000")).unwrap().len() as u64;
+    let budget = one * 8;
+    let releases = open(directory.path(), budget);
+    let held = || total(&Files::open(directory.path()).unwrap().list().unwrap());
+    for number in 100..140 {
+        let name = number.to_string();
+        releases.insert(key(&name), release(&name)).await;
+        assert!(held() <= budget + one, "{} of {budget}", held());
+        assert!(file(directory.path(), &name).exists());
+    }
+    // What is in use goes last.
+    for number in 136..140 {
+        age(directory.path(), &number.to_string(), Duration::from_mins(5));
+    }
+    let used: BTreeSet<Digest> = [key("138"), key("139")].into();
+    let collected = open(directory.path(), one * 3).collect(&used).unwrap();
+    assert!(collected.kept_bytes <= one * 3);
+    assert!(file(directory.path(), "138").exists() && file(directory.path(), "139").exists());
+}
+
+#[tokio::test]
+async fn what_a_crash_left_goes() {
+    let directory = tempfile::tempdir().unwrap();
+    let (old, new) = (directory.path().join(".new-old"), directory.path().join(".new-new"));
+    for path in [&old, &new] {
+        fs::write(path, "half a release").unwrap();
+    }
+    fs::File::options().append(true).open(&old).unwrap().set_modified(SystemTime::now() - UNUSED).unwrap();
+    let releases = open(directory.path(), ROOM);
+    assert!(!old.exists() && new.exists());
+    assert_eq!(releases.collect(&BTreeSet::new()).unwrap(), Collected { removed: 0, kept_bytes: 0 });
+}
+
+#[test]
+fn a_directory_that_others_may_write_to_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let error = Releases::open(directory.path(), Budget::default()).err().unwrap().to_string();
+    assert!(error.ends_with("others may write to it; name a directory in it"), "{error}");
+}
