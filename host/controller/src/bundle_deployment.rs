@@ -58,6 +58,13 @@ pub(crate) enum ReconcileError {
     Hiccup(String),
 }
 
+impl ReconcileError {
+    /// Whether an object was written that had changed since it was read.
+    fn is_conflict(&self) -> bool {
+        matches!(self, Self::Write { source: kube::Error::Api(status), .. } if status.is_conflict())
+    }
+}
+
 /// After how many failures in a row a hiccup is told in the status.
 const HICCUPS: u32 = 3;
 
@@ -111,7 +118,12 @@ pub(crate) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
 /// After an error that left nothing to say: later again.
 pub(crate) fn on_error(guarded: Arc<Guarded>, error: &ReconcileError, context: Arc<Context>) -> Action {
     let name = guarded.name_any();
-    tracing::warn!(deployment = %name, %error, "reconcile failed");
+    if error.is_conflict() {
+        // The object in hand was not the newest; the watch brings that one.
+        tracing::debug!(deployment = %name, %error, "somebody else was faster");
+    } else {
+        tracing::warn!(deployment = %name, %error, "reconcile failed");
+    }
     Action::requeue(context.backoff.failed(&name))
 }
 

@@ -86,7 +86,7 @@ impl Passes {
 }
 
 /// The kinds that the harbour operator has objects of.
-const KINDS: [&str; 9] = [
+const KINDS: [&str; 7] = [
     "/api/v1/configmaps",
     "/api/v1/serviceaccounts",
     "/api/v1/services",
@@ -94,8 +94,6 @@ const KINDS: [&str; 9] = [
     "/apis/apps/v1/deployments",
     "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-    "/apis/rbac.authorization.k8s.io/v1/rolebindings",
-    "/apis/rbac.authorization.k8s.io/v1/roles",
 ];
 
 #[tokio::test]

@@ -20,6 +20,9 @@ use crate::Error;
 /// What the controller logs for each call of a provisioner that gave a release.
 const RENDERED: &str = "rendered";
 
+/// How many warnings of one run are shown.
+const TOLD: usize = 5;
+
 /// A running controller.
 pub(crate) struct Controller {
     child: Child,
@@ -45,12 +48,14 @@ impl Controller {
         let rendered = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&rendered);
         tokio::spawn(async move {
+            let mut told = 0;
             let mut lines = BufReader::new(log).lines();
             while let Ok(Some(line)) = lines.next_line().await {
                 if line.contains(RENDERED) {
                     counter.fetch_add(1, Ordering::Relaxed);
-                } else if line.contains("WARN") || line.contains("ERROR") {
-                    println!("  {line}");
+                } else if (line.contains("WARN") || line.contains("ERROR")) && told < TOLD {
+                    told += 1;
+                    println!("  {}", line.chars().take(200).collect::<String>());
                 }
             }
         });
