@@ -25,7 +25,7 @@ const UNUSED: Duration = Duration::from_hours(24);
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Bytes in memory. Default 16 MiB, which is some hundred small releases or a few large ones.
+    /// Bytes in memory. Default 8 MiB, which is some hundred small releases or a few large ones.
     pub memory_bytes: usize,
     /// Bytes on the disk. Default 512 MiB: an operator with large definitions takes some hundred kilobytes.
     pub disk_bytes: u64,
@@ -33,7 +33,7 @@ pub struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { memory_bytes: 16 << 20, disk_bytes: 512 << 20 }
+        Self { memory_bytes: 8 << 20, disk_bytes: 512 << 20 }
     }
 }
 
