@@ -14,7 +14,6 @@ mod deletion;
 mod drift;
 mod health;
 mod hostile;
-mod idle;
 mod install;
 mod interrupted;
 mod ownership;
