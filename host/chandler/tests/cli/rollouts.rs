@@ -1,6 +1,6 @@
 //! What an administrator asks about a rollout, against a control plane that stays up.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     dev::Kept,
@@ -70,6 +70,7 @@ fn objects_are_handed_over_and_a_deletion_is_shown_first() {
     let run = |arguments: &[&str]| -> Outcome {
         chandler(arguments.iter().copied().chain(["--kubeconfig", kept.kubeconfig.as_str()]), "")
     };
+    run(&["status", "harbour-operator", "--watch", "--timeout", "1m"]).data();
     let nothing = run(&["adopt", "harbour-operator", "--bundle", OLD, "--yes"]);
     assert_eq!((nothing.code, nothing.stdout.as_str()), (Some(0), ""), "{}", nothing.stderr);
     assert!(nothing.stderr.contains("nothing to hand over to harbour-operator"), "{}", nothing.stderr);
@@ -100,4 +101,30 @@ fn objects_are_handed_over_and_a_deletion_is_shown_first() {
     assert_eq!(deleted.code, Some(0), "{}", deleted.stderr);
     assert!(deleted.stderr.contains("deleted: harbour-operator"), "{}", deleted.stderr);
     assert_eq!(run(&["status", "harbour-operator"]).code, Some(1));
+}
+
+#[test]
+fn certificates_that_the_host_adds_are_part_of_what_is_shown() {
+    let bundle = tempfile::tempdir().unwrap();
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": "gate", "annotations": {"certificates.chandler.dev/serving-secret": "gate-certificate"}},
+        "spec": {"ports": [{"port": 443}]},
+    });
+    std::fs::create_dir(bundle.path().join("manifests")).unwrap();
+    std::fs::write(bundle.path().join("manifests/service.yaml"), service.to_string()).unwrap();
+    let path = bundle.path().to_str().unwrap();
+
+    let roles = chandler(["rbac", path, "--namespace", "shop", "--service-account", "deployer"], "").data();
+    assert!(roles.contains("gate-certificate"), "{roles}");
+
+    let kept = Kept::start(&["--bundle", path, "--name", "gate"]);
+    let run = |arguments: &[&str]| -> Outcome {
+        chandler(arguments.iter().copied().chain(["--kubeconfig", kept.kubeconfig.as_str()]), "")
+    };
+    run(&["status", "gate", "--watch", "--timeout", "1m"]).data();
+    let same = run(&["diff", path, "--name", "gate"]);
+    assert_eq!((same.code, same.stdout.as_str()), (Some(0), ""), "{}", same.stderr);
+    let another = run(&["diff", path, "--name", "another", "--namespace", "default"]);
+    assert!(another.stdout.contains("+ create Secret default/gate-certificate\n"), "{}", another.stdout);
 }
