@@ -81,6 +81,10 @@ pub(crate) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
     let found = match decide::decide(&deployment) {
         Intent::Leave => return Ok(Action::await_change()),
         Intent::Suspend => Assessment::early(Reached::Suspended),
+        Intent::TearDown if context.generations.is_orphaning(&deployment) => {
+            departure::let_go(&deployment, &context).await?;
+            return Ok(Action::await_change());
+        }
         Intent::TearDown => match departure::tear_down(&deployment, &context).await? {
             Some(found) => found,
             None => return Ok(Action::await_change()),

@@ -12,21 +12,30 @@ use chandler_api::BundleDeployment;
 use kube::ResourceExt as _;
 use tokio::sync::watch;
 
+/// The finalizer of a deletion that leaves dependents alone (`metav1.FinalizerOrphanDependents`).
+const ORPHAN: &str = "orphan";
+
 /// The newest generations that were seen, by name and UID.
 pub(crate) struct Generations {
     seen: Mutex<HashMap<String, (Option<String>, i64)>>,
+    /// The UIDs of those that were seen being deleted with the wish that their objects stay.
+    orphaning: Mutex<HashMap<String, Option<String>>>,
     changed: watch::Sender<()>,
 }
 
 impl Default for Generations {
     fn default() -> Self {
-        Self { seen: Mutex::default(), changed: watch::Sender::new(()) }
+        Self { seen: Mutex::default(), orphaning: Mutex::default(), changed: watch::Sender::new(()) }
     }
 }
 
 impl Generations {
     /// Notes what was seen.
     pub(crate) fn see(&self, deployment: &BundleDeployment) {
+        if deployment.metadata.deletion_timestamp.is_some() && deployment.finalizers().iter().any(|it| it == ORPHAN) {
+            let mut orphaning = self.orphaning.lock().unwrap_or_else(PoisonError::into_inner);
+            orphaning.insert(deployment.name_any(), deployment.uid());
+        }
         let now = (deployment.uid(), generation(deployment));
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.insert(deployment.name_any(), now.clone()).as_ref() != Some(&now) {
@@ -34,8 +43,16 @@ impl Generations {
         }
     }
 
+    /// Whether this object was seen being deleted with `--cascade=orphan`. The garbage collector takes the finalizer that
+    /// says so off again, maybe before a reconcile sees it.
+    pub(crate) fn is_orphaning(&self, deployment: &BundleDeployment) -> bool {
+        let orphaning = self.orphaning.lock().unwrap_or_else(PoisonError::into_inner);
+        orphaning.get(&deployment.name_any()).is_some_and(|uid| *uid == deployment.uid())
+    }
+
     /// Forgets an object that is gone.
     pub(crate) fn forget(&self, name: &str) {
+        self.orphaning.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 
@@ -88,6 +105,23 @@ mod tests {
         assert!(generations.newer_than(&old).now_or_never().is_some());
         generations.forget("a");
         assert!(generations.newer_than(&old).now_or_never().is_none());
+    }
+
+    #[test]
+    fn the_wish_that_objects_stay_outlives_its_finalizer() {
+        let generations = Generations::default();
+        let mut wish = deployment("x", 1);
+        wish.metadata.finalizers = Some(vec!["orphan".to_owned()]);
+        generations.see(&wish);
+        assert!(!generations.is_orphaning(&wish), "it is not being deleted");
+        wish.metadata.deletion_timestamp =
+            Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH));
+        generations.see(&wish);
+        generations.see(&deployment("x", 2));
+        assert!(generations.is_orphaning(&deployment("x", 2)));
+        assert!(!generations.is_orphaning(&deployment("y", 2)), "another one of its name");
+        generations.forget("a");
+        assert!(!generations.is_orphaning(&wish));
     }
 
     #[tokio::test]

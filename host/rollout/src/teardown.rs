@@ -8,6 +8,7 @@ use crate::{
     discovery::Discovery,
     disposal::{DeletionPreview, Disposal, InUse, Occasion, dispose},
     error::RolloutError,
+    live,
     orphan::release,
     owner::Owner,
     policy::Definitions,
@@ -76,7 +77,10 @@ async fn plan(
         Err(RolloutError::OwnerGone(_)) => return Ok(None),
         Err(error) => return Err(error),
     };
-    let mut members = snapshot::members(cluster, discovery, owner, &parent, &[]).await?;
+    let members = snapshot::members(cluster, discovery, owner, &parent, &[]).await?;
+    // What no longer refers to the owner was orphaned by the garbage collector (`--cascade=orphan`), or never made ours whole.
+    let (mut members, loose): (Vec<Member>, Vec<Member>) =
+        members.into_iter().partition(|member| live::refers_to(&member.object, &owner.uid));
     let keeps = owner.deletion.definitions == Definitions::Keep;
     if owner.deletion.orphan || keeps && members.iter().any(|member| is_crd(&member.key)) {
         let strays = snapshot::strays(cluster, discovery, owner, &parent).await?;
@@ -85,5 +89,7 @@ async fn plan(
     let in_use =
         if owner.deletion.orphan || keeps { Vec::new() } else { census::in_use(cluster, &members, census).await? };
     let used: BTreeSet<_> = in_use.iter().map(|in_use| in_use.definition.clone()).collect();
-    Ok(Some((dispose(owner.deletion, Occasion::Teardown, members, &used), in_use)))
+    let mut disposal = dispose(owner.deletion, Occasion::Teardown, members, &used);
+    if disposal.stay.is_empty() { &mut disposal.release } else { &mut disposal.stay }.extend(loose);
+    Ok(Some((disposal, in_use)))
 }

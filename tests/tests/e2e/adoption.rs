@@ -14,7 +14,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::{PLAIN, deletion::definition};
+use crate::{PLAIN, deletion::definition, permissions::look_again};
 
 fn config_map(name: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{from: bundle}}\n")
@@ -179,6 +179,8 @@ async fn a_definition_of_two_bundle_deployments_belongs_to_one_and_can_be_moved(
     assert!(found[0].holder.is_controller());
     rollout.adopt(&owner, &found[0]).await.expect("it is handed over");
     world.ready(&second).await;
+    // Changes of what belongs to somebody else wake nobody.
+    look_again(&world, &first).await;
     let lost = world.condition(&first, "Ready", "False", "ObjectCollision").await;
     let message = &condition(&lost, "Ready").expect("Ready").message;
     assert!(message.contains(&format!("is controlled by BundleDeployment {second}")), "{message}");

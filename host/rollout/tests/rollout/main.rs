@@ -1,5 +1,6 @@
 //! Releases onto the API server of `chandler-devcluster`.
 
+mod adoption;
 mod crash;
 mod crd_upgrade;
 mod drift;

@@ -1,0 +1,98 @@
+//! Objects of others in the way of a release.
+
+use chandler_rollout::{ChangeKind, CollisionProtection, Holder, Owner, RolloutError};
+use serde_json::json;
+
+use crate::support::{Stage, config_map, config_map_key, make_owner, release};
+
+fn protected(stage: &Stage, collisions: CollisionProtection) -> Owner {
+    stage.owner.clone().with_collisions(collisions)
+}
+
+#[tokio::test]
+async fn adoption_is_shown_checked_and_then_done_to_the_very_object() {
+    let stage = Stage::set().await;
+    stage.make(&config_map_key("theirs"), config_map("theirs", json!({"a": "theirs", "b": "theirs"}))).await;
+    let before = stage.live(&config_map_key("theirs")).await.unwrap();
+    let release = release(&[(0, config_map("theirs", json!({"a": "ours"}))), (0, config_map("new", json!({})))]);
+    let owner = protected(&stage, CollisionProtection::IfNoController);
+
+    let preview = stage.rollout.preview(&owner, &release, &[]).await.unwrap();
+    let adopted = preview.changes.iter().find(|change| change.object == config_map_key("theirs")).unwrap();
+    assert_eq!((adopted.kind, adopted.note.as_deref()), (ChangeKind::Adopt, Some("was made by somebody")));
+    assert!(adopted.fields.iter().any(|field| field.path == "data.a"), "{:?}", adopted.fields);
+    assert_eq!(stage.writes(), [""; 0]);
+
+    let progress = stage.rollout.advance(&owner, &release, &[]).await.unwrap();
+    assert_eq!(progress.changes().adopted, [config_map_key("theirs")]);
+    let after = stage.live(&config_map_key("theirs")).await.unwrap();
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    assert_eq!(after["data"], json!({"a": "ours", "b": "theirs"}), "fields that the release does not have stay");
+    stage.writes();
+    let observed = stage.rollout.observe(&owner, &release, &[]).await.unwrap();
+    assert!(observed.is_as_released(), "{observed:?}");
+}
+
+#[tokio::test]
+async fn what_the_api_server_would_refuse_is_not_touched() {
+    let stage = Stage::set().await;
+    let mut frozen = config_map("frozen", json!({"a": "theirs"}));
+    frozen["immutable"] = json!(true);
+    stage.make(&config_map_key("frozen"), frozen).await;
+    let before = stage.live(&config_map_key("frozen")).await;
+    let release = release(&[(0, config_map("frozen", json!({"a": "ours"}))), (0, config_map("new", json!({})))]);
+    let owner = protected(&stage, CollisionProtection::None);
+    let refused = stage.rollout.advance(&owner, &release, &[]).await.unwrap_err();
+    assert!(matches!(refused, RolloutError::Objects(_)), "{refused}");
+    assert!(refused.to_string().starts_with("cannot take over ConfigMap install/frozen: "), "{refused}");
+    assert_eq!(stage.live(&config_map_key("frozen")).await, before);
+    assert_eq!(stage.writes(), [""; 0]);
+}
+
+#[tokio::test]
+async fn an_object_moves_between_owners_without_being_deleted() {
+    let stage = Stage::set().await;
+    let other = make_owner(&stage.client, "other").await;
+    let shared = release(&[(0, config_map("shared", json!({"of": "other"})))]);
+    stage.rollout.advance(&other, &shared, &[]).await.unwrap();
+    let ours = release(&[(0, config_map("shared", json!({"of": "demo"})))]);
+    let found = stage.rollout.adoptees(&stage.owner, &ours).await.unwrap();
+    let holder = Holder::Controller { kind: "BundleDeployment".into(), name: "other".into() };
+    assert_eq!(
+        found.iter().map(|found| (&found.object, &found.holder)).collect::<Vec<_>>(),
+        [(&config_map_key("shared"), &holder)]
+    );
+    stage.rollout.adopt(&stage.owner, &found[0]).await.unwrap();
+    // What was found is out of date now.
+    assert!(stage.rollout.adopt(&stage.owner, &found[0]).await.unwrap_err().is_transient());
+
+    // It is lost to the other one, which neither takes it back nor deletes it.
+    let refused = stage.rollout.advance(&other, &shared, &[]).await.unwrap_err();
+    assert!(refused.to_string().contains("belongs to BundleDeployment demo\n"), "{refused}");
+    let nothing = release(&[(0, config_map("rest", json!({})))]);
+    assert_eq!(stage.rollout.advance(&other, &nothing, &[]).await.unwrap().changes().pruned, []);
+    let changes = stage.complete(&ours).await;
+    assert_eq!(changes.updated, [config_map_key("shared")]);
+    let live = stage.live(&config_map_key("shared")).await.unwrap();
+    assert_eq!(live["data"], json!({"of": "demo"}));
+    assert_eq!(live["metadata"]["ownerReferences"].as_array().map(Vec::len), Some(1));
+    stage.rollout.teardown(&other).await.unwrap();
+    assert!(stage.live(&config_map_key("shared")).await.is_some());
+}
+
+#[tokio::test]
+async fn without_protection_a_release_takes_from_another_owner() {
+    let stage = Stage::set().await;
+    let other = make_owner(&stage.client, "other").await;
+    let shared = release(&[(0, config_map("shared", json!({"of": "other", "more": "x"})))]);
+    stage.rollout.advance(&other, &shared, &[]).await.unwrap();
+    let ours = release(&[(0, config_map("shared", json!({"of": "demo"})))]);
+    let half = protected(&stage, CollisionProtection::IfNoController);
+    assert!(matches!(stage.rollout.advance(&half, &ours, &[]).await, Err(RolloutError::Collisions(_))));
+    let none = protected(&stage, CollisionProtection::None);
+    stage.rollout.advance(&none, &ours, &[]).await.unwrap();
+    let live = stage.live(&config_map_key("shared")).await.unwrap();
+    assert_eq!(live["data"], json!({"of": "demo"}), "what the other release had is gone with it");
+    let references = live["metadata"]["ownerReferences"].as_array().unwrap();
+    assert_eq!(references.iter().map(|reference| &reference["name"]).collect::<Vec<_>>(), [&json!("demo")]);
+}
