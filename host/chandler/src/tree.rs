@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use chandler_api::Drifted;
 use chandler_core::{ObjectKey, order};
 use serde::Serialize;
 
@@ -73,6 +74,22 @@ pub fn lines(leaves: &[Leaf], sign: impl Fn(Mark) -> String) -> Vec<String> {
     lines
 }
 
+/// Says of objects that are not as released that they are not, and where.
+pub fn mark_drift(leaves: &mut [Leaf], drift: &Drifted) {
+    for drifted in &drift.objects {
+        let is_it = |leaf: &&mut Leaf| {
+            let ObjectKey { group, kind, namespace, name, .. } = &leaf.key;
+            (group, kind, namespace, name) == (&drifted.group, &drifted.kind, &drifted.namespace, &drifted.name)
+        };
+        let Some(leaf) = leaves.iter_mut().find(is_it) else { continue };
+        let paths: Vec<&str> = drifted.fields.iter().map(|field| field.path.as_str()).collect();
+        let fields = if paths.is_empty() { String::new() } else { format!(": {}", paths.join(", ")) };
+        let contested = if drifted.contested { ", contested" } else { "" };
+        let health = leaf.message.take().map(|message| format!("{message}; ")).unwrap_or_default();
+        leaf.message = Some(format!("{health}drift: {}{contested}{fields}", drifted.state.as_str()));
+    }
+}
+
 /// How many objects are healthy, of how many.
 pub fn healthy(leaves: &[Leaf]) -> (usize, usize) {
     (leaves.iter().filter(|leaf| leaf.health == Mark::Healthy).count(), leaves.len())
@@ -89,6 +106,8 @@ fn push_leaves(lines: &mut Vec<String>, stem: &str, leaves: &[&Leaf], sign: impl
 
 #[cfg(test)]
 mod tests {
+    use chandler_api::{DriftedField, DriftedObject};
+
     use super::*;
 
     fn leaf(group: &str, kind: &str, namespace: Option<&str>, name: &str, health: Mark, message: &str) -> Leaf {
@@ -132,6 +151,26 @@ mod tests {
            └─ … pilot  1 of 2 replicas are available
         ");
         assert_eq!(healthy(&leaves), (3, 6));
+    }
+
+    #[test]
+    fn what_is_not_as_released_is_marked() {
+        let mut leaves = [
+            leaf("apps", "Deployment", Some("harbour"), "pilot", Mark::Progressing, "0 of 1 replicas"),
+            leaf("apps", "Deployment", Some("elsewhere"), "pilot", Mark::Healthy, ""),
+        ];
+        let drifted = DriftedObject {
+            group: "apps".into(),
+            kind: "Deployment".into(),
+            namespace: Some("harbour".into()),
+            name: "pilot".into(),
+            contested: true,
+            fields: vec![DriftedField { path: "spec.replicas".into(), manager: None }],
+            ..DriftedObject::default()
+        };
+        mark_drift(&mut leaves, &Drifted { total: 1, objects: vec![drifted] });
+        let messages = leaves.map(|leaf| leaf.message);
+        assert_eq!(messages, [Some("0 of 1 replicas; drift: Changed, contested: spec.replicas".to_owned()), None]);
     }
 
     #[test]

@@ -126,13 +126,13 @@ fn warned(old: &[BundleWarning], new: &[BundleWarning]) -> Option<String> {
 /// The reported conditions whose status or reason is another than before.
 fn transitions<'a>(old: &[Condition], new: &'a [Condition]) -> Vec<&'a Condition> {
     let is_news = |condition: &&Condition| {
-        let nothing_drifts = condition.type_ == ConditionType::Drifted.as_str() && condition.status == "False";
+        let before = old.iter().find(|old| old.type_ == condition.type_);
+        let changed = before.is_none_or(|old| old.status != condition.status || old.reason != condition.reason);
         // That nothing drifts is news only after something did.
-        !(nothing_drifts && !old.iter().any(|old| old.type_ == condition.type_))
-            && REPORTED.iter().any(|reported| reported.as_str() == condition.type_)
-            && !old.iter().any(|old| {
-                old.type_ == condition.type_ && old.status == condition.status && old.reason == condition.reason
-            })
+        let idle =
+            condition.type_ == ConditionType::Drifted.as_str() && condition.status == "False" && before.is_none();
+        let reported = REPORTED.iter().any(|reported| reported.as_str() == condition.type_);
+        reported && changed && !idle
     };
     // One cause shows in several aspects with one message; one Event says it.
     let mut messages = BTreeSet::new();

@@ -47,6 +47,8 @@ struct Contest {
     seen: Duration,
     /// What was changed since it is contested.
     fields: BTreeSet<FieldDrift>,
+    /// How it was found last where no field was named.
+    otherwise: Option<DriftKind>,
 }
 
 impl Contest {
@@ -56,12 +58,13 @@ impl Contest {
 
     fn note(&mut self, drift: &Drift, now: Duration) {
         self.seen = now;
-        if let DriftKind::Changed(fields) = &drift.kind {
-            let room = FIELDS.saturating_sub(self.fields.len());
-            let news: Vec<&FieldDrift> =
-                fields.iter().filter(|field| !self.fields.contains(field)).take(room).collect();
-            self.fields.extend(news.into_iter().cloned());
-        }
+        let DriftKind::Changed(fields) = &drift.kind else {
+            self.otherwise = Some(drift.kind.clone());
+            return;
+        };
+        let room = FIELDS.saturating_sub(self.fields.len());
+        let news: Vec<&FieldDrift> = fields.iter().filter(|field| !self.fields.contains(field)).take(room).collect();
+        self.fields.extend(news.into_iter().cloned());
     }
 }
 
@@ -69,8 +72,8 @@ impl Contest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Contested {
     pub(crate) object: ObjectKey,
-    /// What they change; nothing where they delete it.
-    pub(crate) fields: Vec<FieldDrift>,
+    /// What they do to it.
+    pub(crate) kind: DriftKind,
 }
 
 impl Fights {
@@ -107,7 +110,8 @@ impl Fights {
             }
             None if fight.repairs.len() >= REPAIRS => {
                 let until = now.saturating_add(FIRST_PAUSE);
-                let mut contest = Contest { pause: FIRST_PAUSE, until, seen: now, fields: BTreeSet::new() };
+                let (fields, otherwise) = (BTreeSet::new(), None);
+                let mut contest = Contest { pause: FIRST_PAUSE, until, seen: now, fields, otherwise };
                 contest.note(drift, now);
                 fight.contest = Some(contest);
             }
@@ -125,8 +129,10 @@ impl Fights {
     /// The contested objects, those that are left alone for now and the others.
     pub(crate) fn contested(&self) -> Vec<Contested> {
         let contested = self.0.iter().filter_map(|(object, fight)| {
-            let fields = fight.contest.as_ref()?.fields.iter().cloned().collect();
-            Some(Contested { object: object.clone(), fields })
+            let Contest { fields, otherwise, .. } = fight.contest.as_ref()?;
+            let changed = || DriftKind::Changed(fields.iter().cloned().collect());
+            let kind = otherwise.clone().filter(|_| fields.is_empty()).unwrap_or_else(changed);
+            Some(Contested { object: object.clone(), kind })
         });
         contested.collect()
     }
@@ -139,9 +145,10 @@ impl Fights {
     }
 }
 
-/// Whether it is somebody's doing that is put right each time.
+/// Whether it is put right each time. Who replaces an object whole takes off the digest of what was applied, so that it looks as
+/// if another release had made it.
 fn is_contestable(drift: &Drift) -> bool {
-    matches!(drift.kind, DriftKind::Changed(_) | DriftKind::Missing)
+    matches!(drift.kind, DriftKind::Changed(_) | DriftKind::Missing | DriftKind::Outdated)
 }
 
 #[cfg(test)]
@@ -208,24 +215,32 @@ mod tests {
             fights.repaired(&mine, now);
         }
         assert_eq!(pauses, [10, 20, 40, 80, 160, 320, 600, 600]);
-        let told: Vec<String> = fights.contested()[0].fields.iter().map(|field| field.path.clone()).collect();
+        let DriftKind::Changed(fields) = &fights.contested()[0].kind else { panic!("fields were changed") };
+        let told: Vec<&str> = fields.iter().map(|field| field.path.as_str()).collect();
         assert_eq!(told, ["spec.paused", "spec.replicas"]);
         // The pause is over, and then as much time again without a change.
         let pause = fights.look_again(now).unwrap();
-        fights.see(&[], now + pause - at(1));
+        fights.see(&[], (now + pause).saturating_sub(at(1)));
         assert_eq!(fights.contested().len(), 1);
         fights.see(&[], now + pause);
         assert_eq!(fights, Fights::default());
     }
 
     #[test]
-    fn certificates_that_are_renewed_are_no_fight() {
-        let mut fights = Fights::default();
-        let renewed = Drift { kind: DriftKind::Outdated, ..drift("a", "") };
-        for _ in 0..20 {
-            assert!(!fights.repaired(&renewed, at(0)));
+    fn who_deletes_or_replaces_fights_too_and_who_is_in_the_way_does_not() {
+        for (kind, fight) in [
+            (DriftKind::Missing, true),
+            (DriftKind::Outdated, true),
+            (DriftKind::Terminating, false),
+            (DriftKind::Stale, false),
+        ] {
+            let (mut fights, drift) = (Fights::default(), Drift { kind: kind.clone(), ..drift("a", "") });
+            for _ in 0..REPAIRS {
+                fights.repaired(&drift, at(0));
+            }
+            let contested = fights.contested().pop();
+            assert_eq!(contested.map(|contested| contested.kind), fight.then_some(kind));
         }
-        assert_eq!(fights, Fights::default());
     }
 
     proptest! {

@@ -22,8 +22,8 @@ pub enum DriftPolicy {
     Ignore,
 }
 
-/// What is left as it is although it is not as released. What another release made is brought to this one in any case: that
-/// is no drift.
+/// What is left as it is although it is not as released. What another release made is brought to this one: that is no drift,
+/// unless it happens again and again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Restraint {
     /// What is done about objects that somebody changed.
@@ -46,6 +46,8 @@ impl Restraint {
         match situation {
             Situation::SeemsChanged(_) | Situation::Changed(_) => left,
             Situation::Absent => left && self.complete,
+            // Who replaces an object whole makes it look like one of another release.
+            Situation::Outdated => self.complete && self.contested.contains(key),
             _ => false,
         }
     }
@@ -112,7 +114,9 @@ mod tests {
             (Report, false, "x", &absent, false),
             (Report, true, "x", &absent, true),
             (Ignore, true, "x", &Situation::SeemsChanged("/a".into()), true),
-            (Report, true, "contested", &Situation::Outdated, false),
+            (Report, true, "x", &Situation::Outdated, false),
+            (Repair, true, "contested", &Situation::Outdated, true),
+            (Repair, false, "contested", &Situation::Outdated, false),
             (Report, true, "x", &Situation::Terminating, false),
         ] {
             let restraint = Restraint { drift, complete, contested: [key("contested")].into() };

@@ -39,7 +39,10 @@ impl Tree {
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let client = live::client(self.kubeconfig.as_deref()).await?;
         let deployment = live::deployment(&client, &self.name).await?;
-        let members = live::members(&client, &deployment).await;
+        let mut members = live::members(&client, &deployment).await;
+        if let Some(drift) = deployment.status.as_ref().and_then(|status| status.drift.as_ref()) {
+            tree::mark_drift(&mut members.objects, drift);
+        }
         match self.output {
             StatusFormat::Json => output::print(&output::json(&members.objects)?)?,
             StatusFormat::Text => {

@@ -40,14 +40,11 @@ impl DriftFound {
 
     /// What is put right ever less often.
     pub(crate) fn contested(contested: &[Contested]) -> Self {
-        let drift = contested.iter().map(|Contested { object, fields }| {
-            let deleted = fields.is_empty();
-            let kind = if deleted { DriftKind::Missing } else { DriftKind::Changed(fields.clone()) };
-            Drift { object: object.clone(), kind }
-        });
+        let drift = contested.iter().cloned().map(|Contested { object, kind }| Drift { object, kind });
         let drift: Vec<Drift> = drift.collect();
         let mut found = Self { contested: !drift.is_empty(), ..Self::reported(&drift) };
         found.drifted.objects.iter_mut().for_each(|object| object.contested = true);
+        found.lines = drift.iter().map(line_of_contested).collect();
         found
     }
 
@@ -70,6 +67,14 @@ impl DriftFound {
             }
             (false, false) => (Reason::DriftReported, format!("{objects} not as released and left so: {lines}")),
         }
+    }
+}
+
+fn line_of_contested(drift: &Drift) -> String {
+    match drift.kind {
+        DriftKind::Outdated => format!("{} was replaced, without its annotation chandler.dev/applied", drift.object),
+        DriftKind::Missing => format!("{} was deleted", drift.object),
+        _ => drift.to_string(),
     }
 }
 
@@ -173,7 +178,8 @@ pub(crate) fn repaired<'a>(
     found: &'a [Drift],
     changes: &chandler_rollout::Changes,
 ) -> impl Iterator<Item = &'a Drift> + use<'a> {
-    let written: BTreeSet<ObjectKey> = changes.created.iter().chain(&changes.recovered).cloned().collect();
+    let written = [&changes.created, &changes.updated, &changes.recovered].into_iter().flatten();
+    let written: BTreeSet<ObjectKey> = written.cloned().collect();
     found.iter().filter(move |drift| written.contains(&drift.object))
 }
 

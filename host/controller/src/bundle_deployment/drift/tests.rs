@@ -59,10 +59,12 @@ fn what_is_left_is_told_with_fields_and_managers() {
         ]})
     );
 
-    let contested = [Contested { object: key("Deployment", "web"), fields: vec![field("spec.replicas", Some("hpa"))] }];
+    let changed = DriftKind::Changed(vec![field("spec.replicas", Some("hpa"))]);
+    let contested = [(key("Deployment", "web"), changed), (key("ConfigMap", "a"), DriftKind::Outdated)];
+    let contested = contested.map(|(object, kind)| Contested { object, kind });
     let (reason, message) = DriftFound::contested(&contested).summary(list);
     assert_eq!(reason, Reason::Contested);
-    insta::assert_snapshot!(message, @"1 object is changed again by others whenever put right, 4 times within 2 minutes or more often, and put right ever less often: Deployment.apps n/web: spec.replicas was set by hpa");
+    insta::assert_snapshot!(message, @"2 objects are changed again by others whenever put right, 4 times within 2 minutes or more often, and put right ever less often: Deployment.apps n/web: spec.replicas was set by hpa; ConfigMap n/a was replaced, without its annotation chandler.dev/applied");
     assert!(DriftFound::contested(&contested).drifted.objects[0].contested);
 
     let (reason, message) = DriftFound::contested(&[]).summary(list);
