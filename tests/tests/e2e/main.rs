@@ -14,6 +14,7 @@ mod deletion;
 mod drift;
 mod health;
 mod hostile;
+mod idle;
 mod install;
 mod interrupted;
 mod ownership;

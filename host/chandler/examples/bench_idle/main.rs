@@ -43,7 +43,7 @@ impl Scale {
             deployments: 1000,
             tags: 20,
             image_poll_interval: "10m".to_owned(),
-            idle: Duration::from_secs(120),
+            idle: Duration::from_mins(2),
             controller: controller::beside_this_program()?,
             log_level: "info".to_owned(),
         };

@@ -147,7 +147,7 @@ fn what_is_wrong_is_told() {
     let rewritten = |change: &dyn Fn(&mut Vec<String>)| {
         let mut lines = lines(&good);
         change(&mut lines);
-        sealed_text(lines.iter().map(|line| format!("{line}\n")).collect::<String>().as_bytes())
+        sealed_text((lines.join("\n") + "\n").as_bytes())
     };
     let other_version = [b"chandler release 0\n", &good[MAGIC.len()..]].concat();
     for (bytes, message) in [
