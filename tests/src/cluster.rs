@@ -102,6 +102,11 @@ impl Cluster {
         self.controllers
     }
 
+    /// The embedded control plane, where this is that.
+    pub fn devcluster(&self) -> Option<&DevCluster> {
+        self.embedded.as_ref()
+    }
+
     /// Whether this is the embedded control plane.
     pub fn is_embedded(&self) -> bool {
         self.embedded.is_some()

@@ -9,6 +9,7 @@ use std::{
 
 use chandler_api::BundleDeployment;
 use chandler_controller::Options;
+use chandler_devcluster::DevCluster;
 use chandler_devregistry::Registry;
 use k8s_openapi::{
     api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -88,6 +89,11 @@ impl World {
     /// Whether the API server is the embedded control plane.
     pub fn is_embedded(&self) -> bool {
         self.cluster.is_embedded()
+    }
+
+    /// The embedded control plane, where the API server is that.
+    pub fn embedded(&self) -> Option<&DevCluster> {
+        self.cluster.devcluster()
     }
 
     /// Starts the controller, with the cache that an earlier one left.

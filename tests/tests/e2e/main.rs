@@ -12,6 +12,7 @@ mod crd_upgrade;
 mod delete;
 mod deletion;
 mod drift;
+mod faults;
 mod health;
 mod hostile;
 mod idle;

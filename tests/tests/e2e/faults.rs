@@ -1,0 +1,199 @@
+//! An API server that fails: whatever it does, every promise is kept in the end, and the end is the same.
+//!
+//! One course takes an installation, an upgrade, going back, repair, consent and deletion. It is run without a fault, and
+//! with each kind of faults, which strike the controller alone, anew at every step. After each step the cluster is as
+//! without faults.
+
+use std::time::Duration;
+
+use chandler_devcluster::{
+    DevCluster, Effect, Fault,
+    faults::{Verb, effect::When},
+};
+use chandler_tests::{Cluster, World, bundles::Bundle, buoys, state::State, wait};
+use http::{HeaderValue, header::USER_AGENT};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use serde_json::{Value, json};
+
+use crate::PLAIN;
+
+const NAME: &str = "faults";
+
+/// What the controller calls itself here, so that nobody else is struck.
+const CONTROLLER: &str = "e2e-controller";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Install,
+    Upgrade,
+    GoBack,
+    GoOn,
+    Repair,
+    Consent,
+    Delete,
+}
+
+const STEPS: [Step; 7] =
+    [Step::Install, Step::Upgrade, Step::GoBack, Step::GoOn, Step::Repair, Step::Consent, Step::Delete];
+
+/// What strikes the controller in every step.
+fn profiles() -> Vec<(&'static str, Vec<Fault>)> {
+    let second = Duration::from_secs(1);
+    let writes = |effect| Verb::WRITES.iter().fold(Fault::new(effect), |fault, verb| fault.verb(*verb));
+    vec![
+        ("no fault", vec![]),
+        ("429 with Retry-After", vec![Fault::new(Effect::TooManyRequests { retry_after: second }).every(5).times(3)]),
+        (
+            "500 and 503",
+            vec![
+                Fault::new(Effect::InternalError).every(7).times(2),
+                Fault::new(Effect::Unavailable).every(11).times(1),
+            ],
+        ),
+        ("500 after the write", vec![writes(Effect::InternalErrorAfterWrite).every(3).times(3)]),
+        (
+            "connections that break off",
+            vec![Fault::new(Effect::Reset).every(9).times(2), writes(Effect::ResetAfterWrite).every(4).times(2)],
+        ),
+        ("conflicts", vec![writes(Effect::Conflict).every(3).times(3)]),
+        (
+            "watches that end",
+            vec![
+                Fault::new(Effect::DropWatch(When::Events(1))),
+                Fault::new(Effect::ResetWatch(When::Events(2))).every(2).times(3),
+                Fault::new(Effect::ExpireWatch(When::Events(1))).every(3).times(3),
+            ],
+        ),
+        (
+            "slowness",
+            vec![
+                Fault::new(Effect::EstablishedDelay { delay: 2 * second }),
+                Fault::new(Effect::SlowWatch { delay: second / 4 }),
+                Fault::latency(second / 100),
+                Fault::new(Effect::Stale { revisions: 20 }),
+            ],
+        ),
+    ]
+}
+
+struct Course {
+    world: World,
+    first: String,
+    second: String,
+}
+
+impl Course {
+    async fn begin(cluster: Cluster) -> Self {
+        let mut world = World::without_controller(cluster).await;
+        let mut config = world.config();
+        config.headers.push((USER_AGENT, HeaderValue::from_static(CONTROLLER)));
+        world.start_controller_on(config.try_into().expect("a client"));
+        let push = |bundle: Bundle| {
+            let world = &world;
+            async move { world.push(&bundle).await }
+        };
+        let (first, second) = (push(buoys::first(&world.namespace)).await, push(buoys::second(&world.namespace)).await);
+        Self { world, first, second }
+    }
+
+    fn cluster(&self) -> &DevCluster {
+        self.world.embedded().expect("only it can fail on purpose")
+    }
+
+    async fn merge(&self, patch: Value) {
+        let patched = self.world.deployments().patch(NAME, &PatchParams::default(), &Patch::Merge(patch)).await;
+        patched.expect("the object is accepted");
+    }
+
+    async fn run(&self, step: Step) {
+        let spec = |image: &str| self.world.spec(PLAIN, image);
+        match step {
+            Step::Install => drop(self.world.apply(NAME, spec(&self.first)).await),
+            Step::Upgrade => drop(self.world.apply(NAME, spec(&self.second)).await),
+            Step::GoBack => self.merge(json!({"spec": {"rollout": {"toRevision": 1}}})).await,
+            Step::GoOn => self.merge(json!({"spec": {"rollout": {"toRevision": null}}})).await,
+            Step::Repair => return self.repair().await,
+            Step::Consent => self.consent().await,
+            Step::Delete => return self.world.delete(NAME).await,
+        }
+        self.world.ready(NAME).await;
+    }
+
+    /// Somebody edits one object and deletes another.
+    async fn repair(&self) {
+        let maps: Api<ConfigMap> = Api::namespaced(self.world.client.clone(), &self.world.namespace);
+        let before = maps.get("chart").await.expect("the ConfigMap");
+        let deleted = maps.delete("steady", &DeleteParams::default()).await.expect("it can be deleted");
+        let deleted = deleted.left().and_then(|map| map.metadata.uid);
+        let edit = Patch::Merge(json!({"data": {"depth": "0"}}));
+        maps.patch("chart", &PatchParams::default(), &edit).await.expect("it can be edited");
+        wait::until(&maps, "chart", "repaired", |map| map.is_some_and(|map| map.data == before.data)).await;
+        wait::until(&maps, "steady", "there again", |map| map.is_some_and(|map| map.metadata.uid != deleted)).await;
+    }
+
+    /// A change waits for consent, and is given it.
+    async fn consent(&self) {
+        let mut spec = self.world.spec(PLAIN, &self.first);
+        spec["approval"] = json!("Manual");
+        self.world.apply(NAME, spec.clone()).await;
+        let waiting = self.world.condition(NAME, "Progressing", "False", "ApprovalRequired").await;
+        let pending = waiting.status.and_then(|status| status.pending_change).expect("what waits");
+        spec["approvedChange"] = json!(pending.digest);
+        self.world.apply(NAME, spec).await;
+    }
+}
+
+/// The states after each step.
+async fn course(name: &'static str, faults: Vec<Fault>) -> Vec<State> {
+    let course = Course::begin(Cluster::acquire().await).await;
+    let (mut states, mut struck) = (Vec::new(), 0);
+    for step in STEPS {
+        for fault in &faults {
+            course.cluster().inject(fault.clone().client(CONTROLLER));
+        }
+        course.run(step).await;
+        struck += course.cluster().clear_faults().iter().map(|report| report.struck).sum::<u64>();
+        states.push(State::of(&course.world, NAME).await);
+    }
+    assert!(faults.is_empty() || struck >= 5, "{name}: only {struck} requests were struck");
+    println!("{name}: {struck} requests were struck");
+    course.world.finish().await;
+    states
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_fails_the_end_is_the_same() {
+    if !Cluster::acquire().await.is_embedded() {
+        println!("skipped: only the embedded control plane fails on purpose");
+        return;
+    }
+    let courses = profiles().into_iter().map(|(name, faults)| {
+        let task = tokio::spawn(course(name, faults));
+        async move { (name, task.await) }
+    });
+    let mut courses = futures::future::join_all(courses).await.into_iter();
+    let reference = courses.next().expect("the course without a fault").1.expect("the course without a fault");
+    assert!(
+        reference.iter().take(STEPS.len() - 1).all(|state| state.objects.len() > 6),
+        "there is something to compare"
+    );
+    let mut differences = Vec::new();
+    for (name, states) in courses {
+        match states {
+            Ok(states) => {
+                for ((step, state), reference) in STEPS.iter().zip(&states).zip(&reference) {
+                    let difference = state.difference(reference);
+                    if !difference.is_empty() {
+                        differences.push(format!("{name}, {step:?}:\n{difference}"));
+                    }
+                }
+            }
+            Err(error) => differences.push(format!("{name}: {error}")),
+        }
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
