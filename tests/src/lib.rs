@@ -6,6 +6,7 @@
 //! | [`envtest`] | `etcd` and `kube-apiserver` from `KUBEBUILDER_ASSETS` |
 //! | [`stand_in`] | what a controller manager would do where there is none |
 //! | [`world`] | a cluster with a registry and a running controller |
+//! | [`large`] | large releases, and what they cost |
 //! | [`lifeline`], [`mortal`] | a controller that dies at a chosen place, as a process does |
 //! | [`state`] | what is in a cluster of a BundleDeployment, without what no two runs have in common |
 //! | [`tls`] | whether a client accepts a server |
@@ -19,6 +20,7 @@ pub mod bundles;
 pub mod buoys;
 pub mod cluster;
 pub mod envtest;
+pub mod large;
 pub mod lifeline;
 pub mod mortal;
 pub mod stand_in;

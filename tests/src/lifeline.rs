@@ -31,12 +31,14 @@ pub enum Cut {
 /// What a controller did until it ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Life {
-    /// How many requests it sent.
-    pub requests: u64,
+    /// The requests that it sent: `METHOD path`, and `(dry run)` behind those that were to change nothing.
+    pub requests: Vec<String>,
     /// How often it waited for something from outside.
     pub waits: u64,
     /// The requests that would change something, dry runs left out, that were answered with success: `METHOD path`.
     pub writes: Vec<String>,
+    /// How often it called a provisioner.
+    pub calls: u64,
     /// Whether it died where it should.
     pub cut: bool,
 }
@@ -47,8 +49,9 @@ pub struct Lifeline(Arc<Shared>);
 
 struct Shared {
     cut: Cut,
-    requests: AtomicU64,
+    requests: Mutex<Vec<String>>,
     waits: AtomicU64,
+    calls: AtomicU64,
     writes: Mutex<Vec<String>>,
     /// Whether it has come to its cut.
     reached: watch::Sender<bool>,
@@ -61,8 +64,9 @@ impl Lifeline {
     pub fn new(cut: Cut) -> Self {
         Self(Arc::new(Shared {
             cut,
-            requests: AtomicU64::default(),
+            requests: Mutex::default(),
             waits: AtomicU64::default(),
+            calls: AtomicU64::default(),
             writes: Mutex::default(),
             reached: watch::Sender::new(false),
             dead: watch::Sender::new(false),
@@ -71,11 +75,12 @@ impl Lifeline {
 
     /// What was done so far.
     pub fn life(&self) -> Life {
-        let Shared { requests, waits, writes, reached, .. } = &*self.0;
+        let Shared { requests, waits, calls, writes, reached, .. } = &*self.0;
         Life {
-            requests: requests.load(Ordering::SeqCst),
+            requests: locked(requests).clone(),
             waits: waits.load(Ordering::SeqCst),
-            writes: writes.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            writes: locked(writes).clone(),
+            calls: calls.load(Ordering::SeqCst),
             cut: *reached.borrow(),
         }
     }
@@ -97,6 +102,11 @@ impl Lifeline {
         self.reach(Cut::Waiting(number));
     }
 
+    /// Notes a call of a provisioner.
+    pub(crate) fn call_provisioner(&self) {
+        self.0.calls.fetch_add(1, Ordering::SeqCst);
+    }
+
     fn is_dead(&self) -> bool {
         *self.0.dead.borrow()
     }
@@ -110,10 +120,10 @@ impl Lifeline {
         }
         dies
     }
+}
 
-    fn note(&self, write: String) {
-        self.0.writes.lock().unwrap_or_else(PoisonError::into_inner).push(write);
-    }
+fn locked(list: &Mutex<Vec<String>>) -> std::sync::MutexGuard<'_, Vec<String>> {
+    list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<S> Layer<S> for Lifeline {
@@ -151,18 +161,20 @@ where
         if lifeline.is_dead() {
             return Box::pin(pending());
         }
-        let number = lifeline.0.requests.fetch_add(1, Ordering::SeqCst);
+        let (text, writes) = told(&request);
+        let number = {
+            let mut requests = locked(&lifeline.0.requests);
+            requests.push(text.clone());
+            requests.len() as u64 - 1
+        };
         if lifeline.reach(Cut::Before(number)) {
             return Box::pin(pending());
         }
-        let write = write(&request);
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await;
-            if let (Some(write), Ok(response)) = (write, &answer)
-                && response.status().is_success()
-            {
-                lifeline.note(write);
+            if writes && answer.as_ref().is_ok_and(|response| response.status().is_success()) {
+                locked(&lifeline.0.writes).push(text);
             }
             if lifeline.reach(Cut::After(number)) || lifeline.is_dead() {
                 pending::<()>().await;
@@ -172,10 +184,10 @@ where
     }
 }
 
-fn write(request: &Request<Body>) -> Option<String> {
-    let uri = request.uri();
-    let writes = *request.method() != Method::GET
-        && !uri.query().is_some_and(|query| query.contains("dryRun"))
-        && !uri.path().starts_with("/apis/authorization.k8s.io/");
-    writes.then(|| format!("{} {}", request.method(), uri.path()))
+/// A request as it is noted, and whether it would change something.
+fn told(request: &Request<Body>) -> (String, bool) {
+    let (method, uri) = (request.method(), request.uri());
+    let dry_run = uri.query().is_some_and(|query| query.contains("dryRun"));
+    let writes = *method != Method::GET && !dry_run && !uri.path().starts_with("/apis/authorization.k8s.io/");
+    (format!("{method} {}{}", uri.path(), if dry_run { " (dry run)" } else { "" }), writes)
 }

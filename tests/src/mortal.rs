@@ -6,6 +6,11 @@
 use chandler_controller::Options;
 use kube::{Config, client::ClientBuilder};
 use tokio::{runtime::Builder, sync::oneshot};
+use tracing::{Subscriber, span};
+use tracing_subscriber::{
+    EnvFilter, Layer,
+    layer::{Context, SubscriberExt as _},
+};
 
 use crate::{
     lifeline::{Cut, Life, Lifeline},
@@ -64,6 +69,10 @@ impl Mortal {
 }
 
 fn live(config: Config, options: Options, lifeline: &Lifeline, stopped: oneshot::Receiver<()>) {
+    // What it logs is told as ever, and its calls of provisioners, of which each is a span, are counted.
+    let log = tracing_subscriber::fmt::layer().with_test_writer().with_filter(EnvFilter::from_default_env());
+    let subscriber = tracing_subscriber::registry().with(Calls(lifeline.clone())).with(log);
+    let _guard = tracing::subscriber::set_default(subscriber);
     // On one thread every task stands at an await point whenever that thread has nothing to do.
     let runtime = Builder::new_current_thread()
         .enable_all()
@@ -86,4 +95,15 @@ fn live(config: Config, options: Options, lifeline: &Lifeline, stopped: oneshot:
         }
     });
     runtime.shutdown_background();
+}
+
+/// Counts the calls of provisioners.
+struct Calls(Lifeline);
+
+impl<S: Subscriber> Layer<S> for Calls {
+    fn on_new_span(&self, attributes: &span::Attributes<'_>, _: &span::Id, _: Context<'_, S>) {
+        if attributes.metadata().name() == "provisioner" {
+            self.0.call_provisioner();
+        }
+    }
 }

@@ -15,8 +15,22 @@ pub async fn until<K>(api: &Api<K>, name: &str, what: &str, condition: impl Fn(O
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
 {
+    within(PATIENCE, api, name, what, condition).await
+}
+
+/// The same, with another patience.
+pub async fn within<K>(
+    patience: Duration,
+    api: &Api<K>,
+    name: &str,
+    what: &str,
+    condition: impl Fn(Option<&K>) -> bool,
+) -> Option<K>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
     let mut last = None;
-    let seen = tokio::time::timeout(PATIENCE, async {
+    let seen = tokio::time::timeout(patience, async {
         loop {
             last = api.get_opt(name).await.expect("the API server answers");
             if condition(last.as_ref()) {

@@ -1,8 +1,8 @@
 //! A controller that dies anywhere: the next one comes to the same end, and nothing is there twice or left over.
 //!
-//! The course is an installation, an upgrade, an upgrade that fails and is rolled back, and a deletion. It is run once
-//! without a death, to see what it comes to and how many places there are to die at; then again and again with a death in
-//! each leg. By default a few places are chosen, evenly; `CHANDLER_CUTS=all` visits every one, a number so many of each leg.
+//! The course is an installation, an upgrade, an upgrade that fails and is rolled back, the repair of what somebody changed, a
+//! change that waits for consent and is given it, and a deletion. It is run once without a death, to see what it comes to and
+//! how many places there are to die at; then again and again with a death in each leg. By default a few places are chosen, evenly; `CHANDLER_CUTS=all` visits every one, a number so many of each leg.
 //! `CHANDLER_SEED` shifts which they are.
 
 use std::{
@@ -18,7 +18,11 @@ use chandler_tests::{
     state::{self, State},
     wait,
 };
-use kube::api::DeleteParams;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams},
+};
 use serde_json::{Value, json};
 
 use crate::PLAIN;
@@ -36,10 +40,14 @@ enum Leg {
     Install,
     Upgrade,
     RollBack,
+    Repair,
+    Propose,
+    Approve,
     Delete,
 }
 
-const LEGS: [Leg; 4] = [Leg::Install, Leg::Upgrade, Leg::RollBack, Leg::Delete];
+const LEGS: [Leg; 7] =
+    [Leg::Install, Leg::Upgrade, Leg::RollBack, Leg::Repair, Leg::Propose, Leg::Approve, Leg::Delete];
 
 /// What a leg came to.
 struct Outcome {
@@ -67,30 +75,52 @@ impl Ground {
         Self { world, images: images.try_into().expect("three images") }
     }
 
-    /// What somebody asks for.
+    fn maps(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.world.client.clone(), &self.world.namespace)
+    }
+
+    /// What somebody asks for, or does to what is there.
     async fn begin(&self, leg: Leg) {
-        let deploy = |image: &str| {
-            let spec = self.world.spec(PLAIN, image);
-            async { self.world.apply(NAME, spec).await }
-        };
+        let mut spec = self.world.spec(PLAIN, &self.images[0]);
         match leg {
-            Leg::Install => drop(deploy(&self.images[0]).await),
-            Leg::Upgrade => drop(deploy(&self.images[1]).await),
+            Leg::Install => {}
+            Leg::Upgrade => spec = self.world.spec(PLAIN, &self.images[1]),
             Leg::RollBack => {
-                let mut spec = self.world.spec(PLAIN, &self.images[2]);
+                spec = self.world.spec(PLAIN, &self.images[2]);
                 spec["rollout"] = json!({"progressDeadlineSeconds": 1, "onFailure": "Rollback"});
-                self.world.apply(NAME, spec).await;
+            }
+            Leg::Repair => {
+                let edit = Patch::Merge(json!({"data": {"depth": "0"}}));
+                self.maps().patch("chart", &PatchParams::default(), &edit).await.expect("it can be edited");
+                self.maps().delete("steady", &DeleteParams::default()).await.expect("it can be deleted");
+                return;
+            }
+            Leg::Propose => spec["approval"] = json!("Manual"),
+            Leg::Approve => {
+                let deployment = self.world.deployments().get(NAME).await.expect("it is there");
+                let pending = deployment.status.and_then(|status| status.pending_change).expect("what waits");
+                spec["approval"] = json!("Manual");
+                spec["approvedChange"] = json!(pending.digest);
             }
             Leg::Delete => {
-                drop(self.world.deployments().delete(NAME, &DeleteParams::default()).await.expect("it is there"));
+                self.world.deployments().delete(NAME, &DeleteParams::default()).await.expect("it is there");
+                return;
             }
         }
+        self.world.apply(NAME, spec).await;
     }
 
     /// Waits for the end of a leg.
     async fn end(&self, leg: Leg) {
         match leg {
-            Leg::Install | Leg::Upgrade => drop(self.world.ready(NAME).await),
+            Leg::Install | Leg::Upgrade | Leg::Approve => drop(self.world.ready(NAME).await),
+            Leg::Repair => {
+                let depth = |map: &ConfigMap| map.data.as_ref()?.get("depth").cloned();
+                let repaired = |map: Option<&ConfigMap>| map.and_then(depth).as_deref() == Some("20");
+                wait::until(&self.maps(), "chart", "repaired", repaired).await;
+                wait::until(&self.maps(), "steady", "there again", |map| map.is_some()).await;
+            }
+            Leg::Propose => drop(self.world.condition(NAME, "Progressing", "False", "ApprovalRequired").await),
             Leg::RollBack => drop(self.world.condition(NAME, "Progressing", "False", "RolledBack").await),
             Leg::Delete => drop(wait::until(&self.world.deployments(), NAME, "gone", |found| found.is_none()).await),
         }
@@ -147,7 +177,7 @@ fn without_causes(deployment: &mut Value) {
 /// What is wrong with an outcome; nothing where it is as it should be.
 fn faults(leg: Leg, outcome: &Outcome, before: &State, reference: &Outcome) -> String {
     let mut faults = outcome.state.difference(&reference.state);
-    if matches!(leg, Leg::Upgrade | Leg::RollBack) {
+    if leg != Leg::Repair {
         for (key, uid) in &outcome.state.uids {
             if before.uids.get(key).is_some_and(|before| before != uid) {
                 faults.push_str(&format!("{key} was made again\n"));
@@ -162,8 +192,9 @@ fn faults(leg: Leg, outcome: &Outcome, before: &State, reference: &Outcome) -> S
 
 /// The places to die at in a leg that did so much without a death.
 fn cuts(life: &Life) -> Vec<Cut> {
-    let before = (0..life.requests).map(Cut::Before);
-    let after = (0..life.requests).map(Cut::After);
+    let requests = life.requests.len() as u64;
+    let before = (0..requests).map(Cut::Before);
+    let after = (0..requests).map(Cut::After);
     before.chain(after).chain((0..life.waits).map(Cut::Waiting)).collect()
 }
 
@@ -180,7 +211,7 @@ fn courses(references: &[Outcome]) -> Vec<Vec<Cut>> {
         all.iter().map(|cuts| cuts.get(place(round, cuts.len())).copied().unwrap_or(Cut::Never)).collect::<Vec<_>>()
     };
     for (leg, (cuts, reference)) in LEGS.iter().zip(all.iter().zip(references)) {
-        let Life { requests, waits, .. } = reference.life;
+        let (requests, waits) = (reference.life.requests.len(), reference.life.waits);
         println!(
             "{leg:?}: {requests} requests, {waits} waits, {} places, {} visited",
             cuts.len(),

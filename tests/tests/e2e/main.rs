@@ -18,6 +18,7 @@ mod hostile;
 mod idle;
 mod install;
 mod interrupted;
+mod large;
 mod ownership;
 mod permissions;
 mod plain;

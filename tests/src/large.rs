@@ -1,0 +1,173 @@
+//! Large releases, and what they cost: an installation, a pass that finds nothing to do, an upgrade of one object, a deletion.
+
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Write as _},
+    time::{Duration, Instant},
+};
+
+use chandler_api::{BundleDeployment, names::REQUESTED_AT_ANNOTATION};
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::json;
+
+use crate::{Cut, Mortal, World, bundles::Bundle, lifeline::Life, wait, world::condition};
+
+/// How long one step may take before it is said that it never ends.
+const PATIENCE: Duration = Duration::from_mins(10);
+
+const NAME: &str = "large";
+
+/// How many objects one file of a bundle holds.
+const FILE: usize = 100;
+
+/// A release with so many objects, of which the last one holds this.
+pub fn objects(count: usize, last: &str) -> Bundle {
+    let numbers: Vec<usize> = (0..count).collect();
+    numbers.chunks(FILE).enumerate().fold(Bundle::empty(), |bundle, (file, numbers)| {
+        let text = numbers.iter().fold(String::new(), |mut text, number| {
+            let value = if number + 1 == count { last } else { "some text" };
+            let _ = writeln!(text, "---\n{}", object(*number, value));
+            text
+        });
+        bundle.with(&format!("manifests/objects-{file:03}.yaml"), &text)
+    })
+}
+
+fn object(number: usize, value: &str) -> String {
+    match number % 4 {
+        0 => format!("apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: large-{number}}}"),
+        1 => format!(
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {{name: large-{number}}}\n\
+             rules: [{{apiGroups: [''], resources: [configmaps], verbs: [get]}}]"
+        ),
+        _ => format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: large-{number}}}\ndata: {{number: '{number}', value: '{value}'}}"
+        ),
+    }
+}
+
+/// A release with so many CustomResourceDefinitions, ten in a group, and a custom resource of each in a stage after them. The
+/// last custom resource holds this.
+pub fn definitions(count: usize, last: &str) -> Bundle {
+    (0..count).fold(Bundle::empty(), |bundle, number| {
+        let value = if number + 1 == count { last } else { "some text" };
+        let group = format!("group{}.large.example.com", number / 10);
+        let definition = format!(
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: kinds{number}.{group}}}\n\
+             spec:\n  group: {group}\n  scope: Namespaced\n  \
+             names: {{kind: Kind{number}, listKind: Kind{number}List, plural: kinds{number}, singular: kind{number}}}\n  \
+             versions:\n  - name: v1\n    served: true\n    storage: true\n    \
+             schema: {{openAPIV3Schema: {{type: object, properties: {{spec: {{type: object, properties: {{value: {{type: string}}}}}}}}}}}}\n"
+        );
+        let resource = format!(
+            "apiVersion: {group}/v1\nkind: Kind{number}\nmetadata: {{name: large-{number}}}\nspec: {{value: '{value}'}}\n"
+        );
+        bundle
+            .with(&format!("manifests/0000_10_large_{number:03}-definition.yaml"), &definition)
+            .with(&format!("manifests/0000_20_large_{number:03}-resource.yaml"), &resource)
+    })
+}
+
+/// What one step cost.
+#[derive(Clone, Debug)]
+pub struct Cost {
+    /// Which step.
+    pub step: &'static str,
+    /// From the request to its end.
+    pub time: Duration,
+    /// The requests of the controller: `METHOD path`, and `(dry run)` behind those that were to change nothing.
+    pub requests: Vec<String>,
+    /// Those that changed something.
+    pub writes: Vec<String>,
+    /// How often a provisioner was called.
+    pub calls: u64,
+}
+
+impl fmt::Display for Cost {
+    /// One line: the time, the number of requests, and of which verbs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut verbs: BTreeMap<String, usize> = BTreeMap::new();
+        for request in &self.requests {
+            let verb = request.split(' ').next().unwrap_or_default();
+            let dry_run = if request.ends_with("(dry run)") { " (dry run)" } else { "" };
+            *verbs.entry(format!("{verb}{dry_run}")).or_default() += 1;
+        }
+        let verbs: Vec<String> = verbs.into_iter().map(|(verb, count)| format!("{count} {verb}")).collect();
+        let Self { step, time, requests, calls, .. } = self;
+        write!(f, "{step:<20} {time:>8.2?} {:>6} requests ({}), {calls} calls", requests.len(), verbs.join(", "))
+    }
+}
+
+/// Takes a release through all steps; the second bundle is the first with one object changed.
+pub async fn measure(world: &World, class: &str, first: &Bundle, second: &Bundle) -> Vec<Cost> {
+    let controller = Mortal::start(world.config(), world.options(), Cut::Never);
+    let mut meter = Meter { controller, before: Life::default(), costs: Vec::new() };
+
+    let image = world.push(first).await;
+    let begin = Instant::now();
+    world.deploy(NAME, class, &image).await;
+    ready(world).await;
+    meter.note("installation", begin).await;
+
+    let asked = json!({"metadata": {"annotations": {REQUESTED_AT_ANNOTATION: "now"}}});
+    let begin = Instant::now();
+    world.deployments().patch(NAME, &PatchParams::default(), &Patch::Merge(asked)).await.expect("it can be asked");
+    wait::within(PATIENCE, &world.deployments(), NAME, "looked at", |deployment| {
+        let status = deployment.and_then(|deployment| deployment.status.as_ref());
+        status.is_some_and(|status| status.last_handled_reconcile_at.as_deref() == Some("now"))
+    })
+    .await;
+    meter.note("nothing to do", begin).await;
+
+    let image = world.push(second).await;
+    let begin = Instant::now();
+    world.deploy(NAME, class, &image).await;
+    ready(world).await;
+    meter.note("one object changed", begin).await;
+
+    let begin = Instant::now();
+    world.deployments().delete(NAME, &DeleteParams::default()).await.expect("it is there");
+    wait::within(PATIENCE, &world.deployments(), NAME, "gone", |deployment| deployment.is_none()).await;
+    meter.note("deletion", begin).await;
+    meter.controller.stop().await;
+    meter.costs
+}
+
+struct Meter {
+    controller: Mortal,
+    before: Life,
+    costs: Vec<Cost>,
+}
+
+impl Meter {
+    /// Notes what was done since the step before. What the status brings about in the end belongs to the step, too.
+    async fn note(&mut self, step: &'static str, begin: Instant) {
+        let time = begin.elapsed();
+        let mut life = self.controller.life();
+        loop {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            let now = self.controller.life();
+            if now.requests.len() == life.requests.len() {
+                break;
+            }
+            life = now;
+        }
+        let since = |all: &[String], before: &[String]| all.get(before.len()..).unwrap_or_default().to_vec();
+        self.costs.push(Cost {
+            step,
+            time,
+            requests: since(&life.requests, &self.before.requests),
+            writes: since(&life.writes, &self.before.writes),
+            calls: life.calls - self.before.calls,
+        });
+        self.before = life;
+    }
+}
+
+async fn ready(world: &World) {
+    let ready = |deployment: &BundleDeployment| {
+        condition(deployment, "Ready")
+            .is_some_and(|ready| ready.status == "True" && ready.observed_generation == deployment.metadata.generation)
+    };
+    wait::within(PATIENCE, &world.deployments(), NAME, "ready", |deployment| deployment.is_some_and(ready)).await;
+}

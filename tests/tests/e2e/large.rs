@@ -1,0 +1,78 @@
+//! Large releases roll out, cost nothing while nothing changes, and go.
+
+use std::collections::BTreeMap;
+
+use chandler_tests::{
+    World,
+    bundles::Bundle,
+    large::{self, Cost},
+    state::{State, content_of},
+    wait,
+};
+
+use crate::PLAIN;
+
+const OBJECTS: usize = 2000;
+const DEFINITIONS: usize = 120;
+
+/// The writes, without those that only tell: statuses and Events.
+fn changes(cost: &Cost) -> Vec<&str> {
+    let tells = |write: &&str| write.ends_with("/status") || write.contains("/events");
+    cost.writes.iter().map(String::as_str).filter(|write| !tells(write)).collect()
+}
+
+/// How many of the writes have this method.
+fn count(cost: &Cost, method: &str) -> usize {
+    changes(cost).into_iter().filter(|write| write.starts_with(method)).count()
+}
+
+async fn costs(world: &World, what: &str, first: &Bundle, second: &Bundle) -> BTreeMap<&'static str, Cost> {
+    let costs = large::measure(world, PLAIN, first, second).await;
+    for cost in &costs {
+        println!("{what}: {cost}");
+    }
+    costs.into_iter().map(|cost| (cost.step, cost)).collect()
+}
+
+async fn assert_gone(world: &World) {
+    wait::eventually("the namespace is empty", || async {
+        content_of(&world.client, &world.namespace).await.is_empty()
+    })
+    .await;
+    assert!(State::of(world, "large").await.objects.is_empty(), "nothing is left anywhere");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_thousand_objects() {
+    let world = World::without_controller(chandler_tests::Cluster::acquire().await).await;
+    let (first, second) = (large::objects(OBJECTS, "old"), large::objects(OBJECTS, "new"));
+    let costs = costs(&world, "2000 objects", &first, &second).await;
+    assert_eq!(count(&costs["installation"], "POST"), OBJECTS, "each object is created once");
+    assert_eq!(changes(&costs["nothing to do"]), [""; 0]);
+    assert_eq!(costs["nothing to do"].calls, 0);
+    let changed = format!("PATCH /api/v1/namespaces/{}/configmaps/large-{}", world.namespace, OBJECTS - 1);
+    let upgrade = &costs["one object changed"];
+    assert!(changes(upgrade).iter().all(|write| *write == changed), "{:?}", changes(upgrade));
+    assert!(upgrade.requests.len() < 100, "{:?}", upgrade.requests);
+    assert_eq!(count(&costs["deletion"], "DELETE"), OBJECTS, "each object is deleted once");
+    assert_gone(&world).await;
+    world.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_hundred_and_twenty_definitions() {
+    let world = World::without_controller(chandler_tests::Cluster::acquire().await).await;
+    let (first, second) = (large::definitions(DEFINITIONS, "old"), large::definitions(DEFINITIONS, "new"));
+    let costs = costs(&world, "120 definitions", &first, &second).await;
+    assert_eq!(count(&costs["installation"], "POST"), 2 * DEFINITIONS, "each object is created once");
+    assert_eq!(changes(&costs["nothing to do"]), [""; 0]);
+    assert_eq!(costs["nothing to do"].calls, 0);
+    let (group, number) = ((DEFINITIONS - 1) / 10, DEFINITIONS - 1);
+    let path = format!("/apis/group{group}.large.example.com/v1/namespaces/{}/kinds{number}", world.namespace);
+    let upgrade = &costs["one object changed"];
+    let changed = format!("PATCH {path}/large-{number}");
+    assert!(changes(upgrade).iter().all(|write| *write == changed), "{:?}", changes(upgrade));
+    assert_eq!(count(&costs["deletion"], "DELETE"), 2 * DEFINITIONS, "each object is deleted once");
+    assert_gone(&world).await;
+    world.finish().await;
+}
