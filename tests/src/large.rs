@@ -1,6 +1,7 @@
 //! Large releases, and what they cost: an installation, a pass that finds nothing to do, an upgrade of one object, a deletion.
 
 use std::{
+    cell::Cell,
     collections::BTreeMap,
     fmt::{self, Write as _},
     time::{Duration, Instant},
@@ -16,6 +17,9 @@ use crate::{Cut, Mortal, World, bundles::Bundle, lifeline::Life, wait, world::co
 const PATIENCE: Duration = Duration::from_mins(10);
 
 const NAME: &str = "large";
+
+/// After how many looks without a request a controller is taken to have nothing to do.
+const QUIET: u32 = 5;
 
 /// How many objects one file of a bundle holds.
 const FILE: usize = 100;
@@ -143,15 +147,15 @@ impl Meter {
     /// Notes what was done since the step before. What the status brings about in the end belongs to the step, too.
     async fn note(&mut self, step: &'static str, begin: Instant) {
         let time = begin.elapsed();
-        let mut life = self.controller.life();
-        loop {
-            tokio::time::sleep(Duration::from_millis(500)).await;
-            let now = self.controller.life();
-            if now.requests.len() == life.requests.len() {
-                break;
-            }
-            life = now;
-        }
+        let seen = Cell::new((0, 0));
+        wait::eventually("the controller has nothing more to do", || async {
+            let (before, times) = seen.get();
+            let now = self.controller.life().requests.len();
+            seen.set((now, if now == before { times + 1 } else { 0 }));
+            times >= QUIET
+        })
+        .await;
+        let life = self.controller.life();
         let since = |all: &[String], before: &[String]| all.get(before.len()..).unwrap_or_default().to_vec();
         self.costs.push(Cost {
             step,

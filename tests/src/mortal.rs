@@ -9,6 +9,7 @@ use tokio::{runtime::Builder, sync::oneshot};
 use tracing::{Subscriber, span};
 use tracing_subscriber::{
     EnvFilter, Layer,
+    filter::LevelFilter,
     layer::{Context, SubscriberExt as _},
 };
 
@@ -71,7 +72,8 @@ impl Mortal {
 fn live(config: Config, options: Options, lifeline: &Lifeline, stopped: oneshot::Receiver<()>) {
     // What it logs is told as ever, and its calls of provisioners, of which each is a span, are counted.
     let log = tracing_subscriber::fmt::layer().with_test_writer().with_filter(EnvFilter::from_default_env());
-    let subscriber = tracing_subscriber::registry().with(Calls(lifeline.clone())).with(log);
+    let subscriber =
+        tracing_subscriber::registry().with(Calls(lifeline.clone()).with_filter(LevelFilter::INFO)).with(log);
     let _guard = tracing::subscriber::set_default(subscriber);
     // On one thread every task stands at an await point whenever that thread has nothing to do.
     let runtime = Builder::new_current_thread()

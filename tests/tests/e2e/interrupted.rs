@@ -7,7 +7,8 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    env,
+    env, fs,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex},
     time::Instant,
 };
@@ -151,14 +152,29 @@ impl Ground {
             state::content_of(&self.world.client, &self.world.namespace).await.is_empty()
         })
         .await;
-        let work = self.world.cache().join("content/work");
-        wait::eventually("no file is left over", || async {
-            std::fs::read_dir(&work).expect("the cache is there").next().is_none()
-        })
-        .await;
-        // The next course fetches again what it needs.
-        std::fs::remove_dir_all(self.world.cache().join("content")).expect("the content can be removed");
+        let cache = self.world.cache();
+        wait::eventually("no file is left over", || async { unfinished(cache).is_empty() }).await;
+        // The next course fetches and renders again what it needs. Only compiled code stays, which takes long to make.
+        for entry in fs::read_dir(cache).expect("the cache is there") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() && !path.ends_with("code") {
+                fs::remove_dir_all(path).expect("a cache can be removed");
+            }
+        }
     }
+}
+
+/// What stands in the directories, at any depth, in which caches make things ready.
+fn unfinished(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let directories = entries.filter(|path| path.is_dir());
+    directories
+        .flat_map(|path| {
+            let work = path.ends_with("work");
+            let inside = fs::read_dir(&path).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+            if work { inside.collect() } else { unfinished(&path) }
+        })
+        .collect()
 }
 
 /// What a failed revision was waiting for when its time was over depends on when that was.
