@@ -2,27 +2,21 @@
 
 use crate::{command, guests};
 
-<<<<<<< HEAD
-/// Measure the engine, the embedded control plane, or the controller, in a release build.
-=======
-/// Measure the engine, the embedded control plane, or large releases, in a release build.
->>>>>>> ca4be76 (tests: the course of deaths has repair and consent; large releases, their cost and a bench; docs: interruptions)
+/// Measure the engine, the embedded control plane, the idle controller, or large releases, in a release build.
 #[derive(clap::Args)]
 pub(crate) struct Bench {
     /// Measure the embedded control plane: memory with 10,000 objects and 200 watches, latencies, in memory and on disk
     #[arg(long)]
     control_plane: bool,
 
-<<<<<<< HEAD
     /// Measure the controller with 1,000 BundleDeployments that nothing happens to: processor time, memory, requests and calls of
     /// provisioners, while idle and after a restart
     #[arg(long, conflicts_with = "control_plane")]
     idle: bool,
-=======
+
     /// Measure the rollout of 2,000 objects and of 120 definitions: time, and requests of the controller
-    #[arg(long, conflicts_with = "control_plane")]
+    #[arg(long, conflicts_with_all = ["control_plane", "idle"])]
     rollouts: bool,
->>>>>>> ca4be76 (tests: the course of deaths has repair and consent; large releases, their cost and a bench; docs: interruptions)
 
     /// Further arguments of the benchmark
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -33,17 +27,14 @@ impl Bench {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let (package, example) = if self.control_plane {
             ("chandler-devcluster", "bench_control_plane")
-<<<<<<< HEAD
         } else if self.idle {
             guests::build_all()?;
             let built = ["build", "--quiet", "--locked", "--release", "--package", "chandler"];
             command::run(&mut command::cargo(built))?;
             ("chandler", "bench_idle")
-=======
         } else if self.rollouts {
             guests::build_all()?;
             ("chandler-tests", "bench_rollouts")
->>>>>>> ca4be76 (tests: the course of deaths has repair and consent; large releases, their cost and a bench; docs: interruptions)
         } else {
             guests::build_all()?;
             ("chandler-engine", "bench_engine")
