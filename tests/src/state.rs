@@ -84,10 +84,8 @@ impl State {
         }
         let only = |sign: char, some: &str, others: &str| {
             let others: std::collections::HashSet<&str> = others.lines().collect();
-            some.lines()
-                .filter(|line| !others.contains(line))
-                .map(|line| format!("{sign} {line}\n"))
-                .collect::<String>()
+            let lines = some.lines().filter(|line| !others.contains(line));
+            lines.fold(String::new(), |text, line| text + &format!("{sign} {line}\n"))
         };
         format!("{}{}", only('-', &others, &ours), only('+', &ours, &others))
     }
@@ -123,7 +121,7 @@ pub async fn content_of(client: &Client, namespace: &str) -> Vec<String> {
 /// All objects, or those of a namespace, by kind and name.
 async fn list(client: &Client, namespace: Option<&str>, parameters: &ListParams) -> BTreeMap<String, DynamicObject> {
     let discovery = Discovery::new(client.clone()).run_aggregated().await.expect("the API server tells its kinds");
-    let kinds = discovery.groups().flat_map(|group| group.recommended_resources());
+    let kinds = discovery.groups().flat_map(kube::discovery::ApiGroup::recommended_resources);
     let kinds: Vec<ApiResource> = kinds
         .filter(|(kind, capabilities)| {
             capabilities.supports_operation(verbs::LIST)
@@ -230,7 +228,7 @@ impl Names {
 
 fn identity(object: &Value) -> Option<Identity> {
     use base64::{Engine as _, engine::general_purpose::STANDARD};
-    let entry = |name: &str| STANDARD.decode(object["data"][name].as_str()?).ok();
+    let entry = |name: &str| STANDARD.decode(object.get("data")?.get(name)?.as_str()?).ok();
     Some(Identity { certificate: entry("tls.crt")?, key: entry("tls.key")? })
 }
 

@@ -100,8 +100,8 @@ mod tests {
 
     #[test]
     fn it_ticks_only_while_it_is_needed() {
-        let (ticked, ticks) = mpsc::channel();
-        let ticker = Ticker::start(move || ticked.send(()).unwrap_or_default()).unwrap();
+        let (sender, ticks) = mpsc::channel();
+        let ticker = Ticker::start(move || sender.send(()).unwrap_or_default()).unwrap();
         let idle = |ticker: &Ticker| ticker.shared.state().waits;
         for _ in 0..2 {
             while !idle(&ticker) {

@@ -74,8 +74,8 @@ pub(crate) async fn find(
 /// Makes an object a member of the owner's set, if nobody changed it since it was read. Its controller loses it.
 pub(crate) async fn adopt(cluster: &Cluster, owner: &Owner, adoptee: &Adoptee) -> Result<(), ObjectFailure> {
     let metadata = marks(&adoptee.live, owner);
-    let adopted = cluster.patch_metadata(&adoptee.resource, &adoptee.live, metadata, MANAGER).await;
-    adopted.map(drop).map_err(about(&adoptee.object, "take over"))
+    let result = cluster.patch_metadata(&adoptee.resource, &adoptee.live, metadata, MANAGER).await;
+    result.map(drop).map_err(about(&adoptee.object, "take over"))
 }
 
 /// The change of its metadata that makes an object the owner's.

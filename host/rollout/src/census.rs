@@ -105,7 +105,7 @@ async fn look(
             Err(Problem::NotFound(_)) => break,
             Err(problem) => return Err(problem),
         };
-        after = page.next.clone();
+        after.clone_from(&page.next);
         tally.add(page, own);
         if after.is_none() || census == Census::Existence && tally.others > 0 {
             break;
@@ -180,7 +180,9 @@ mod tests {
         };
         let own: BTreeSet<&str> = own.iter().copied().collect();
         let mut tally = Tally::default();
-        pages.into_iter().for_each(|page| tally.add(page, &own));
+        for page in pages {
+            tally.add(page, &own);
+        }
         tally.told(&key, own.len()).map(|in_use| in_use.to_string())
     }
 

@@ -139,9 +139,9 @@ mod tests {
         }
         let disabled = Policy { disabled: true, ..Policy::default() };
         assert_eq!(kept(&disabled, &one(&["a"]), &one(&["a", "b"])), None, "it may be lost");
-        let (_, note) = kept(&Policy::default(), &one(&["a"]), &one(&["a", "b", "c"])).unwrap();
+        let (_, why) = kept(&Policy::default(), &one(&["a"]), &one(&["a", "b", "c"])).unwrap();
         insta::assert_snapshot!(
-            note,
+            why,
             @r#"validating upgrade for CRD "widgets.example.com": v1: ^.b: existingFieldRemoval: removed field : ^.b (and 1 more)"#
         );
     }

@@ -40,7 +40,7 @@ async fn custom_resources(cluster: &Cluster, definition: &Value) -> Option<Strin
     let resource = custom_resource(definition)?;
     let page = cluster.metadata_page(&resource, LOOKED_AT, None).await.ok()?;
     let listed: Vec<String> = page.objects.iter().map(named).collect();
-    let more = page.next.is_some().then_some("; and more").unwrap_or_default();
+    let more = if page.next.is_some() { "; and more" } else { "" };
     (!listed.is_empty()).then(|| format!("still there: {}{more}", listed.join("; ")))
 }
 

@@ -21,7 +21,7 @@ pub(crate) async fn release(
     owner: &Owner,
     members: Vec<Member>,
 ) -> Result<Vec<ObjectKey>, RolloutError> {
-    let releases = members.into_iter().map(|member| {
+    let requests = members.into_iter().map(|member| {
         async move {
             let released = release_one(cluster, owner, &member).await;
             released.map(|done| done.then_some(member.key))
@@ -29,7 +29,7 @@ pub(crate) async fn release(
         .boxed()
     });
     let (mut released, mut failures) = (Vec::new(), Vec::new());
-    for result in all(releases.collect()).await {
+    for result in all(requests.collect()).await {
         match result {
             Ok(key) => released.extend(key),
             Err(failure) => failures.push(failure),

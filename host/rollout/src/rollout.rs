@@ -285,8 +285,8 @@ impl Rollout {
     /// [`advance`](Self::advance) brings it to what it should be.
     pub async fn adopt(&self, owner: &Owner, adoptee: &Adoptee) -> Result<(), RolloutError> {
         let actor = account::actor(&self.cluster, owner).await?;
-        let adopted = adoption::adopt(&actor, owner, adoptee).await;
-        adopted.map_err(|failure| RolloutError::Objects(vec![failure]))
+        let result = adoption::adopt(&actor, owner, adoptee).await;
+        result.map_err(|failure| RolloutError::Objects(vec![failure]))
     }
 
     /// Deletes every object of the owner and nothing else, in the reverse of the order in which they were applied. A phase is
@@ -417,10 +417,8 @@ impl Rollout {
         let probes = self.compile(release, rules)?;
         let mut desired = resolve::resolve(&self.discovery, owner, release).await?;
         let mut snapshot = Snapshot::take(actor, &self.discovery, owner, parent, &desired, look.verify).await?;
-        let kept = match owner.going_back {
-            true => keep_newer_definitions(owner, &mut desired, &snapshot.live),
-            false => Vec::new(),
-        };
+        let kept =
+            if owner.going_back { keep_newer_definitions(owner, &mut desired, &snapshot.live) } else { Vec::new() };
         let unwanted = prune::unwanted(actor, owner, std::mem::take(&mut snapshot.stale)).await?;
         for (desired, live) in desired.iter_mut().zip(&snapshot.live) {
             if let Some(live) = live {

@@ -149,7 +149,7 @@ impl Course {
 
 /// The states after each step.
 async fn course(name: &'static str, faults: Vec<Fault>) -> Vec<State> {
-    let course = Course::begin(Cluster::acquire().await).await;
+    let course = Box::pin(Course::begin(Cluster::acquire().await)).await;
     let (mut states, mut struck) = (Vec::new(), 0);
     for step in STEPS {
         for fault in &faults {
@@ -160,7 +160,7 @@ async fn course(name: &'static str, faults: Vec<Fault>) -> Vec<State> {
         states.push(State::of(&course.world, NAME).await);
     }
     assert!(faults.is_empty() || struck >= 5, "{name}: only {struck} requests were struck");
-    println!("{name}: {struck} requests were struck");
+    eprintln!("{name}: {struck} requests were struck");
     course.world.finish().await;
     states
 }
@@ -168,7 +168,7 @@ async fn course(name: &'static str, faults: Vec<Fault>) -> Vec<State> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_fails_the_end_is_the_same() {
     if !Cluster::acquire().await.is_embedded() {
-        println!("skipped: only the embedded control plane fails on purpose");
+        eprintln!("skipped: only the embedded control plane fails on purpose");
         return;
     }
     let courses = profiles().into_iter().map(|(name, faults)| {

@@ -192,18 +192,18 @@ fn without_causes(deployment: &mut Value) {
 
 /// What is wrong with an outcome; nothing where it is as it should be.
 fn faults(leg: Leg, outcome: &Outcome, before: &State, reference: &Outcome) -> String {
-    let mut faults = outcome.state.difference(&reference.state);
+    let mut faults = vec![outcome.state.difference(&reference.state)];
     if leg != Leg::Repair {
         for (key, uid) in &outcome.state.uids {
             if before.uids.get(key).is_some_and(|before| before != uid) {
-                faults.push_str(&format!("{key} was made again\n"));
+                faults.push(format!("{key} was made again\n"));
             }
         }
     }
     for path in outcome.deleted.difference(&reference.deleted) {
-        faults.push_str(&format!("{path} was deleted\n"));
+        faults.push(format!("{path} was deleted\n"));
     }
-    faults
+    faults.concat()
 }
 
 /// The places to die at in a leg that did so much without a death.
@@ -228,7 +228,7 @@ fn courses(references: &[Outcome]) -> Vec<Vec<Cut>> {
     };
     for (leg, (cuts, reference)) in LEGS.iter().zip(all.iter().zip(references)) {
         let (requests, waits) = (reference.life.requests.len(), reference.life.waits);
-        println!(
+        eprintln!(
             "{leg:?}: {requests} requests, {waits} waits, {} places, {} visited",
             cuts.len(),
             rounds.min(cuts.len())
@@ -247,7 +247,7 @@ struct Report {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_controller_that_dies_anywhere_is_followed_by_one_that_comes_to_the_same_end() {
     let begin = Instant::now();
-    let first = Arc::new(Ground::on(Cluster::acquire().await).await);
+    let first = Arc::new(Box::pin(Ground::on(Cluster::acquire().await)).await);
     let mut references: Vec<Outcome> = Vec::new();
     for leg in LEGS {
         references.push(first.run(leg, Cut::Never).await);
@@ -258,7 +258,7 @@ async fn a_controller_that_dies_anywhere_is_followed_by_one_that_comes_to_the_sa
     let mut grounds = vec![first];
     if grounds[0].world.is_embedded() {
         for _ in 1..GROUNDS {
-            grounds.push(Arc::new(Ground::on(Cluster::acquire().await).await));
+            grounds.push(Arc::new(Box::pin(Ground::on(Cluster::acquire().await)).await));
         }
     }
     let tasks = grounds.into_iter().map(|ground| {
@@ -286,7 +286,7 @@ async fn a_controller_that_dies_anywhere_is_followed_by_one_that_comes_to_the_sa
             *all.visited.entry(what).or_default() += count;
         }
     }
-    println!("deaths: {:?}, in {:.0?}", all.visited, begin.elapsed());
+    eprintln!("deaths: {:?}, in {:.0?}", all.visited, begin.elapsed());
     assert!(all.failures.is_empty(), "{}", all.failures.join("\n"));
     let died: usize = all.visited.iter().filter(|(what, _)| **what != "none").map(|(_, count)| count).sum();
     assert!(died > all.visited.values().sum::<usize>() / 2, "most places are met: {:?}", all.visited);

@@ -29,7 +29,7 @@ fn count(cost: &Cost, method: &str) -> usize {
 async fn costs(world: &World, what: &str, first: &Bundle, second: &Bundle) -> BTreeMap<&'static str, Cost> {
     let costs = large::measure(world, PLAIN, first, second).await;
     for cost in &costs {
-        println!("{what}: {cost}");
+        eprintln!("{what}: {cost}");
     }
     costs.into_iter().map(|cost| (cost.step, cost)).collect()
 }

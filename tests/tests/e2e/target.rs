@@ -58,7 +58,7 @@ async fn attentive(client: impl FnOnce(Client) -> Client) -> World {
 #[tokio::test]
 async fn what_is_refused_for_an_old_cluster_is_installed_once_it_is_upgraded() {
     let version = Arc::new(Mutex::new("v1.20.4".to_owned()));
-    let world = attentive(|client| of_version(client, &version)).await;
+    let world = Box::pin(attentive(|client| of_version(client, &version))).await;
     let name = world.name();
     let image = world.push(&bundles::sample(OPERATOR)).await;
     world.deploy(&name, REGISTRY, &image).await;
@@ -103,7 +103,7 @@ async fn warned(world: &World, name: &str) -> String {
 
 #[tokio::test]
 async fn warnings_and_properties_are_in_the_status_and_follow_the_cluster() {
-    let world = attentive(|client| client).await;
+    let world = Box::pin(attentive(|client| client)).await;
     let name = world.name();
     // No other test knows this group.
     let group = format!("{name}.example.com");

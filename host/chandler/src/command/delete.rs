@@ -39,6 +39,7 @@ Examples:
     chandler delete my-operator --crds Keep
   Leave everything where it is:
     chandler delete my-operator --orphan")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Delete {
     /// The name of the BundleDeployment
     #[arg(value_name = "NAME")]

@@ -130,7 +130,7 @@ async fn a_set_whose_list_of_kinds_was_lost_is_still_found() {
 fn ignoring(stage: &Stage, kind: &str, pointer: &str) -> Owner {
     let fields =
         IgnoredFields { kind: Some(kind.into()), json_pointers: vec![pointer.into()], ..IgnoredFields::default() };
-    stage.owner.clone().ignoring(Ignored::new([fields]).unwrap())
+    stage.owner.clone().ignoring(Ignored::new([fields]).unwrap_or_default())
 }
 
 #[tokio::test]
