@@ -4,15 +4,14 @@
 //! rights of the controller there is one for each kind. On behalf of a ServiceAccount there is one for each kind, namespace
 //! and account, shared by the BundleDeployments that name the account; it ends with the last of them.
 
+mod seen;
+
 use std::{
     collections::{BTreeSet, HashMap},
     sync::{Mutex, PoisonError},
 };
 
-use chandler_api::{
-    BundleDeployment,
-    names::{OWNER_KIND_LABEL, OWNER_NAME_LABEL},
-};
+use chandler_api::{BundleDeployment, names::OWNER_KIND_LABEL};
 use chandler_permissions::Account;
 use chandler_rollout::impersonating;
 use futures::StreamExt as _;
@@ -23,6 +22,8 @@ use kube::{
     runtime::{WatchStreamExt as _, reflector::ObjectRef, watcher},
 };
 use tokio::{sync::mpsc, task::JoinHandle};
+
+use self::seen::Seen;
 
 /// What is watched, and on whose behalf.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -142,17 +143,16 @@ async fn watch(
     };
     let config = watcher::Config::default().labels(&format!("{OWNER_KIND_LABEL}={}", BundleDeployment::kind(&())));
     let mut events = watcher::watcher(api, config).default_backoff().boxed();
+    let mut seen = Seen::default();
     while let Some(event) = events.next().await {
         match event {
-            Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object) | watcher::Event::Delete(object)) => {
-                let owner = object.metadata.labels.as_ref().and_then(|labels| labels.get(OWNER_NAME_LABEL));
-                if let Some(owner) = owner
-                    && triggers.send(ObjectRef::new(owner)).is_err()
-                {
-                    return;
+            Ok(event) => {
+                for owner in seen.concerned(&event, |object| &object.metadata) {
+                    if triggers.send(ObjectRef::new(&owner)).is_err() {
+                        return;
+                    }
                 }
             }
-            Ok(watcher::Event::Init | watcher::Event::InitDone) => {}
             Err(error) if no_longer_served(&error) => {
                 tracing::debug!(kind = %kind.kind, group = %kind.group, "no longer served; the watch ends");
                 return;
