@@ -6,12 +6,7 @@
 use chandler_controller::Options;
 use kube::{Config, client::ClientBuilder};
 use tokio::{runtime::Builder, sync::oneshot};
-use tracing::{Subscriber, span};
-use tracing_subscriber::{
-    EnvFilter, Layer,
-    filter::LevelFilter,
-    layer::{Context, SubscriberExt as _},
-};
+use tracing::{Event, Metadata, Subscriber, span};
 
 use crate::{
     lifeline::{Cut, Life, Lifeline},
@@ -70,11 +65,7 @@ impl Mortal {
 }
 
 fn live(config: Config, options: Options, lifeline: &Lifeline, stopped: oneshot::Receiver<()>) {
-    // What it logs is told as ever, and its calls of provisioners, of which each is a span, are counted.
-    let log = tracing_subscriber::fmt::layer().with_test_writer().with_filter(EnvFilter::from_default_env());
-    let subscriber =
-        tracing_subscriber::registry().with(Calls(lifeline.clone()).with_filter(LevelFilter::INFO)).with(log);
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let _guard = tracing::subscriber::set_default(Calls(lifeline.clone()));
     // On one thread every task stands at an await point whenever that thread has nothing to do.
     let runtime = Builder::new_current_thread()
         .enable_all()
@@ -99,13 +90,29 @@ fn live(config: Config, options: Options, lifeline: &Lifeline, stopped: oneshot:
     runtime.shutdown_background();
 }
 
-/// Counts the calls of provisioners.
+/// Counts the calls of provisioners, of which each is a span.
+///
+/// It keeps no spans: they are entered on threads that have another subscriber, and the registry of `tracing_subscriber` would look
+/// for them there.
 struct Calls(Lifeline);
 
-impl<S: Subscriber> Layer<S> for Calls {
-    fn on_new_span(&self, attributes: &span::Attributes<'_>, _: &span::Id, _: Context<'_, S>) {
-        if attributes.metadata().name() == "provisioner" {
-            self.0.call_provisioner();
-        }
+impl Subscriber for Calls {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_span() && metadata.name() == "provisioner"
     }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        self.0.call_provisioner();
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, _: &Event<'_>) {}
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
 }
