@@ -5,7 +5,7 @@ use chandler_core::Release;
 use kube::{Client, Discovery, ResourceExt as _};
 
 use crate::{
-    CommandError, provision,
+    CommandError,
     rendering::{Opened, Rendering},
 };
 
@@ -57,6 +57,5 @@ pub async fn release(client: &Client, opened: &mut Opened) -> Result<Release, Co
     }
     let discovery = Discovery::new(client.clone()).run_aggregated().await.map_err(failed)?;
     target.api_kinds = chandler_controller::kinds(&discovery);
-    let release = opened.provision().await;
-    release.map_err(|error| provision::call_failed(&opened.chosen.name, &error, &opened.sources()))
+    opened.release().await
 }

@@ -99,6 +99,12 @@ impl Opened {
         self.chosen.provisioner.provision(&self.request, content, &Limits::default()).await
     }
 
+    /// Renders it; a failure with its findings, as they are shown.
+    pub async fn release(&self) -> Result<Release, CommandError> {
+        let release = self.provision().await;
+        release.map_err(|error| provision::call_failed(&self.chosen.name, &error, &self.sources()))
+    }
+
     /// Where the text behind findings comes from.
     pub fn sources(&self) -> Sources<'_> {
         Sources {

@@ -240,14 +240,19 @@ async fn preview(
     release: Arc<Release>,
     context: &Context,
 ) -> Result<Preview, Problem> {
-    let owner = owner(deployment, &candidate.install_namespace)?
-        .going_back(revisions::goes_back(deployment, candidate))
-        .ignoring(drift::ignored(deployment)?);
+    let owner = owner_for(deployment, Some(candidate))?;
     let completed = certificates::complete(deployment, &owner, release, context).await?;
     let rules = gates::rules(deployment);
     let drift = drift::policy_now(deployment);
     let previewed = context.rollout.preview_with(&owner, &completed.release, &rules, drift).await;
     previewed.map_err(|error| Problem::from(&error))
+}
+
+/// The owner of what a candidate installs, or of what the spec describes.
+fn owner_for(deployment: &BundleDeployment, candidate: Option<&Candidate>) -> Result<Owner, Problem> {
+    let namespace = candidate.map_or(&deployment.spec.install_namespace, |candidate| &candidate.install_namespace);
+    let back = candidate.is_some_and(|candidate| revisions::goes_back(deployment, candidate));
+    Ok(owner(deployment, namespace)?.going_back(back).ignoring(drift::ignored(deployment)?))
 }
 
 /// The release that the spec describes.
@@ -324,10 +329,7 @@ async fn roll_out(
     route: Route,
     context: &Context,
 ) -> Result<Reached, Problem> {
-    let candidate = found.candidate.as_ref();
-    let namespace = candidate.map_or(&deployment.spec.install_namespace, |found| &found.install_namespace);
-    let back = candidate.is_some_and(|candidate| revisions::goes_back(deployment, candidate));
-    let owner = owner(deployment, namespace)?.going_back(back).ignoring(drift::ignored(deployment)?);
+    let owner = owner_for(deployment, found.candidate.as_ref())?;
     let mut completed = certificates::complete(deployment, &owner, Arc::clone(&release), context).await?;
     let rules = gates::rules(deployment);
     let fights = &context.memory.fights;

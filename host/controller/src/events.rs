@@ -25,22 +25,14 @@ const REPORTED: &[ConditionType] = &[
 /// Bytes of an Event's note that the API server accepts (`events.k8s.io/v1`, at most 1 KiB).
 const NOTE_BYTES: usize = 1000;
 
-/// Publishes an Event for each transition between two states. A failure is logged: Events are a courtesy.
+/// Publishes an Event for each transition between two states.
 pub(crate) async fn publish<K>(recorder: &Recorder, object: &K, old: &[Condition], new: &[Condition])
 where
     K: Resource<DynamicType = ()> + Debug,
 {
     for condition in transitions(old, new) {
-        let event = Event {
-            type_: if is_trouble(condition) { EventType::Warning } else { EventType::Normal },
-            reason: condition.reason.clone(),
-            note: Some(note(&condition.message)),
-            action: condition.type_.clone(),
-            secondary: None,
-        };
-        if let Err(error) = recorder.publish(&event, &object.object_ref(&())).await {
-            tracing::debug!(%error, "failed to publish an Event");
-        }
+        let type_ = if is_trouble(condition) { EventType::Warning } else { EventType::Normal };
+        send(recorder, object, type_, &condition.reason, &condition.type_, &condition.message).await;
     }
 }
 
@@ -49,18 +41,8 @@ pub(crate) async fn publish_done<K>(recorder: &Recorder, object: &K, reason: &st
 where
     K: Resource<DynamicType = ()> + Debug,
 {
-    if lines.is_empty() {
-        return;
-    }
-    let event = Event {
-        type_: EventType::Normal,
-        reason: reason.to_owned(),
-        note: Some(note(&lines.join("\n"))),
-        action: action.to_owned(),
-        secondary: None,
-    };
-    if let Err(error) = recorder.publish(&event, &object.object_ref(&())).await {
-        tracing::debug!(%error, "failed to publish an Event");
+    if !lines.is_empty() {
+        send(recorder, object, EventType::Normal, reason, action, &lines.join("\n")).await;
     }
 }
 
@@ -74,16 +56,8 @@ pub(crate) async fn publish_warnings<K>(
 ) where
     K: Resource<DynamicType = ()> + Debug,
 {
-    let Some(note) = warned(old, new) else { return };
-    let event = Event {
-        type_: EventType::Warning,
-        reason: reason.to_owned(),
-        note: Some(note),
-        action: "Render".to_owned(),
-        secondary: None,
-    };
-    if let Err(error) = recorder.publish(&event, &object.object_ref(&())).await {
-        tracing::debug!(%error, "failed to publish an Event");
+    if let Some(warnings) = warned(old, new) {
+        send(recorder, object, EventType::Warning, reason, "Render", &warnings).await;
     }
 }
 
@@ -92,12 +66,21 @@ pub(crate) async fn publish_adoption<K>(recorder: &Recorder, object: &K, adopted
 where
     K: Resource<DynamicType = ()> + Debug,
 {
-    let Some(note) = told_adoption(adopted) else { return };
+    if let Some(adoption) = told_adoption(adopted) {
+        send(recorder, object, EventType::Normal, "Adopted", "Adopt", &adoption).await;
+    }
+}
+
+/// Publishes one Event. A failure is logged: Events are a courtesy.
+async fn send<K>(recorder: &Recorder, object: &K, type_: EventType, reason: &str, action: &str, message: &str)
+where
+    K: Resource<DynamicType = ()> + Debug,
+{
     let event = Event {
-        type_: EventType::Normal,
-        reason: "Adopted".to_owned(),
-        note: Some(note),
-        action: "Adopt".to_owned(),
+        type_,
+        reason: reason.to_owned(),
+        note: Some(note(message)),
+        action: action.to_owned(),
         secondary: None,
     };
     if let Err(error) = recorder.publish(&event, &object.object_ref(&())).await {
@@ -113,14 +96,14 @@ fn told_adoption(adopted: &[ObjectKey]) -> Option<String> {
     if adopted.len() > NAMED {
         lines.push(format!("and {} more", adopted.len() - NAMED));
     }
-    (!lines.is_empty()).then(|| note(&format!("took over what was somebody else's:\n{}", lines.join("\n"))))
+    (!lines.is_empty()).then(|| format!("took over what was somebody else's:\n{}", lines.join("\n")))
 }
 
 /// The warnings that are new, one per line.
 fn warned(old: &[BundleWarning], new: &[BundleWarning]) -> Option<String> {
     let news: Vec<&str> =
         new.iter().filter(|warning| !old.contains(warning)).map(|warning| warning.message.as_str()).collect();
-    (!news.is_empty()).then(|| note(&news.join("\n")))
+    (!news.is_empty()).then(|| news.join("\n"))
 }
 
 /// The reported conditions whose status or reason is another than before.

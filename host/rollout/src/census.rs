@@ -134,8 +134,7 @@ impl Tally {
                 continue;
             }
             self.others += 1;
-            let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-            let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+            let (namespace, name) = (live::text(&object, "/metadata/namespace"), live::text(&object, "/metadata/name"));
             if self.examples.len() < NAMED {
                 let example = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
                 self.examples.push(example);

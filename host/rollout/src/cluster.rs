@@ -41,6 +41,9 @@ pub(crate) struct Page {
     pub(crate) next: Option<String>,
 }
 
+/// Builds the request for a list: of whole objects, or of their metadata.
+type List = fn(&Request, &ListParams) -> Result<http::Request<Vec<u8>>, kube::core::request::Error>;
+
 /// Talks to the API server.
 #[derive(Clone)]
 pub(crate) struct Cluster {
@@ -81,35 +84,13 @@ impl Cluster {
         namespace: Option<&str>,
         selector: &str,
     ) -> Result<Vec<Value>, Problem> {
-        let mut objects = Vec::new();
-        let mut parameters = ListParams::default().labels(selector).limit(PAGE);
-        loop {
-            let request = at(resource, namespace).list(&parameters).map_err(built)?;
-            let mut page: Value = match self.client.request(request).await {
-                Ok(page) => page,
-                Err(error) => match Problem::from(error) {
-                    Problem::NotFound(_) => return Ok(Vec::new()),
-                    problem => return Err(problem),
-                },
-            };
-            if let Some(items) = page.get_mut("items").and_then(Value::as_array_mut) {
-                objects.extend(std::mem::take(items).into_iter().map(|item| typed(item, resource)));
-            }
-            match page.pointer("/metadata/continue").and_then(Value::as_str) {
-                Some(token) if !token.is_empty() => parameters = parameters.continue_token(token),
-                _ => return Ok(objects),
-            }
-        }
+        let parameters = ListParams::default().labels(selector).limit(PAGE);
+        self.all(resource, namespace, parameters, Request::list).await
     }
 
     /// Some objects of a kind in all namespaces: those after the place that the page before names.
     pub(crate) async fn page(&self, resource: &ApiResource, limit: u32, after: Option<&str>) -> Result<Page, Problem> {
-        let mut parameters = ListParams::default().limit(limit);
-        if let Some(token) = after {
-            parameters = parameters.continue_token(token);
-        }
-        let request = at(resource, None).list(&parameters).map_err(built)?;
-        Ok(paged(self.client.request(request).await?, resource))
+        self.part(resource, None, &after_place(limit, after), Request::list).await
     }
 
     /// The same, with nothing of the objects but their metadata.
@@ -119,12 +100,7 @@ impl Cluster {
         limit: u32,
         after: Option<&str>,
     ) -> Result<Page, Problem> {
-        let mut parameters = ListParams::default().limit(limit);
-        if let Some(token) = after {
-            parameters = parameters.continue_token(token);
-        }
-        let request = at(resource, None).list_metadata(&parameters).map_err(built)?;
-        Ok(paged(self.client.request(request).await?, resource))
+        self.part(resource, None, &after_place(limit, after), Request::list_metadata).await
     }
 
     /// The metadata of all objects of a kind, in one or all namespaces. A kind that is not served has none.
@@ -133,23 +109,7 @@ impl Cluster {
         resource: &ApiResource,
         namespace: Option<&str>,
     ) -> Result<Vec<Value>, Problem> {
-        let mut objects = Vec::new();
-        let mut parameters = ListParams::default().limit(PAGE);
-        loop {
-            let request = at(resource, namespace).list_metadata(&parameters).map_err(built)?;
-            let page = match self.client.request(request).await {
-                Ok(page) => paged(page, resource),
-                Err(error) => match Problem::from(error) {
-                    Problem::NotFound(_) => return Ok(Vec::new()),
-                    problem => return Err(problem),
-                },
-            };
-            objects.extend(page.objects);
-            match page.next {
-                Some(token) => parameters = parameters.continue_token(&token),
-                None => return Ok(objects),
-            }
-        }
+        self.all(resource, namespace, ListParams::default().limit(PAGE), Request::list_metadata).await
     }
 
     /// The names of all objects of a kind, in one namespace or of a kind without; none where there are many more of them than
@@ -161,21 +121,55 @@ impl Cluster {
         wanted: usize,
     ) -> Result<Option<BTreeSet<String>>, Problem> {
         let mut names = BTreeSet::new();
-        let mut parameters = ListParams::default().limit(PAGE);
+        let mut next = None;
         loop {
-            let request = at(resource, namespace).list_metadata(&parameters).map_err(built)?;
-            let page: Value = self.client.request(request).await?;
-            let items = page.get("items").and_then(Value::as_array).into_iter().flatten();
-            names.extend(items.filter_map(|item| item.pointer("/metadata/name")?.as_str().map(str::to_owned)));
-            match page.pointer("/metadata/continue").and_then(Value::as_str) {
-                // Where each page spares fewer requests than it takes.
-                Some(token) if !token.is_empty() && names.len() > wanted.saturating_mul(PAGE as usize / 2) => {
-                    return Ok(None);
-                }
-                Some(token) if !token.is_empty() => parameters = parameters.continue_token(token),
-                _ => return Ok(Some(names)),
+            let place = after_place(PAGE, next.as_deref());
+            let page = self.part(resource, namespace, &place, Request::list_metadata).await?;
+            names.extend(page.objects.iter().map(|object| live::text(object, "/metadata/name").to_owned()));
+            next = page.next;
+            if next.is_none() {
+                return Ok(Some(names));
+            }
+            // Where each page spares fewer requests than it takes.
+            if names.len() > wanted.saturating_mul(PAGE as usize / 2) {
+                return Ok(None);
             }
         }
+    }
+
+    /// All pages of a list. A kind that is not served has no objects.
+    async fn all(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        mut parameters: ListParams,
+        list: List,
+    ) -> Result<Vec<Value>, Problem> {
+        let mut objects = Vec::new();
+        loop {
+            let page = match self.part(resource, namespace, &parameters, list).await {
+                Ok(page) => page,
+                Err(Problem::NotFound(_)) => return Ok(Vec::new()),
+                Err(problem) => return Err(problem),
+            };
+            objects.extend(page.objects);
+            match page.next {
+                Some(token) => parameters = parameters.continue_token(&token),
+                None => return Ok(objects),
+            }
+        }
+    }
+
+    /// One page of a list.
+    async fn part(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        parameters: &ListParams,
+        list: List,
+    ) -> Result<Page, Problem> {
+        let request = list(&at(resource, namespace), parameters).map_err(built)?;
+        Ok(paged(self.client.request(request).await?, resource))
     }
 
     /// Creates an object that must not exist.
@@ -288,6 +282,15 @@ pub(crate) fn about(object: &ObjectKey, action: &'static str) -> impl FnOnce(Pro
 
 fn at(resource: &ApiResource, namespace: Option<&str>) -> Request {
     Request::new(DynamicObject::url_path(resource, namespace))
+}
+
+/// The objects after a place, or the first ones.
+fn after_place(limit: u32, place: Option<&str>) -> ListParams {
+    let parameters = ListParams::default().limit(limit);
+    match place {
+        Some(token) => parameters.continue_token(token),
+        None => parameters,
+    }
 }
 
 fn paged(mut page: Value, resource: &ApiResource) -> Page {

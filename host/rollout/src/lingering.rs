@@ -3,7 +3,7 @@
 use chandler_health::{Reader, terminating};
 use serde_json::Value;
 
-use crate::{census::custom_resource, cluster::Cluster, resolve::is_crd, snapshot::Member};
+use crate::{census::custom_resource, cluster::Cluster, live, resolve::is_crd, snapshot::Member};
 
 /// How many custom resources are looked at.
 const LOOKED_AT: u32 = 3;
@@ -46,7 +46,7 @@ async fn custom_resources(cluster: &Cluster, definition: &Value) -> Option<Strin
 
 /// A custom resource with what holds it.
 fn named(object: &Value) -> String {
-    let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let text = |pointer| live::text(object, pointer);
     let (kind, namespace, name) = (text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
     let separator = if namespace.is_empty() { "" } else { "/" };
     format!("{kind} {namespace}{separator}{name} {}", terminating(Reader(object)))

@@ -41,7 +41,8 @@ pub(crate) fn key(object: &Value, resource: &ApiResource) -> ObjectKey {
     }
 }
 
-fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+/// A string of an object; empty where it has none.
+pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 

@@ -47,8 +47,7 @@ async fn release_one(cluster: &Cluster, owner: &Owner, member: &Member) -> Resul
         result => return result.map_err(failed),
     }
     let again = async {
-        let found = cluster.get(&member.resource, member.key.namespace.as_deref(), &member.key.name).await?;
-        match found.filter(|found| live::uid(found) == live::uid(&member.object)) {
+        match member.now(cluster).await? {
             Some(found) => take_off(cluster, owner, member, &found).await,
             None => Ok(false),
         }

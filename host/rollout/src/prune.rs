@@ -3,7 +3,6 @@
 use chandler_core::ObjectKey;
 use chandler_health::{Health, Reader, terminating};
 use futures::FutureExt as _;
-use serde_json::Value;
 
 use crate::{
     census::{self, Census},
@@ -106,15 +105,10 @@ async fn delete(cluster: &Cluster, owner: &Owner, member: &Member) -> Result<Del
         result => return result.map_err(failed),
     }
     let again = async {
-        let found = cluster.get(&member.resource, member.key.namespace.as_deref(), &member.key.name).await?;
-        match found.filter(|object| is_same(object, &member.object, owner)) {
+        match member.now(cluster).await?.filter(|object| live::foreign_owner(object, owner).is_none()) {
             Some(object) => cluster.delete(&member.resource, &object).await,
             None => Ok(Deleted::Gone),
         }
     };
     again.await.map_err(failed)
-}
-
-fn is_same(found: &Value, read: &Value, owner: &Owner) -> bool {
-    live::uid(found) == live::uid(read) && live::foreign_owner(found, owner).is_none()
 }

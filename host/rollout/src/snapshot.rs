@@ -30,6 +30,14 @@ pub(crate) struct Member {
     pub(crate) object: Value,
 }
 
+impl Member {
+    /// The same object as it is now; none where it is gone, or another one has its name.
+    pub(crate) async fn now(&self, cluster: &Cluster) -> Result<Option<Value>, Problem> {
+        let found = cluster.get(&self.resource, self.key.namespace.as_deref(), &self.key.name).await?;
+        Ok(found.filter(|found| live::uid(found) == live::uid(&self.object)))
+    }
+}
+
 impl Unwanted for Member {
     fn key(&self) -> &ObjectKey {
         &self.key

@@ -13,10 +13,9 @@ use k8s_openapi::api::{
 use kube::{Api, Client, ResourceExt as _};
 
 use crate::{
-    CommandError, live,
+    CommandError, deployed, live,
     output::{self, Format},
     permissions::{self, Needed, Planned, role_name, supplement_name},
-    provision,
     rendering::Rendering,
     terminal::Terminal,
     text::count,
@@ -109,10 +108,7 @@ impl Rbac {
         };
         let opened = self.rendering.open().await?;
         let target = &opened.request.target;
-        let release = opened.provision().await;
-        let release =
-            release.map_err(|error| provision::call_failed(&opened.chosen.name, &error, &opened.sources()))?;
-        let release = with_secrets(release, &target.namespace)?;
+        let release = with_secrets(opened.release().await?, &target.namespace)?;
         let needed =
             Planned::new(&release, &target.namespace).needs(&target.name, &ExistingRoles::default(), self.escalation());
         self.print(&needed, &permissions::account(account, &target.namespace), &target.name, terminal)
@@ -172,23 +168,8 @@ impl Rbac {
                         "render its files: `chandler rbac ./FILES --name {name} --service-account {account}`"
                     ))
             })?;
-        let rendering = Rendering {
-            bundle: image.reference.clone(),
-            provisioner: Some(
-                self.rendering.provisioner.clone().unwrap_or_else(|| spec.provisioner_class_name.clone()),
-            ),
-            namespace: Some(spec.install_namespace.clone()),
-            name: Some(name.clone()),
-            config: None,
-            kubernetes_version: self.rendering.kubernetes_version.clone(),
-            registry: self.rendering.registry.clone(),
-            cache_directory: self.rendering.cache_directory.clone(),
-        };
-        let mut opened = rendering.open().await?;
-        opened.request.config = spec.config.clone().unwrap_or_default();
-        let release = opened.provision().await;
-        let release =
-            release.map_err(|error| provision::call_failed(&opened.chosen.name, &error, &opened.sources()))?;
+        let mut opened = deployed::open(&self.rendering, deployment, Some(&image.reference)).await?;
+        let release = deployed::release(client, &mut opened).await?;
         let release = with_secrets(release, &spec.install_namespace)?;
         let needed = self.needed(client, &release, &spec.install_namespace, &name).await?;
         self.print(&needed, account, &name, terminal)

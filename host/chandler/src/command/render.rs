@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::{
     CommandError, diagnostics,
     output::{self, Format},
-    provision::{self, Chosen},
+    provision::Chosen,
     rendering::Rendering,
     terminal::Terminal,
     text::count,
@@ -49,8 +49,7 @@ impl Render {
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let opened = self.rendering.open().await?;
         let sources = opened.sources();
-        let release = opened.provision().await;
-        let release = release.map_err(|error| provision::call_failed(&opened.chosen.name, &error, &sources))?;
+        let release = opened.release().await?;
         let objects: Vec<Value> = release.objects().iter().map(|object| Value::Object(object.value.clone())).collect();
         output::print(&output::write(&objects, self.output)?)?;
         let findings: Vec<_> = opened.oddities().chain(release.findings()).cloned().collect();

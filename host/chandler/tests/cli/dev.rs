@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _},
+    path::Path,
     process::{Child, ChildStdout, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -209,6 +210,45 @@ fn with_data_it_goes_on_after_being_killed() {
     // To install what is installed changes nothing.
     let outcome = chandler(["dev", "--bundle", HARBOUR, "--data", data], "");
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+}
+
+/// Runs `chandler dev` until it tells this, then kills it as the kernel does: SIGKILL.
+fn killed_at(label: &str, data: &str, cache: &Path) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_chandler"))
+        .args(["dev", "--keep", "--bundle", HARBOUR, "--data", data])
+        .current_dir(support::root())
+        .env("CHANDLER_CACHE_DIRECTORY", cache)
+        .env_remove("RUST_LOG")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
+    let found = told.any(|line| line.unwrap().starts_with(label));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(found, "it ended before it told {label:?}");
+}
+
+#[test]
+fn killed_in_the_middle_of_a_rollout_it_goes_on_with_what_it_left() {
+    let directory = tempfile::tempdir().unwrap();
+    // Files that a killed process left half-written are there for the next one.
+    let (data, cache) = (directory.path().join("state"), directory.path().join("cache"));
+    let data = data.to_str().unwrap();
+    for label in ["bundle", "source", "provisioner", "release", "installed", "objects"] {
+        killed_at(label, data, &cache);
+    }
+    let kept = Kept::start(&["--data", data]);
+    until_healthy(&kept.kubeconfig);
+    let status = chandler(["status", "--kubeconfig", &kept.kubeconfig, "harbour-operator", "-o", "json"], "");
+    let status: Value = serde_json::from_str(&status.data()).unwrap();
+    let history = chandler(["history", "--kubeconfig", &kept.kubeconfig, "harbour-operator", "-o", "json"], "");
+    let history: Value = serde_json::from_str(&history.data()).unwrap();
+    assert!(status["objects"].as_array().unwrap().iter().all(|object| object["health"] == "healthy"), "{status}");
+    assert_eq!(history.as_array().map(Vec::len), Some(1), "{history}");
+    assert_eq!(kept.stop().0, Some(0));
 }
 
 #[test]
