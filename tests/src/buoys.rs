@@ -73,20 +73,29 @@ fn bundle(namespace: &str, depth: &str, image: &str, colour: &str) -> Bundle {
         .with("manifests/0000_30_buoys_01_outer.yaml", &buoy(colour))
 }
 
-/// The first version, for an installation into this namespace.
-pub fn first(namespace: &str) -> Bundle {
-    bundle(namespace, "10", PAUSE, "red").with("manifests/0000_30_buoys_02_old.yaml", &map("old", "1"))
+/// An object of a kind that the others have none of: where it is must be known although they do not say it.
+fn alone(api_version: &str, kind: &str, name: &str) -> String {
+    format!("apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: {name}}}\n")
 }
 
-/// The second version, which changes objects in each stage, adds one and removes one.
+/// The first version, for an installation into this namespace.
+pub fn first(namespace: &str) -> Bundle {
+    bundle(namespace, "10", PAUSE, "red")
+        .with("manifests/0000_30_buoys_02_old.yaml", &map("old", "1"))
+        .with("manifests/0000_30_buoys_03_old_kind.yaml", &alone("v1", "ServiceAccount", "old"))
+}
+
+/// The second version, which changes objects in each stage, adds two and removes two.
 pub fn second(namespace: &str) -> Bundle {
     bundle(namespace, "20", "registry.k8s.io/pause:3.11", "green")
-        .with("manifests/0000_30_buoys_03_new.yaml", &map("new", "1"))
+        .with("manifests/0000_30_buoys_02_new.yaml", &map("new", "1"))
+        .with("manifests/0000_30_buoys_03_new_kind.yaml", &alone("coordination.k8s.io/v1", "Lease", "new"))
 }
 
 /// A third one that never becomes healthy, and comes no farther than its second stage.
 pub fn broken(namespace: &str) -> Bundle {
     bundle(namespace, "30", "registry.invalid/keeper:v3", "black")
         .with("manifests/0000_10_buoys_04_early.yaml", &map("early", "1"))
+        .with("manifests/0000_10_buoys_05_early_kind.yaml", &alone("rbac.authorization.k8s.io/v1", "Role", "early"))
         .with("manifests/0000_30_buoys_04_late.yaml", &map("late", "1"))
 }

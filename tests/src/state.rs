@@ -22,6 +22,7 @@ const FLEETING: &[&str] = &[
     "creationTimestamp",
     "generation",
     "lastTransitionTime",
+    "deployment.kubernetes.io/revision",
     "startTime",
     "completionTime",
     "since",

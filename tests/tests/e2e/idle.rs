@@ -1,4 +1,5 @@
-//! What it costs that nothing changes: a tag is asked for at the registry and nowhere else.
+//! What it costs that nothing changes: a pass reads each kind once, writes nothing and calls no provisioner, after a restart
+//! too; a tag is asked for at the registry and nowhere else.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,10 +7,16 @@ use std::{
     time::Duration,
 };
 
+use chandler_engine::Limits;
 use chandler_tests::{World, bundles, wait, wait::eventually};
-use kube::{Client, client::Body};
+use kube::{
+    Client,
+    api::{Patch, PatchParams},
+    client::Body,
+};
+use serde_json::json;
 
-use crate::PLAIN;
+use crate::{PLAIN, REGISTRY, quiet::versions};
 
 /// What a controller asked of the API server, watches apart: `GET /path?query`.
 #[derive(Clone, Default)]
@@ -34,6 +41,13 @@ impl Asked {
     fn about(&self, about: &[&str]) -> Vec<String> {
         let asked = self.0.lock().expect("no test panics here");
         asked.iter().filter(|text| about.iter().any(|about| text.contains(about))).cloned().collect()
+    }
+
+    /// What writes, Events and what mentions this apart.
+    fn writes(&self, without: &str) -> Vec<String> {
+        let asked = self.0.lock().expect("no test panics here");
+        let writes = asked.iter().filter(|text| !text.starts_with("GET ") && !text.contains("/events"));
+        writes.filter(|text| !text.contains(without)).cloned().collect()
     }
 
     fn forget(&self) {
@@ -64,6 +78,69 @@ impl Passes {
         }
         requests
     }
+
+    /// Waits until every kind of the release was read.
+    async fn seen(&self, kinds: usize) {
+        eventually("a pass over it", || async { self.requests().len() > kinds }).await;
+    }
+}
+
+/// The kinds that the harbour operator has objects of.
+const KINDS: [&str; 7] = [
+    "/api/v1/configmaps",
+    "/api/v1/serviceaccounts",
+    "/api/v1/services",
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    "/apis/apps/v1/deployments",
+    "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+];
+
+#[tokio::test]
+async fn a_pass_that_finds_nothing_changed_only_reads_and_calls_no_provisioner() {
+    let mut world = World::new().await;
+    let name = world.name();
+    let image = world.push(&bundles::sample("registry/harbour-operator.v0.1.0")).await;
+    world.deploy(&name, REGISTRY, &image).await;
+    world.ready(&name).await;
+    let small = world.push(&bundles::Bundle::empty().with("manifests/a.yaml", NOTE)).await;
+    world.stop_controller().await;
+    let mut before = versions(&world, &name).await;
+
+    let asked = Asked::default();
+    let passes = Passes::of(&world, &name, asked.clone()).await;
+    // The kinds of the operator have come since it was rendered; now it is rendered for a cluster that has them.
+    world.start_controller_on(asked.noting(&world.client));
+    passes.seen(KINDS.len()).await;
+    world.stop_controller().await;
+    asked.forget();
+    world.start_controller_with(asked.noting(&world.client), |options| {
+        // One after the other, so that what began earlier is over; and every call of a provisioner fails.
+        options.concurrency = 1;
+        options.ceiling = Limits { objects: 0, ..Limits::default() };
+    });
+    for round in ["restart", "poke"] {
+        if round == "poke" {
+            asked.forget();
+            let poke = Patch::Merge(json!({"metadata": {"annotations": {"example.com/poke": "1"}}}));
+            let poked = world.deployments().patch(&name, &PatchParams::default(), &poke).await.expect("an annotation");
+            before.insert("BundleDeployment".into(), poked.metadata.resource_version.expect("a version"));
+        }
+        passes.seen(KINDS.len()).await;
+        let probe = format!("probe-{round}-{name}");
+        world.deploy(&probe, PLAIN, &small).await;
+        world.condition(&probe, "Ready", "False", "PluginLimitExceeded").await;
+
+        assert_eq!(asked.writes(&probe), [""; 0], "{round}");
+        let mut requests = passes.requests();
+        let looks = requests.remove(&format!("GET /apis/core.rukpak.io/v1alpha2/bundledeployments/{name}"));
+        let expected = KINDS.map(|kind| (format!("GET {kind}"), looks.unwrap_or_default()));
+        assert_eq!(requests, expected.into(), "{round}");
+        assert_eq!(versions(&world, &name).await, before, "{round}");
+    }
+    world.stop_controller().await;
+    world.start_controller();
+    world.finish().await;
 }
 
 const NOTE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\n";

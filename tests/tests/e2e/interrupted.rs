@@ -1,9 +1,10 @@
 //! A controller that dies anywhere: the next one comes to the same end, and nothing is there twice or left over.
 //!
 //! The course is an installation, an upgrade, an upgrade that fails and is rolled back, the repair of what somebody changed, a
-//! change that waits for consent and is given it, and a deletion. It is run once without a death, to see what it comes to and
-//! how many places there are to die at; then again and again with a death in each leg. By default a few places are chosen, evenly; `CHANDLER_CUTS=all` visits every one, a number so many of each leg.
-//! `CHANDLER_SEED` shifts which they are.
+//! change that waits for consent and is given it, one that is taken back after the controller died over it, a deletion, and an
+//! installation that is given up in the same way. It is run once without a death, to see what it comes to and how many places
+//! there are to die at; then again and again with a death in each leg. By default a few places are chosen, evenly;
+//! `CHANDLER_CUTS=all` visits every one, a number so many of each leg. `CHANDLER_SEED` shifts which they are.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -44,11 +45,46 @@ enum Leg {
     Repair,
     Propose,
     Approve,
+    Withdraw,
     Delete,
+    GiveUp,
 }
 
-const LEGS: [Leg; 7] =
-    [Leg::Install, Leg::Upgrade, Leg::RollBack, Leg::Repair, Leg::Propose, Leg::Approve, Leg::Delete];
+const LEGS: [Leg; 9] = [
+    Leg::Install,
+    Leg::Upgrade,
+    Leg::RollBack,
+    Leg::Repair,
+    Leg::Propose,
+    Leg::Approve,
+    Leg::Withdraw,
+    Leg::Delete,
+    Leg::GiveUp,
+];
+
+/// What every release of the course holds, and what is made for it.
+const ALWAYS: [&str; 8] = [
+    "Buoy outer",
+    "ConfigMap chart",
+    "ConfigMap steady",
+    "CustomResourceDefinition buoys.moorings.example.com",
+    "Deployment keeper",
+    "Secret keeper-tls",
+    "Service keeper",
+    "ValidatingWebhookConfiguration buoys.moorings.example.com",
+];
+
+impl Leg {
+    /// The objects that are there after it, whatever happened on the way.
+    fn objects(self) -> BTreeSet<&'static str> {
+        let own: &[&str] = match self {
+            Self::Install | Self::Approve | Self::Withdraw => &["ConfigMap old", "ServiceAccount old"],
+            Self::Upgrade | Self::RollBack | Self::Repair | Self::Propose => &["ConfigMap new", "Lease new"],
+            Self::Delete | Self::GiveUp => return BTreeSet::new(),
+        };
+        ALWAYS.iter().chain(own).copied().collect()
+    }
+}
 
 /// What a leg came to.
 struct Outcome {
@@ -84,7 +120,8 @@ impl Ground {
     async fn begin(&self, leg: Leg) {
         let mut spec = self.world.spec(PLAIN, &self.images[0]);
         match leg {
-            Leg::Install => {}
+            Leg::Install | Leg::GiveUp => {}
+            Leg::Withdraw => spec = self.world.spec(PLAIN, &self.images[2]),
             Leg::Upgrade => spec = self.world.spec(PLAIN, &self.images[1]),
             Leg::RollBack => {
                 spec = self.world.spec(PLAIN, &self.images[2]);
@@ -103,18 +140,38 @@ impl Ground {
                 spec["approval"] = json!("Manual");
                 spec["approvedChange"] = json!(pending.digest);
             }
-            Leg::Delete => {
-                self.world.deployments().delete(NAME, &DeleteParams::default()).await.expect("it is there");
-                return;
-            }
+            Leg::Delete => return self.delete().await,
         }
         self.world.apply(NAME, spec).await;
+    }
+
+    async fn delete(&self) {
+        self.world.deployments().delete(NAME, &DeleteParams::default()).await.expect("it is there");
+    }
+
+    /// Waits until what was asked for has come as far as it can.
+    async fn go(&self, leg: Leg) {
+        match leg {
+            // Of all that can be seen of it, what is written last.
+            Leg::Withdraw => drop(self.world.condition(NAME, "Healthy", "False", "Unhealthy").await),
+            Leg::GiveUp => drop(self.world.ready(NAME).await),
+            leg => self.end(leg).await,
+        }
+    }
+
+    /// What somebody thinks better of while nobody works on it.
+    async fn reconsider(&self, leg: Leg) {
+        match leg {
+            Leg::Withdraw => drop(self.world.apply(NAME, self.world.spec(PLAIN, &self.images[0])).await),
+            Leg::GiveUp => self.delete().await,
+            _ => {}
+        }
     }
 
     /// Waits for the end of a leg.
     async fn end(&self, leg: Leg) {
         match leg {
-            Leg::Install | Leg::Upgrade | Leg::Approve => drop(self.world.ready(NAME).await),
+            Leg::Install | Leg::Upgrade | Leg::Approve | Leg::Withdraw => drop(self.world.ready(NAME).await),
             Leg::Repair => {
                 let depth = |map: &ConfigMap| map.data.as_ref()?.get("depth").cloned();
                 let repaired = |map: Option<&ConfigMap>| map.and_then(depth).as_deref() == Some("20");
@@ -123,7 +180,9 @@ impl Ground {
             }
             Leg::Propose => drop(self.world.condition(NAME, "Progressing", "False", "ApprovalRequired").await),
             Leg::RollBack => drop(self.world.condition(NAME, "Progressing", "False", "RolledBack").await),
-            Leg::Delete => drop(wait::until(&self.world.deployments(), NAME, "gone", |found| found.is_none()).await),
+            Leg::Delete | Leg::GiveUp => {
+                drop(wait::until(&self.world.deployments(), NAME, "gone", |found| found.is_none()).await)
+            }
         }
     }
 
@@ -133,13 +192,18 @@ impl Ground {
         let doomed = Mortal::start(self.world.config(), self.world.options(), cut);
         tokio::select! {
             () = doomed.ended() => {}
-            () = self.end(leg) => {}
+            () = self.go(leg) => {}
         }
         let life = doomed.kill().await;
+        self.reconsider(leg).await;
         let heir = Mortal::start(self.world.config(), self.world.options(), Cut::Never);
         self.end(leg).await;
         let after = heir.stop().await;
         let mut state = State::of(&self.world, NAME).await;
+        if leg == Leg::Withdraw {
+            // How much is known of what was taken back depends on when that was.
+            state.deployment = Value::Null;
+        }
         without_causes(&mut state.deployment);
         let deleted = life.writes.iter().chain(&after.writes).filter_map(|write| write.strip_prefix("DELETE "));
         let deleted = deleted.map(|path| path.replace(&self.world.namespace, "NAMESPACE")).collect();
@@ -193,6 +257,9 @@ fn without_causes(deployment: &mut Value) {
 /// What is wrong with an outcome; nothing where it is as it should be.
 fn faults(leg: Leg, outcome: &Outcome, before: &State, reference: &Outcome) -> String {
     let mut faults = vec![outcome.state.difference(&reference.state)];
+    let (expected, found) = (leg.objects(), outcome.state.objects.keys().map(String::as_str).collect());
+    faults.extend(expected.difference(&found).map(|key| format!("{key} is missing\n")));
+    faults.extend(found.difference(&expected).map(|key| format!("{key} is left over\n")));
     if leg != Leg::Repair {
         for (key, uid) in &outcome.state.uids {
             if before.uids.get(key).is_some_and(|before| before != uid) {
@@ -250,7 +317,10 @@ async fn a_controller_that_dies_anywhere_is_followed_by_one_that_comes_to_the_sa
     let first = Arc::new(Box::pin(Ground::on(Cluster::acquire().await)).await);
     let mut references: Vec<Outcome> = Vec::new();
     for leg in LEGS {
-        references.push(first.run(leg, Cut::Never).await);
+        let reference = first.run(leg, Cut::Never).await;
+        let faults = faults(leg, &reference, &State::default(), &reference);
+        assert!(faults.is_empty(), "{leg:?} without a death:\n{faults}");
+        references.push(reference);
     }
     first.clean().await;
     let courses = Arc::new(Mutex::new(courses(&references).into_iter()));

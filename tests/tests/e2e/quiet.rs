@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::{PLAIN, REGISTRY};
 
 /// The versions of everything that a BundleDeployment owns, and of itself.
-async fn versions(world: &World, name: &str) -> BTreeMap<String, String> {
+pub(crate) async fn versions(world: &World, name: &str) -> BTreeMap<String, String> {
     let mut versions = BTreeMap::new();
     for (api_version, kind, plural) in [
         ("v1", "ServiceAccount", "serviceaccounts"),
