@@ -52,8 +52,9 @@ fn level(schema: &Value, notes: &mut BTreeSet<String>, depth: usize) -> Value {
         to.insert("format".to_owned(), json!(format));
     }
     if let Some(Value::String(pattern)) = schema.get("pattern") {
-        match regex::RegexBuilder::new(pattern).size_limit(PATTERN_BYTES).build() {
-            Ok(_) => drop(to.insert("pattern".to_owned(), json!(pattern))),
+        // What is compiled here is compiled again by whoever evaluates the schema.
+        match chandler_re2::compile(pattern, PATTERN_BYTES) {
+            Ok(compiled) => drop(to.insert("pattern".to_owned(), json!(compiled.as_str()))),
             Err(_) => drop(notes.insert(format!("the pattern {:?} could not be evaluated", cut(pattern, 100)))),
         }
     }

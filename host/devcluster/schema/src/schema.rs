@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, LazyLock, OnceLock},
 };
 
-use regex::{Regex, RegexBuilder};
+use chandler_re2::Regex;
 use serde_json::Value;
 
 use crate::expression::CompiledRule;
@@ -227,7 +227,7 @@ pub struct PatchStrategy {
     pub merge_key: Option<String>,
 }
 
-/// A regular expression, compiled on first use.
+/// A regular expression in the syntax of RE2, compiled on first use.
 #[derive(Debug)]
 pub struct Pattern {
     text: String,
@@ -248,7 +248,7 @@ impl Pattern {
     /// The compiled expression; `None` for one that is malformed or compiles to more than a megabyte.
     pub fn compiled(&self) -> Option<&Regex> {
         const LARGEST: usize = 1 << 20;
-        self.compiled.get_or_init(|| RegexBuilder::new(&self.text).size_limit(LARGEST).build().ok()).as_ref()
+        self.compiled.get_or_init(|| chandler_re2::compile(&self.text, LARGEST).ok()).as_ref()
     }
 }
 

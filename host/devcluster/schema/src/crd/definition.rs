@@ -341,7 +341,14 @@ mod tests {
             "one": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
                     "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
         }});
-        assert_eq!(errors(&definition(&usual)), Vec::<String>::new());
+        let anything = json!({"x-kubernetes-preserve-unknown-fields": true});
+        let patterns = json!({"type": "object", "properties": {
+            "path": {"type": "string", "pattern": r"^(/[^/\0]+)+/?$"},
+            "host": {"type": "string", "pattern": r"^[\w\-.~:\/?#[\]@!$&'()*+,;=]+$"},
+        }});
+        for accepted in [usual, anything, patterns] {
+            assert_eq!(errors(&definition(&accepted)), Vec::<String>::new(), "{accepted}");
+        }
     }
 
     #[test]

@@ -42,7 +42,7 @@ const STRUCTURE: &[&str] = &[
 pub(super) fn check(schema: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     if let Some(found) = schema.get("type").and_then(Value::as_str).filter(|found| *found != "object") {
         errors.push(FieldError::invalid(&path.field("type"), found, "must be object at the root"));
-    } else if schema.get("type").is_none() {
+    } else if schema.get("type").is_none() && !schema.as_object().is_some_and(is_any) {
         errors.push(FieldError::required(&path.field("type"), "must not be empty at the root"));
     }
     node(schema, path, 0, errors);
@@ -69,6 +69,11 @@ fn node(schema: &Value, path: &FieldPath<'_>, depth: usize, errors: &mut Vec<Fie
             node(child, &path.field(name), depth + 1, errors);
         }
     }
+}
+
+/// Whether a value of no type in particular is meant.
+fn is_any(object: &Map<String, Value>) -> bool {
+    flag(object, "x-kubernetes-int-or-string") || flag(object, "x-kubernetes-preserve-unknown-fields")
 }
 
 fn flag(object: &Map<String, Value>, name: &str) -> bool {

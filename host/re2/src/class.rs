@@ -1,0 +1,87 @@
+//! What stands between brackets.
+
+use crate::{
+    scanner::Scanner,
+    translate::{Escape, Invalid, escape, literal},
+};
+
+/// The names that a class may have (POSIX, and `word`).
+const NAMES: [&str; 14] = [
+    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "word",
+    "xdigit",
+];
+
+/// Translates a class, whose opening bracket has been read.
+pub(crate) fn class(text: &mut Scanner<'_>, to: &mut String) -> Result<(), Invalid> {
+    to.push('[');
+    if text.take("^") {
+        to.push('^');
+    }
+    let mut first = true;
+    // A bracket that closes is a character where it comes first.
+    while first || text.peek() != Some(']') {
+        first = false;
+        if named(text, to)? {
+            continue;
+        }
+        let low = match member(text)? {
+            Escape::Class(class) => {
+                to.push_str(&class);
+                continue;
+            }
+            Escape::Character(low) => low,
+        };
+        literal(low, to);
+        if range(text) {
+            let Escape::Character(high) = member(text)? else {
+                return Err(Invalid::new("invalid character class range"));
+            };
+            to.push('-');
+            literal(high, to);
+        }
+    }
+    text.next();
+    to.push(']');
+    Ok(())
+}
+
+/// A named class such as `[:alpha:]`, if one comes next.
+fn named(text: &mut Scanner<'_>, to: &mut String) -> Result<bool, Invalid> {
+    let mut ahead = *text;
+    if !ahead.take("[:") {
+        return Ok(false);
+    }
+    // Without its end it is a bracket and a colon.
+    let Some(name) = ahead.until(":]") else { return Ok(false) };
+    if !NAMES.contains(&name.strip_prefix('^').unwrap_or(name)) {
+        return Err(Invalid::new("invalid character class range"));
+    }
+    to.push_str("[:");
+    to.push_str(name);
+    to.push_str(":]");
+    *text = ahead;
+    Ok(true)
+}
+
+/// Whether a hyphen comes next that is followed by the end of a range; then it is read.
+fn range(text: &mut Scanner<'_>) -> bool {
+    let mut ahead = *text;
+    let is_range = ahead.take("-") && ahead.peek().is_some_and(|after| after != ']');
+    if is_range {
+        *text = ahead;
+    }
+    is_range
+}
+
+/// One character, or a class that has a name.
+fn member(text: &mut Scanner<'_>) -> Result<Escape, Invalid> {
+    match text.next() {
+        None => Err(Invalid::new("missing closing ]")),
+        Some('\\') => match escape(text)? {
+            Escape::Class(class) if class.starts_with('[') || class.starts_with('\\') => Ok(Escape::Class(class)),
+            Escape::Class(_) => Err(Invalid::new("invalid escape sequence in a class")),
+            character @ Escape::Character(_) => Ok(character),
+        },
+        Some(character) => Ok(Escape::Character(character)),
+    }
+}
