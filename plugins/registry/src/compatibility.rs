@@ -52,6 +52,11 @@ impl Compatibility {
         self == Self::Extended
     }
 
+    /// Whether the host makes certificates where nobody is named who does; the reference refuses bundles that need some.
+    pub(crate) fn has_certificates_made(self) -> bool {
+        self == Self::Extended
+    }
+
     /// Whether ServiceAccounts are made that only a Deployment names.
     pub(crate) fn makes_accounts_of_deployments(self) -> bool {
         self == Self::Extended

@@ -76,9 +76,19 @@ pub(crate) fn provision(request: &Request, content: &dyn Content, output: &mut d
     }
     output.describe(&describe(bundle));
     for object in objects {
-        output.emit(&object.json, None, Some(object.origin))?;
+        output.emit(&object.json, stage(&object.identity), Some(object.origin))?;
     }
     Ok(())
+}
+
+/// The stage of an object, by `Kind.group namespace/name`: what has a say in admission comes after everything else.
+///
+/// A webhook that is called for pods would otherwise keep away the very pods that answer it. OLM v1 has the phase `admission`
+/// for this, its last one.
+fn stage(identity: &str) -> Option<u32> {
+    const ADMISSION: u32 = 1;
+    let (kind, _) = identity.split_once(' ')?;
+    kind.ends_with(".admissionregistration.k8s.io").then_some(ADMISSION)
 }
 
 fn report(findings: Vec<Diagnostic>, output: &mut dyn Output) {
@@ -122,16 +132,16 @@ fn unsupported(bundle: &Bundle, config: &Config, lacks_provider: bool) -> Vec<Di
             let message = "unsupported bundle: apiServiceDefintions are not supported";
             let help = format!("API service {:?} is installed with compatibility: extended", service.name);
             findings.push(bundle.csv_finding("ApiServicesUnsupported", message, &pointer).help(help));
-        } else if lacks_provider {
-            let message = "unsupported bundle: apiServiceDefintions are not supported: certificate provider is nil";
-            let help = provider_help(&format!("API service {:?}", service.name));
-            findings.push(bundle.csv_finding("CertificateProviderMissing", message, &pointer).help(help));
         }
     }
     if lacks_provider {
         for (index, webhook) in bundle.csv.spec.webhookdefinitions.iter().enumerate() {
             let message = "unsupported bundle: webhookDefinitions are not supported: certificate provider is nil";
-            let help = provider_help(&format!("webhook {:?}", webhook.generate_name));
+            let help = format!(
+                "webhook {:?} needs a certificate: set certificateProvider to host, cert-manager or openshift-service-ca, or \
+                 to none if you bring it yourself",
+                webhook.generate_name
+            );
             let pointer = format!("/spec/webhookdefinitions/{index}");
             findings.push(bundle.csv_finding("CertificateProviderMissing", message, &pointer).help(help));
         }
@@ -148,13 +158,6 @@ fn no_install_mode(bundle: &Bundle, modes: &InstallModes) -> Vec<Diagnostic> {
         "spec.installModes supports no known install mode"
     };
     vec![bundle.csv_finding("InstallModesUnsupported", message, "/spec/installModes").help(help)]
-}
-
-fn provider_help(what: &str) -> String {
-    format!(
-        "{what} needs a certificate: set certificateProvider to host, cert-manager or openshift-service-ca, or to none if \
-         you bring it yourself"
-    )
 }
 
 fn check_targets(modes: &InstallModes, namespace: &str, targets: &[String]) -> Vec<Diagnostic> {

@@ -158,6 +158,20 @@ fn a_webhook_and_an_aggregated_api_of_one_deployment_share_a_service() {
 }
 
 #[test]
+fn unless_somebody_else_is_named_the_host_makes_certificates() {
+    let small = aggregated().webhook("ValidatingAdmissionWebhook", "v.example.com");
+    let objects = |config: Value| {
+        let release = small.render(&config).unwrap();
+        assert_eq!(release.findings.iter().map(|finding| &finding.code).collect::<Vec<_>>(), [""; 0]);
+        release.objects.into_iter().map(|emitted| emitted.value).collect::<Vec<_>>()
+    };
+    let host = objects(json!({"certificateProvider": "host"}));
+    assert_eq!(objects(json!({})), host);
+    assert_eq!(objects(json!({"certificateProvider": null, "compatibility": "extended"})), host);
+    assert_ne!(objects(json!({"certificateProvider": "cert-manager"})), host);
+}
+
+#[test]
 fn what_is_wrong_with_an_aggregated_api() {
     let mut small = aggregated().webhook("ValidatingAdmissionWebhook", "v.example.com");
     let owned = &mut small.csv["spec"]["apiservicedefinitions"]["owned"];
@@ -178,13 +192,6 @@ fn what_is_wrong_with_an_aggregated_api() {
       serve all kinds of a version by one deployment and port
     ConflictingPorts manifests/csv.yaml:13:9 (/spec/apiservicedefinitions/owned/0): port 443 in front of deployment "op.main" leads to 9443 and to 443 of its pods
       give them different containerPorts, or the same targetPort
-    "#);
-    insta::assert_snapshot!(aggregated().refusal(&json!({})), @r#"
-    unsupported
-    CertificateProviderMissing manifests/csv.yaml:13:9 (/spec/apiservicedefinitions/owned/0): unsupported bundle: apiServiceDefintions are not supported: certificate provider is nil
-      API service "ships" needs a certificate: set certificateProvider to host, cert-manager or openshift-service-ca, or to none if you bring it yourself
-    CertificateProviderMissing manifests/csv.yaml:21:9 (/spec/apiservicedefinitions/owned/1): unsupported bundle: apiServiceDefintions are not supported: certificate provider is nil
-      API service "tugs" needs a certificate: set certificateProvider to host, cert-manager or openshift-service-ca, or to none if you bring it yourself
     "#);
     insta::assert_snapshot!(aggregated().refusal(&json!({"compatibility": "reference"})), @r#"
     unsupported

@@ -287,6 +287,28 @@ fn a_conversion_webhook_is_written_into_its_crd() {
 }
 
 #[test]
+fn webhooks_come_after_what_answers_them() {
+    let policy = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\n";
+    let small =
+        || Small::new(&["AllNamespaces"]).webhook(WEBHOOK, "v.example.com").webhook("MutatingAdmissionWebhook", "m.io");
+    let late = |small: &Small, compatibility: &str| {
+        let config = json!({"certificateProvider": "cert-manager", "compatibility": compatibility});
+        let objects = small.render(&config).unwrap().objects.into_iter();
+        let (late, early): (Vec<_>, Vec<_>) = objects.partition(|object| object.stage.is_some());
+        assert!(early.iter().any(|object| object.value["kind"] == "Deployment"));
+        assert!(late.iter().all(|object| object.stage == Some(1)));
+        late.iter().map(|object| object.value["kind"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let webhooks = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
+    let mut found = late(&small(), "reference");
+    found.sort();
+    assert_eq!(found, webhooks);
+    let mut found = late(&small().file("manifests/policy.yaml", policy), "extended");
+    found.sort();
+    assert_eq!(found, [webhooks[0], "ValidatingAdmissionPolicy", webhooks[1]]);
+}
+
+#[test]
 fn without_a_provider_webhooks_are_installed_with_a_warning() {
     let small = Small::new(&["AllNamespaces"]).webhook(WEBHOOK, "v.example.com");
     let release = small.render(&json!({"certificateProvider": "none"})).unwrap();

@@ -50,7 +50,7 @@ pub(crate) struct Config {
 /// `certificateProvider`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Certificates {
-    /// Not said: bundles with webhooks are refused.
+    /// Not said, and nobody to fall back on: bundles with webhooks are refused.
     #[default]
     Unset,
     /// `none`: the operator or the administrator sees to them.
@@ -154,6 +154,9 @@ fn read(
     match choice(root, "compatibility", &["reference", "extended"]) {
         Ok(compatibility) => config.compatibility = compatibility.unwrap_or_default(),
         Err(wrong) => findings.push(*wrong),
+    }
+    if config.certificates == Certificates::Unset && config.compatibility.has_certificates_made() {
+        config.certificates = Certificates::By(CertificateProvider::Host);
     }
 }
 

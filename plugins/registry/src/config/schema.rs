@@ -75,7 +75,7 @@ impl Serialize for Properties<'_> {
 /// The keys that every bundle takes.
 fn common() -> [(&'static str, Value); 4] {
     let certificate_provider = json!({
-        "description": "Who makes the certificates of webhooks and aggregated APIs; `none` leaves them to you.",
+        "description": "Who makes the certificates of webhooks and aggregated APIs; `none` leaves them to you. Unless said otherwise the host does; with `compatibility: reference` bundles that need some are refused then.",
         "enum": ["cert-manager", "openshift-service-ca", "host", "none", null],
     });
     let compatibility = json!({
