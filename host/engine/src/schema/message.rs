@@ -58,6 +58,10 @@ fn alternatives(error: &ValidationError<'_>, context: &[Vec<ValidationError<'sta
         Kind::Type { kind } if inner.instance_path() == error.instance_path() => Some(wanted(kind)),
         _ => None,
     };
+    if let Some(names) = missing(error, context) {
+        let message = format!("required field {} is missing", names.join(" or "));
+        return vec![finding(error.instance_path().as_str().to_owned(), message)];
+    }
     let types: Vec<String> = context.iter().flatten().filter_map(mismatch).collect();
     let mut fitting = context.iter().filter(|errors| !errors.iter().any(|inner| mismatch(inner).is_some()));
     match (fitting.next(), fitting.next()) {
@@ -70,6 +74,19 @@ fn alternatives(error: &ValidationError<'_>, context: &[Vec<ValidationError<'sta
         }
         _ => generic(error),
     }
+}
+
+/// The fields of which one has to be there, if each alternative lacks one and nothing else.
+fn missing(error: &ValidationError<'_>, context: &[Vec<ValidationError<'static>>]) -> Option<Vec<String>> {
+    let here = field(error.instance_path().as_str());
+    let lacking = |errors: &Vec<ValidationError<'static>>| match errors.as_slice() {
+        [inner] if inner.instance_path() == error.instance_path() => match inner.kind() {
+            Kind::Required { property } => Some(format!("{:?}", join(&here, property.as_str()?))),
+            _ => None,
+        },
+        _ => None,
+    };
+    context.iter().map(lacking).collect::<Option<Vec<_>>>().filter(|names| !names.is_empty())
 }
 
 /// The validator's own words.

@@ -153,11 +153,13 @@ mod tests {
         let schema = json!({"properties": {
             "a": {"anyOf": [{"type": "null"}, name]},
             "b": {"oneOf": [{"required": ["x"]}, {"required": ["y"]}]},
+            "c": {"anyOf": [{"required": ["x", "y"]}, {"required": ["z"]}]},
         }});
         assert_eq!(texts(&schema, &json!({"a": null})), "valid");
         insta::assert_snapshot!(texts(&schema, &json!({"a": "A"})), @r#"invalid configuration: config (/a): field "a" must match pattern "^[a-z]+$""#);
         insta::assert_snapshot!(texts(&schema, &json!({"a": 1})), @r#"invalid configuration: config (/a): invalid type for field "a": got number, want null or string"#);
-        insta::assert_snapshot!(texts(&schema, &json!({"b": {}})), @r#"invalid configuration: config (/b): invalid value for field "b": {} is not valid under any of the schemas listed in the 'oneOf' keyword"#);
+        insta::assert_snapshot!(texts(&schema, &json!({"b": {}})), @r#"invalid configuration: config (/b): required field "b.x" or "b.y" is missing"#);
+        insta::assert_snapshot!(texts(&schema, &json!({"c": {}})), @r#"invalid configuration: config (/c): invalid value for field "c": {} is not valid under any of the schemas listed in the 'anyOf' keyword"#);
     }
 
     #[test]
