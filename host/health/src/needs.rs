@@ -41,8 +41,10 @@ pub fn of_object(object: &Value) -> Vec<Need> {
                 })
             })
             .collect(),
+        // With one version nothing is converted. Many published definitions name a webhook all the same, that nobody serves.
         ("apiextensions.k8s.io", "CustomResourceDefinition")
-            if object.text("/spec/conversion/strategy") == "Webhook" =>
+            if object.text("/spec/conversion/strategy") == "Webhook"
+                && object.list("/spec/versions").nth(1).is_some() =>
         {
             let client = "/spec/conversion/webhook/clientConfig";
             let caller = || "its conversion webhook".to_owned();

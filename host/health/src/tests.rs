@@ -246,6 +246,9 @@ fn who_calls_a_service_is_healthy_when_somebody_answers() {
         verdict(&assess(&conversion(), &surroundings)),
         "Progressing: Service n/hook, which its conversion webhook calls, has no ready endpoints"
     );
+    let mut single = conversion();
+    single["spec"]["versions"] = json!([{"name": "v1", "storage": true}]);
+    assert_eq!(verdict(&assess(&single, &surroundings)), "Healthy", "it is never called");
     surroundings.add_slice(&slice("other", &[Some(true)]));
     surroundings.add_slice(&slice("hook", &[Some(false)]));
     assert!(surroundings.lacks_endpoints(&service_name()));
