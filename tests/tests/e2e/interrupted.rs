@@ -181,7 +181,7 @@ impl Ground {
             Leg::Propose => drop(self.world.condition(NAME, "Progressing", "False", "ApprovalRequired").await),
             Leg::RollBack => drop(self.world.condition(NAME, "Progressing", "False", "RolledBack").await),
             Leg::Delete | Leg::GiveUp => {
-                drop(wait::until(&self.world.deployments(), NAME, "gone", |found| found.is_none()).await)
+                drop(wait::until(&self.world.deployments(), NAME, "gone", |found| found.is_none()).await);
             }
         }
     }
