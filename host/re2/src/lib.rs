@@ -3,7 +3,7 @@
 //! Patterns in schemas and in CEL are in the syntax of RE2, as Go's package `regexp` reads it
 //! (<https://pkg.go.dev/regexp/syntax>). The crate `regex` descends from it and matches alike, but reads some texts
 //! differently: an open bracket within a class begins another class, `\d` means more than ten digits, `\0` is no character.
-//! [`translate`] writes a pattern so that `regex` takes it for what Go takes it for.
+//! [`translate()`] writes a pattern so that `regex` takes it for what Go takes it for.
 //!
 //! | module | holds |
 //! |---|---|

@@ -187,7 +187,7 @@ async fn a_first_revision_that_fails_has_nothing_to_go_back_to() {
     world.apply(&name, spec).await;
     let deployment = world.condition(&name, "Progressing", "False", "ProgressDeadlineExceeded").await;
     assert_eq!(outcomes(&deployment), [(1, Outcome::Failed, None)]);
-    operators(&world).get("harbour-operator").await.expect("it goes on being tried");
+    wait::until(&operators(&world), "harbour-operator", "there: it goes on being tried", |found| found.is_some()).await;
     world.finish().await;
 }
 
