@@ -25,15 +25,15 @@ pub(crate) fn class(text: &mut Scanner<'_>, to: &mut String) -> Result<(), Inval
             continue;
         }
         let low = match member(text)? {
-            Escape::Class(class) => {
+            Member::Class(class) => {
                 to.push_str(&class);
                 continue;
             }
-            Escape::Character(low) => low,
+            Member::Character(low) => low,
         };
         literal(low, to);
         if range(text) {
-            let Escape::Character(high) = member(text)? else {
+            let Member::Character(high) = member(text)? else {
                 return Err(Invalid::new("invalid character class range"));
             };
             to.push('-');
@@ -52,7 +52,7 @@ fn named(text: &mut Scanner<'_>, to: &mut String) -> Result<bool, Invalid> {
         return Ok(false);
     }
     // Without its end it is a bracket and a colon.
-    let Some(name) = ahead.until(":]") else { return Ok(false) };
+    let Some(name) = ahead.name() else { return Ok(false) };
     if !NAMES.contains(&name.strip_prefix('^').unwrap_or(name)) {
         return Err(Invalid::new("invalid character class range"));
     }
@@ -73,15 +73,21 @@ fn range(text: &mut Scanner<'_>) -> bool {
     is_range
 }
 
-/// One character, or a class that has a name.
-fn member(text: &mut Scanner<'_>) -> Result<Escape, Invalid> {
+/// One of those that a class is made of.
+enum Member {
+    Character(char),
+    /// A class that is written in this way.
+    Class(String),
+}
+
+fn member(text: &mut Scanner<'_>) -> Result<Member, Invalid> {
     match text.next() {
         None => Err(Invalid::new("missing closing ]")),
         Some('\\') => match escape(text)? {
-            Escape::Class(class) if class.starts_with('[') || class.starts_with('\\') => Ok(Escape::Class(class)),
-            Escape::Class(_) => Err(Invalid::new("invalid escape sequence in a class")),
-            character @ Escape::Character(_) => Ok(character),
+            Escape::Class(class) => Ok(Member::Class(class)),
+            Escape::Character(character) => Ok(Member::Character(character)),
+            Escape::Place(_) => Err(Invalid::new("invalid escape sequence in a class")),
         },
-        Some(character) => Ok(Escape::Character(character)),
+        Some(character) => Ok(Member::Character(character)),
     }
 }

@@ -26,8 +26,10 @@ impl From<regex::Error> for Invalid {
 pub(crate) enum Escape {
     /// One character.
     Character(char),
-    /// Something that is written in this way.
+    /// A class of characters, written in this way.
     Class(String),
+    /// A place between characters, written in this way.
+    Place(&'static str),
 }
 
 /// Writes a pattern so that the crate `regex` takes it for what Go takes it for. What both refuse may be left to `regex`.
@@ -35,7 +37,7 @@ pub(crate) enum Escape {
 /// # Errors
 /// Where Go refuses what `regex` would take for something.
 pub fn translate(pattern: &str) -> Result<String, Invalid> {
-    let mut text = Scanner(pattern);
+    let mut text = Scanner::new(pattern);
     let mut to = String::with_capacity(pattern.len() + 16);
     while let Some(character) = text.next() {
         match character {
@@ -49,12 +51,13 @@ pub fn translate(pattern: &str) -> Result<String, Invalid> {
             '(' => group(&mut text, &mut to)?,
             '\\' if text.take("Q") => {
                 // Without its end it goes on to the end of the pattern.
-                let quoted = text.until(r"\E").unwrap_or_else(|| std::mem::take(&mut text.0));
+                let quoted = text.until(r"\E").unwrap_or_else(|| text.all());
                 quoted.chars().for_each(|character| literal(character, &mut to));
             }
             '\\' => match escape(&mut text)? {
                 Escape::Character(character) => literal(character, &mut to),
                 Escape::Class(class) => to.push_str(&class),
+                Escape::Place(place) => to.push_str(place),
             },
             character => to.push(character),
         }
@@ -83,9 +86,9 @@ fn repetition(text: &mut Scanner<'_>, to: &mut String) -> Result<bool, Invalid> 
     {
         return Err(Invalid::new(format!("invalid repeat count: `{{{least},{most}}}`: at most {REPETITIONS}")));
     }
-    let length = text.0.len() - ahead.0.len();
+    let length = text.rest().len() - ahead.rest().len();
     to.push('{');
-    to.push_str(text.0.get(..length).unwrap_or_default());
+    to.push_str(text.rest().get(..length).unwrap_or_default());
     *text = ahead;
     Ok(true)
 }
@@ -138,11 +141,11 @@ pub(crate) fn escape(text: &mut Scanner<'_>) -> Result<Escape, Invalid> {
         'w' => class("[0-9A-Za-z_]"),
         'W' => class("[^0-9A-Za-z_]"),
         'p' | 'P' => unicode(character == 'P', text),
-        'b' => class(r"(?-u:\b)"),
+        'b' => Ok(Escape::Place(r"(?-u:\b)")),
         // `regex` knows this one for all letters only.
-        'B' => class(r"(?:\B)"),
-        'A' => class(r"(?:\A)"),
-        'z' => class(r"(?:\z)"),
+        'B' => Ok(Escape::Place(r"(?:\B)")),
+        'A' => Ok(Escape::Place(r"(?:\A)")),
+        'z' => Ok(Escape::Place(r"(?:\z)")),
         'a' => Ok(Escape::Character('\u{7}')),
         'f' => Ok(Escape::Character('\u{c}')),
         't' => Ok(Escape::Character('\t')),

@@ -58,12 +58,9 @@ pub(crate) struct Kept {
 
 impl Kept {
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_chandler"))
+        let mut child = support::command(&support::cache())
             .args(["dev", "--keep"])
             .args(arguments)
-            .current_dir(support::root())
-            .env("CHANDLER_CACHE_DIRECTORY", support::cache())
-            .env_remove("RUST_LOG")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -129,11 +126,9 @@ fn what_is_kept_can_be_explained_until_it_is_told_to_stop() {
 #[test]
 fn the_controller_stops_when_it_is_told_to() {
     let kept = Kept::start(&[]);
-    let mut controller = Command::new(env!("CARGO_BIN_EXE_chandler"))
+    let mut controller = support::command(&support::cache())
         .args(["controller", "--log-format", "json", "--kubeconfig", &kept.kubeconfig])
         .args(["--log-level", "info,kube_runtime::controller=debug"])
-        .env("CHANDLER_CACHE_DIRECTORY", support::cache())
-        .env_remove("RUST_LOG")
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
@@ -214,11 +209,8 @@ fn with_data_it_goes_on_after_being_killed() {
 
 /// Runs `chandler dev` until it tells this, then kills it as the kernel does: SIGKILL.
 fn killed_at(label: &str, data: &str, cache: &Path) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_chandler"))
+    let mut child = support::command(cache)
         .args(["dev", "--keep", "--bundle", HARBOUR, "--data", data])
-        .current_dir(support::root())
-        .env("CHANDLER_CACHE_DIRECTORY", cache)
-        .env_remove("RUST_LOG")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

@@ -37,13 +37,17 @@ pub(crate) fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("chandler-cache")
 }
 
-/// Runs `chandler` at the root of the workspace, with nothing of the caller's environment that it would heed.
+/// `chandler` at the root of the workspace, which keeps its caches here.
+pub(crate) fn command(cache: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_chandler"));
+    command.current_dir(root()).env("CHANDLER_CACHE_DIRECTORY", cache).env_remove("RUST_LOG");
+    command
+}
+
+/// Runs `chandler` with nothing of the caller's environment that it would heed.
 pub(crate) fn chandler<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>, input: &str) -> Outcome {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_chandler"))
+    let mut child = command(&cache())
         .args(arguments)
-        .current_dir(root())
-        .env("CHANDLER_CACHE_DIRECTORY", cache())
-        .env_remove("RUST_LOG")
         .env_remove("KUBECONFIG")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

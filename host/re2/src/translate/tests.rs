@@ -122,6 +122,17 @@ fn what_go_refuses_is_refused() {
     assert!(compile("((a{100}){100}){100}", BYTES).unwrap_err().to_string().contains("size limit"));
 }
 
+#[test]
+fn what_is_read_is_read_once() {
+    // Each would take hours if what follows were looked at again at each of its brackets.
+    for piece in ["{", "[:", "[[:a]", "{1", "(?i)"] {
+        let pattern = piece.repeat((1 << 20) / piece.len());
+        if let Ok(translated) = translate(&pattern) {
+            assert!(translated.len() >= pattern.len());
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn nothing_panics(pattern in r"[\[\]\\(){}?*+^$a-c0-9,:&~dwpPxQE-]{0,24}", text in "[a-c0-9\\[-]{0,8}") {
