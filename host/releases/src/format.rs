@@ -26,36 +26,53 @@ pub(crate) const FILE_BYTES: u64 = TEXT_BYTES + (1 << 20);
 
 /// Why a release is not written.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum EncodeError {
+pub enum EncodeError {
+    /// Its text is too long.
     #[error("it has more than {TEXT_BYTES} bytes")]
     TooLarge,
+    /// A value cannot be written as JSON.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
+    /// It cannot be compressed.
     #[error(transparent)]
     Compress(#[from] io::Error),
 }
 
 /// Why bytes are no release.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum DecodeError {
+pub enum DecodeError {
+    /// It was written by another version of this program, or by something else.
     #[error("it has another format")]
     Format,
+    /// The hash does not fit.
     #[error("its bytes are not those that were written under this key")]
     Altered,
+    /// Its text is too long.
     #[error("it has more than {TEXT_BYTES} bytes")]
     TooLarge,
+    /// It ends too early.
     #[error("it is cut off")]
     Short,
+    /// It does not end where it should.
     #[error("something stands behind its end")]
     Long,
+    /// An object has no identity.
     #[error("one of its objects {0}")]
     Object(#[from] chandler_core::ObjectError),
+    /// A line is not JSON.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
+    /// The bytes cannot be decompressed.
     #[error(transparent)]
     Decompress(#[from] io::Error),
+    /// This program makes another release of it.
     #[error("its digest was {was} and comes out as {is}")]
-    Otherwise { was: Digest, is: Digest },
+    Otherwise {
+        /// The digest that was written.
+        was: Digest,
+        /// The digest that comes out.
+        is: Digest,
+    },
 }
 
 /// The first line.
@@ -79,6 +96,22 @@ struct Place {
     stage: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     origin: Option<Location>,
+}
+
+/// The bytes of a release, for whoever keeps it elsewhere than in the cache.
+///
+/// # Errors
+/// It is too large.
+pub fn to_bytes(release: &Release) -> Result<Vec<u8>, EncodeError> {
+    encode(release.digest(), release)
+}
+
+/// The release with this digest of the bytes that [`to_bytes`] made of it.
+///
+/// # Errors
+/// The bytes are others, or this program makes another release of them.
+pub fn from_bytes(digest: &Digest, bytes: &[u8]) -> Result<Release, DecodeError> {
+    decode(digest, bytes)
 }
 
 /// The bytes of a release that was made from what the key stands for.

@@ -8,13 +8,13 @@
 //! | module | holds |
 //! |---|---|
 //! | [`releases`](mod@releases) | the cache: memory before disk |
-//! | `format` | a release as bytes and back, pure |
+//! | [`format`](mod@format) | a release as bytes and back, pure |
 //! | `files` | one file for each release |
 //! | `recent` | the releases that were used last, pure |
 //! | `size` | how much memory a release takes, pure |
 
 mod files;
-mod format;
+pub mod format;
 mod recent;
 pub mod releases;
 mod size;

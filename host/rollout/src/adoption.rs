@@ -1,28 +1,21 @@
-//! Handing objects of others to an owner, on behalf of somebody who may.
+//! Objects of a release that exist and are somebody else's, for people who may hand them over.
 //!
-//! An object that carries the label of the owner's set, and that nobody controls, is the owner's. So it is enough to write
-//! that; the next rollout brings the object to what it should be.
+//! They do so by naming them, with their UIDs, where the owner is described; the next rollout takes them over.
 
 use chandler_core::ObjectKey;
-use kube::api::ApiResource;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use crate::{
-    cluster::{Cluster, about},
+    cluster::Cluster,
     desired::Desired,
-    error::ObjectFailure,
     fields::FieldChange,
     holder::Holder,
     live,
-    owner::Owner,
     plan::Situation,
     preflight::redefined_kinds,
     preview,
 };
-
-/// The field manager of what is written here.
-const MANAGER: &str = "chandler-adopt";
 
 /// An object of a release that exists and is somebody else's.
 #[derive(Clone, Debug, Serialize)]
@@ -38,10 +31,8 @@ pub struct Adoptee {
     /// What the API server says against that, or why it could not be asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    #[serde(skip)]
-    resource: ApiResource,
-    #[serde(skip)]
-    live: Value,
+    /// Its UID.
+    pub uid: String,
 }
 
 /// The objects of a release that are somebody else's, with what would change.
@@ -64,52 +55,8 @@ pub(crate) async fn find(
             holder: holder.clone(),
             fields,
             note,
-            resource: desired.resource.clone(),
-            live: live.clone(),
+            uid: live::uid(live).to_owned(),
         });
     }
     found
-}
-
-/// Makes an object a member of the owner's set, if nobody changed it since it was read. Its controller loses it.
-pub(crate) async fn adopt(cluster: &Cluster, owner: &Owner, adoptee: &Adoptee) -> Result<(), ObjectFailure> {
-    let metadata = marks(&adoptee.live, owner);
-    let result = cluster.patch_metadata(&adoptee.resource, &adoptee.live, metadata, MANAGER).await;
-    result.map(drop).map_err(about(&adoptee.object, "take over"))
-}
-
-/// The change of its metadata that makes an object the owner's.
-fn marks(object: &Value, owner: &Owner) -> Value {
-    let labels: Map<String, Value> =
-        owner.member_labels().into_iter().map(|(name, text)| (name.to_owned(), json!(text))).collect();
-    let mut metadata = Map::from_iter([("labels".to_owned(), Value::Object(labels))]);
-    if let Some(references) = live::references_without_controller(object) {
-        metadata.insert("ownerReferences".to_owned(), json!(references));
-    }
-    Value::Object(metadata)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::live::{foreign_owner, tests::owner};
-
-    #[test]
-    fn what_is_marked_is_the_owners() {
-        let team = json!({"kind": "Team", "name": "t", "uid": "t"});
-        let controller = json!({"kind": "Deployment", "name": "d", "uid": "d", "controller": true});
-        for metadata in [
-            json!({"managedFields": [{"manager": "kubectl"}]}),
-            json!({"ownerReferences": [team, controller], "labels": {"team": "t"}}),
-        ] {
-            let mut object = json!({"metadata": metadata});
-            assert!(foreign_owner(&object, &owner()).is_some());
-            for (name, value) in marks(&object, &owner()).as_object().unwrap() {
-                object["metadata"][name] = value.clone();
-            }
-            assert_eq!(foreign_owner(&object, &owner()), None);
-        }
-        let kept = marks(&json!({"metadata": {"ownerReferences": [team, controller]}}), &owner());
-        assert_eq!(kept["ownerReferences"], json!([team]), "only the controller is released");
-    }
 }

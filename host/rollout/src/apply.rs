@@ -29,20 +29,48 @@ pub(crate) async fn create(cluster: &Cluster, owner: &Owner, desired: &Desired) 
     };
     let found =
         cluster.get(&desired.resource, desired.key.namespace.as_deref(), &desired.key.name).await.map_err(failed)?;
-    Err(match found.and_then(|live| live::foreign_owner(&live, owner)) {
+    let holder = found.and_then(|live| {
+        let holder = live::foreign_owner(&live, owner)?;
+        let yields = owner.may_adopt(&live, &holder);
+        Some((holder, yields))
+    });
+    Err(match holder {
         // What may be taken over is, once the next call has read it as a whole.
-        Some(holder) if holder.yields_to(owner.collisions) => failed(Problem::Conflict(exists)),
-        Some(holder) => Failure::Collision(Collision { object: desired.key.clone(), holder }),
+        Some((_, true)) => failed(Problem::Conflict(exists)),
+        Some((holder, false)) => Failure::Collision(Collision { object: desired.key.clone(), holder }),
         // It is ours after all, or gone again: the next call sees it.
         None => failed(Problem::Conflict(exists)),
     })
 }
 
-/// Changes an object of ours to what it should be.
+/// How often an object is read again that changes whenever it is to be written, as one does whose controller reports on it.
+const READS: usize = 4;
+
+/// Changes an object of ours to what it should be. One that changed since it was read is read again, as long as nobody else
+/// claims it and it was not orphaned: then the caller has to decide anew.
 pub(crate) async fn update(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, Failure> {
     let failed = |problem| Failure::Object(about(&desired.key, "update")(problem));
-    take_over(cluster, desired, live).await.map_err(failed)?;
-    cluster.apply(desired, live::uid(live), false).await.map_err(failed)
+    let mut now = live.clone();
+    let mut reads = 0;
+    loop {
+        let conflict = match write(cluster, desired, &now).await {
+            Err(Problem::Conflict(message)) if reads < READS => message,
+            result => return result.map_err(failed),
+        };
+        reads += 1;
+        let found = cluster.get(&desired.resource, desired.key.namespace.as_deref(), &desired.key.name).await;
+        match found.map_err(failed)? {
+            Some(found) if live::same_claims(live, &found) => now = found,
+            _ => return Err(failed(Problem::Conflict(conflict))),
+        }
+    }
+}
+
+async fn write(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, Problem> {
+    match take_over(cluster, desired, live).await? {
+        Some(taken_over) => cluster.apply(desired, &taken_over).await,
+        None => cluster.apply(desired, live).await,
+    }
 }
 
 /// Takes over an object that was somebody else's when it was read, and brings it to what it should be.

@@ -181,12 +181,24 @@ impl Cluster {
         Ok(self.client.request(request).await?)
     }
 
-    /// Applies an object that exists with this UID; the UID keeps another one from being adopted, or a deleted one from
-    /// being created.
-    pub(crate) async fn apply(&self, desired: &Desired, uid: &str, dry_run: bool) -> Result<Value, Problem> {
+    /// Applies an object that nobody changed since it was read: its UID keeps another one from being adopted, or a deleted one
+    /// from being created, and its version keeps one that was orphaned meanwhile from being taken back.
+    pub(crate) async fn apply(&self, desired: &Desired, live: &Value) -> Result<Value, Problem> {
+        let version = live::resource_version(live);
+        self.apply_to(desired, json!({"uid": live::uid(live), "resourceVersion": version}), false).await
+    }
+
+    /// What an object would become, whatever version it has by then.
+    pub(crate) async fn dry_run(&self, desired: &Desired, live: &Value) -> Result<Value, Problem> {
+        self.apply_to(desired, json!({"uid": live::uid(live)}), true).await
+    }
+
+    async fn apply_to(&self, desired: &Desired, preconditions: Value, dry_run: bool) -> Result<Value, Problem> {
         let mut body = desired.value.clone();
-        if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.insert("uid".to_owned(), json!(uid));
+        if let (Some(metadata), Value::Object(preconditions)) =
+            (body.get_mut("metadata").and_then(Value::as_object_mut), preconditions)
+        {
+            metadata.extend(preconditions);
         }
         let mut parameters = PatchParams::apply(FIELD_MANAGER).force();
         parameters.dry_run = dry_run;

@@ -8,11 +8,14 @@ use chandler_core::{
 use kube::api::ApiResource;
 use serde_json::{Map, Value, json};
 
-use crate::owner::Owner;
+use crate::{holdings::ObjectId, live, owner::Owner};
 
 /// The annotation with the digest of what was last applied to an object. It tells objects of another release from objects
 /// that somebody changed, and so when fields have to go that the release no longer has.
 pub(crate) const APPLIED: &str = "chandler.dev/applied";
+
+/// The annotation with the seal of the owner, by which an object is known that was created just before the controller died.
+pub(crate) const SEAL: &str = "chandler.dev/seal";
 
 /// An object as it should be.
 #[derive(Clone, Debug)]
@@ -60,6 +63,7 @@ impl Desired {
             });
         });
         let digest = mark(&mut value);
+        seal(&mut value, &key, owner);
         Self {
             phase: order::phase_of(&key),
             key,
@@ -74,21 +78,46 @@ impl Desired {
     /// Puts another `spec` in the place of that of the release.
     pub(crate) fn replace_spec(&mut self, spec: Value) {
         let Some(value) = self.value.as_object_mut() else { return };
+        let seal = value.get("metadata").and_then(|metadata| metadata.get("annotations")?.get(SEAL)).cloned();
         value.insert("spec".to_owned(), spec);
         self.digest = mark(value);
+        if let Some(seal) = seal {
+            annotate(value, SEAL, seal);
+        }
     }
+
+    /// Leaves the seal as it is, where the record of the owner is not known.
+    pub(crate) fn keep_seal(&mut self, live: &Value) {
+        if let (Some(value), Some(seal)) = (self.value.as_object_mut(), live::annotation(live, SEAL)) {
+            annotate(value, SEAL, json!(seal));
+        }
+    }
+}
+
+/// Marks an object as one that this owner made. It is no part of the digest: two owners make the same of a release.
+fn seal(value: &mut Map<String, Value>, key: &ObjectKey, owner: &Owner) {
+    if let Some(holdings) = owner.holdings() {
+        annotate(value, SEAL, json!(holdings.mark(&ObjectId::of(key))));
+    }
+}
+
+fn annotate(value: &mut Map<String, Value>, name: &str, text: Value) {
+    edit(value, "metadata", |metadata| {
+        edit(metadata, "annotations", |annotations| annotations.insert(name.to_owned(), text));
+    });
 }
 
 /// Notes on the object itself what is applied, and returns the digest of that.
 fn mark(value: &mut Map<String, Value>) -> String {
     edit(value, "metadata", |metadata| {
-        edit(metadata, "annotations", |annotations| annotations.remove(APPLIED));
+        edit(metadata, "annotations", |annotations| {
+            annotations.remove(APPLIED);
+            annotations.remove(SEAL);
+        });
     });
     // serde_json keeps maps sorted, so the text is canonical.
     let digest = Digest::of(Value::Object(value.clone()).to_string().as_bytes()).hex().to_owned();
-    edit(value, "metadata", |metadata| {
-        edit(metadata, "annotations", |annotations| annotations.insert(APPLIED.into(), json!(digest)));
-    });
+    annotate(value, APPLIED, json!(digest));
     digest
 }
 

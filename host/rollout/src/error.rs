@@ -8,7 +8,7 @@ use chandler_health::RuleError;
 use chandler_permissions::{Account, Missing};
 use kube::core::Status;
 
-use crate::holder::Collisions;
+use crate::{holder::Collisions, ledger::LedgerError};
 
 /// How many objects a message lists.
 const LISTED: usize = 10;
@@ -45,6 +45,15 @@ pub enum RolloutError {
     /// The owner is gone, or another one has its name.
     #[error("the owner {0} no longer exists")]
     OwnerGone(String),
+    /// The owner is being deleted: what was to be written for it would come too late.
+    #[error("the owner {0} is being deleted")]
+    OwnerDeleting(String),
+    /// The owner has no record of what it holds, so nothing can be written for it.
+    #[error("there is no record of what {0} holds; nothing is written without one")]
+    Unrecorded(String),
+    /// The record of what the owner holds cannot be written.
+    #[error("{0}")]
+    Ledger(#[from] LedgerError),
     /// Requests about objects failed.
     #[error("{}", list(.0, ToString::to_string))]
     Objects(Vec<ObjectFailure>),
@@ -79,7 +88,8 @@ impl RolloutError {
             _ if self.is_forbidden() => "Forbidden",
             _ if self.is_transient() => "Retrying",
             Self::Objects(_) | Self::Request { .. } => "ObjectRefused",
-            Self::OwnerGone(_) => "Deleting",
+            Self::OwnerGone(_) | Self::OwnerDeleting(_) => "Deleting",
+            Self::Unrecorded(_) | Self::Ledger(_) => "RecordUnavailable",
         }
     }
 
@@ -88,6 +98,7 @@ impl RolloutError {
         match self {
             Self::Objects(failures) => failures.iter().all(|failure| failure.problem.is_transient()),
             Self::Request { problem, .. } => problem.is_transient(),
+            Self::Ledger(error) => error.transient,
             _ => false,
         }
     }

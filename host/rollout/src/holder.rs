@@ -25,6 +25,20 @@ pub enum Holder {
         /// Its name.
         name: String,
     },
+    /// An earlier owner of this kind and name left it behind on purpose, and nobody has claimed it since.
+    LeftBehind {
+        /// The kind of the owner.
+        kind: String,
+        /// Its name.
+        name: String,
+    },
+    /// It carries the owner's own marks, but the record of what the owner created or adopted does not hold it.
+    Unrecorded {
+        /// The kind of the owner.
+        kind: String,
+        /// Its name.
+        name: String,
+    },
     /// It carries the labels of another one's ApplySet, and nobody controls it.
     Member {
         /// The kind of the parent of that set.
@@ -61,13 +75,20 @@ impl Holder {
 
     /// Whether nobody claims it in a way that others have to heed, so that it can be taken over without taking it away.
     pub fn is_unclaimed(&self) -> bool {
-        matches!(self, Self::HelmRelease { .. } | Self::Manager { .. } | Self::Unknown)
+        matches!(
+            self,
+            Self::LeftBehind { .. }
+                | Self::Unrecorded { .. }
+                | Self::HelmRelease { .. }
+                | Self::Manager { .. }
+                | Self::Unknown
+        )
     }
 
     /// Whether what it holds may be taken over.
     pub fn yields_to(&self, protection: CollisionProtection) -> bool {
         match protection {
-            CollisionProtection::Prevent => false,
+            CollisionProtection::Prevent => matches!(self, Self::LeftBehind { .. }),
             CollisionProtection::IfNoController => self.is_unclaimed(),
             CollisionProtection::None => true,
         }
@@ -89,6 +110,10 @@ impl fmt::Display for Holder {
             Self::Controller { kind, name } => write!(f, "is controlled by {kind} {name}"),
             Self::Namesake { kind, name } => {
                 write!(f, "is controlled by an earlier {kind} {name}, and goes with it")
+            }
+            Self::LeftBehind { kind, name } => write!(f, "was left behind by an earlier {kind} {name}"),
+            Self::Unrecorded { kind, name } => {
+                write!(f, "carries the marks of {kind} {name}, which has no record of having created or adopted it")
             }
             Self::Member { kind, name } => write!(f, "belongs to {kind} {name}"),
             Self::ApplySet { id } => write!(f, "belongs to the ApplySet {id}"),
@@ -196,6 +221,8 @@ mod tests {
         vec![
             Holder::Controller { kind: text("Deployment"), name: text("d") },
             Holder::Namesake { kind: text("BundleDeployment"), name: text("a") },
+            Holder::LeftBehind { kind: text("BundleDeployment"), name: text("a") },
+            Holder::Unrecorded { kind: text("BundleDeployment"), name: text("a") },
             Holder::Member { kind: text("BundleDeployment"), name: text("b") },
             Holder::ApplySet { id: text("applyset-x-v1") },
             Holder::HelmRelease { namespace: text("n"), name: text("r") },
@@ -221,9 +248,11 @@ mod tests {
     fn only_what_nobody_claims_yields_by_half() {
         let yielding =
             |protection| -> Vec<bool> { holders().iter().map(|holder| holder.yields_to(protection)).collect() };
-        assert_eq!(yielding(CollisionProtection::Prevent), [false; 7]);
-        assert_eq!(yielding(CollisionProtection::IfNoController), [false, false, false, false, true, true, true]);
-        assert_eq!(yielding(CollisionProtection::None), [true; 7]);
+        let only_left = [false, false, true, false, false, false, false, false, false];
+        assert_eq!(yielding(CollisionProtection::Prevent), only_left);
+        let unclaimed = [false, false, true, true, false, false, true, true, true];
+        assert_eq!(yielding(CollisionProtection::IfNoController), unclaimed);
+        assert_eq!(yielding(CollisionProtection::None), [true; 9]);
     }
 
     #[test]
@@ -231,11 +260,13 @@ mod tests {
         insta::assert_snapshot!(collisions(holders()), @r"
         ConfigMap n/x0 already exists and is controlled by Deployment d
         ConfigMap n/x1 already exists and is controlled by an earlier BundleDeployment a, and goes with it
-        ConfigMap n/x2 already exists and belongs to BundleDeployment b
-        ConfigMap n/x3 already exists and belongs to the ApplySet applyset-x-v1
-        ConfigMap n/x4 already exists and belongs to the Helm release n/r
-        ConfigMap n/x5 already exists and was made by kubectl-create
-        ConfigMap n/x6 already exists and was made by somebody else
+        ConfigMap n/x2 already exists and was left behind by an earlier BundleDeployment a
+        ConfigMap n/x3 already exists and carries the marks of BundleDeployment a, which has no record of having created or adopted it
+        ConfigMap n/x4 already exists and belongs to BundleDeployment b
+        ConfigMap n/x5 already exists and belongs to the ApplySet applyset-x-v1
+        ConfigMap n/x6 already exists and belongs to the Helm release n/r
+        ConfigMap n/x7 already exists and was made by kubectl-create
+        ConfigMap n/x8 already exists and was made by somebody else
         one object belongs to one BundleDeployment: leave it out of this bundle or out of that of b, or move it here: `chandler adopt a --force`
         what nobody controls is taken over by `chandler adopt a` or with spec.collisionProtection: IfNoController; or delete it, or leave it out of the bundle
         what an earlier owner of this name left is about to go; this then goes on by itself

@@ -7,6 +7,8 @@
 //! |---|---|---|
 //! | [`rollout`] | [`Rollout`]: what the controller calls | yes |
 //! | [`owner`] | whose objects these are, as an ApplySet (KEP-3659) | no |
+//! | [`holdings`] | what an owner created or adopted, by UID: the only evidence | no |
+//! | [`ledger`] | where the caller keeps that | the caller's |
 //! | [`report`] | what a call did, found and waits for | no |
 //! | [`error`] | why nothing could be done | no |
 //! | `discovery` | which kinds the API server serves | yes |
@@ -39,6 +41,7 @@
 //! | `going_back` | definitions that stay as they are when an older release comes back | no |
 //! | `preflight` | what is refused before anything is written | dry runs |
 //! | `parent` | the ApplySet's own annotations | yes |
+//! | `record` | what is noted in the owner's record, and when | through the ledger |
 //! | `apply`, `stages`, `prune`, `orphan`, `teardown` | doing it | yes |
 
 mod absent;
@@ -57,7 +60,9 @@ pub mod error;
 pub mod fields;
 mod going_back;
 pub mod holder;
+pub mod holdings;
 pub mod ignored;
+pub mod ledger;
 mod lingering;
 mod live;
 mod managed_fields;
@@ -72,6 +77,7 @@ mod policy;
 mod preflight;
 pub mod preview;
 mod prune;
+mod record;
 pub mod report;
 mod resolve;
 pub mod restraint;
@@ -88,7 +94,9 @@ pub use disposal::{DeletionPreview, InUse};
 pub use error::{ObjectFailure, PermissionsMissing, RolloutError};
 pub use fields::{FieldChange, FieldDrift};
 pub use holder::{Collision, Collisions, Holder};
+pub use holdings::{Holdings, Intent, ObjectId, Seal, Settlement};
 pub use ignored::{Ignored, IgnoredFields, IgnoredFieldsError};
+pub use ledger::{InMemory, Ledger, LedgerError};
 pub use owner::Owner;
 pub use ownership::Manager;
 pub use policy::{CollisionProtection, Definitions, Deletion};

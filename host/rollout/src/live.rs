@@ -2,10 +2,12 @@
 
 use chandler_core::ObjectKey;
 use kube::api::ApiResource;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
+    desired::SEAL,
     holder::Holder,
+    holdings::ObjectId,
     owner::{OWNER_KIND, OWNER_NAME, Owner, PART_OF},
 };
 
@@ -67,42 +69,88 @@ pub(crate) fn references_without_controller(object: &Value) -> Option<Vec<Value>
     Some(references.iter().filter(|reference| *reference != controller).cloned().collect())
 }
 
+/// What an object is; none where it does not say so.
+pub(crate) fn id(object: &Value) -> ObjectId {
+    let namespace = text(object, "/metadata/namespace");
+    let group = text(object, "/apiVersion").split_once('/').map_or("", |(group, _)| group);
+    ObjectId {
+        group: group.to_owned(),
+        kind: text(object, "/kind").to_owned(),
+        namespace: (!namespace.is_empty()).then(|| namespace.to_owned()),
+        name: text(object, "/metadata/name").to_owned(),
+    }
+}
+
+/// Who claims an object as its controller or as a member of its set: what has to stay the same between a decision and a write.
+pub(crate) fn same_claims(before: &Value, now: &Value) -> bool {
+    let references = |object: &Value| object.pointer("/metadata/ownerReferences").cloned().unwrap_or_else(|| json!([]));
+    uid(before) == uid(now)
+        && references(before) == references(now)
+        && label(before, PART_OF) == label(now, PART_OF)
+        && is_terminating(before) == is_terminating(now)
+}
+
 /// Whose an object is, if it is not this owner's.
 ///
-/// An object is the owner's when the owner controls it by UID, or when it carries the label of the owner's set and nobody
-/// else controls it.
+/// An object is the owner's when its record holds it by UID, or holds its name as one that is about to be created and the object
+/// carries the owner's seal; and when nobody else controls it or has it in an ApplySet. What the object says of itself never
+/// makes it the owner's, but where the record is lost: then the owner reference does, which the garbage collector trusts, too.
 pub(crate) fn foreign_owner(object: &Value, owner: &Owner) -> Option<Holder> {
     let own = str::to_owned;
+    let ours = || (own(&owner.kind), own(&owner.name));
+    let held = is_held(object, owner);
     if let Some(reference) = controller(object) {
-        if text(reference, "/uid") == owner.uid {
-            return None;
-        }
         let (kind, name) = (text(reference, "/kind"), text(reference, "/name"));
-        return Some(if (kind, name) == (owner.kind.as_str(), owner.name.as_str()) {
-            Holder::Namesake { kind: own(kind), name: own(name) }
+        return if text(reference, "/uid") == owner.uid {
+            let inherited = owner.holdings().is_none_or(|holdings| holdings.inherits());
+            let (kind, name) = ours();
+            (!held && !inherited).then_some(Holder::Unrecorded { kind, name })
+        } else if (kind, name) == (owner.kind.as_str(), owner.name.as_str()) {
+            Some(Holder::Namesake { kind: own(kind), name: own(name) })
         } else {
-            Holder::Controller { kind: own(kind), name: own(name) }
+            Some(Holder::Controller { kind: own(kind), name: own(name) })
+        };
+    }
+    let set = label(object, PART_OF);
+    if let Some(other) = set.filter(|set| *set != owner.set_id()) {
+        return Some(match (label(object, OWNER_KIND), label(object, OWNER_NAME)) {
+            (Some(kind), Some(name)) => Holder::Member { kind: own(kind), name: own(name) },
+            _ => Holder::ApplySet { id: own(other) },
         });
     }
-    match label(object, PART_OF) {
-        Some(set) if set == owner.set_id() => return None,
-        Some(set) => {
-            return Some(match (label(object, OWNER_KIND), label(object, OWNER_NAME)) {
-                (Some(kind), Some(name)) => Holder::Member { kind: own(kind), name: own(name) },
-                _ => Holder::ApplySet { id: own(set) },
-            });
-        }
-        None => {}
+    if held {
+        return None;
     }
+    if owner.holdings().is_some_and(|holdings| holdings.left_behind(&id(object), uid(object))) {
+        let (kind, name) = ours();
+        return Some(Holder::LeftBehind { kind, name });
+    }
+    if set.is_some() {
+        let (kind, name) = ours();
+        // Without the record nothing but the label tells.
+        return owner.ledger.is_some().then_some(Holder::Unrecorded { kind, name });
+    }
+    Some(maker(object))
+}
+
+/// Whether the record says that the owner created or adopted this very object.
+fn is_held(object: &Value, owner: &Owner) -> bool {
+    let Some(holdings) = owner.holdings() else { return false };
+    let id = id(object);
+    holdings.holds(&id, uid(object)) || annotation(object, SEAL).is_some_and(|mark| holdings.created(&id, mark))
+}
+
+/// Who made an object that nobody claims.
+fn maker(object: &Value) -> Holder {
     if let Some(release) = annotation(object, "meta.helm.sh/release-name") {
         let namespace = annotation(object, "meta.helm.sh/release-namespace").unwrap_or_default();
-        return Some(Holder::HelmRelease { namespace: own(namespace), name: own(release) });
+        return Holder::HelmRelease { namespace: namespace.to_owned(), name: release.to_owned() };
     }
     let manager = object
         .pointer("/metadata/managedFields")
         .and_then(Value::as_array)
         .and_then(|entries| entries.iter().find_map(|entry| entry.get("manager")?.as_str()));
-    Some(manager.map_or(Holder::Unknown, |name| Holder::Manager { name: own(name) }))
+    manager.map_or(Holder::Unknown, |name| Holder::Manager { name: name.to_owned() })
 }
 
 #[cfg(test)]
@@ -110,7 +158,11 @@ pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::policy::{CollisionProtection, Deletion};
+    use crate::{
+        holdings::{Holdings, Intent, Seal},
+        ledger::InMemory,
+        policy::{CollisionProtection, Deletion},
+    };
 
     pub(crate) fn owner() -> Owner {
         Owner {
@@ -127,7 +179,68 @@ pub(crate) mod tests {
             collisions: CollisionProtection::Prevent,
             deletion: Deletion::default(),
             ignored: crate::ignored::Ignored::default(),
+            adopts: std::collections::BTreeMap::new(),
+            ledger: None,
         }
+    }
+
+    /// The same owner with a record that holds the ConfigMap `n/x` with UID `u` and expects `n/y`.
+    pub(crate) fn recorded_owner() -> Owner {
+        let (held, expected) = (config_map("x"), config_map("y"));
+        let holdings = Holdings::new("uid-a", Seal::new([1; 32]))
+            .intending(&Intent { created: [expected].into(), adopted: [(held, "u".to_owned())].into() });
+        owner().recorded_in(std::sync::Arc::new(InMemory::with(holdings)))
+    }
+
+    fn config_map(name: &str) -> ObjectId {
+        ObjectId { group: String::new(), kind: "ConfigMap".into(), namespace: Some("n".into()), name: name.into() }
+    }
+
+    #[test]
+    fn the_record_decides_and_not_what_an_object_says() {
+        let owner = recorded_owner();
+        let mark = owner.holdings().unwrap().mark(&config_map("y"));
+        let reference =
+            |uid: &str| json!([{"kind": "BundleDeployment", "name": "a", "uid": uid, "controller": true}]);
+        let labels = json!({PART_OF: owner.set_id(), OWNER_KIND: "BundleDeployment", OWNER_NAME: "a"});
+        let unrecorded = "carries the marks of BundleDeployment a, which has no record of having created or adopted it";
+        for (name, uid, metadata, want) in [
+            ("x", "u", json!({"labels": labels, "ownerReferences": reference("uid-a")}), None),
+            ("x", "u", json!({}), None),
+            ("x", "other", json!({"labels": labels}), Some(unrecorded)),
+            ("z", "u", json!({"labels": labels}), Some(unrecorded)),
+            ("z", "u", json!({"labels": labels, "ownerReferences": reference("uid-a")}), Some(unrecorded)),
+            ("y", "v", json!({"annotations": {SEAL: mark}, "labels": labels}), None),
+            ("y", "v", json!({"annotations": {SEAL: "forged"}, "labels": labels}), Some(unrecorded)),
+            ("z", "v", json!({"annotations": {SEAL: mark}}), Some("was made by somebody else")),
+            (
+                "x",
+                "u",
+                json!({"ownerReferences": [{"kind": "Deployment", "name": "d", "uid": "x", "controller": true}]}),
+                Some("is controlled by Deployment d"),
+            ),
+            ("x", "u", json!({"labels": {PART_OF: "other"}}), Some("belongs to the ApplySet other")),
+        ] {
+            let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+            object["metadata"]["namespace"] = json!("n");
+            object["metadata"]["name"] = json!(name);
+            object["metadata"]["uid"] = json!(uid);
+            assert_eq!(foreign_owner(&object, &owner).map(|holder| holder.to_string()).as_deref(), want, "{object}");
+        }
+    }
+
+    #[test]
+    fn claims_are_the_reference_the_set_and_the_deletion() {
+        let object = |uid: &str, data: &str, set: &str| {
+            json!({"metadata": {"uid": uid, "labels": {PART_OF: set}, "resourceVersion": data}, "data": data})
+        };
+        let before = object("u", "1", "s");
+        assert!(same_claims(&before, &object("u", "2", "s")));
+        assert!(!same_claims(&before, &object("v", "1", "s")) && !same_claims(&before, &object("u", "1", "t")));
+        let mut orphaned = json!({"metadata": {"uid": "u", "ownerReferences": [{"uid": "a"}]}});
+        let referring = orphaned.clone();
+        orphaned["metadata"]["ownerReferences"] = json!([]);
+        assert!(!same_claims(&referring, &orphaned));
     }
 
     #[test]

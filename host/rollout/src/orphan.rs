@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     cluster::{Cluster, FIELD_MANAGER, about},
     concurrent::all,
-    desired::APPLIED,
+    desired::{APPLIED, SEAL},
     error::{ObjectFailure, Problem, RolloutError},
     live,
     owner::{OWNER_KIND, OWNER_NAME, Owner, PART_OF},
@@ -82,8 +82,10 @@ fn without_marks(object: &Value, owner: &Owner) -> Option<Value> {
         if !labels.is_empty() {
             change.insert("labels".to_owned(), Value::Object(labels));
         }
-        if live::annotation(object, APPLIED).is_some() {
-            change.insert("annotations".to_owned(), json!({APPLIED: null}));
+        let notes = [APPLIED, SEAL].into_iter().filter(|name| live::annotation(object, name).is_some());
+        let annotations: Map<String, Value> = notes.map(|name| (name.to_owned(), Value::Null)).collect();
+        if !annotations.is_empty() {
+            change.insert("annotations".to_owned(), Value::Object(annotations));
         }
     }
     (!change.is_empty()).then_some(Value::Object(change))
@@ -100,11 +102,11 @@ mod tests {
         let ours = owner.reference();
         let other = json!({"kind": "Team", "name": "t", "uid": "other"});
         let labels = json!({PART_OF: owner.set_id(), OWNER_KIND: "BundleDeployment", OWNER_NAME: "a", "team": "t"});
-        let all = json!({"labels": {PART_OF: null, OWNER_KIND: null, OWNER_NAME: null}, "annotations": {APPLIED: null},
+        let all = json!({"labels": {PART_OF: null, OWNER_KIND: null, OWNER_NAME: null}, "annotations": {APPLIED: null, SEAL: null},
             "ownerReferences": []});
         for (metadata, expected) in [
             (
-                json!({"labels": labels, "annotations": {APPLIED: "x", "note": "y"}, "ownerReferences": [ours]}),
+                json!({"labels": labels, "annotations": {APPLIED: "x", SEAL: "z", "note": "y"}, "ownerReferences": [ours]}),
                 Some(all),
             ),
             (json!({"ownerReferences": [other, ours]}), Some(json!({"ownerReferences": [other]}))),

@@ -1,5 +1,7 @@
 //! Whose objects these are, as an ApplySet (KEP-3659).
 
+use std::{collections::BTreeMap, sync::Arc};
+
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use chandler_crd_upgrade::Policy;
 use chandler_permissions::Account;
@@ -9,8 +11,11 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     error::RolloutError,
-    holder::{Collision, Collisions},
+    holder::{Collision, Collisions, Holder},
+    holdings::{Holdings, ObjectId},
     ignored::Ignored,
+    ledger::Ledger,
+    live,
     policy::{CollisionProtection, Deletion},
 };
 
@@ -32,7 +37,7 @@ pub(crate) const OWNER_KIND: &str = "core.rukpak.io/owner-kind";
 pub(crate) const OWNER_NAME: &str = "core.rukpak.io/owner-name";
 
 /// The object that a release belongs to: the parent of its ApplySet. It is cluster-scoped.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Owner {
     /// Its API group.
     pub group: String,
@@ -62,6 +67,11 @@ pub struct Owner {
     pub deletion: Deletion,
     /// The fields of its objects that are left to others.
     pub ignored: Ignored,
+    /// Objects that it takes over whatever its policy says, with their UIDs.
+    pub adopts: BTreeMap<ObjectId, String>,
+    /// The record of what it created or adopted. Without one nothing can be written, and labels and references are taken for
+    /// true: that is a view for people.
+    pub ledger: Option<Arc<dyn Ledger>>,
 }
 
 impl Owner {
@@ -82,6 +92,8 @@ impl Owner {
             collisions: CollisionProtection::default(),
             deletion: Deletion::default(),
             ignored: Ignored::default(),
+            adopts: BTreeMap::new(),
+            ledger: None,
         })
     }
 
@@ -115,6 +127,32 @@ impl Owner {
         Self { ignored, ..self }
     }
 
+    /// The same owner, which takes over these objects, named with their UIDs, whatever its policy says.
+    pub fn adopting(self, adopts: BTreeMap<ObjectId, String>) -> Self {
+        Self { adopts, ..self }
+    }
+
+    /// The same owner, whose objects are those of this record.
+    pub fn recorded_in(self, ledger: Arc<dyn Ledger>) -> Self {
+        Self { ledger: Some(ledger), ..self }
+    }
+
+    /// Whether an object of somebody else may be taken over.
+    pub(crate) fn may_adopt(&self, object: &Value, holder: &Holder) -> bool {
+        let named = || self.adopts.get(&live::id(object)).is_some_and(|uid| uid == live::uid(object));
+        holder.yields_to(self.collisions) || named()
+    }
+
+    /// The record as it is now; none where there is none.
+    pub(crate) fn holdings(&self) -> Option<Arc<Holdings>> {
+        self.ledger.as_ref().map(|ledger| ledger.holdings())
+    }
+
+    /// The record, without which nothing may be written.
+    pub(crate) fn ledger(&self) -> Result<&dyn Ledger, RolloutError> {
+        self.ledger.as_deref().ok_or_else(|| RolloutError::Unrecorded(format!("{} {}", self.kind, self.name)))
+    }
+
     /// The identifier of the owner's ApplySet: the form that the KEP prescribes, so that it can be computed from outside.
     pub fn set_id(&self) -> String {
         // The namespace of a cluster-scoped parent is empty.
@@ -139,9 +177,9 @@ impl Owner {
 
     /// The reference that each member carries.
     ///
-    /// Deletion in order is the finalizer's work. The reference identifies members by UID even when somebody strips their
-    /// labels, keeps other controllers from adopting them, lets objects of the predecessor pass to this controller without
-    /// being created again, and has the garbage collector remove them should the finalizer be lost.
+    /// Deletion in order is the finalizer's work. The reference keeps other controllers from adopting the objects, lets those of
+    /// rukpak pass to this controller without being created again, shows whether the garbage collector has orphaned them, and
+    /// has it remove them should the finalizer be lost.
     pub(crate) fn reference(&self) -> Value {
         json!({
             "apiVersion": self.api_version(),
@@ -174,6 +212,8 @@ mod tests {
             collisions: CollisionProtection::default(),
             deletion: Deletion::default(),
             ignored: Ignored::default(),
+            adopts: BTreeMap::new(),
+            ledger: None,
         };
         let hash = Sha256::digest("a..BundleDeployment.core.rukpak.io");
         assert_eq!(owner.set_id(), format!("applyset-{}-v1", URL_SAFE_NO_PAD.encode(hash)));

@@ -25,7 +25,7 @@ pub(crate) struct Place {
     pub(crate) resource: ApiResource,
     /// The namespace; none for kinds that live in none, and for all namespaces.
     pub(crate) namespace: Option<String>,
-    /// Whether the release or the parent names it. Other places are only looked at because the list of the parent is lost,
+    /// Whether the release, the record or the parent names it. Other places are only looked at because both are lost,
     /// and what an account may not list there it was not asked to be allowed to list: it installed nothing of the kind.
     pub(crate) certain: bool,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Place {
 /// Group and kind.
 type GroupKind = (String, String);
 
-/// Every place where the parent or the release may have members.
+/// Every place where the owner may have objects.
 pub(crate) async fn of(
     discovery: &Discovery,
     owner: &Owner,
@@ -45,28 +45,34 @@ pub(crate) async fn of(
         let served = Served { resource: desired.resource.clone(), namespaced: desired.key.namespace.is_some() };
         kinds.entry(group_kind(&served)).or_insert((served, true));
     }
-    match parent::group_kinds(parent) {
-        Some(group_kinds) => {
-            for (group, kind) in group_kinds {
-                if kinds.contains_key(&(group.clone(), kind.clone())) {
-                    continue;
-                }
-                // A kind that is no longer served has no objects.
-                if let Some(served) = discovery.any_version(&group, &kind).await.map_err(cannot_discover)? {
-                    kinds.insert((group, kind), (served, true));
-                }
-            }
+    for (group, kind) in recorded(owner, parent) {
+        if kinds.contains_key(&(group.clone(), kind.clone())) {
+            continue;
         }
-        // Somebody removed the annotation of a parent that had one: then only a look at everything is safe.
-        None if live::label(parent, SET_ID).is_some() => {
-            for served in discovery.every_kind().await.map_err(cannot_discover)? {
-                kinds.entry(group_kind(&served)).or_insert((served, false));
-            }
+        // A kind that is no longer served has no objects.
+        if let Some(served) = discovery.any_version(&group, &kind).await.map_err(cannot_discover)? {
+            kinds.insert((group, kind), (served, true));
         }
-        None => {}
+    }
+    let trusted = owner.holdings().is_some_and(|holdings| !holdings.inherits());
+    // Somebody removed the annotation of a parent that had one: then only a look at everything is safe.
+    if !trusted && parent::group_kinds(parent).is_none() && live::label(parent, SET_ID).is_some() {
+        for served in discovery.every_kind().await.map_err(cannot_discover)? {
+            kinds.entry(group_kind(&served)).or_insert((served, false));
+        }
     }
     let namespaces = owner.account.as_ref().map(|_| namespaces(owner, parent, desired));
     Ok(spread(kinds.into_values(), namespaces.as_ref()))
+}
+
+/// The kinds of which there may be objects: by the record, else by what the parent says.
+fn recorded(owner: &Owner, parent: &Value) -> BTreeSet<GroupKind> {
+    match owner.holdings() {
+        Some(holdings) if !holdings.inherits() => {
+            holdings.known().map(|id| (id.group.clone(), id.kind.clone())).collect()
+        }
+        _ => parent::group_kinds(parent).into_iter().flatten().collect(),
+    }
 }
 
 fn group_kind(served: &Served) -> GroupKind {
@@ -75,7 +81,10 @@ fn group_kind(served: &Served) -> GroupKind {
 
 /// The namespaces where members may be.
 fn namespaces(owner: &Owner, parent: &Value, desired: &[Desired]) -> BTreeSet<String> {
-    let mut namespaces = Inventory::read(parent).namespaces().clone();
+    let mut namespaces = match owner.holdings() {
+        Some(holdings) if !holdings.inherits() => holdings.known().filter_map(|id| id.namespace.clone()).collect(),
+        _ => Inventory::read(parent).namespaces().clone(),
+    };
     namespaces.extend(desired.iter().filter_map(|desired| desired.key.namespace.clone()));
     namespaces.insert(owner.install_namespace.clone());
     namespaces

@@ -61,7 +61,7 @@ impl Situation {
     pub(crate) fn of(desired: &Desired, live: Option<&Value>, owner: &Owner) -> Self {
         let Some(live) = live else { return Self::Absent };
         if let Some(holder) = foreign_owner(live, owner) {
-            return match holder.yields_to(owner.collisions) {
+            return match owner.may_adopt(live, &holder) {
                 // There is nothing to take over of what goes.
                 true if is_terminating(live) => Self::Terminating,
                 true => Self::Adoptable(holder),

@@ -14,7 +14,6 @@ use crate::{
     error::{ObjectFailure, Problem, RolloutError},
     fields::{self, FieldDrift},
     holder::Collision,
-    live,
     owner::Owner,
     plan::{Action, Situation},
     report::Conflict,
@@ -114,11 +113,11 @@ async fn check(
                 Ok(None) => {}
                 Err(problem) => return Err(about(&desired.key, "update")(problem)),
             }
-            ("update", cluster.apply(desired, live::uid(object), true).await)
+            ("update", cluster.dry_run(desired, object).await)
         }
         // Nothing of somebody else's is touched before everything was checked.
         Some(object) if action == Action::Adopt => {
-            ("take over", cluster.apply(&desired.unowned(), live::uid(object), true).await)
+            ("take over", cluster.dry_run(&desired.unowned(), object).await)
         }
         _ => ("create", cluster.create(desired, true).await),
     };

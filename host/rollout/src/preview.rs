@@ -17,7 +17,6 @@ use crate::{
     disposal::{self, Disposal},
     error::{Problem, RolloutError},
     fields::{self, FieldChange},
-    live,
     plan::{Action, Situation},
     preflight::redefined_kinds,
     snapshot::Member,
@@ -181,7 +180,7 @@ pub(crate) async fn difference(
     askable: bool,
 ) -> (Vec<FieldChange>, Option<String>) {
     let note = if askable {
-        match cluster.apply(desired, live::uid(live), true).await {
+        match cluster.dry_run(desired, live).await {
             Ok(applied) => return (fields::changes(&desired.key, live, &applied), None),
             Err(problem) => problem.to_string(),
         }

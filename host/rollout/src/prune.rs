@@ -22,6 +22,8 @@ use crate::{
 pub(crate) struct Pruned {
     /// Deletions that this call asked for.
     pub(crate) deleted: Vec<ObjectKey>,
+    /// Objects that are gone.
+    pub(crate) gone: Vec<ObjectKey>,
     /// Objects that are not gone yet.
     pub(crate) waiting: Vec<Unhealthy>,
 }
@@ -56,8 +58,9 @@ pub(crate) async fn delete_in_order(
                         tracing::debug!(object = %member.key, "deleted");
                         pruned.deleted.push(member.key.clone());
                     }
-                    if let Deleted::Accepted(object) = deleted {
-                        lingering.push(Member { object, ..member });
+                    match deleted {
+                        Deleted::Accepted(object) => lingering.push(Member { object, ..member }),
+                        Deleted::Gone => pruned.gone.push(member.key),
                     }
                 }
                 Err(failure) => failures.push(failure),
@@ -106,7 +109,11 @@ async fn delete(cluster: &Cluster, owner: &Owner, member: &Member) -> Result<Del
     }
     let again = async {
         match member.now(cluster).await?.filter(|object| live::foreign_owner(object, owner).is_none()) {
-            Some(object) => cluster.delete(&member.resource, &object).await,
+            Some(object) if live::same_claims(&member.object, &object) => {
+                cluster.delete(&member.resource, &object).await
+            }
+            // It was orphaned meanwhile, say: whether it is to go has to be decided anew.
+            Some(_) => Err(Problem::Conflict("it changed hands since it was read".to_owned())),
             None => Ok(Deleted::Gone),
         }
     };

@@ -28,6 +28,7 @@ use crate::{
     fields,
     going_back::keep_newer_definitions,
     holder::Collision,
+    holdings::{ObjectId, Settlement},
     live, orphan,
     owner::Owner,
     parent::{self, Inventory},
@@ -36,6 +37,7 @@ use crate::{
     preflight,
     preview::{Preview, laid_over, preview},
     prune::{self, Pruned, delete_in_order},
+    record,
     report::{Changes, Drift, DriftKind, Observation, Progress, Teardown, Unhealthy},
     resolve,
     restraint::{self, DriftPolicy, Restraint},
@@ -136,6 +138,7 @@ impl Rollout {
         rules: &[Rule],
         restraint: &Restraint,
     ) -> Result<Progress, RolloutError> {
+        let ledger = owner.ledger()?;
         let look = Look { verify: self.verification(owner, release), drift: restraint.drift };
         let Survey { desired, probes, around, mut snapshot, mut situations, kept, mut unwanted } =
             self.survey(actor, owner, release, rules, look).await?;
@@ -146,6 +149,10 @@ impl Rollout {
         let left = restraint.hold(&desired, &mut situations);
         preflight::refuse_collisions(owner, &desired, &situations)?;
         let writes = situations.iter().any(|situation| !matches!(situation.action(), Action::Keep | Action::Wait));
+        if record::is_orphaned(owner, &snapshot.live, &unwanted) {
+            // If that was the garbage collector's doing, the deletion of the owner began before what was read.
+            snapshot::living_parent_of(&self.cluster, owner).await?;
+        }
         let (mut warnings, mut conflicts) = (Vec::new(), Vec::new());
         if writes {
             preflight::check_namespaces(&self.cluster, owner, &desired, &situations).await?;
@@ -159,6 +166,9 @@ impl Rollout {
             if self.verification(owner, release) == Verify::Absence {
                 conflicts = preflight::dry_run(actor, &desired, &situations, &mut snapshot.live).await?;
             }
+        }
+        if writes || unwanted.deleted().next().is_some() || !unwanted.release.is_empty() {
+            ledger.begin(record::intent(&desired, &situations, &snapshot.live)).await?;
             let inventory = Inventory::of(&desired, unwanted.all());
             parent::widen(&self.cluster, owner, &mut snapshot.parent, &inventory).await?;
         }
@@ -171,16 +181,22 @@ impl Rollout {
             around: &around,
         };
         let mut objects = Stages::new(scene, snapshot.live, &situations);
-        let Reached { stage, stages, waiting } = objects.run().await?;
+        let reached = objects.run().await;
+        record::settle(ledger, owner, &desired, objects.ours(), &unwanted).await?;
+        let Reached { stage, stages, waiting } = reached?;
         let mut changes = Changes { warnings, conflicts, left, kept: definitions, ..objects.changes() };
         changes.repaired = restraint::repaired(&desired, &situations, &changes.recovered);
         if !waiting.is_empty() {
             return Ok(Progress::Waiting { stage, stages, installed: objects.installed(), waiting, changes });
         }
         let Disposal { delete, release, stay } = unwanted;
+        let left = release.iter().map(|member| ObjectId::of(&member.key)).collect();
         changes.released = orphan::release(actor, owner, release).await?;
-        let Pruned { deleted, waiting } = delete_in_order(actor, owner, delete).await?;
+        let Pruned { deleted, gone, waiting } = delete_in_order(actor, owner, delete).await?;
         changes.pruned = deleted;
+        let gone = gone.iter().map(ObjectId::of).collect();
+        let complete = waiting.is_empty();
+        record::note(ledger, Settlement { left, gone, complete, ..Settlement::default() }).await?;
         if !waiting.is_empty() {
             return Ok(Progress::Waiting { stage, stages, installed: true, waiting, changes });
         }
@@ -281,18 +297,14 @@ impl Rollout {
         Ok(adoption::find(&actor, &desired, &situations, &snapshot.live).await)
     }
 
-    /// Makes such an object the owner's, if nobody changed it since it was found. Who controls it loses it. The next
-    /// [`advance`](Self::advance) brings it to what it should be.
-    pub async fn adopt(&self, owner: &Owner, adoptee: &Adoptee) -> Result<(), RolloutError> {
-        let actor = account::actor(&self.cluster, owner).await?;
-        let result = adoption::adopt(&actor, owner, adoptee).await;
-        result.map_err(|failure| RolloutError::Objects(vec![failure]))
-    }
-
     /// Deletes every object of the owner and nothing else, in the reverse of the order in which they were applied. A phase is
     /// begun when the one before is gone. What the owner's policy for its deletion keeps is released instead; where it says
     /// nothing about definitions, and custom resources of others exist, nothing is done at all.
     pub async fn teardown(&self, owner: &Owner) -> Result<Teardown, RolloutError> {
+        if owner.ledger()?.holdings().is_empty() {
+            // Nothing was made, so that neither an account nor a right of it is needed.
+            return Ok(Teardown::Complete { deleted: Vec::new(), released: Vec::new() });
+        }
         let actor = account::actor(&self.cluster, owner).await?;
         let result = teardown::teardown(&self.cluster, &actor, &self.discovery, owner).await;
         self.explained(result, &actor, owner, None).await
@@ -401,7 +413,7 @@ impl Rollout {
         rules: &[Rule],
         look: Look,
     ) -> Result<Survey, RolloutError> {
-        let parent = snapshot::parent_of(&self.cluster, owner).await?;
+        let parent = snapshot::living_parent_of(&self.cluster, owner).await?;
         self.survey_below(actor, owner, parent, release, rules, look).await
     }
 
@@ -422,6 +434,9 @@ impl Rollout {
         let unwanted = prune::unwanted(actor, owner, std::mem::take(&mut snapshot.stale)).await?;
         for (desired, live) in desired.iter_mut().zip(&snapshot.live) {
             if let Some(live) = live {
+                if owner.ledger.is_none() {
+                    desired.keep_seal(live);
+                }
                 owner.ignored.lay_over(desired, live);
             }
         }
@@ -450,7 +465,7 @@ impl Rollout {
         if self.remembers(live::uid(live), &digest) {
             return Ok(Situation::Equal);
         }
-        match actor.apply(desired, live::uid(live), true).await {
+        match actor.dry_run(desired, live).await {
             Ok(applied) if essence(&applied) == essence_now => {
                 self.remember(live::uid(live), digest);
                 Ok(Situation::Equal)

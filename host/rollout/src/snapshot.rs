@@ -15,14 +15,16 @@ use crate::{
     discovery::Discovery,
     disposal::Unwanted,
     error::{Problem, RolloutError},
+    holdings::ObjectId,
     live,
     owner::{Owner, PART_OF},
     parent,
     places::{self, Place},
     plan,
+    resolve::cannot_discover,
 };
 
-/// An object that carries the label of the set.
+/// An object of the owner.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub(crate) key: ObjectKey,
@@ -71,7 +73,17 @@ pub(crate) async fn parent_of(cluster: &Cluster, owner: &Owner) -> Result<Value,
     }
 }
 
-/// The members of the set, of the kinds of the release and of every kind that the parent lists.
+/// Reads the parent, which must not be being deleted: the garbage collector takes the references off objects that are to
+/// stay as soon as it is, and putting them back would undo that.
+pub(crate) async fn living_parent_of(cluster: &Cluster, owner: &Owner) -> Result<Value, RolloutError> {
+    let parent = parent_of(cluster, owner).await?;
+    if live::is_terminating(&parent) {
+        return Err(RolloutError::OwnerDeleting(format!("{} {}", owner.kind, owner.name)));
+    }
+    Ok(parent)
+}
+
+/// What the owner's record holds, and what carries the label of its set in the places of the release.
 pub(crate) async fn members(
     cluster: &Cluster,
     discovery: &Discovery,
@@ -107,7 +119,43 @@ pub(crate) async fn members(
             }),
         );
     }
+    let unlabelled = unlabelled(cluster, discovery, owner, &members, desired).await?;
+    members.extend(unlabelled);
     Ok(members)
+}
+
+/// What the record holds beyond the release and does not carry the label of the set: somebody took it off, or the object is
+/// gone.
+async fn unlabelled(
+    cluster: &Cluster,
+    discovery: &Discovery,
+    owner: &Owner,
+    members: &[Member],
+    desired: &[Desired],
+) -> Result<Vec<Member>, RolloutError> {
+    let Some(holdings) = owner.holdings() else { return Ok(Vec::new()) };
+    // Those of the release are looked for by name anyway.
+    let seen = members.iter().map(|member| &member.key).chain(desired.iter().map(|desired| &desired.key));
+    let seen: BTreeSet<ObjectId> = seen.map(ObjectId::of).collect();
+    let mut wanted = Vec::new();
+    for (id, _) in holdings.held().filter(|(id, _)| !seen.contains(id)) {
+        // A kind that is no longer served has no objects.
+        if let Some(served) = discovery.any_version(&id.group, &id.kind).await.map_err(cannot_discover)? {
+            wanted.push((id, served.resource));
+        }
+    }
+    let reads = wanted.into_iter().map(|(id, resource)| {
+        async move {
+            let found = cluster.get(&resource, id.namespace.as_deref(), &id.name).await.map_err(|problem| {
+                RolloutError::Request { action: format!("read {}.{} {}", resource.plural, resource.group, id.name), problem }
+            })?;
+            let ours = found.filter(|object| live::foreign_owner(object, owner).is_none());
+            Ok::<_, RolloutError>(ours.map(|object| Member { key: live::key(&object, &resource), resource, object }))
+        }
+        .boxed()
+    });
+    let found = all(reads.collect()).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Ok(found.into_iter().flatten().collect())
 }
 
 /// Objects that refer to the owner without being members of its set, since somebody changed their labels: only their metadata,

@@ -245,6 +245,15 @@ impl<'a> Stages<'a> {
         self.actions.iter().all(|action| *action == Action::Keep)
     }
 
+    /// The objects of the release that exist and are the owner's.
+    pub(crate) fn ours(&self) -> impl Iterator<Item = (&ObjectKey, &Value)> {
+        let objects = self.scene.desired.iter().zip(&self.live).zip(&self.actions);
+        objects.filter_map(|((desired, live), action)| {
+            let ours = matches!(action, Action::Keep | Action::Update | Action::Recover);
+            live.as_ref().filter(|_| ours).map(|live| (&desired.key, live))
+        })
+    }
+
     /// What was changed.
     pub(crate) fn changes(&self) -> Changes {
         let mut changes = Changes::default();

@@ -8,6 +8,7 @@ use crate::{
     discovery::Discovery,
     disposal::{DeletionPreview, Disposal, InUse, Occasion, dispose},
     error::RolloutError,
+    holdings::{ObjectId, Settlement},
     live,
     orphan::release,
     owner::Owner,
@@ -27,6 +28,7 @@ pub(crate) async fn teardown(
     discovery: &Discovery,
     owner: &Owner,
 ) -> Result<Teardown, RolloutError> {
+    let ledger = owner.ledger()?;
     let Some((disposal, in_use)) = plan(own, cluster, discovery, owner, cautious(owner)).await? else {
         // Without the parent nothing tells what there was. The garbage collector follows the references to it.
         return Ok(Teardown::Complete { deleted: Vec::new(), released: Vec::new() });
@@ -34,8 +36,12 @@ pub(crate) async fn teardown(
     if !disposal.stay.is_empty() {
         return Ok(Teardown::Held { in_use });
     }
+    let left: BTreeSet<ObjectId> = disposal.release.iter().map(|member| ObjectId::of(&member.key)).collect();
     let released = release(cluster, owner, disposal.release).await?;
-    let Pruned { deleted, waiting } = delete_in_order(cluster, owner, disposal.delete).await?;
+    if !left.is_empty() {
+        ledger.settle(Settlement { left, ..Settlement::default() }).await?;
+    }
+    let Pruned { deleted, waiting, .. } = delete_in_order(cluster, owner, disposal.delete).await?;
     Ok(if waiting.is_empty() {
         Teardown::Complete { deleted, released }
     } else {

@@ -1,6 +1,6 @@
 //! Objects of others in the way of a release.
 
-use chandler_rollout::{ChangeKind, CollisionProtection, Holder, Owner, RolloutError};
+use chandler_rollout::{ChangeKind, CollisionProtection, Holder, ObjectId, Owner, RolloutError};
 use serde_json::json;
 
 use crate::support::{Stage, config_map, config_map_key, make_owner, release};
@@ -62,17 +62,21 @@ async fn an_object_moves_between_owners_without_being_deleted() {
         found.iter().map(|found| (&found.object, &found.holder)).collect::<Vec<_>>(),
         [(&config_map_key("shared"), &holder)]
     );
-    stage.rollout.adopt(&stage.owner, &found[0]).await.unwrap();
-    // What was found is out of date now.
-    assert!(stage.rollout.adopt(&stage.owner, &found[0]).await.unwrap_err().is_transient());
+    let named = |uid: &str| [(ObjectId::of(&found[0].object), uid.to_owned())].into();
+    // Another object of this name is none that was handed over.
+    let wrong = stage.owner.clone().adopting(named("another"));
+    assert!(matches!(stage.rollout.advance(&wrong, &ours, &[]).await, Err(RolloutError::Collisions(_))));
+    let heir = stage.owner.clone().adopting(named(&found[0].uid));
+    let progress = stage.rollout.advance(&heir, &ours, &[]).await.unwrap();
+    assert_eq!(progress.changes().adopted, [config_map_key("shared")]);
 
     // It is lost to the other one, which neither takes it back nor deletes it.
     let refused = stage.rollout.advance(&other, &shared, &[]).await.unwrap_err();
-    assert!(refused.to_string().contains("belongs to BundleDeployment demo\n"), "{refused}");
+    assert!(refused.to_string().contains("is controlled by BundleDeployment demo\n"), "{refused}");
     let nothing = release(&[(0, config_map("rest", json!({})))]);
     assert_eq!(stage.rollout.advance(&other, &nothing, &[]).await.unwrap().changes().pruned, []);
-    let changes = stage.complete(&ours).await;
-    assert_eq!(changes.updated, [config_map_key("shared")]);
+    // Once it is recorded, nothing has to name it any more.
+    assert_eq!(stage.complete(&ours).await.unchanged, [config_map_key("shared")]);
     let live = stage.live(&config_map_key("shared")).await.unwrap();
     assert_eq!(live["data"], json!({"of": "demo"}));
     assert_eq!(live["metadata"]["ownerReferences"].as_array().map(Vec::len), Some(1));

@@ -12,7 +12,7 @@ use chandler_api::{BundleDeployment, BundleDeploymentSpec, BundleSource, ImageSo
 use chandler_core::{Object, ObjectKey, Probe, Release};
 use chandler_devcluster::{DevCluster, Options as DevOptions, workloads::Rules};
 use chandler_rollout::{
-    Changes, Options, Owner, Progress, Rollout, RolloutError, Surroundings, Teardown, Unhealthy, assess,
+    Changes, InMemory, Options, Owner, Progress, Rollout, RolloutError, Surroundings, Teardown, Unhealthy, assess,
 };
 use k8s_openapi::{
     api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -222,7 +222,9 @@ pub(crate) async fn make_owner(client: &Client, name: &str) -> Owner {
     };
     let deployment = BundleDeployment::new(name, spec);
     let made: BundleDeployment = Api::all(client.clone()).create(&PostParams::default(), &deployment).await.unwrap();
-    Owner::of(&made, "install").unwrap()
+    let owner = Owner::of(&made, "install").unwrap();
+    let ledger = Arc::new(InMemory::new(&owner.uid));
+    owner.recorded_in(ledger)
 }
 
 async fn recording_client(

@@ -1,0 +1,61 @@
+//! The bytes of releases, in immutable Secrets. The registry may be away and the caches empty: what runs can still be repaired.
+
+use chandler_core::{Digest, Release};
+use chandler_releases::format::{from_bytes, to_bytes};
+use k8s_openapi::{ByteString, api::core::v1::Secret};
+
+use crate::{
+    error::RecordError,
+    names::{self, RELEASE_TYPE},
+    records::Secrets,
+};
+
+/// How many bytes one Secret holds: a mebibyte is what the API server takes, with some room.
+const PART_BYTES: usize = 1_000_000;
+/// The key of the bytes.
+const KEY: &str = "part";
+
+/// Keeps a release; in how many parts.
+pub(crate) async fn keep(secrets: &Secrets, deployment: &str, uid: &str, release: &Release) -> Result<usize, RecordError> {
+    let bytes = to_bytes(release)?;
+    let parts = bytes.chunks(PART_BYTES);
+    let count = parts.len();
+    for (number, part) in parts.enumerate() {
+        let name = names::release(uid, release.digest(), number);
+        let secret = Secret {
+            metadata: names::metadata(name, "release", deployment),
+            type_: Some(RELEASE_TYPE.to_owned()),
+            immutable: Some(true),
+            data: Some([(KEY.to_owned(), ByteString(part.to_vec()))].into()),
+            string_data: None,
+        };
+        // One of this name has the same bytes: the name stands for the release, and the bytes are made in one way.
+        secrets.create_unless_there(&secret).await?;
+    }
+    Ok(count)
+}
+
+/// The release with this digest, which is kept in so many parts; none where a part is missing.
+pub(crate) async fn read(
+    secrets: &Secrets,
+    uid: &str,
+    digest: &Digest,
+    parts: usize,
+) -> Result<Option<Release>, RecordError> {
+    let mut bytes = Vec::new();
+    for number in 0..parts {
+        let Some(secret) = secrets.get(&names::release(uid, digest, number)).await? else { return Ok(None) };
+        let part = secret.data.unwrap_or_default().remove(KEY);
+        bytes.extend(part.unwrap_or_default().0);
+    }
+    let release = from_bytes(digest, &bytes);
+    release.map(Some).map_err(|source| RecordError::Altered { name: names::release(uid, digest, 0), source })
+}
+
+/// Removes a release.
+pub(crate) async fn remove(secrets: &Secrets, uid: &str, digest: &Digest, parts: usize) -> Result<(), RecordError> {
+    for number in 0..parts {
+        secrets.delete(&names::release(uid, digest, number)).await?;
+    }
+    Ok(())
+}

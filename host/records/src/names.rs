@@ -1,0 +1,75 @@
+//! How the Secrets are named and marked. Pure.
+
+use std::collections::BTreeMap;
+
+use chandler_core::Digest;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use sha2::{Digest as _, Sha256};
+
+/// The type of the Secrets that hold records.
+pub const RECORD_TYPE: &str = "chandler.dev/record";
+/// The type of the Secrets that hold releases.
+pub const RELEASE_TYPE: &str = "chandler.dev/release";
+/// The label of everything that the controller keeps for itself, and its value.
+pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "chandler");
+
+/// The label that tells records from releases.
+const COMPONENT: &str = "app.kubernetes.io/component";
+/// The annotation with the name of the BundleDeployment, for people: it may be longer than a label.
+const DEPLOYMENT: &str = "chandler.dev/bundledeployment";
+
+/// How many hexadecimal digits of a hash a name has: 96 bits.
+const HASH_DIGITS: usize = 24;
+
+fn hash(parts: &[&str]) -> String {
+    let hash = hex::encode(Sha256::digest(parts.join("\n").as_bytes()));
+    hash.chars().take(HASH_DIGITS).collect()
+}
+
+/// The name of the record of all BundleDeployments of this name, one after the other.
+pub(crate) fn record(deployment: &str) -> String {
+    format!("record-{}", hash(&[deployment]))
+}
+
+/// The name of a part of a release.
+pub(crate) fn release(owner_uid: &str, digest: &Digest, part: usize) -> String {
+    format!("release-{}-{part}", hash(&[owner_uid, digest.as_str()]))
+}
+
+/// What selects the records.
+pub(crate) fn records_selector() -> String {
+    format!("{}={},{COMPONENT}=record", MANAGED_BY.0, MANAGED_BY.1)
+}
+
+/// The metadata of a Secret of a BundleDeployment.
+pub(crate) fn metadata(name: String, component: &str, deployment: &str) -> ObjectMeta {
+    let labels = [MANAGED_BY, (COMPONENT, component)].map(|(name, text)| (name.to_owned(), text.to_owned()));
+    ObjectMeta {
+        name: Some(name),
+        labels: Some(BTreeMap::from(labels)),
+        annotations: Some(BTreeMap::from([(DEPLOYMENT.to_owned(), deployment.to_owned())])),
+        ..ObjectMeta::default()
+    }
+}
+
+/// The name of the BundleDeployment that a Secret is about.
+pub(crate) fn deployment(metadata: &ObjectMeta) -> Option<&str> {
+    metadata.annotations.as_ref()?.get(DEPLOYMENT).map(String::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_legal_whatever_the_name_of_the_deployment() {
+        let digest = Digest::of(b"x");
+        for deployment in ["a", &"long.".repeat(50)] {
+            for name in [record(deployment), release(deployment, &digest, 12)] {
+                assert!(name.len() < 63 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'), "{name}");
+            }
+        }
+        assert_ne!(record("a"), record("b"));
+        assert_ne!(release("u", &digest, 0), release("v", &digest, 0));
+    }
+}

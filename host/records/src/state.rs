@@ -1,0 +1,79 @@
+//! What a record says. Pure.
+
+use std::collections::BTreeMap;
+
+use chandler_api::Revision;
+use chandler_core::Digest;
+use chandler_rollout::Holdings;
+use serde::{Deserialize, Serialize};
+
+/// What is known of one BundleDeployment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct State {
+    /// Its name.
+    pub name: String,
+    /// What it created or adopted.
+    pub holdings: Holdings,
+    /// Its revisions, the oldest first.
+    #[serde(default)]
+    pub history: Vec<Revision>,
+    /// The releases whose bytes are kept, and in how many Secrets each.
+    #[serde(default)]
+    pub releases: BTreeMap<Digest, usize>,
+}
+
+impl State {
+    /// That of a BundleDeployment of which nothing is known.
+    pub fn new(name: impl Into<String>, holdings: Holdings) -> Self {
+        Self { name: name.into(), holdings, history: Vec::new(), releases: BTreeMap::new() }
+    }
+
+    /// The releases that have to be kept: that of the current revision, and the last one that succeeded.
+    pub(crate) fn needed(&self) -> Vec<Digest> {
+        let succeeded = |revision: &&Revision| revision.outcome == chandler_api::Outcome::Succeeded;
+        let newest = [self.history.last(), self.history.iter().rfind(succeeded)];
+        newest.into_iter().flatten().filter_map(|revision| revision.release_digest.parse().ok()).collect()
+    }
+
+    /// The releases that are kept and need not be.
+    pub(crate) fn surplus(&self) -> Vec<(Digest, usize)> {
+        let needed = self.needed();
+        let surplus = self.releases.iter().filter(|(digest, _)| !needed.contains(digest));
+        surplus.map(|(digest, parts)| (digest.clone(), *parts)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chandler_api::Outcome;
+    use chandler_rollout::Seal;
+
+    use super::*;
+
+    #[test]
+    fn the_release_that_runs_and_the_one_on_its_way_are_kept() {
+        let digest = |name: &str| Digest::of(name.as_bytes());
+        let revision = |name: &str, outcome| Revision {
+            release_digest: digest(name).to_string(),
+            outcome,
+            ..Revision::default()
+        };
+        let mut state = State::new("a", Holdings::new("u", Seal::new([0; 32])));
+        for name in ["a", "b", "c", "d"] {
+            state.releases.insert(digest(name), 1);
+        }
+        assert_eq!(state.surplus().len(), 4);
+        state.history = vec![
+            revision("a", Outcome::Succeeded),
+            revision("b", Outcome::Succeeded),
+            revision("c", Outcome::Failed),
+            revision("d", Outcome::RollingOut),
+        ];
+        let mut surplus: Vec<Digest> = state.surplus().into_iter().map(|(digest, _)| digest).collect();
+        surplus.sort();
+        let mut expected = vec![digest("a"), digest("c")];
+        expected.sort();
+        assert_eq!(surplus, expected);
+    }
+}

@@ -1,0 +1,170 @@
+//! Only what the record holds is changed, pruned or deleted, whatever objects say of themselves.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use chandler_rollout::{
+    CollisionProtection, Holdings, InMemory, Intent, Ledger, LedgerError, Owner, RolloutError, Seal, Settlement, Teardown,
+};
+use futures::{FutureExt as _, future::BoxFuture};
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use serde_json::{Value, json};
+
+use crate::support::{Stage, config_map, config_map_key, make_owner, release};
+
+/// Everything that an object of the owner says of itself, but for its seal.
+fn marks(owner: &Owner) -> Value {
+    json!({
+        "labels": {
+            "applyset.kubernetes.io/part-of": owner.set_id(),
+            "core.rukpak.io/owner-kind": "BundleDeployment",
+            "core.rukpak.io/owner-name": owner.name,
+        },
+        "annotations": {"chandler.dev/applied": "x", "chandler.dev/seal": "0".repeat(64)},
+        "ownerReferences": [{
+            "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "name": owner.name, "uid": owner.uid,
+            "controller": true, "blockOwnerDeletion": true,
+        }],
+    })
+}
+
+#[tokio::test]
+async fn an_object_that_somebody_marked_is_neither_pruned_nor_deleted_nor_taken() {
+    let stage = Stage::set().await;
+    stage.complete(&release(&[(0, config_map("ours", json!({})))])).await;
+    for name in ["labelled", "wanted"] {
+        stage.make(&config_map_key(name), config_map(name, json!({"of": "somebody"}))).await;
+        let mut marks = marks(&stage.owner);
+        if name == "labelled" {
+            marks.as_object_mut().unwrap().remove("ownerReferences");
+        }
+        stage.meddle(&config_map_key(name), json!({"metadata": marks})).await;
+    }
+    let changes = stage.complete(&release(&[(0, config_map("other", json!({})))])).await;
+    assert_eq!(changes.pruned, [config_map_key("ours")]);
+
+    let wanting = release(&[(0, config_map("wanted", json!({"of": "us"})))]);
+    let refused = stage.advance(&wanting).await.unwrap_err().to_string();
+    assert!(refused.contains("ConfigMap install/wanted already exists and carries the marks of BundleDeployment demo"));
+    let deleted = stage.tear_down().await;
+    assert_eq!(deleted, [config_map_key("other")]);
+    for name in ["labelled", "wanted"] {
+        assert_eq!(stage.live(&config_map_key(name)).await.unwrap()["data"], json!({"of": "somebody"}));
+    }
+}
+
+/// A ledger that dies with what was done.
+#[derive(Debug)]
+struct Forgetful {
+    inner: InMemory,
+    forgets: AtomicBool,
+}
+
+impl Ledger for Forgetful {
+    fn holdings(&self) -> Arc<Holdings> {
+        self.inner.holdings()
+    }
+
+    fn begin(&self, intent: Intent) -> BoxFuture<'_, Result<(), LedgerError>> {
+        self.inner.begin(intent)
+    }
+
+    fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<(), LedgerError>> {
+        if self.forgets.load(Ordering::SeqCst) {
+            return async { Err(LedgerError { message: "gone".into(), transient: true }) }.boxed();
+        }
+        self.inner.settle(settlement)
+    }
+}
+
+#[tokio::test]
+async fn what_was_created_just_before_a_death_is_known_by_its_seal() {
+    let stage = Stage::set().await;
+    let owner = make_owner(&stage.client, "mortal").await;
+    let ledger = Arc::new(Forgetful { inner: InMemory::new(&owner.uid), forgets: AtomicBool::new(true) });
+    let owner = owner.recorded_in(ledger.clone());
+    let first = release(&[(0, config_map("made", json!({"a": "1"}))), (0, config_map("stale", json!({})))]);
+    let died = stage.rollout.advance(&owner, &first, &[]).await.unwrap_err();
+    assert!(matches!(died, RolloutError::Ledger(_)), "{died}");
+    let made = stage.live(&config_map_key("made")).await.unwrap();
+
+    // The next one finds its own objects: it keeps the one and prunes the other, which is not wanted any more.
+    ledger.forgets.store(false, Ordering::SeqCst);
+    let second = release(&[(0, config_map("made", json!({"a": "2"})))]);
+    let progress = stage.rollout.advance(&owner, &second, &[]).await.unwrap();
+    assert_eq!(progress.changes().updated, [config_map_key("made")]);
+    assert_eq!(progress.changes().pruned, [config_map_key("stale")]);
+    assert_eq!(stage.live(&config_map_key("made")).await.unwrap()["metadata"]["uid"], made["metadata"]["uid"]);
+}
+
+#[tokio::test]
+async fn an_object_that_was_orphaned_is_not_taken_back() {
+    let stage = Stage::set().await;
+    let settings = release(&[(0, config_map("settings", json!({"a": "1"})))]);
+    stage.complete(&settings).await;
+    // `kubectl delete --cascade=orphan`, with a finalizer that keeps the BundleDeployment; the controller has not seen it.
+    let api: Api<chandler_api::BundleDeployment> = Api::all(stage.client.clone());
+    let hold = Patch::Merge(json!({"metadata": {"finalizers": ["chandler.dev/teardown"]}}));
+    api.patch("demo", &PatchParams::default(), &hold).await.unwrap();
+    api.delete("demo", &DeleteParams::orphan()).await.unwrap();
+    let orphaned = |map: Option<&Value>| map.is_some_and(|map| map["metadata"].get("ownerReferences").is_none());
+    crate::support::within(async {
+        while !orphaned(stage.live(&config_map_key("settings")).await.as_ref()) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+
+    let refused = stage.advance(&settings).await.unwrap_err();
+    assert!(matches!(refused, RolloutError::OwnerDeleting(_)), "{refused}");
+    assert!(matches!(stage.rollout.observe(&stage.owner, &settings, &[]).await, Err(RolloutError::OwnerDeleting(_))));
+    // What has no reference any more is left behind, although the record holds it.
+    let Teardown::Complete { deleted, released } = stage.rollout.teardown(&stage.owner).await.unwrap() else {
+        panic!("nothing is waited for");
+    };
+    assert_eq!((deleted.len(), released), (0, vec![config_map_key("settings")]));
+    assert!(stage.live(&config_map_key("settings")).await.is_some());
+}
+
+#[tokio::test]
+async fn the_next_owner_of_a_name_takes_back_what_was_left_behind_and_prunes_nothing_of_it() {
+    let stage = Stage::set().await;
+    let earlier = release(&[(0, config_map("wanted", json!({"a": "1"}))), (0, config_map("forgotten", json!({})))]);
+    stage.complete(&earlier).await;
+    let left = stage.owner.ledger.as_ref().unwrap().holdings();
+    for name in ["wanted", "forgotten"] {
+        stage.meddle(&config_map_key(name), json!({"metadata": {"ownerReferences": null}})).await;
+    }
+    let api: Api<chandler_api::BundleDeployment> = Api::all(stage.client.clone());
+    api.delete("demo", &DeleteParams::default()).await.unwrap();
+    let owner = make_owner(&stage.client, "demo").await;
+    let ledger = InMemory::with(Holdings::clone(&left).succeeded_by(&owner.uid, Seal::new([2; 32])));
+    let owner = owner.recorded_in(Arc::new(ledger)).with_collisions(CollisionProtection::Prevent);
+    let before = stage.live(&config_map_key("wanted")).await.unwrap();
+
+    let again = release(&[(0, config_map("wanted", json!({"a": "2"})))]);
+    let progress = stage.rollout.advance(&owner, &again, &[]).await.unwrap();
+    assert_eq!((progress.changes().adopted.as_slice(), progress.changes().pruned.len()), (&[config_map_key("wanted")][..], 0));
+    let after = stage.live(&config_map_key("wanted")).await.unwrap();
+    assert_eq!((&after["metadata"]["uid"], &after["data"]), (&before["metadata"]["uid"], &json!({"a": "2"})));
+    assert!(stage.live(&config_map_key("forgotten")).await.is_some(), "it has the label of the set, and is nobody's");
+    assert_eq!(stage.rollout.teardown(&owner).await.unwrap(), Teardown::Complete {
+        deleted: vec![config_map_key("wanted")],
+        released: vec![],
+    });
+}
+
+#[tokio::test]
+async fn without_a_record_nothing_is_written() {
+    let stage = Stage::set().await;
+    let unrecorded = Owner { ledger: None, ..stage.owner.clone() };
+    let one = release(&[(0, config_map("one", json!({})))]);
+    assert!(matches!(stage.rollout.advance(&unrecorded, &one, &[]).await, Err(RolloutError::Unrecorded(_))));
+    assert!(matches!(stage.rollout.teardown(&unrecorded).await, Err(RolloutError::Unrecorded(_))));
+    assert_eq!(stage.writes(), [""; 0]);
+}
