@@ -6,5 +6,6 @@ mod crd_upgrade;
 mod drift;
 mod gates;
 mod install;
+mod preview;
 mod support;
 mod upgrade;
