@@ -11,11 +11,13 @@
 //! | [`state`] | what is in a cluster of a BundleDeployment, without what no two runs have in common |
 //! | [`tls`] | whether a client accepts a server |
 //! | [`wait`] | waiting for conditions, never for time |
+//! | [`approvals`] | changes that wait for approval, and approving them |
 //! | [`bundles`] | the sample bundles and small changes to them |
 //! | [`buoys`] | a small bundle with a bit of everything, in three versions |
 
 #![expect(clippy::expect_used, clippy::panic, clippy::missing_panics_doc, reason = "a test that cannot go on panics")]
 
+pub mod approvals;
 pub mod bundles;
 pub mod buoys;
 pub mod cluster;

@@ -1,4 +1,4 @@
-//! Changes that wait for somebody's consent.
+//! Changes that wait for approval.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
@@ -8,10 +8,14 @@ use serde::{Deserialize, Serialize};
 pub const LISTED_CHANGES: usize = 50;
 /// How many findings a pending change lists.
 pub const LISTED_FINDINGS: usize = 10;
+/// How many refusals a pending change lists.
+pub const LISTED_REFUSALS: usize = 10;
+/// The longest refusal of a pending change, in bytes.
+pub const REFUSAL_BYTES: usize = 2048;
 /// The longest line of a pending change, in bytes.
 pub const LINE_BYTES: usize = 512;
 
-/// Whether changes wait for somebody's consent.
+/// Whether changes wait for approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Approval {
     /// They do not.
@@ -25,12 +29,12 @@ impl crate::schema::Enumeration for Approval {
     const NAMES: &[&str] = &["Automatic", "Manual"];
 }
 
-/// A change that waits for somebody's consent.
+/// A change that waits for approval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PendingChange {
-    /// What has to stand in spec.approvedChange for it to go on: a digest over the release, its namespace, and what would be
-    /// done to which objects.
+    /// What a ChangeApproval has to name for it to be rolled out: a digest over the release, its namespace, the number of its
+    /// revision, and what would be done to which objects.
     pub digest: String,
     /// The digest of the release that would be rolled out.
     pub release_digest: String,
@@ -46,7 +50,10 @@ pub struct PendingChange {
     /// How many objects are not listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omitted: Option<i64>,
-    /// What checks have found: changes of definitions that are not safe, rights that are lacking. The first ten.
+    /// What it would be refused for if it were rolled out now. The first ten.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<String>,
+    /// What checks have found that stops nothing. The first ten.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
     /// Since when it has been waiting.

@@ -68,16 +68,12 @@ pub struct BundleDeploymentSpec {
     /// How a release reaches the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutSettings>,
-    /// Whether a new revision waits for somebody's consent. Automatic, the default, does not. With Manual the controller tells
-    /// in status.pendingChange what it would do, and goes on when its digest stands in approvedChange. Going back to a
-    /// revision that ran before needs no consent.
+    /// Whether a new revision waits for approval. Automatic, the default, does not. With Manual the controller writes to
+    /// status.pendingChange what it would do, and goes on when a ChangeApproval names its digest. Going back to a revision
+    /// that ran before needs no approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::enumeration::<Approval>")]
     pub approval: Option<Approval>,
-    /// The digest of the pending change that may be rolled out; `chandler approve` sets it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 128))]
-    pub approved_change: Option<String>,
     /// What objects of the release must show before the rollout goes on, beyond what is known of their kinds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<Probe>,
@@ -168,7 +164,7 @@ pub struct BundleDeploymentStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["number"]))]
     pub history: Vec<Revision>,
-    /// The change that waits for consent, where spec.approval is Manual.
+    /// The change that waits for approval, where spec.approval is Manual.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_change: Option<PendingChange>,
     /// The objects that are not as released and are left so.

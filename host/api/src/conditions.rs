@@ -156,7 +156,7 @@ names! {
         RolledBack,
         /// A revision that is to run again is not in the history, or its release does not come out as it was.
         RevisionUnavailable,
-        /// A change waits for somebody's consent.
+        /// A change waits for approval.
         ApprovalRequired,
         /// The spec says to leave everything as it is.
         Suspended,

@@ -9,7 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt as _;
 
 use crate::{
-    BundleDeployment, ProvisionerClass, drift::IGNORED, names::APPLYSET_PARENT_TYPE_LABEL, probe::PROBES,
+    BundleDeployment, ChangeApproval, ProvisionerClass, drift::IGNORED, names::APPLYSET_PARENT_TYPE_LABEL, probe::PROBES,
     rollout_settings::MOST_HISTORY,
 };
 
@@ -78,7 +78,7 @@ const INSIDE: &str = r"!self.startsWith('/') && !self.matches('(^|/)[.][.](/|$)'
 
 /// The definitions of this version, in the order in which to install them.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    vec![bundle_deployments(), provisioner_classes()]
+    vec![bundle_deployments(), provisioner_classes(), change_approvals()]
 }
 
 /// The definitions as one YAML stream, the same bytes at each call.
@@ -148,6 +148,20 @@ fn bundle_deployments() -> CustomResourceDefinition {
 fn provisioner_classes() -> CustomResourceDefinition {
     let mut crd = ProvisionerClass::crd();
     refine(&mut crd, |_| ());
+    crd
+}
+
+fn change_approvals() -> CustomResourceDefinition {
+    let mut crd = ChangeApproval::crd();
+    refine(&mut crd, |root| {
+        if let Some(spec) = at(root, &["spec"]) {
+            spec.x_kubernetes_validations.get_or_insert_default().push(ValidationRule {
+                rule: "self == oldSelf".to_owned(),
+                message: Some("an approval cannot be changed: delete it and approve again".to_owned()),
+                ..ValidationRule::default()
+            });
+        }
+    });
     crd
 }
 

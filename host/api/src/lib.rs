@@ -5,7 +5,8 @@
 //! | [`bundle_deployment`] | `core.rukpak.io/v1alpha2 BundleDeployment` |
 //! | [`probe`] | what objects must show beyond what is known of their kinds |
 //! | [`drift`] | what is done about objects that are not as released |
-//! | [`approval`] | changes that wait for somebody's consent |
+//! | [`approval`] | changes that wait for approval |
+//! | [`change_approval`] | `chandler.dev/v1alpha1 ChangeApproval` |
 //! | [`rollout_settings`] | how a release reaches the cluster |
 //! | [`revision`] | a change that was rolled out |
 //! | [`bundle`] | what a status says about a bundle itself |
@@ -24,6 +25,7 @@
 pub mod approval;
 pub mod bundle;
 pub mod bundle_deployment;
+pub mod change_approval;
 pub mod conditions;
 pub mod crds;
 pub mod drift;
@@ -45,6 +47,7 @@ pub use bundle_deployment::{
     ServiceAccountReference,
 };
 pub use chandler_crd_upgrade::Policy as CrdUpgradeSafety;
+pub use change_approval::{ChangeApproval, ChangeApprovalSpec};
 pub use conditions::{ConditionStatus, ConditionType, NewCondition, Reason, find_condition, set_condition};
 pub use crds::{crds, crds_yaml};
 pub use drift::{DriftPolicy, DriftState, Drifted, DriftedField, DriftedObject, IgnoredDifference};
@@ -55,7 +58,7 @@ pub use probe::{Probe, ProbeSelector};
 pub use provisioner_class::{
     Component, ProvisionerClass, ProvisionerClassSpec, ProvisionerClassStatus, ProvisionerLimits,
 };
-pub use revision::{Outcome, Revision};
+pub use revision::{ApprovedChange, Outcome, Revision};
 pub use rollout_settings::{OnFailure, RolloutSettings};
 pub use source::{
     Authorization, BundleSource, ConfigMapSource, GitRef, GitSource, HttpSource, ImageSource, LocalObjectReference,

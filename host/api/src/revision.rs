@@ -44,6 +44,9 @@ pub struct Revision {
     pub config: Option<Map<String, Value>>,
     /// The digest over the objects, stages and probes of the release.
     pub release_digest: String,
+    /// The approval by which it was rolled out, where spec.approval is Manual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovedChange>,
     /// How it went: RollingOut, Succeeded, Failed, or Superseded where another one began before it was complete.
     #[schemars(schema_with = "schema::enumeration::<Outcome>")]
     pub outcome: Outcome,
@@ -56,6 +59,16 @@ pub struct Revision {
     /// When it had its outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Time>,
+}
+
+/// A change that was approved.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovedChange {
+    /// The digest of the change.
+    pub change: String,
+    /// The user who approved it, as the ChangeApproval says.
+    pub approved_by: String,
 }
 
 /// How the rollout of a revision went.

@@ -84,6 +84,11 @@ pub(crate) fn is_zero(number: &i32) -> bool {
     *number == 0
 }
 
+/// A text of some lines at most.
+pub(crate) fn short_text(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "maxLength": 1024})
+}
+
 /// A duration as Go writes it, not negative, in units that make sense here.
 pub(crate) fn duration(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "maxLength": 32, "pattern": "^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"})

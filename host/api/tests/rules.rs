@@ -64,3 +64,22 @@ fn sources_are_of_their_type_and_stay_inside_the_bundle() {
         assert_eq!(refusals(&refused), messages, "{refused}");
     }
 }
+
+#[test]
+fn an_approval_cannot_be_changed() {
+    let crds = crds();
+    let crd = crds.iter().find(|crd| crd.metadata.name.as_deref() == Some("changeapprovals.chandler.dev")).unwrap();
+    let crd = serde_json::to_value(crd).unwrap();
+    let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let approval = |by: &str| {
+        json!({
+            "apiVersion": "chandler.dev/v1alpha1", "kind": "ChangeApproval", "metadata": {"name": "x"},
+            "spec": {"bundleDeployment": "x", "bundleDeploymentUID": "1", "change": "sha256:1", "approvedBy": by},
+        })
+    };
+    assert!(Validator::new().validate(schema, &approval("alice"), Some(&approval("alice"))).is_ok());
+    assert!(Validator::new().validate(schema, &approval("mallory"), None).is_ok(), "the rule is about changes");
+    let refused = Validator::new().validate(schema, &approval("mallory"), Some(&approval("alice"))).unwrap_err();
+    let refused: Vec<String> = refused.into_vec().into_iter().map(|error| error.message).collect();
+    assert_eq!(refused, ["an approval cannot be changed: delete it and approve again"]);
+}

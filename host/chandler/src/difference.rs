@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{
     terminal::Look,
-    text::{count, one_line},
+    text::{count, one_line, printable},
 };
 
 /// The longest value that is printed whole, in characters.
@@ -51,6 +51,11 @@ pub fn summary(preview: &Preview) -> String {
         some(ChangeKind::Release, "release"),
         preview.unchanged
     )
+}
+
+/// What a rollout would be refused for, as a line, and more lines where the message has them.
+pub fn refusal(message: &str) -> String {
+    format!("would be refused: {}", printable(message.trim_end()).replace('\n', "\n  "))
 }
 
 fn head(change: &Change) -> String {
@@ -133,6 +138,7 @@ mod tests {
                 change(ChangeKind::Remove, "buoy", vec![], None),
             ],
             unchanged: 3,
+            refusals: Vec::new(),
             findings: Vec::new(),
         }
     }
@@ -157,7 +163,7 @@ mod tests {
             summary(&preview()),
             "1 to create, 1 to change, 0 to repair, 1 to remove, 3 unchanged, 1 object in the way"
         );
-        let nothing = Preview { changes: vec![], unchanged: 3, findings: vec![] };
+        let nothing = Preview { changes: vec![], unchanged: 3, refusals: vec![], findings: vec![] };
         assert_eq!(summary(&nothing), "nothing would change: 3 objects as released");
         assert_eq!(text(&nothing, Look::Plain), "");
     }

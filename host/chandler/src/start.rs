@@ -40,8 +40,7 @@ fn run(arguments: &Arguments, terminal: &Terminal) -> Result<ExitCode, CommandEr
             Command::Status(status) => return status.run(terminal).await,
             Command::Tree(tree) => tree.run(terminal).await?,
             Command::Diff(diff) => {
-                let changes = Box::pin(diff.run(terminal)).await?;
-                return Ok(if changes { ExitCode::from(command::diff::CHANGES) } else { ExitCode::SUCCESS });
+                return Ok(ExitCode::from(Box::pin(diff.run(terminal)).await?));
             }
             Command::Approve(approve) => approve.run(terminal).await?,
             Command::Adopt(adopt) => Box::pin(adopt.run(terminal)).await?,

@@ -23,7 +23,7 @@ mod upgrade_warnings;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use chandler_api::{
-    BundleDeployment, BundleDeploymentStatus, DriftPolicy, Outcome, ProvisionerInUse, Reason, Revision,
+    ApprovedChange, BundleDeployment, BundleDeploymentStatus, DriftPolicy, Outcome, ProvisionerInUse, Reason, Revision,
 };
 use chandler_core::{Digest, Release};
 use chandler_rollout::{Changes, Owner, Preview, Progress, Restraint, RolloutError};
@@ -147,7 +147,7 @@ async fn deploy(deployment: &mut BundleDeployment, context: &Context) -> Result<
         }
     };
     found.bundle = Some(bundle::facts(&release));
-    let release = match consent(deployment, context, &mut found, release).await {
+    let release = match approved(deployment, context, &mut found, release).await {
         Ok(release) => release,
         Err(reached) => {
             found.reached = reached;
@@ -157,7 +157,10 @@ async fn deploy(deployment: &mut BundleDeployment, context: &Context) -> Result<
     let route = decide::route(deployment, release.digest());
     let history = deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default();
     if route == Route::Advance
-        && found.candidate.as_ref().is_some_and(|candidate| revisions::begins(history, candidate))
+        && found
+            .candidate
+            .as_ref()
+            .is_some_and(|candidate| candidate.approval.is_some() || revisions::begins(history, candidate))
     {
         // Before the first write, so that whoever sees the cluster change can see why.
         report(deployment, &found, context).await?;
@@ -209,8 +212,9 @@ async fn choose(
     }
 }
 
-/// The release that may run: the one that was chosen or, while that waits for consent, the one that runs.
-async fn consent(
+/// The release that may run: the one that was chosen or, while that waits for approval, the one that runs. What cannot be
+/// previewed cannot be approved.
+async fn approved(
     deployment: &BundleDeployment,
     context: &Context,
     found: &mut Assessment,
@@ -220,16 +224,21 @@ async fn consent(
         return Ok(release);
     };
     let previewed =
-        preview(deployment, &candidate, Arc::clone(&release), context).await.map_err(Reached::NotApplied)?;
-    let Some(pending) = approval::pending(deployment, &candidate, &previewed) else { return Ok(release) };
-    found.pending = Some(pending);
+        preview(deployment, &candidate, Arc::clone(&release), context).await.map_err(Reached::NotPreviewed)?;
+    let change = approval::digest(deployment, &candidate, &previewed);
+    if let Some(given) = context.approvals.of(deployment, &change) {
+        found.candidate =
+            Some(Candidate { approval: Some(ApprovedChange { change, approved_by: given.spec.approved_by }), ..candidate });
+        return Ok(release);
+    }
+    found.pending = Some(approval::pending(&candidate, change, &previewed));
     let history = deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default();
     let Some(current) = history.last().filter(|current| current.outcome == Outcome::Succeeded) else {
-        return Err(Reached::NeedsConsent);
+        return Err(Reached::NeedsApproval);
     };
     again(deployment, current, Cause::Waiting(current.number), context, found).await.map_err(|problem| {
-        tracing::debug!(deployment = %deployment.name_any(), problem = %problem.message, "left alone until consent");
-        Reached::NeedsConsent
+        tracing::debug!(deployment = %deployment.name_any(), problem = %problem.message, "left alone until approval");
+        Reached::NeedsApproval
     })
 }
 
@@ -279,6 +288,7 @@ async fn described(
         install_namespace: namespace.clone(),
         config,
         release: release_facts(&rendered.release),
+        approval: None,
     });
     Ok(rendered)
 }
@@ -301,6 +311,7 @@ async fn again(
         install_namespace: revision.install_namespace.clone(),
         config,
         release: release_facts(&rendered.release),
+        approval: None,
     });
     Ok(rendered.release)
 }
@@ -475,6 +486,7 @@ async fn report(
         let old = deployment.status.clone().unwrap_or_default();
         events::publish(&context.recorder, deployment, &old.conditions, &status.conditions).await;
         let recorder = &context.recorder;
+        events::publish_approval(recorder, deployment, &old.history, &status.history).await;
         events::publish_warnings(recorder, deployment, "RenderedWithWarnings", &old.warnings, &status.warnings).await;
         let of = |status: &BundleDeploymentStatus| status.release.clone().unwrap_or_default().warnings;
         events::publish_warnings(recorder, deployment, "UpgradedWithWarnings", &of(&old), &of(&status)).await;

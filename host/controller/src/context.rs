@@ -7,7 +7,7 @@ use chandler_rollout::Rollout;
 use kube::{Client, runtime::events::Recorder};
 
 use crate::{
-    Options, backoff::Backoff, classes::Classes, memory::Memory, supersession::Generations, surroundings::Lookout,
+    Options, approvals::Approvals, backoff::Backoff, classes::Classes, memory::Memory, supersession::Generations, surroundings::Lookout,
     watches::ManagedWatches,
 };
 
@@ -18,6 +18,7 @@ pub(crate) struct Context {
     pub(crate) images: Images,
     pub(crate) engine: Engine,
     pub(crate) classes: Classes,
+    pub(crate) approvals: Approvals,
     pub(crate) releases: Releases,
     pub(crate) rollout: Rollout,
     pub(crate) surroundings: Lookout,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Debug};
 
-use chandler_api::{BundleWarning, ConditionType, Reason};
+use chandler_api::{BundleWarning, ConditionType, Reason, Revision};
 use chandler_core::ObjectKey;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{
@@ -43,6 +43,16 @@ where
 {
     if !lines.is_empty() {
         send(recorder, object, EventType::Normal, reason, action, &lines.join("\n")).await;
+    }
+}
+
+/// Publishes one Event where a revision was begun by an approval that was not known before.
+pub(crate) async fn publish_approval<K>(recorder: &Recorder, object: &K, old: &[Revision], new: &[Revision])
+where
+    K: Resource<DynamicType = ()> + Debug,
+{
+    if let Some(approval) = approved(old, new) {
+        send(recorder, object, EventType::Normal, "Approved", "Approve", &approval).await;
     }
 }
 
@@ -97,6 +107,14 @@ fn told_adoption(adopted: &[ObjectKey]) -> Option<String> {
         lines.push(format!("and {} more", adopted.len() - NAMED));
     }
     (!lines.is_empty()).then(|| format!("took over what was somebody else's:\n{}", lines.join("\n")))
+}
+
+/// Who approved the newest revision, where that is news.
+fn approved(old: &[Revision], new: &[Revision]) -> Option<String> {
+    let current = new.last()?;
+    let approval = current.approval.as_ref()?;
+    let known = old.iter().any(|old| old.number == current.number && old.approval.as_ref() == Some(approval));
+    (!known).then(|| format!("{} approved revision {}: {}", approval.approved_by, current.number, approval.change))
 }
 
 /// The warnings that are new, one per line.
@@ -211,6 +229,19 @@ mod tests {
         let told = told_adoption(&(0..12).map(object).collect::<Vec<_>>()).unwrap();
         assert!(told.starts_with("took over what was somebody else's:\nConfigMap n/x0\n"), "{told}");
         assert!(told.ends_with("\nConfigMap n/x9\nand 2 more"), "{told}");
+    }
+
+    #[test]
+    fn an_approval_is_told_once() {
+        let approval =
+            Some(chandler_api::ApprovedChange { change: "sha256:1".into(), approved_by: "alice".into() });
+        let begun = [Revision { number: 2, ..Revision::default() }];
+        let approved_later = [Revision { number: 2, approval: approval.clone(), ..Revision::default() }];
+        let next = [approved_later[0].clone(), Revision { number: 3, approval, ..Revision::default() }];
+        assert_eq!(approved(&[], &begun), None);
+        assert_eq!(approved(&begun, &approved_later).as_deref(), Some("alice approved revision 2: sha256:1"));
+        assert_eq!(approved(&approved_later, &approved_later), None);
+        assert_eq!(approved(&approved_later, &next).as_deref(), Some("alice approved revision 3: sha256:1"));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! | [`run`](mod@run) | starts and stops everything |
 //! | `bundle_deployment` | the reconciler of BundleDeployments |
 //! | `provisioner_class` | the reconciler of ProvisionerClasses |
+//! | `approvals` | the ChangeApprovals that there are |
 //! | [`certificates`] | serving certificates that a release asks for |
 //! | `classes` | which class is served by which component |
 //! | `fights` | objects that somebody else changes again and again |
@@ -24,6 +25,7 @@
 //! | `events` | Events on transitions |
 //! | `housekeeping` | keeps the caches within their budgets |
 
+mod approvals;
 mod backoff;
 mod bundle_deployment;
 pub mod certificates;

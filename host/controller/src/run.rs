@@ -2,7 +2,7 @@
 
 use std::{future::Future, pin::pin, sync::Arc, time::Duration};
 
-use chandler_api::{BundleDeployment, ProvisionerClass};
+use chandler_api::{BundleDeployment, ChangeApproval, ProvisionerClass};
 use chandler_builtin::Provisioners;
 use chandler_content::{ImageOptions, Images, Store, StoreError};
 use chandler_engine::{Engine, EngineError, EngineOptions};
@@ -27,6 +27,7 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 
 use crate::{
     Options,
+    approvals::Approvals,
     backoff::Backoff,
     bundle_deployment::{self, Guarded},
     classes::Classes,
@@ -73,9 +74,11 @@ pub async fn run(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), ControllerError> {
     let (watches, triggers) = ManagedWatches::new(client.clone());
-    let context = Arc::new(context(client.clone(), options, watches)?);
+    let (approvals, watch_approvals) = Approvals::new(client.clone(), watches.triggers());
+    let context = Arc::new(context(client.clone(), options, watches, approvals)?);
     preload_classes(&context).await?;
     probe::<BundleDeployment>(&client, "BundleDeployments").await?;
+    probe::<ChangeApproval>(&client, "ChangeApprovals").await?;
 
     let shutdown = shutdown.shared();
     let config = Config::default().debounce(DEBOUNCE).concurrency(context.options.concurrency);
@@ -133,6 +136,7 @@ pub async fn run(
     };
     tokio::select! {
         _ = futures::future::join(classes, deployments) => {}
+        () = watch_approvals => {}
         () = housekeeping::run(store.clone(), Arc::clone(&context)) => {}
         () = polls::run(store, context.watches.triggers(), &context) => {}
         () = context.surroundings.run(context.options.cluster_poll_interval) => {}
@@ -151,7 +155,12 @@ async fn stopped_early(shutdown: impl Future<Output = ()>, started: impl Future<
     }
 }
 
-fn context(client: Client, options: Options, watches: ManagedWatches) -> Result<Context, ControllerError> {
+fn context(
+    client: Client,
+    options: Options,
+    watches: ManagedWatches,
+    approvals: Approvals,
+) -> Result<Context, ControllerError> {
     let store = Store::open(&options.cache_directory.join("content"), chandler_content::Limits::default())?;
     let images =
         ImageOptions { plain_http_registries: options.plain_http_registries.clone(), ..ImageOptions::default() };
@@ -165,6 +174,7 @@ fn context(client: Client, options: Options, watches: ManagedWatches) -> Result<
     Ok(Context {
         images: Images::new(store, images),
         classes: Classes::new(Provisioners::new(engine.clone()), options.ceiling.clone()),
+        approvals,
         engine,
         releases,
         rollout: Rollout::new(client.clone(), chandler_rollout::Options::default()),

@@ -207,6 +207,20 @@ impl Cluster {
         Ok(self.client.request(request).await?)
     }
 
+    /// Replaces an object that nobody changed since it was read by what is desired of it.
+    pub(crate) async fn replace(&self, desired: &Desired, live: &Value, dry_run: bool) -> Result<Value, Problem> {
+        let mut body = desired.value.clone();
+        if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert("uid".to_owned(), json!(live::uid(live)));
+            metadata.insert("resourceVersion".to_owned(), json!(live::resource_version(live)));
+        }
+        let parameters = PostParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()) };
+        let body = serde_json::to_vec(&body).map_err(|error| Problem::Refused(error.to_string()))?;
+        let path = at(&desired.resource, desired.key.namespace.as_deref());
+        let request = path.replace(&desired.key.name, &parameters, body).map_err(built)?;
+        Ok(self.client.request(request).await?)
+    }
+
     /// Applies a part of the parent's metadata under a field manager of its own.
     pub(crate) async fn apply_part(
         &self,

@@ -103,6 +103,16 @@ impl RolloutError {
         }
     }
 
+    /// Whether a check was made and says no, so that a rollout would be refused. Anything else says that a check could not be
+    /// made.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Objects(failures) => failures.iter().all(|failure| matches!(failure.problem, Problem::Invalid(_))),
+            Self::Request { .. } | Self::OwnerGone(_) | Self::ServiceAccountNotFound(_) => false,
+            _ => true,
+        }
+    }
+
     /// Whether something that the release needs is not there. It may come with another release, so trying again from time
     /// to time may help.
     pub fn is_missing_requirement(&self) -> bool {
@@ -224,7 +234,7 @@ impl From<kube::Error> for Problem {
 }
 
 /// One line for each, the first few of them.
-fn list<T>(items: &[T], line: impl Fn(&T) -> String) -> String {
+pub(crate) fn list<T>(items: &[T], line: impl Fn(&T) -> String) -> String {
     let mut lines: Vec<String> = items.iter().take(LISTED).map(line).collect();
     if items.len() > LISTED {
         lines.push(format!("and {} more", items.len() - LISTED));

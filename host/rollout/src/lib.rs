@@ -39,6 +39,7 @@
 //! | `places` | where objects of the owner may be | no |
 //! | `crd_upgrade` | whether new versions of definitions keep clients and stored objects working | lists |
 //! | `going_back` | definitions that stay as they are when an older release comes back | no |
+//! | `checks` | every check before the first write, in one list for rollout and preview | yes |
 //! | `preflight` | what is refused before anything is written | dry runs |
 //! | `parent` | the ApplySet's own annotations | yes |
 //! | `record` | what is noted in the owner's record, and when | through the ledger |
@@ -49,6 +50,7 @@ mod account;
 mod adoption;
 mod apply;
 mod census;
+mod checks;
 mod cluster;
 mod concurrent;
 mod crd_upgrade;

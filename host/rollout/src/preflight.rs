@@ -85,8 +85,7 @@ pub(crate) async fn dry_run(
     let redefined = redefined_kinds(desired, situations);
     let checks = desired.iter().zip(situations).zip(live).filter_map(|((desired, situation), live)| {
         let action = situation.action();
-        let checkable = desired.served && !redefined.contains(&(desired.key.group.as_str(), desired.key.kind.as_str()));
-        (checkable && matches!(action, Action::Create | Action::Update | Action::Adopt))
+        (can_be_dry_run(desired, &redefined) && matches!(action, Action::Create | Action::Update | Action::Adopt))
             .then(|| check(cluster, desired, action, live).boxed())
     });
     let (mut conflicts, mut failures) = (Vec::new(), Vec::new());
@@ -105,26 +104,44 @@ async fn check(
     action: Action,
     live: &mut Option<Value>,
 ) -> Result<Option<Conflict>, ObjectFailure> {
-    let (name, result) = match live {
-        Some(object) if action == Action::Update => {
-            // Without this a field that the release dropped would stay in the dry run.
-            match take_over(cluster, desired, object).await {
-                Ok(Some(taken_over)) => *object = taken_over,
-                Ok(None) => {}
-                Err(problem) => return Err(about(&desired.key, "update")(problem)),
-            }
-            ("update", cluster.dry_run(desired, object).await)
+    // Without this a field that the release dropped would stay in the dry run.
+    if let (Some(object), Action::Update) = (live.as_mut(), action) {
+        let taken_over = take_over(cluster, desired, object).await;
+        if let Some(taken_over) = taken_over.map_err(about(&desired.key, verb(action)))? {
+            *object = taken_over;
         }
-        // Nothing of somebody else's is touched before everything was checked.
-        Some(object) if action == Action::Adopt => {
-            ("take over", cluster.dry_run(&desired.unowned(), object).await)
-        }
-        _ => ("create", cluster.create(desired, true).await),
-    };
-    match result {
-        Err(problem @ Problem::Invalid(_)) => Err(about(&desired.key, name)(problem)),
+    }
+    match rehearse(cluster, desired, action, live.as_ref()).await {
         Ok(applied) => Ok(live.as_ref().and_then(|live| conflict(desired, live, &applied))),
-        Err(_) => Ok(None),
+        Err(problem) => refused(desired, action, &problem).map_or(Ok(None), Err),
+    }
+}
+
+/// What a write would make of an object, as the API server says in a dry run.
+pub(crate) async fn rehearse(
+    cluster: &Cluster,
+    desired: &Desired,
+    action: Action,
+    live: Option<&Value>,
+) -> Result<Value, Problem> {
+    match live {
+        None => cluster.create(desired, true).await,
+        // Nothing of somebody else's is touched before everything was checked.
+        Some(live) if action == Action::Adopt => cluster.dry_run(&desired.unowned(), live).await,
+        Some(live) => cluster.dry_run(desired, live).await,
+    }
+}
+
+/// The refusal that a failed dry run stands for; none where it may be the fault of the dry run.
+pub(crate) fn refused(desired: &Desired, action: Action, problem: &Problem) -> Option<ObjectFailure> {
+    matches!(problem, Problem::Invalid(_)).then(|| about(&desired.key, verb(action))(problem.clone()))
+}
+
+fn verb(action: Action) -> &'static str {
+    match action {
+        Action::Create => "create",
+        Action::Adopt => "take over",
+        _ => "update",
     }
 }
 
@@ -135,6 +152,11 @@ fn conflict(desired: &Desired, live: &Value, applied: &Value) -> Option<Conflict
         .filter(|field| field.manager.as_ref().is_some_and(|manager| manager.applies))
         .collect();
     (!fields.is_empty()).then(|| Conflict { object: desired.key.clone(), fields })
+}
+
+/// Whether a dry run of this object says anything.
+pub(crate) fn can_be_dry_run(desired: &Desired, redefined: &BTreeSet<(&str, &str)>) -> bool {
+    desired.served && !redefined.contains(&(desired.key.group.as_str(), desired.key.kind.as_str()))
 }
 
 /// The groups and kinds whose schemas this release is about to change: a dry run would check them against the old ones.

@@ -15,10 +15,11 @@ use crate::{
     concurrent::all,
     desired::Desired,
     disposal::{self, Disposal},
-    error::{Problem, RolloutError},
+    error::{ObjectFailure, Problem, RolloutError, list},
     fields::{self, FieldChange},
+    managed_fields,
     plan::{Action, Situation},
-    preflight::redefined_kinds,
+    preflight::{can_be_dry_run, redefined_kinds, refused, rehearse},
     snapshot::Member,
 };
 
@@ -87,7 +88,11 @@ pub struct Preview {
     pub changes: Vec<Change>,
     /// How many objects would stay as they are.
     pub unchanged: usize,
-    /// What the checks before a rollout find: changes of definitions that are not safe, rights that are lacking.
+    /// What the rollout would be refused for: objects of others, missing namespaces, kinds and permissions, unsafe changes of
+    /// definitions, what the API server calls invalid, and objects that are being deleted, which it would wait for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<String>,
+    /// What checks find that stops nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
 }
@@ -122,27 +127,46 @@ pub(crate) async fn preview(
     let redefined = redefined_kinds(desired, situations);
     let objects = desired.iter().zip(situations).zip(live);
     let requests = objects.map(|((desired, situation), live)| {
-        let askable = desired.served && !redefined.contains(&(desired.key.group.as_str(), desired.key.kind.as_str()));
+        let askable = can_be_dry_run(desired, &redefined);
         of_object(cluster, desired, situation, live.as_ref(), askable).boxed()
     });
-    let mut changes: Vec<Change> = all(requests.collect()).await.into_iter().flatten().collect();
+    let (mut changes, mut failures) = (Vec::new(), Vec::new());
+    for (change, failure) in all(requests.collect()).await.into_iter().flatten() {
+        changes.push(change);
+        failures.extend(failure);
+    }
     let unchanged = desired.len().saturating_sub(changes.len());
     let gone =
         |kind| move |member: &Member| Change { kind, object: member.key.clone(), fields: Vec::new(), note: None };
     changes.extend(unwanted.deleted().map(gone(ChangeKind::Remove)));
     changes.extend(unwanted.release.iter().map(gone(ChangeKind::Release)));
     let findings = unwanted.stay.iter().map(|member| disposal::kept(&member.key)).collect();
-    Ok(Preview { changes, unchanged, findings })
+    let mut refusals = Vec::new();
+    if !failures.is_empty() {
+        refusals.push(RolloutError::Objects(failures).to_string());
+    }
+    refusals.extend(terminating(desired, situations));
+    Ok(Preview { changes, unchanged, refusals, findings })
 }
 
+/// What a rollout would wait for before it writes these objects.
+fn terminating(desired: &[Desired], situations: &[Situation]) -> Option<String> {
+    let objects = desired.iter().zip(situations).filter(|(_, situation)| **situation == Situation::Terminating);
+    let objects: Vec<&ObjectKey> = objects.map(|(desired, _)| &desired.key).collect();
+    let line = |object: &&ObjectKey| format!("{object} is being deleted: the rollout would wait until it is gone");
+    (!objects.is_empty()).then(|| list(&objects, line))
+}
+
+/// What would be done to an object, and for what the API server would refuse it.
 async fn of_object(
     cluster: &Cluster,
     desired: &Desired,
     situation: &Situation,
     live: Option<&Value>,
     askable: bool,
-) -> Option<Change> {
-    let kind = match situation.action() {
+) -> Option<(Change, Option<ObjectFailure>)> {
+    let action = situation.action();
+    let kind = match action {
         // What is being deleted comes back.
         Action::Create | Action::Wait => ChangeKind::Create,
         Action::Adopt => ChangeKind::Adopt,
@@ -152,24 +176,32 @@ async fn of_object(
         Action::Keep => return None,
     };
     let mut change = Change { kind, object: desired.key.clone(), fields: Vec::new(), note: None };
+    let mut failure = None;
     match (situation, live) {
         (Situation::Foreign(holder), _) => change.note = Some(format!("it exists and {holder}")),
         (Situation::Terminating, _) => change.note = Some("it is being deleted, and comes back".to_owned()),
-        (Situation::Adoptable(holder), Some(live)) => {
-            let (fields, note) = difference(cluster, &desired.unowned(), live, askable).await;
+        (_, Some(live)) => {
+            let (fields, problem) = compare(cluster, desired, action, live, askable).await;
             change.fields = fields;
-            change.note = Some(note.map_or_else(|| holder.to_string(), |note| format!("{holder}; {note}")));
+            if let Some(Problem::Invalid(_)) = &problem
+                && !may_be_valid(cluster, desired, live).await
+            {
+                failure = problem.as_ref().and_then(|problem| refused(desired, action, problem));
+            }
+            change.note = problem.map(|problem| problem.to_string());
+            if let Situation::Adoptable(holder) = situation {
+                change.note = Some(change.note.map_or_else(|| holder.to_string(), |note| format!("{holder}; {note}")));
+            }
         }
-        (_, Some(live)) => (change.fields, change.note) = difference(cluster, desired, live, askable).await,
         (_, None) if askable => {
-            // What else is refused may be the fault of the dry run: of a namespace that comes with the release, say.
-            if let Err(problem @ Problem::Invalid(_)) = cluster.create(desired, true).await {
-                change.note = Some(problem.to_string());
+            if let Err(problem) = rehearse(cluster, desired, action, None).await {
+                failure = refused(desired, action, &problem);
+                change.note = failure.as_ref().map(|failure| failure.problem.to_string());
             }
         }
         (_, None) => {}
     }
-    Some(change)
+    Some((change, failure))
 }
 
 /// How an object would differ, as the API server says or else as far as it can be told, and why it does not say so.
@@ -179,15 +211,34 @@ pub(crate) async fn difference(
     live: &Value,
     askable: bool,
 ) -> (Vec<FieldChange>, Option<String>) {
-    let note = if askable {
-        match cluster.dry_run(desired, live).await {
+    let (fields, problem) = compare(cluster, desired, Action::Update, live, askable).await;
+    (fields, problem.map(|problem| problem.to_string()))
+}
+
+async fn compare(
+    cluster: &Cluster,
+    desired: &Desired,
+    action: Action,
+    live: &Value,
+    askable: bool,
+) -> (Vec<FieldChange>, Option<Problem>) {
+    let problem = if askable {
+        match rehearse(cluster, desired, action, Some(live)).await {
             Ok(applied) => return (fields::changes(&desired.key, live, &applied), None),
-            Err(problem) => problem.to_string(),
+            Err(problem) => problem,
         }
     } else {
-        "the release changes the definition of its kind; no dry run could be made".to_owned()
+        Problem::Refused("the release changes the definition of its kind; no dry run could be made".to_owned())
     };
-    (fields::changes(&desired.key, live, &laid_over(live, &desired.value)), Some(note))
+    (fields::changes(&desired.key, live, &laid_over(live, &desired.value)), Some(problem))
+}
+
+/// Whether what the API server calls invalid may be valid in the rollout. What was created and never applied keeps, in a dry run,
+/// the fields that the release dropped, such as the other one of two that exclude each other; a rollout first prepares the
+/// field managers, which a preview may not write. Whether the object alone is valid tells then.
+async fn may_be_valid(cluster: &Cluster, desired: &Desired, live: &Value) -> bool {
+    managed_fields::upgrade(live).is_some()
+        && !matches!(cluster.replace(desired, live, true).await, Err(Problem::Invalid(_)))
 }
 
 /// What an object becomes, as far as it can be told without the API server: what is desired is laid over it.
@@ -227,7 +278,7 @@ mod tests {
     fn the_digest_stands_for_what_is_done_to_which_objects() {
         let (a, b) = (Digest::of(b"a"), Digest::of(b"b"));
         let digest = |release: &Digest, namespace: &str, changes: &[Change]| {
-            let preview = Preview { changes: changes.to_vec(), unchanged: 0, findings: Vec::new() };
+            let preview = Preview { changes: changes.to_vec(), unchanged: 0, refusals: Vec::new(), findings: Vec::new() };
             preview.digest(release, namespace)
         };
         let changes = [change(ChangeKind::Create, "x"), change(ChangeKind::Remove, "y")];

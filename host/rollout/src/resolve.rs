@@ -7,17 +7,20 @@ use kube::api::ApiResource;
 use serde_json::Value;
 
 use crate::{
+    checks::Refusals,
     desired::{Desired, Served},
     discovery::Discovery,
     error::{Problem, RolloutError},
     owner::Owner,
 };
 
-/// Every object of the release as it should be in the cluster, in the order of the release.
+/// Every object of the release as it should be in the cluster, in the order of the release. Where checks go on after a refusal,
+/// objects of unknown kinds are left out.
 pub(crate) async fn resolve(
     discovery: &Discovery,
     owner: &Owner,
     release: &Release,
+    refusals: &mut Refusals,
 ) -> Result<Vec<Desired>, RolloutError> {
     let defined = definitions(release.objects());
     let mut kinds: HashMap<(&str, &str, &str), Option<Served>> = HashMap::new();
@@ -42,9 +45,9 @@ pub(crate) async fn resolve(
         }
     }
     if !unknown.is_empty() {
-        return Err(RolloutError::UnknownKinds(unknown));
+        refusals.add(RolloutError::UnknownKinds(unknown))?;
     }
-    refuse_duplicates(&desired)?;
+    refusals.pass(refuse_duplicates(&desired))?;
     Ok(desired)
 }
 

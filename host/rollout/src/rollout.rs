@@ -1,5 +1,7 @@
 //! What the controller calls.
 
+mod preview;
+
 use std::{
     collections::HashMap,
     sync::{Mutex, PoisonError},
@@ -17,9 +19,9 @@ use serde_json::Value;
 use crate::{
     account,
     adoption::{self, Adoptee},
+    checks::{Checks, Extent, Passed, Refusals},
     cluster::{Cluster, about},
     concurrent::all,
-    crd_upgrade,
     desired::{Desired, Served},
     difference::essence,
     discovery::Discovery,
@@ -33,9 +35,8 @@ use crate::{
     owner::Owner,
     parent::{self, Inventory},
     permissions::{Inquiry, Work},
-    plan::{Action, Situation},
-    preflight,
-    preview::{Preview, laid_over, preview},
+    plan::Situation,
+    preview::laid_over,
     prune::{self, Pruned, delete_in_order},
     record,
     report::{Changes, Drift, DriftKind, Observation, Progress, Teardown, Unhealthy},
@@ -80,6 +81,8 @@ struct Look {
     verify: Verify,
     /// Where drift is ignored, objects that seem changed are not compared.
     drift: DriftPolicy,
+    /// Whether the first refusal ends it.
+    extent: Extent,
 }
 
 /// A release, and what is in the cluster of it.
@@ -93,6 +96,8 @@ struct Survey {
     kept: Vec<String>,
     /// What becomes of the objects that the release does not hold.
     unwanted: Disposal<Member>,
+    /// What is in the way already, where not the first of it ended the survey.
+    refusals: Refusals,
 }
 
 impl Rollout {
@@ -139,33 +144,34 @@ impl Rollout {
         restraint: &Restraint,
     ) -> Result<Progress, RolloutError> {
         let ledger = owner.ledger()?;
-        let look = Look { verify: self.verification(owner, release), drift: restraint.drift };
-        let Survey { desired, probes, around, mut snapshot, mut situations, kept, mut unwanted } =
+        let verify = self.verification(owner, release);
+        let look = Look { verify, drift: restraint.drift, extent: Extent::First };
+        let Survey { desired, probes, around, mut snapshot, mut situations, kept, mut unwanted, .. } =
             self.survey(actor, owner, release, rules, look).await?;
         let definitions = unwanted.stay.iter().map(|member| member.key.clone()).collect();
         if restraint.keeps_stale() {
             unwanted.leave();
         }
         let left = restraint.hold(&desired, &mut situations);
-        preflight::refuse_collisions(owner, &desired, &situations)?;
-        let writes = situations.iter().any(|situation| !matches!(situation.action(), Action::Keep | Action::Wait));
         if record::is_orphaned(owner, &snapshot.live, &unwanted) {
             // If that was the garbage collector's doing, the deletion of the owner began before what was read.
             snapshot::living_parent_of(&self.cluster, owner).await?;
         }
-        let (mut warnings, mut conflicts) = (Vec::new(), Vec::new());
+        let checks = Checks {
+            own: &self.cluster,
+            actor,
+            inquiry: self.inquiry(actor, owner),
+            owner,
+            parent: &snapshot.parent,
+            desired: &desired,
+            situations: &situations,
+            unwanted: &unwanted,
+        };
+        let Passed { mut warnings, conflicts } =
+            checks.before_writing(&mut snapshot.live, verify == Verify::Absence).await?;
+        let writes = checks.writes();
         if writes {
-            preflight::check_namespaces(&self.cluster, owner, &desired, &situations).await?;
-            if let Some(inquiry) = self.inquiry(actor, owner) {
-                let parent = &snapshot.parent;
-                inquiry.check(Work { parent, desired: &desired, unwanted: &unwanted }).await?;
-            }
-            warnings = kept;
-            warnings
-                .extend(crd_upgrade::check(actor, &owner.crd_upgrades, &desired, &situations, &snapshot.live).await?);
-            if self.verification(owner, release) == Verify::Absence {
-                conflicts = preflight::dry_run(actor, &desired, &situations, &mut snapshot.live).await?;
-            }
+            warnings.splice(0..0, kept);
         }
         if writes || unwanted.deleted().next().is_some() || !unwanted.release.is_empty() {
             ledger.begin(record::intent(&desired, &situations, &snapshot.live)).await?;
@@ -231,7 +237,7 @@ impl Rollout {
         rules: &[Rule],
         drift: DriftPolicy,
     ) -> Result<Observation, RolloutError> {
-        let look = Look { verify: Verify::Absence, drift };
+        let look = Look { verify: Verify::Absence, drift, extent: Extent::First };
         let Survey { desired, probes, around, snapshot, situations, unwanted, .. } =
             self.survey(actor, owner, release, rules, look).await?;
         let mut observation = Observation {
@@ -253,46 +259,10 @@ impl Rollout {
         Ok(observation)
     }
 
-    /// Tells what [`advance`](Self::advance) would change in the end, without changing anything. The owner need not exist yet.
-    pub async fn preview(&self, owner: &Owner, release: &Release, rules: &[Rule]) -> Result<Preview, RolloutError> {
-        self.preview_with(owner, release, rules, DriftPolicy::default()).await
-    }
-
-    /// Tells the same of [`advance_with`](Self::advance_with).
-    pub async fn preview_with(
-        &self,
-        owner: &Owner,
-        release: &Release,
-        rules: &[Rule],
-        drift: DriftPolicy,
-    ) -> Result<Preview, RolloutError> {
-        let actor = account::actor(&self.cluster, owner).await?;
-        let parent = match snapshot::parent_of(&self.cluster, owner).await {
-            Err(RolloutError::OwnerGone(_)) => Value::Null,
-            parent => parent?,
-        };
-        let look = Look { verify: Verify::Absence, drift };
-        let Survey { desired, snapshot, mut situations, kept, unwanted, .. } =
-            self.survey_below(&actor, owner, parent, release, rules, look).await?;
-        Restraint { drift, ..Restraint::default() }.hold(&desired, &mut situations);
-        let mut preview = preview(&actor, &desired, &situations, &snapshot.live, &unwanted).await?;
-        preview.findings.extend(kept);
-        if let Some(inquiry) = self.inquiry(&actor, owner) {
-            let parent = &snapshot.parent;
-            let lacking = inquiry.check(Work { parent, desired: &desired, unwanted: &unwanted }).await;
-            preview.findings.extend(lacking.err().map(|error| error.to_string()));
-        }
-        match crd_upgrade::check(&actor, &owner.crd_upgrades, &desired, &situations, &snapshot.live).await {
-            Ok(warnings) => preview.findings.extend(warnings),
-            Err(error) => preview.findings.push(error.to_string()),
-        }
-        Ok(preview)
-    }
-
     /// The objects of a release that exist and are somebody else's, whatever the owner's policy says of them.
     pub async fn adoptees(&self, owner: &Owner, release: &Release) -> Result<Vec<Adoptee>, RolloutError> {
         let actor = account::actor(&self.cluster, owner).await?;
-        let look = Look { verify: Verify::Absence, drift: DriftPolicy::Ignore };
+        let look = Look { verify: Verify::Absence, drift: DriftPolicy::Ignore, extent: Extent::First };
         let Survey { desired, snapshot, situations, .. } = self.survey(&actor, owner, release, &[], look).await?;
         Ok(adoption::find(&actor, &desired, &situations, &snapshot.live).await)
     }
@@ -350,6 +320,14 @@ impl Rollout {
         }
     }
 
+    /// The parent of the owner's set; null where the owner does not exist.
+    async fn parent_if_any(&self, owner: &Owner) -> Result<Value, RolloutError> {
+        match snapshot::parent_of(&self.cluster, owner).await {
+            Err(RolloutError::OwnerGone(_)) => Ok(Value::Null),
+            parent => parent,
+        }
+    }
+
     /// Whom to ask about permissions, where a ServiceAccount needs them.
     fn inquiry<'a>(&'a self, actor: &'a Cluster, owner: &'a Owner) -> Option<Inquiry<'a>> {
         let account = owner.account.as_ref()?;
@@ -367,10 +345,13 @@ impl Rollout {
         match (result, self.inquiry(actor, owner)) {
             (Err(error), Some(inquiry)) if error.is_forbidden() => {
                 let desired = match release {
-                    Some(release) => resolve::resolve(&self.discovery, owner, release).await?,
+                    Some(release) => {
+                        let mut refusals = Refusals::new(Extent::First);
+                        resolve::resolve(&self.discovery, owner, release, &mut refusals).await?
+                    }
                     None => Vec::new(),
                 };
-                let parent = snapshot::parent_of(&self.cluster, owner).await?;
+                let parent = self.parent_if_any(owner).await?;
                 inquiry.check(Work { parent: &parent, desired: &desired, unwanted: &Disposal::default() }).await?;
                 // It lacks nothing: something else than permissions forbids it, such as a quota.
                 Err(error)
@@ -426,8 +407,9 @@ impl Rollout {
         rules: &[Rule],
         look: Look,
     ) -> Result<Survey, RolloutError> {
-        let probes = self.compile(release, rules)?;
-        let mut desired = resolve::resolve(&self.discovery, owner, release).await?;
+        let mut refusals = Refusals::new(look.extent);
+        let probes = refusals.pass(self.compile(release, rules))?.unwrap_or_default();
+        let mut desired = resolve::resolve(&self.discovery, owner, release, &mut refusals).await?;
         let mut snapshot = Snapshot::take(actor, &self.discovery, owner, parent, &desired, look.verify).await?;
         let kept =
             if owner.going_back { keep_newer_definitions(owner, &mut desired, &snapshot.live) } else { Vec::new() };
@@ -454,7 +436,7 @@ impl Rollout {
         });
         let situations = all(situations.collect()).await.into_iter().collect::<Result<_, _>>()?;
         let around = Around::look(actor, &desired, &snapshot.live).await?;
-        Ok(Survey { desired, probes, around, snapshot, situations, kept, unwanted })
+        Ok(Survey { desired, probes, around, snapshot, situations, kept, unwanted, refusals })
     }
 
     /// Has the API server tell whether an object that seems changed is: applying would then change it.

@@ -19,7 +19,7 @@ fn group(world: &World) -> String {
 }
 
 /// A bundle of a definition with this schema of `spec.size`, and of a ConfigMap that tells its version.
-fn bundle(world: &World, version: &str, size: &Value) -> Bundle {
+pub(crate) fn bundle(world: &World, version: &str, size: &Value) -> Bundle {
     let group = group(world);
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": size}}}});
     let crd = json!({

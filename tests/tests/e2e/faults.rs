@@ -1,6 +1,6 @@
 //! An API server that fails: whatever it does, every promise is kept in the end, and the end is the same.
 //!
-//! One course takes an installation, an upgrade, going back, repair, consent and deletion. It is run without a fault, and
+//! One course takes an installation, an upgrade, going back, repair, approval and deletion. It is run without a fault, and
 //! with each kind of faults, which strike the controller alone, anew at every step. After each step the cluster is as
 //! without faults.
 
@@ -33,12 +33,12 @@ enum Step {
     GoBack,
     GoOn,
     Repair,
-    Consent,
+    Approve,
     Delete,
 }
 
 const STEPS: [Step; 7] =
-    [Step::Install, Step::Upgrade, Step::GoBack, Step::GoOn, Step::Repair, Step::Consent, Step::Delete];
+    [Step::Install, Step::Upgrade, Step::GoBack, Step::GoOn, Step::Repair, Step::Approve, Step::Delete];
 
 /// What strikes the controller in every step.
 fn profiles() -> Vec<(&'static str, Vec<Fault>)> {
@@ -117,7 +117,7 @@ impl Course {
             Step::GoBack => self.merge(json!({"spec": {"rollout": {"toRevision": 1}}})).await,
             Step::GoOn => self.merge(json!({"spec": {"rollout": {"toRevision": null}}})).await,
             Step::Repair => return self.repair().await,
-            Step::Consent => self.consent().await,
+            Step::Approve => self.approve().await,
             Step::Delete => return self.world.delete(NAME).await,
         }
         self.world.ready(NAME).await;
@@ -135,15 +135,13 @@ impl Course {
         wait::until(&maps, "steady", "there again", |map| map.is_some_and(|map| map.metadata.uid != deleted)).await;
     }
 
-    /// A change waits for consent, and is given it.
-    async fn consent(&self) {
+    /// A change waits for approval, and is approved.
+    async fn approve(&self) {
         let mut spec = self.world.spec(PLAIN, &self.first);
         spec["approval"] = json!("Manual");
-        self.world.apply(NAME, spec.clone()).await;
-        let waiting = self.world.condition(NAME, "Progressing", "False", "ApprovalRequired").await;
-        let pending = waiting.status.and_then(|status| status.pending_change).expect("what waits");
-        spec["approvedChange"] = json!(pending.digest);
         self.world.apply(NAME, spec).await;
+        let pending = self.world.pending(NAME).await;
+        self.world.approve(NAME, &pending.digest).await;
     }
 }
 

@@ -1,7 +1,7 @@
 //! A controller that dies anywhere: the next one comes to the same end, and nothing is there twice or left over.
 //!
 //! The course is an installation, an upgrade, an upgrade that fails and is rolled back, the repair of what somebody changed, a
-//! change that waits for consent and is given it, one that is taken back after the controller died over it, a deletion, and an
+//! change that waits for approval and is approved, one that is taken back after the controller died over it, a deletion, and an
 //! installation that is given up in the same way. It is run once without a death, to see what it comes to and how many places
 //! there are to die at; then again and again with a death in each leg. By default a few places are chosen, evenly;
 //! `CHANDLER_CUTS=all` visits every one, a number so many of each leg. `CHANDLER_SEED` shifts which they are.
@@ -137,8 +137,8 @@ impl Ground {
             Leg::Approve => {
                 let deployment = self.world.deployments().get(NAME).await.expect("it is there");
                 let pending = deployment.status.and_then(|status| status.pending_change).expect("what waits");
-                spec["approval"] = json!("Manual");
-                spec["approvedChange"] = json!(pending.digest);
+                drop(self.world.approve(NAME, &pending.digest).await);
+                return;
             }
             Leg::Delete => return self.delete().await,
         }

@@ -5,6 +5,7 @@
 mod admission;
 mod adoption;
 mod approval;
+mod approval_waits;
 mod certificates;
 mod config_maps;
 mod controller_rights;

@@ -65,7 +65,7 @@ fn missing(deployment: &BundleDeployment) -> Vec<(Option<String>, Vec<PolicyRule
 }
 
 /// Grants what the status says is missing, by the roles that `chandler rbac` prints.
-async fn grant_missing(world: &World, account: &Account, deployment: &BundleDeployment, name: &str) {
+pub(crate) async fn grant_missing(world: &World, account: &Account, deployment: &BundleDeployment, name: &str) {
     apply(world, &roles(&missing(deployment).into_iter().collect(), account, name)).await;
 }
 
@@ -82,7 +82,7 @@ fn message<'a>(deployment: &'a BundleDeployment, type_: &str) -> &'a str {
 }
 
 /// Removes what a test granted in the whole cluster.
-async fn remove_cluster_roles(world: &World, names: &[&str]) {
+pub(crate) async fn remove_cluster_roles(world: &World, names: &[&str]) {
     let roles: Api<ClusterRole> = Api::all(world.client.clone());
     let bindings: Api<k8s_openapi::api::rbac::v1::ClusterRoleBinding> = Api::all(world.client.clone());
     for name in names {

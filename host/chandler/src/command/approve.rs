@@ -2,41 +2,54 @@
 
 use std::path::PathBuf;
 
-use chandler_api::{BundleDeployment, PendingChange};
-use kube::{
-    Api,
-    api::{Patch, PatchParams},
-};
-use serde_json::json;
+use chandler_api::{BundleDeployment, ChangeApproval, PendingChange};
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use kube::{Api, Client, ResourceExt as _, api::PostParams};
 
-use crate::{CommandError, live, output, terminal::Terminal, text::one_line};
+use crate::{CommandError, consent, difference, live, output, terminal::Terminal, text::one_line};
 
-/// Let a pending change of a BundleDeployment go on
+/// Approve a pending change of a BundleDeployment
 ///
-/// With `spec.approval: Manual` a new revision waits, and status.pendingChange tells what it would do. This prints it and
-/// sets spec.approvedChange to its digest. What would do something else by then goes on waiting.
+/// With `spec.approval: Manual` a new revision waits, and status.pendingChange says what it would do. This prints it, asks, and
+/// creates a ChangeApproval of exactly this change in your name. What would do something else by then goes on waiting.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
   The change on standard output; what was done on standard error.
 
-Exit codes: 0 approved, 1 nothing waits or refused, 2 wrong usage
+Exit codes: 0 approved, 1 no change is pending or it would be refused, 2 wrong usage
+
+Needs the right to `create` changeapprovals.chandler.dev.
 
 Examples:
   See it first, with every field:
     chandler diff my-operator
-  Let it go on:
+  Approve it:
     chandler approve my-operator
-  Only if it is the one that was reviewed:
-    chandler approve my-operator --digest sha256:…")]
+  Only if it is the one that was reviewed, without being asked:
+    chandler approve my-operator --digest sha256:… --yes --reason 'CHG-1234'
+  Although it would be refused now, because what is in the way is about to go:
+    chandler approve my-operator --force")]
 pub struct Approve {
     /// The name of the BundleDeployment
     #[arg(value_name = "NAME")]
     pub name: String,
 
-    /// The digest of the change; where another one waits, nothing is approved
+    /// The digest of the change; where another one is pending, nothing is approved
     #[arg(long, value_name = "DIGEST")]
     pub digest: Option<String>,
+
+    /// Why, for those who read the approval later
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+
+    /// Approve it although the rollout would be refused now
+    #[arg(long)]
+    pub force: bool,
+
+    /// Do not ask
+    #[arg(short, long)]
+    pub yes: bool,
 
     /// The kubeconfig to use [default: $KUBECONFIG, else ~/.kube/config]
     #[arg(long, value_name = "FILE")]
@@ -48,51 +61,111 @@ impl Approve {
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let client = live::client(self.kubeconfig.as_deref()).await?;
         let deployment = live::deployment(&client, &self.name).await?;
-        let deployments: Api<BundleDeployment> = Api::all(client);
         let pending = waiting(&deployment, self.digest.as_deref())?;
         output::print(&text(pending))?;
-        let patch = json!({
-            // Whoever changes the object meanwhile may mean another change.
-            "metadata": {"resourceVersion": deployment.metadata.resource_version},
-            "spec": {"approvedChange": pending.digest},
-        });
-        let parameters = PatchParams { field_manager: Some("chandler-approve".to_owned()), ..PatchParams::default() };
-        deployments.patch(&self.name, &parameters, &Patch::Merge(patch)).await.map_err(|error| {
-            CommandError::failed(format!("failed to change BundleDeployment {}", self.name))
-                .because(&error)
-                .hint("look at it again and repeat the command, if it was changed meanwhile")
-        })?;
-        terminal.line(format!("approved: `chandler status {} --watch` follows it", self.name));
+        acceptable(&self.name, pending, self.force)?;
+        if !consent::given(terminal, &format!("Approve this change of {}?", self.name), self.yes)? {
+            return Err(CommandError::failed("not approved"));
+        }
+        let user = user(&client).await?;
+        let approval = ChangeApproval::of(&deployment, &pending.digest, &user, self.reason.clone());
+        let approval =
+            approval.ok_or_else(|| CommandError::failed(format!("BundleDeployment {} has no UID", self.name)))?;
+        let approved_by = create(&client, &deployment, &approval).await?;
+        terminal.line(format!(
+            "approved by {}: `chandler status {} --watch` follows it",
+            one_line(&approved_by),
+            self.name
+        ));
         Ok(())
     }
 }
 
-/// The change that waits, which must be the one that was asked for.
+/// Who the API server takes the caller for.
+async fn user(client: &Client) -> Result<String, CommandError> {
+    let reviews: Api<SelfSubjectReview> = Api::all(client.clone());
+    let failed = || CommandError::failed("failed to ask the API server who you are");
+    let review = reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await;
+    let review = review.map_err(|error| failed().because(&error))?;
+    let user = review.status.and_then(|status| status.user_info).and_then(|user| user.username);
+    user.ok_or_else(failed)
+}
+
+/// Creates the approval; the user who approved the change, which may have been done before.
+async fn create(
+    client: &Client,
+    deployment: &BundleDeployment,
+    approval: &ChangeApproval,
+) -> Result<String, CommandError> {
+    let approvals: Api<ChangeApproval> = Api::all(client.clone());
+    let parameters = PostParams { field_manager: Some("chandler-approve".to_owned()), ..PostParams::default() };
+    let error = match approvals.create(&parameters, approval).await {
+        Ok(created) => return Ok(created.spec.approved_by),
+        Err(error) => error,
+    };
+    let name = approval.name_any();
+    let failed = |error: &kube::Error| {
+        CommandError::failed(format!("failed to create ChangeApproval {name}")).because(error)
+    };
+    let kube::Error::Api(status) = &error else { return Err(failed(&error)) };
+    if status.is_already_exists() {
+        let found = approvals.get(&name).await.map_err(|error| failed(&error))?;
+        if found.approves(deployment, &approval.spec.change) {
+            return Ok(found.spec.approved_by);
+        }
+        return Err(failed(&error).hint(format!("it approves something else or is being deleted: `kubectl get changeapproval {name} -o yaml`")));
+    }
+    Err(match status.code {
+        403 => failed(&error).hint(format!(
+            "approving takes the right to `create` changeapprovals.chandler.dev in the whole cluster: ask somebody who has it, or \
+             an administrator for it (`kubectl auth can-i create changeapprovals.chandler.dev` tells; {} does not have it)",
+            one_line(&approval.spec.approved_by)
+        )),
+        _ => failed(&error),
+    })
+}
+
+/// Refuses to approve what would be refused.
+fn acceptable(name: &str, pending: &PendingChange, force: bool) -> Result<(), CommandError> {
+    if force || pending.refusals.is_empty() {
+        return Ok(());
+    }
+    Err(CommandError::failed(format!("the rollout of {name} would be refused, so it was not approved"))
+        .hint(format!("correct what is in the way, or approve it all the same: `chandler approve {name} --force`")))
+}
+
+/// The change that is pending, which must be the one that was asked for.
 fn waiting<'a>(deployment: &'a BundleDeployment, asked: Option<&str>) -> Result<&'a PendingChange, CommandError> {
     let name = deployment.metadata.name.as_deref().unwrap_or_default();
     let status = deployment.status.as_ref();
     let current = status.and_then(|status| status.observed_generation) >= deployment.metadata.generation;
     let Some(pending) = status.and_then(|status| status.pending_change.as_ref()).filter(|_| current) else {
-        return Err(CommandError::failed(format!("no change of BundleDeployment {name} waits for consent"))
-            .hint(format!("`chandler status {name}` tells how it is")));
+        return Err(CommandError::failed(format!("no change of BundleDeployment {name} is pending approval"))
+            .hint(format!("`chandler status {name}` shows its status")));
     };
     match asked {
-        Some(asked) if asked != pending.digest => {
-            Err(CommandError::failed(format!("another change of BundleDeployment {name} waits: {}", pending.digest))
-                .hint(format!("`chandler diff {name}` shows it")))
-        }
+        Some(asked) if asked != pending.digest => Err(CommandError::failed(format!(
+            "another change of BundleDeployment {name} is pending: {}",
+            pending.digest
+        ))
+        .hint(format!("`chandler diff {name}` shows it"))),
         _ => Ok(pending),
     }
 }
 
 fn text(pending: &PendingChange) -> String {
     let mut text = String::new();
-    for line in pending.objects.iter().chain(&pending.findings) {
-        text.push_str(&one_line(line));
-        text.push('\n');
+    for line in &pending.objects {
+        text.extend([one_line(line).as_str(), "\n"]);
     }
     if let Some(omitted) = pending.omitted {
         text.extend(["and ", &omitted.to_string(), " more objects\n"]);
+    }
+    for refusal in &pending.refusals {
+        text.extend([difference::refusal(refusal).as_str(), "\n"]);
+    }
+    for finding in &pending.findings {
+        text.extend(["finding: ", one_line(finding).as_str(), "\n"]);
     }
     let PendingChange { created, changed, removed, digest, .. } = pending;
     text + &format!("{created} to create, {changed} to change, {removed} to remove: {digest}\n")
@@ -100,6 +173,8 @@ fn text(pending: &PendingChange) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn deployment(generation: i64) -> BundleDeployment {
@@ -110,22 +185,37 @@ mod tests {
             "status": {"observedGeneration": 2, "pendingChange": {
                 "digest": "sha256:1", "releaseDigest": "sha256:2", "created": 1, "changed": 2, "removed": 0,
                 "objects": ["create ConfigMap n/a"], "omitted": 2, "findings": ["something\nis odd"],
+                "refusals": ["ConfigMap n/a already exists\nuse another name"],
             }},
         }))
         .unwrap()
     }
 
     #[test]
-    fn only_the_change_that_waits_is_approved() {
+    fn only_the_change_that_is_pending_is_approved() {
         assert_eq!(waiting(&deployment(2), None).unwrap().digest, "sha256:1");
         assert_eq!(waiting(&deployment(2), Some("sha256:1")).unwrap().digest, "sha256:1");
         assert!(waiting(&deployment(2), Some("sha256:9")).is_err());
         assert!(waiting(&deployment(3), None).is_err(), "the status is about an older spec");
         insta::assert_snapshot!(text(waiting(&deployment(2), None).unwrap()), @r"
         create ConfigMap n/a
-        something is odd
         and 2 more objects
+        would be refused: ConfigMap n/a already exists
+          use another name
+        finding: something is odd
         1 to create, 2 to change, 0 to remove: sha256:1
         ");
+    }
+
+    #[test]
+    fn what_would_be_refused_is_approved_by_force_only() {
+        let deployment = deployment(2);
+        let pending = waiting(&deployment, None).unwrap();
+        insta::assert_snapshot!(acceptable("harbour", pending, false).unwrap_err(), @r"
+        error: the rollout of harbour would be refused, so it was not approved
+          hint: correct what is in the way, or approve it all the same: `chandler approve harbour --force`
+        ");
+        assert!(acceptable("harbour", pending, true).is_ok());
+        assert!(acceptable("harbour", &PendingChange { refusals: vec![], ..pending.clone() }, false).is_ok());
     }
 }

@@ -11,7 +11,9 @@ use kube::{Api, Client, ResourceExt as _};
 
 use super::{rbac::is_bundle, status::StatusFormat};
 use crate::{
-    CommandError, deployed, difference, live, output,
+    CommandError, deployed, difference,
+    error::Kind,
+    live, output,
     rendering::{Opened, Rendering},
     terminal::Terminal,
 };
@@ -19,7 +21,8 @@ use crate::{
 /// Print what a rollout would change
 ///
 /// Renders a bundle as the controller does and compares, object by object, what is in the cluster with what the API server says
-/// in a dry run that it would become, so that defaults do not show. Nothing is changed. Values of Secrets are not told.
+/// in a dry run that it would become, so that defaults do not show. Makes every check that the controller makes before it
+/// writes. Nothing is changed. Secret values are not shown.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("bundle", |argument| argument.value_name("NAME|BUNDLE").help(
     "The name of a BundleDeployment: what its spec asks for; or a bundle for it: a directory, an archive or an image, \
@@ -27,12 +30,12 @@ use crate::{
 #[command(after_long_help = "\
 Output:
   The changes on standard output: in colour on a terminal, or as JSON with every field.
-  What checks find, and a summary line, on standard error.
+  What the rollout would be refused for, what else checks find, and a summary line, on standard error.
 
-Exit codes: 0 nothing would change, 1 refused or not readable, 2 wrong usage, 4 something would change
+Exit codes: 0 nothing would change, 1 would be refused or not readable, 2 wrong usage, 4 something would change
 
 Examples:
-  What waits for consent, or is about to be rolled out:
+  What waits for approval, or is about to be rolled out:
     chandler diff my-operator
   What a new version would change:
     chandler diff ./my-operator-v2 --name my-operator
@@ -56,8 +59,8 @@ pub struct Diff {
 pub const CHANGES: u8 = 4;
 
 impl Diff {
-    /// Prints it, and tells whether anything would change.
-    pub async fn run(&self, terminal: &Terminal) -> Result<bool, CommandError> {
+    /// Prints it, and gives the exit code.
+    pub async fn run(&self, terminal: &Terminal) -> Result<u8, CommandError> {
         let client = live::client(self.kubeconfig.as_deref()).await?;
         let (deployment, mut opened) = if is_bundle(&self.rendering.bundle) {
             let mut opened = self.rendering.open().await?;
@@ -80,11 +83,18 @@ impl Diff {
             StatusFormat::Json => output::print(&output::json(&preview)?)?,
             StatusFormat::Text => output::print(&difference::text(&preview, Terminal::output().look()))?,
         }
+        for refusal in &preview.refusals {
+            terminal.line(difference::refusal(refusal));
+        }
         for finding in &preview.findings {
             terminal.line(format!("finding: {}", crate::text::printable(finding)));
         }
         terminal.line(difference::summary(&preview));
-        Ok(!preview.is_empty())
+        Ok(match (preview.refusals.is_empty(), preview.is_empty()) {
+            (false, _) => Kind::Failed.exit_code(),
+            (true, true) => 0,
+            (true, false) => CHANGES,
+        })
     }
 }
 

@@ -1,39 +1,57 @@
-//! Whether a change waits for somebody's consent, and what the status says of it. Pure.
+//! Whether a change waits for approval, and what the status says of it. Pure.
 
 use chandler_api::{
-    Approval, BundleDeployment, PendingChange,
-    approval::{LINE_BYTES, LISTED_CHANGES, LISTED_FINDINGS},
+    Approval, BundleDeployment, Outcome, PendingChange, Revision,
+    approval::{LINE_BYTES, LISTED_CHANGES, LISTED_FINDINGS, LISTED_REFUSALS, REFUSAL_BYTES},
 };
+use chandler_core::Digest;
 use chandler_rollout::{Change, ChangeKind, Preview};
+use serde_json::json;
 
 use super::revisions::{self, Candidate, Cause};
 
 /// How many fields of an object are named.
 const NAMED_FIELDS: usize = 5;
+/// How many bytes of refusals a condition repeats.
+const SAID_REFUSALS: usize = 1024;
 
-/// Whether the candidate needs consent before it is rolled out. What ran before, and what was begun, had it.
+/// Whether the candidate needs approval before it is rolled out. What ran before, and what was approved, needs none; what was
+/// begun without approval, before it was asked for, needs it to go on.
 pub(crate) fn is_needed(deployment: &BundleDeployment, candidate: &Candidate) -> bool {
     let history = deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default();
-    deployment.spec.approval == Some(Approval::Manual)
-        && candidate.cause == Cause::Spec
-        && revisions::begins(history, candidate)
+    if deployment.spec.approval != Some(Approval::Manual) {
+        return false;
+    }
+    let current = history.last().filter(|_| !revisions::begins(history, candidate));
+    match candidate.cause {
+        Cause::Waiting(_) | Cause::Failed { .. } => false,
+        Cause::Spec => !current.is_some_and(may_run),
+        Cause::Pinned(number) => {
+            let named = history.iter().find(|revision| revision.number == number);
+            ![named, current].into_iter().flatten().any(may_run)
+        }
+    }
 }
 
-/// What waits for consent; none where it was given or where nothing would change.
-pub(crate) fn pending(
-    deployment: &BundleDeployment,
-    candidate: &Candidate,
-    preview: &Preview,
-) -> Option<PendingChange> {
-    let digest = preview.digest(&candidate.release.digest, &candidate.install_namespace).to_string();
-    if preview.is_empty() || deployment.spec.approved_change.as_ref() == Some(&digest) {
-        return None;
-    }
+/// Whether a revision ran before, goes back to one that did, or was approved.
+fn may_run(revision: &Revision) -> bool {
+    revision.outcome == Outcome::Succeeded || revision.rollback_to.is_some() || revision.approval.is_some()
+}
+
+/// What stands for the change: what the preview says would be done, and the number of the revision that would do it. So an
+/// approval serves once: the same change after a rollback is another one.
+pub(crate) fn digest(deployment: &BundleDeployment, candidate: &Candidate, preview: &Preview) -> String {
+    let change = preview.digest(&candidate.release.digest, &candidate.install_namespace);
+    Digest::of(json!([change, revisions::number(deployment, candidate)]).to_string().as_bytes()).to_string()
+}
+
+/// What waits for approval.
+pub(crate) fn pending(candidate: &Candidate, digest: String, preview: &Preview) -> PendingChange {
     let count = |kinds: &[ChangeKind]| {
         i64::try_from(kinds.iter().map(|kind| preview.count(*kind)).sum::<usize>()).unwrap_or(i64::MAX)
     };
     let omitted = preview.changes.len().saturating_sub(LISTED_CHANGES);
-    Some(PendingChange {
+    PendingChange {
         digest,
         release_digest: candidate.release.digest.to_string(),
         created: count(&[ChangeKind::Create]),
@@ -41,18 +59,27 @@ pub(crate) fn pending(
         removed: count(&[ChangeKind::Remove, ChangeKind::Release]),
         objects: preview.changes.iter().take(LISTED_CHANGES).map(line).collect(),
         omitted: (omitted > 0).then(|| i64::try_from(omitted).unwrap_or(i64::MAX)),
-        findings: preview.findings.iter().take(LISTED_FINDINGS).map(|finding| cut(finding.clone())).collect(),
+        refusals: first(&preview.refusals, LISTED_REFUSALS, REFUSAL_BYTES),
+        findings: first(&preview.findings, LISTED_FINDINGS, LINE_BYTES),
         since: None,
-    })
+    }
 }
 
 /// What the conditions say of a change that waits.
 pub(crate) fn message(name: &str, pending: &PendingChange) -> String {
-    let PendingChange { created, changed, removed, digest, .. } = pending;
+    let PendingChange { created, changed, removed, refusals, .. } = pending;
+    let refused = match refusals.as_slice() {
+        [] => String::new(),
+        refusals => format!("would be refused: {}\n", cut(refusals.join("\n"), SAID_REFUSALS)),
+    };
     format!(
-        "a change waits for consent: {created} objects to create, {changed} to change, {removed} to remove; \
-         `chandler diff {name}` shows it, `chandler approve {name}` or spec.approvedChange: {digest} lets it go on"
+        "{refused}a change waits for approval: {created} objects to create, {changed} to change, {removed} to remove; \
+         `chandler diff {name}` shows it, `chandler approve {name}` approves it"
     )
+}
+
+fn first(lines: &[String], count: usize, bytes: usize) -> Vec<String> {
+    lines.iter().take(count).map(|line| cut(line.clone(), bytes)).collect()
 }
 
 fn line(change: &Change) -> String {
@@ -68,19 +95,18 @@ fn line(change: &Change) -> String {
     if let Some(note) = &change.note {
         line.extend([" (", note.as_str(), ")"]);
     }
-    cut(line)
+    cut(line, LINE_BYTES)
 }
 
-fn cut(mut line: String) -> String {
-    line.truncate(line.floor_char_boundary(LINE_BYTES));
+fn cut(mut line: String, bytes: usize) -> String {
+    line.truncate(line.floor_char_boundary(bytes));
     line
 }
 
 #[cfg(test)]
 mod tests {
-    use chandler_core::{Digest, ObjectKey};
+    use chandler_core::ObjectKey;
     use chandler_rollout::FieldChange;
-    use serde_json::json;
 
     use super::*;
     use crate::bundle_deployment::assessment::ReleaseFacts;
@@ -103,6 +129,7 @@ mod tests {
             install_namespace: "n".into(),
             config: serde_json::Map::new(),
             release: ReleaseFacts { digest: Digest::of(b"a"), objects: 1, stages: 1 },
+            approval: None,
         }
     }
 
@@ -120,28 +147,91 @@ mod tests {
             note: None,
         };
         let changes = (0..objects).map(change).collect();
-        Preview { changes, unchanged: 0, findings: vec!["x".repeat(9999)] }
+        Preview { changes, unchanged: 0, refusals: vec!["y".repeat(9999); 99], findings: vec!["x".repeat(9999); 99] }
+    }
+
+    fn with_history(outcome: &str, release: &Digest, more: &serde_json::Value) -> BundleDeployment {
+        let mut revision = json!({
+            "number": 3, "source": {"type": "image"}, "contentDigest": "", "provisioner": {"class": "c", "digest": ""},
+            "installNamespace": "n", "configDigest": "", "releaseDigest": release, "outcome": outcome,
+        });
+        revision.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let mut deployment = deployment(json!({"approval": "Manual"}));
+        deployment.status = serde_json::from_value(json!({"history": [revision], "revision": 3})).unwrap();
+        deployment
     }
 
     #[test]
-    fn only_a_new_revision_of_the_spec_needs_consent() {
+    fn only_a_new_revision_needs_approval() {
         let manual = deployment(json!({"approval": "Manual"}));
         assert!(is_needed(&manual, &candidate(Cause::Spec)));
-        assert!(!is_needed(&manual, &candidate(Cause::Pinned(1))));
+        assert!(!is_needed(&manual, &candidate(Cause::Waiting(1))));
         assert!(!is_needed(&deployment(json!({})), &candidate(Cause::Spec)));
         assert!(!is_needed(&deployment(json!({"approval": "Automatic"})), &candidate(Cause::Spec)));
     }
 
     #[test]
-    fn what_waits_is_bounded_and_goes_on_with_its_own_digest_only() {
-        let approve = |digest: &str| deployment(json!({"approval": "Manual", "approvedChange": digest}));
-        let pending =
-            |deployment: BundleDeployment, objects| pending(&deployment, &candidate(Cause::Spec), &preview(objects));
-        let waits = pending(approve("sha256:0"), 80).unwrap();
+    fn what_was_begun_goes_on_only_if_it_was_approved_or_ran_before() {
+        let (same, other) = (Digest::of(b"a"), Digest::of(b"b"));
+        let approval = json!({"approval": {"change": "sha256:1", "approvedBy": "alice"}});
+        for (outcome, release, more, spec, pinned) in [
+            ("Succeeded", &same, json!({}), false, false),
+            ("RollingOut", &same, json!({}), true, true),
+            ("Failed", &same, json!({}), true, true),
+            ("RollingOut", &same, approval.clone(), false, false),
+            ("Failed", &same, approval.clone(), false, false),
+            ("RollingOut", &same, json!({"rollbackTo": 1}), false, false),
+            // Another one is the current revision, but the spec may name that one.
+            ("Succeeded", &other, json!({}), true, false),
+            ("Superseded", &other, json!({}), true, true),
+        ] {
+            let deployment = with_history(outcome, release, &more);
+            assert_eq!(is_needed(&deployment, &candidate(Cause::Spec)), spec, "{outcome} {more}");
+            assert_eq!(is_needed(&deployment, &candidate(Cause::Pinned(3))), pinned, "{outcome} {more}");
+            let failed = Cause::Failed { failed: 3, message: String::new(), to: 1 };
+            assert!(!is_needed(&deployment, &candidate(failed)), "what ran before needs none");
+        }
+    }
+
+    #[test]
+    fn an_approval_serves_for_one_revision() {
+        let candidate = candidate(Cause::Spec);
+        let of = |deployment: &BundleDeployment, objects| digest(deployment, &candidate, &preview(objects));
+        let (first, other) = (deployment(json!({})), Digest::of(b"b"));
+        assert_eq!(of(&first, 1), of(&first, 1));
+        assert_ne!(of(&first, 1), of(&first, 2));
+        assert_ne!(of(&first, 1), of(&with_history("Succeeded", &other, &json!({})), 1));
+        let begun = with_history("RollingOut", &candidate.release.digest, &json!({}));
+        assert_eq!(revisions::number(&begun, &candidate), 3, "it goes on as it was begun");
+        assert_eq!(revisions::number(&with_history("Succeeded", &other, &json!({})), &candidate), 4);
+    }
+
+    #[test]
+    fn what_waits_is_bounded() {
+        let waits = pending(&candidate(Cause::Spec), "sha256:1".into(), &preview(80));
         assert_eq!((waits.created, waits.changed, waits.objects.len(), waits.omitted), (1, 79, 50, Some(30)));
         assert_eq!(waits.objects[1], "change ConfigMap n/x1: data.0, data.1, data.2, data.3, data.4 and 2 more");
+        assert_eq!((waits.refusals.len(), waits.findings.len()), (10, 10));
         assert!(serde_json::to_vec(&waits).unwrap().len() < 64 << 10);
-        assert_eq!(pending(approve(&waits.digest), 80), None);
-        assert_eq!(pending(approve("sha256:0"), 0), None, "nothing would change");
+        assert!(message("a", &waits).len() < 2048);
+        let nothing = Preview { changes: vec![], unchanged: 1, refusals: vec![], findings: vec![] };
+        let nothing = pending(&candidate(Cause::Spec), "sha256:1".into(), &nothing);
+        assert_eq!((nothing.created, nothing.changed, nothing.removed), (0, 0, 0), "it waits all the same");
+    }
+
+    #[test]
+    fn what_would_be_refused_is_said_first() {
+        let pending = PendingChange {
+            created: 2,
+            refusals: vec!["ConfigMap n/a already exists".into(), "namespaces \"m\" not found".into()],
+            ..PendingChange::default()
+        };
+        insta::assert_snapshot!(message("harbour", &pending), @r#"
+        would be refused: ConfigMap n/a already exists
+        namespaces "m" not found
+        a change waits for approval: 2 objects to create, 0 to change, 0 to remove; `chandler diff harbour` shows it, `chandler approve harbour` approves it
+        "#);
+        let pending = PendingChange { refusals: vec![], ..pending };
+        assert!(message("harbour", &pending).starts_with("a change waits for approval: "));
     }
 }

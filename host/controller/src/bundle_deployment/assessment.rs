@@ -21,7 +21,7 @@ pub(crate) struct Assessment {
     pub(crate) bundle: Option<BundleFacts>,
     /// Why a revision that failed cannot be rolled back.
     pub(crate) no_way_back: Option<Problem>,
-    /// The change that waits for consent.
+    /// The change that waits for approval.
     pub(crate) pending: Option<PendingChange>,
     /// When the certificates of the release want to be looked at; none where it has none.
     pub(crate) renewal: Option<Duration>,
@@ -71,8 +71,8 @@ pub(crate) enum Reached {
     Suspended,
     /// A release that was not rolled out before is about to be.
     Beginning,
-    /// What is to run waits for consent, and nothing runs meanwhile.
-    NeedsConsent,
+    /// What is to run waits for approval, and nothing runs meanwhile.
+    NeedsApproval,
     /// A newer spec was seen while this one was rolled out.
     Superseded,
     /// There is nobody to render the content.
@@ -81,6 +81,8 @@ pub(crate) enum Reached {
     NotUnpacked(Problem),
     /// The provisioner gave no release.
     NotRendered(Problem),
+    /// The release needs approval, and what it would change could not be found out. Nothing was begun.
+    NotPreviewed(Problem),
     /// The release could not be applied.
     NotApplied(Problem),
     /// The release is being rolled out.
@@ -134,6 +136,7 @@ impl Assessment {
             Reached::NoProvisioner(problem)
             | Reached::NotUnpacked(problem)
             | Reached::NotRendered(problem)
+            | Reached::NotPreviewed(problem)
             | Reached::NotApplied(problem)
             | Reached::NotDeleted(problem) => Some(problem),
             _ => None,

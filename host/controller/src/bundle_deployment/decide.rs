@@ -116,7 +116,7 @@ pub(crate) fn next(found: &Assessment, clock: Clock, source: &BundleSource) -> N
             Next::After(deadline.map_or(pause, |left| left.min(pause)))
         }
         Reached::Beginning | Reached::Superseded => Next::After(Duration::ZERO),
-        Reached::NeedsConsent => poll(source),
+        Reached::NeedsApproval => poll(source),
         Reached::Suspended => Next::Change,
         Reached::Applied(_) => found.unsteady.map_or_else(|| poll(source), Next::After),
         Reached::NotDeleted(problem) if problem.reason == Reason::CustomResourcesExist => Next::After(HELD_CHECK),

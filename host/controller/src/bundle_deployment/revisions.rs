@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use chandler_api::{
-    BundleDeployment, BundleDeploymentStatus, BundleSource, OnFailure, Outcome, ProvisionerInUse, Reason, Revision,
+    ApprovedChange, BundleDeployment, BundleDeploymentStatus, BundleSource, OnFailure, Outcome, ProvisionerInUse, Reason, Revision,
     names::REQUESTED_AT_ANNOTATION,
     revision::{KEPT_CONFIG_BYTES, REVISION_MESSAGE_BYTES},
     rollout_settings::{HISTORY_LIMIT, MOST_HISTORY, ROLLBACK_DEADLINE_SECONDS},
@@ -36,6 +36,8 @@ pub(crate) struct Candidate {
     pub(crate) config: Map<String, Value>,
     /// What came out.
     pub(crate) release: ReleaseFacts,
+    /// The approval by which it is rolled out; none where it needs none, or none any more.
+    pub(crate) approval: Option<ApprovedChange>,
 }
 
 /// Why a release is to run.
@@ -45,7 +47,7 @@ pub(crate) enum Cause {
     Spec,
     /// The spec names the revision with this number.
     Pinned(i64),
-    /// What the spec describes waits for consent; the current revision runs on.
+    /// What the spec describes waits for approval; the current revision runs on.
     Waiting(i64),
     /// What the spec describes failed.
     Failed {
@@ -183,6 +185,15 @@ pub(crate) fn begins(history: &[Revision], candidate: &Candidate) -> bool {
         .is_some_and(|current| is_of(current, candidate.release.digest.as_str(), &candidate.install_namespace))
 }
 
+/// The number of the candidate's revision: that of the current one, or the next.
+pub(crate) fn number(deployment: &BundleDeployment, candidate: &Candidate) -> i64 {
+    let known = deployment.status.as_ref().and_then(|status| status.revision).unwrap_or_default();
+    match history(deployment).last() {
+        Some(current) if !begins(history(deployment), candidate) => current.number,
+        current => known.max(current.map_or(0, |current| current.number)).saturating_add(1),
+    }
+}
+
 /// Whether the candidate ran before a newer release and comes back, or has come back.
 pub(crate) fn goes_back(deployment: &BundleDeployment, candidate: &Candidate) -> bool {
     let came_back = |current: &Revision| current.rollback_to.is_some();
@@ -202,7 +213,13 @@ pub(crate) fn record<'a>(
         begin(history, status.revision.unwrap_or_default(), candidate, terms);
     }
     let current = history.last_mut()?;
-    let again = terms.requested || current.generation != terms.generation;
+    let approved = candidate.approval.is_some() && current.approval != candidate.approval;
+    if approved {
+        // It has waited until now, if it was begun before.
+        current.start_time = Some(terms.now.clone());
+        current.approval.clone_from(&candidate.approval);
+    }
+    let again = approved || terms.requested || current.generation != terms.generation;
     if current.outcome == Outcome::Failed && again {
         (current.outcome, current.message, current.completion_time) = (Outcome::RollingOut, None, None);
         current.start_time = Some(terms.now.clone());

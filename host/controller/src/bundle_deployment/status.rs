@@ -36,10 +36,13 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
     match &found.reached {
         Reached::Suspended => draft.no(Type::Progressing, Reason::Suspended, "spec.suspend is true"),
         // The one is said below, the other by whoever sees the newer spec.
-        Reached::NeedsConsent | Reached::Superseded => {}
+        Reached::NeedsApproval | Reached::Superseded => {}
         Reached::NoProvisioner(problem) | Reached::NotDeleted(problem) => draft.blocked(problem),
         Reached::NotUnpacked(problem) => draft.not_unpacked(problem),
         Reached::NotRendered(problem) => draft.failed(problem, had_release.as_ref(), None),
+        Reached::NotPreviewed(problem) => {
+            draft.failed(problem, had_release.as_ref(), candidate.map(|candidate| &candidate.release));
+        }
         Reached::NotApplied(problem) => {
             let current = draft.record(candidate, Step::Refused(problem), &terms);
             draft.failed(problem, had_release.as_ref(), candidate.map(|candidate| &candidate.release));
@@ -71,8 +74,8 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
             draft.no(Type::Ready, Reason::Deleting, &message);
         }
     }
-    if matches!(found.reached, Reached::NeedsConsent | Reached::RollingOut(_) | Reached::Applied(_)) {
-        draft.needs_consent(deployment);
+    if matches!(found.reached, Reached::NeedsApproval | Reached::RollingOut(_) | Reached::Applied(_)) {
+        draft.needs_approval(deployment);
     }
     draft.finish(deployment)
 }
@@ -133,7 +136,7 @@ impl Draft {
         self.status
     }
 
-    /// Notes what waits for consent, and since when. While nothing is done it goes on waiting.
+    /// Notes what waits for approval, and since when. While nothing is done it goes on waiting.
     fn pending(&mut self, found: &Assessment) {
         if found.reached == Reached::Suspended {
             return;
@@ -145,8 +148,8 @@ impl Draft {
         });
     }
 
-    /// Says that a change waits for consent.
-    fn needs_consent(&mut self, deployment: &BundleDeployment) {
+    /// Says that a change waits for approval.
+    fn needs_approval(&mut self, deployment: &BundleDeployment) {
         let Some(pending) = &self.status.pending_change else { return };
         let message = approval::message(deployment.metadata.name.as_deref().unwrap_or_default(), pending);
         self.no(Type::Progressing, Reason::ApprovalRequired, &message);

@@ -7,5 +7,6 @@ mod drift;
 mod gates;
 mod install;
 mod record;
+mod preview;
 mod support;
 mod upgrade;

@@ -17,6 +17,7 @@ fn candidate(release: u8, cause: Cause) -> Candidate {
         install_namespace: "n".into(),
         config: Map::new(),
         release: ReleaseFacts { digest: Digest::of(&[release]), objects: 1, stages: 1 },
+        approval: None,
     }
 }
 
@@ -98,6 +99,26 @@ fn what_failed_is_tried_again_for_another_spec_or_on_request() {
     // It may still come to a good end by itself.
     record(&mut status, &spec, Step::Complete, &terms(1, 30));
     assert_eq!(lines(&status), "1 Succeeded 0..30\n");
+}
+
+#[test]
+fn an_approval_is_kept_and_begins_what_was_begun_without_it() {
+    let mut status = BundleDeploymentStatus::default();
+    let spec = candidate(1, Cause::Spec);
+    record(&mut status, &spec, Step::Going("a"), &terms(1, 0));
+    record(&mut status, &spec, Step::Going("a"), &terms(1, 10));
+    assert_eq!(lines(&status), "1 Failed 0..10: a\n");
+    let approval = ApprovedChange { change: "sha256:1".into(), approved_by: "alice".into() };
+    let approved = Candidate { approval: Some(approval.clone()), ..spec.clone() };
+    record(&mut status, &approved, Step::Going("a"), &terms(1, 50));
+    assert_eq!(lines(&status), "1 RollingOut 50..-1\n");
+    // Later passes need none and know of none; one that is given again changes nothing.
+    record(&mut status, &spec, Step::Going("a"), &terms(1, 55));
+    record(&mut status, &approved, Step::Complete, &terms(1, 56));
+    assert_eq!(lines(&status), "1 Succeeded 50..56\n");
+    assert_eq!(status.history[0].approval, Some(approval));
+    record(&mut status, &candidate(2, Cause::Spec), Step::Going("b"), &terms(2, 60));
+    assert_eq!(status.history[1].approval, None);
 }
 
 #[test]

@@ -34,6 +34,7 @@ fn candidate(cause: Cause, release: ReleaseFacts) -> Candidate {
         install_namespace: "n".into(),
         config: serde_json::Map::new(),
         release,
+        approval: None,
     }
 }
 
@@ -228,7 +229,7 @@ fn a_request_that_met_a_passing_failure_is_acted_upon_again() {
 }
 
 #[test]
-fn what_failed_and_what_waits_for_consent_stays_quiet() {
+fn what_failed_and_what_waits_for_approval_stays_quiet() {
     let mut deployment = deployment(&json!({"progressDeadlineSeconds": 1}));
     let late = found(Some(facts("b")), waiting(2, true));
     for second in 1..4 {
@@ -239,11 +240,25 @@ fn what_failed_and_what_waits_for_consent_stays_quiet() {
     let waits = Assessment { pending: Some(pending), ..found(Some(facts("b")), Reached::Applied(vec![])) };
     deployment.status = Some(derive(&deployment, &waits, at(100)));
     let status = deployment.status.clone().unwrap();
-    insta::assert_snapshot!(lines(&status).lines().last().unwrap(), @"Ready=False/ApprovalRequired @1: a change waits for consent: 1 objects to create, 0 to change, 0 to remove; `chandler diff a` shows it, `chandler approve a` or spec.approvedChange: sha256:0 lets it go on");
+    insta::assert_snapshot!(lines(&status).lines().last().unwrap(), @"Ready=False/ApprovalRequired @1: a change waits for approval: 1 objects to create, 0 to change, 0 to remove; `chandler diff a` shows it, `chandler approve a` approves it");
     assert_eq!(status.pending_change.as_ref().and_then(|pending| pending.since.clone()), Some(Time(at(100))));
     assert_eq!(derive(&deployment, &waits, at(200)), status);
     let granted = found(Some(facts("c")), Reached::Applied(vec![]));
     assert_eq!(derive(&deployment, &granted, at(300)).pending_change, None);
+}
+
+#[test]
+fn what_cannot_be_previewed_begins_nothing() {
+    let problem = || Problem::passing(Reason::PermissionsMissing, "it may not read");
+    let mut deployment = deployment(&json!(null));
+    let status = derive(&deployment, &found(Some(facts("a")), Reached::NotPreviewed(problem())), at(1));
+    assert_eq!((status.history.as_slice(), status.revision, status.release.clone()), (&[][..], None, None));
+    assert!(lines(&status).contains("Ready=False/PermissionsMissing @1: it may not read"), "{}", lines(&status));
+
+    deployment.status = Some(derive(&deployment, &found(Some(facts("a")), Reached::Applied(vec![])), at(2)));
+    let before = deployment.status.clone().unwrap();
+    let status = derive(&deployment, &found(Some(facts("b")), Reached::NotPreviewed(problem())), at(3));
+    assert_eq!((status.history, status.revision, status.release), (before.history, before.revision, before.release));
 }
 
 #[test]

@@ -1,0 +1,139 @@
+//! `chandler.dev/v1alpha1 ChangeApproval`: the approval of one change of one BundleDeployment.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::{CustomResource, Resource as _};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{BundleDeployment, schema};
+
+/// How many characters of a UID and of a digest are part of the name of an approval.
+const NAMED_CHARACTERS: (usize, usize) = (8, 16);
+
+/// Which change is approved, and by whom.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "chandler.dev",
+    version = "v1alpha1",
+    kind = "ChangeApproval",
+    plural = "changeapprovals",
+    derive = "Default",
+    derive = "PartialEq",
+    doc = "The approval of one change of one BundleDeployment with spec.approval: Manual. `chandler approve` creates it.",
+    printcolumn = r#"{"name": "BundleDeployment", "type": "string", "jsonPath": ".spec.bundleDeployment"}"#,
+    printcolumn = r#"{"name": "Approved By", "type": "string", "jsonPath": ".spec.approvedBy"}"#,
+    printcolumn = r#"{"name": "Change", "type": "string", "jsonPath": ".spec.change"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".spec.reason", "priority": 1}"#
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangeApprovalSpec {
+    /// The name of the BundleDeployment.
+    #[schemars(length(min = 1, max = 52))]
+    pub bundle_deployment: String,
+    /// The UID of the BundleDeployment: another one of the same name needs an approval of its own.
+    #[serde(rename = "bundleDeploymentUID")]
+    #[schemars(length(min = 1, max = 64))]
+    pub bundle_deployment_uid: String,
+    /// The digest of the change, as in status.pendingChange.digest.
+    #[schemars(regex(pattern = "^sha256:[0-9a-f]{64}$"))]
+    pub change: String,
+    /// The user who approves it. An admission policy has this be the user who creates the ChangeApproval.
+    #[schemars(length(min = 1, max = 1024))]
+    pub approved_by: String,
+    /// Why, for people to read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::short_text")]
+    pub reason: Option<String>,
+}
+
+impl ChangeApproval {
+    /// The approval of this change by this user, under a name that follows from the BundleDeployment and the change. It is
+    /// collected with the BundleDeployment. None where that was not stored yet.
+    pub fn of(deployment: &BundleDeployment, change: &str, approved_by: &str, reason: Option<String>) -> Option<Self> {
+        let (name, uid) = (deployment.metadata.name.as_deref()?, deployment.metadata.uid.as_deref()?);
+        let mut approval = Self::new(
+            &name_of(name, uid, change),
+            ChangeApprovalSpec {
+                bundle_deployment: name.to_owned(),
+                bundle_deployment_uid: uid.to_owned(),
+                change: change.to_owned(),
+                approved_by: approved_by.to_owned(),
+                reason,
+            },
+        );
+        approval.metadata.owner_references = Some(vec![OwnerReference {
+            api_version: BundleDeployment::api_version(&()).into_owned(),
+            kind: BundleDeployment::kind(&()).into_owned(),
+            name: name.to_owned(),
+            uid: uid.to_owned(),
+            ..OwnerReference::default()
+        }]);
+        Some(approval)
+    }
+
+    /// Whether this approves this change of this very BundleDeployment. One that is being deleted approves nothing.
+    pub fn approves(&self, deployment: &BundleDeployment, change: &str) -> bool {
+        let ChangeApprovalSpec { bundle_deployment, bundle_deployment_uid, change: approved, .. } = &self.spec;
+        self.metadata.deletion_timestamp.is_none()
+            && deployment.metadata.name.as_ref() == Some(bundle_deployment)
+            && deployment.metadata.uid.as_ref() == Some(bundle_deployment_uid)
+            && approved == change
+    }
+}
+
+/// The name of an approval: the same for the same change of the same BundleDeployment.
+fn name_of(name: &str, uid: &str, change: &str) -> String {
+    let (of_uid, of_change) = NAMED_CHARACTERS;
+    let first = |text: &str, count| text.chars().take(count).collect::<String>();
+    let digest = change.split_once(':').map_or(change, |(_, hex)| hex);
+    format!("{name}-{}-{}", first(uid, of_uid), first(digest, of_change))
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+    use serde_json::json;
+
+    use super::*;
+
+    fn deployment(uid: &str) -> BundleDeployment {
+        let mut deployment = BundleDeployment::new("harbour", crate::BundleDeploymentSpec::default());
+        deployment.metadata.uid = Some(uid.to_owned());
+        deployment
+    }
+
+    #[test]
+    fn an_approval_is_named_after_what_it_approves_and_goes_with_it() {
+        let uid = "6a9f6f0e-5a63-4f0b-9a0c-000000000000";
+        let change = format!("sha256:{}", "0123456789abcdef".repeat(4));
+        let approval = ChangeApproval::of(&deployment(uid), &change, "alice", None).unwrap();
+        assert_eq!(
+            serde_json::to_value(&approval).unwrap(),
+            json!({
+                "apiVersion": "chandler.dev/v1alpha1", "kind": "ChangeApproval",
+                "metadata": {
+                    "name": "harbour-6a9f6f0e-0123456789abcdef",
+                    "ownerReferences": [{"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment",
+                                         "name": "harbour", "uid": uid}],
+                },
+                "spec": {"bundleDeployment": "harbour", "bundleDeploymentUID": uid, "change": change, "approvedBy": "alice"},
+            })
+        );
+        let unsaved = BundleDeployment::new("harbour", crate::BundleDeploymentSpec::default());
+        assert_eq!(ChangeApproval::of(&unsaved, &change, "alice", None), None);
+    }
+
+    #[test]
+    fn an_approval_is_for_one_change_of_one_object() {
+        let mut approval = ChangeApproval::of(&deployment("1"), "sha256:a", "alice", None).unwrap();
+        assert!(approval.approves(&deployment("1"), "sha256:a"));
+        assert!(!approval.approves(&deployment("1"), "sha256:b"));
+        assert!(!approval.approves(&deployment("2"), "sha256:a"), "another object of the same name");
+        let mut other = deployment("1");
+        other.metadata.name = Some("bay".into());
+        assert!(!approval.approves(&other, "sha256:a"));
+        approval.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+        assert!(!approval.approves(&deployment("1"), "sha256:a"), "it is withdrawn");
+    }
+}

@@ -1,0 +1,111 @@
+//! A preview says what the rollout would be refused for, in the words in which the rollout refuses.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+use chandler_core::Release;
+use chandler_rollout::Rule;
+use serde_json::{Value, json};
+
+use crate::support::{Stage, config_map, config_map_key, deployment, key, ox, oxen, release};
+
+/// What the preview of a release says would be refused. Nothing is written by it.
+async fn refusals(stage: &Stage, release: &Release) -> Vec<String> {
+    stage.writes();
+    let preview = stage.rollout.preview(&stage.owner, release, &[]).await.unwrap();
+    assert_eq!(stage.writes(), [""; 0]);
+    preview.refusals
+}
+
+/// The same, which has to be what the rollout then says.
+async fn agreed(stage: &Stage, objects: &[(u32, Value)]) -> String {
+    let release = release(objects);
+    let previewed = refusals(stage, &release).await;
+    let refused = stage.advance(&release).await.unwrap_err();
+    assert!(refused.is_refusal(), "{refused}");
+    assert_eq!(previewed, [refused.to_string()]);
+    assert_eq!(stage.writes(), [""; 0]);
+    refused.reason().to_owned()
+}
+
+#[tokio::test]
+async fn what_a_rollout_refuses_its_preview_says_before() {
+    let stage = Stage::set().await;
+    stage.make(&config_map_key("theirs"), config_map("theirs", json!({}))).await;
+    let elsewhere =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "nowhere"}});
+    let mut invalid = deployment("web", "example.com/web:v1");
+    invalid["spec"]["selector"] = json!({"matchLabels": {"app": "other"}});
+    let twice = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "first", "namespace": "install"}});
+    for (object, reason) in [
+        (config_map("theirs", json!({})), "ObjectCollision"),
+        (ox("one", json!({})), "RequiredResourceNotFound"),
+        (elsewhere, "InstallNamespaceNotFound"),
+        (invalid, "ObjectRefused"),
+        (twice, "InvalidOutput"),
+    ] {
+        let objects = [(0, config_map("first", json!({}))), (1, object)];
+        assert_eq!(agreed(&stage, &objects).await, reason);
+    }
+    let broken = [Rule { origin: "spec.probes[0]".into(), rule: "self.data. == 1".into(), ..Rule::default() }];
+    let release = release(&[(0, config_map("first", json!({})))]);
+    let previewed = stage.rollout.preview(&stage.owner, &release, &broken).await.unwrap().refusals;
+    let refused = stage.rollout.advance(&stage.owner, &release, &broken).await.unwrap_err();
+    assert_eq!(previewed, [refused.to_string()]);
+}
+
+#[tokio::test]
+async fn an_unsafe_definition_and_all_else_that_is_in_the_way_are_said_at_once() {
+    let stage = Stage::set().await;
+    let definition = |kind: &str| (0, oxen(json!({"yoke": {"type": kind}})));
+    stage.complete(&release(&[definition("string")])).await;
+    assert_eq!(agreed(&stage, &[definition("integer")]).await, "UnsafeCRDUpgrade");
+
+    stage.make(&config_map_key("theirs"), config_map("theirs", json!({"a": "b"}))).await;
+    let elsewhere =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "nowhere"}});
+    let all = release(&[definition("integer"), (1, config_map("theirs", json!({}))), (1, elsewhere)]);
+    let previewed = refusals(&stage, &all).await;
+    let begin: Vec<&str> = previewed.iter().filter_map(|refusal| refusal.split(':').next()).collect();
+    assert_eq!(
+        begin,
+        [
+            "ConfigMap install/theirs already exists and was made by somebody\nwhat nobody controls is taken over by `chandler adopt demo` or with spec.collisionProtection",
+            "required resource not found",
+            "validating upgrade for CRD \"oxen.example.com\"",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn an_object_that_is_being_deleted_is_waited_for() {
+    let stage = Stage::set().await;
+    let release = release(&[(0, config_map("held", json!({})))]);
+    stage.complete(&release).await;
+    let held = config_map_key("held");
+    stage.meddle(&held, json!({"metadata": {"finalizers": ["example.com/hold"]}})).await;
+    stage.api(&held).delete("held", &kube::api::DeleteParams::default()).await.unwrap();
+    let expected = "ConfigMap install/held is being deleted: the rollout would wait until it is gone";
+    assert_eq!(refusals(&stage, &release).await, [expected]);
+    stage.meddle(&held, json!({"metadata": {"finalizers": null}})).await;
+}
+
+#[tokio::test]
+async fn what_only_the_dry_run_of_a_preview_finds_invalid_is_no_refusal() {
+    let stage = Stage::set().await;
+    let mut definition = oxen(json!({"yoke": {"type": "string"}, "plough": {"type": "string"}}));
+    let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
+    definition.pointer_mut(spec).unwrap()["x-kubernetes-validations"] =
+        json!([{"rule": "!has(self.yoke) || !has(self.plough)", "message": "one of them"}]);
+    let with = |spec: Value| release(&[(0, definition.clone()), (0, ox("one", spec))]);
+    stage.complete(&with(json!({"yoke": "oak"}))).await;
+    // It was created and never applied, so that a dry run keeps the yoke beside what takes its place.
+    let instead = with(json!({"plough": "iron"}));
+    assert_eq!(refusals(&stage, &instead).await, [""; 0]);
+    stage.complete(&instead).await;
+    let live = stage.live(&key("example.com/v1", "Ox", Some("install"), "one")).await.unwrap();
+    assert_eq!(live["spec"], json!({"plough": "iron"}));
+
+    let both = with(json!({"yoke": "oak", "plough": "iron"}));
+    let previewed = refusals(&stage, &both).await;
+    assert!(previewed[0].starts_with("cannot update Ox.example.com install/one: "), "{previewed:?}");
+}
