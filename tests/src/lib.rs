@@ -7,6 +7,7 @@
 //! | [`stand_in`] | what a controller manager would do where there is none |
 //! | [`world`] | a cluster with a registry and a running controller |
 //! | [`large`] | large releases, and what they cost |
+//! | [`interruption`] | a controller that loses sight of a kind for a while |
 //! | [`lifeline`], [`mortal`] | a controller that dies at a chosen place, as a process does |
 //! | [`state`] | what is in a cluster of a BundleDeployment, without what no two runs have in common |
 //! | [`tls`] | whether a client accepts a server |
@@ -22,6 +23,7 @@ pub mod bundles;
 pub mod buoys;
 pub mod cluster;
 pub mod envtest;
+pub mod interruption;
 pub mod large;
 pub mod lifeline;
 pub mod mortal;
@@ -32,6 +34,7 @@ pub mod wait;
 pub mod world;
 
 pub use cluster::Cluster;
+pub use interruption::Interruption;
 pub use lifeline::Cut;
 pub use mortal::Mortal;
 pub use world::World;

@@ -91,6 +91,11 @@ impl World {
         self.cluster.is_embedded()
     }
 
+    /// Whether garbage is collected, and objects are orphaned, by somebody.
+    pub fn collects_garbage(&self) -> bool {
+        self.cluster.has_controllers()
+    }
+
     /// The embedded control plane, where the API server is that.
     pub fn embedded(&self) -> Option<&DevCluster> {
         self.cluster.devcluster()

@@ -31,6 +31,23 @@ pub struct BundleDescription {
     pub omitted_properties: Option<i64>,
 }
 
+/// A bundle that is not installed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BundleCandidate {
+    /// The name of this version of it, such as argocd-operator.v0.6.0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The package that it is a version of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package: Option<String>,
+    /// Its version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The digest of the release that it would install.
+    pub release_digest: String,
+}
+
 /// Something that a bundle says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BundleProperty {

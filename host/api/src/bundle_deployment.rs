@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 
 use crate::{
     approval::{Approval, PendingChange},
-    bundle::{BundleDescription, BundleWarning},
+    bundle::{BundleCandidate, BundleDescription, BundleWarning},
     drift::{DriftPolicy, Drifted, IgnoredDifference},
-    ownership::{CollisionProtection, Deletion},
+    ownership::{AdoptedObject, CollisionProtection, Deletion},
     permissions::MissingPermissions,
     probe::Probe,
     revision::Revision,
@@ -99,6 +99,11 @@ pub struct BundleDeploymentSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::enumeration::<CollisionProtection>")]
     pub collision_protection: Option<CollisionProtection>,
+    /// Existing objects of the bundle that are taken over, whoever made or controls them, whatever collisionProtection says.
+    /// Each is named with its UID, so that no other object of its name is taken; `chandler adopt` writes this.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 2000))]
+    pub adopt: Vec<AdoptedObject>,
     /// What becomes of the objects when this is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<Deletion>,
@@ -145,9 +150,13 @@ pub struct BundleDeploymentStatus {
     /// The digest of the unpacked content, the same for the same files whatever their source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_digest: Option<String>,
-    /// What the bundle says of itself.
+    /// What the bundle that is installed says of itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle: Option<BundleDescription>,
+    /// The bundle that the spec describes, where it is another one than the one that is installed: it waits for approval, or
+    /// was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<BundleCandidate>,
     /// What is odd about the bundle or its configuration without standing in the way. The first ten.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<BundleWarning>,
@@ -160,7 +169,8 @@ pub struct BundleDeploymentStatus {
     /// The number of the revision that is installed or being rolled out: the last one of the history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<i64>,
-    /// The changes that were rolled out, the oldest first. spec.rollout.historyLimit says how many are kept.
+    /// The changes that were rolled out, the oldest first. spec.rollout.historyLimit says how many are kept. It is a copy for
+    /// people: the controller reads its own record, in the system namespace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["number"]))]
     pub history: Vec<Revision>,

@@ -190,6 +190,8 @@ names! {
         UnsupportedContent,
         /// The host could not do its part.
         InternalError,
+        /// What Chandler created for the bundle, and which revisions ran, cannot be read or written down.
+        RecordUnavailable,
 
         // Rollout
         /// An object of the release exists already and belongs to somebody else.

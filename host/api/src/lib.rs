@@ -41,7 +41,7 @@ mod schema;
 pub mod source;
 
 pub use approval::{Approval, PendingChange};
-pub use bundle::{BundleDescription, BundleProperty, BundleWarning};
+pub use bundle::{BundleCandidate, BundleDescription, BundleProperty, BundleWarning};
 pub use bundle_deployment::{
     BundleDeployment, BundleDeploymentSpec, BundleDeploymentStatus, Preflight, ProvisionerInUse, ReleaseInUse,
     ServiceAccountReference,
@@ -52,7 +52,7 @@ pub use conditions::{ConditionStatus, ConditionType, NewCondition, Reason, find_
 pub use crds::{crds, crds_yaml};
 pub use drift::{DriftPolicy, DriftState, Drifted, DriftedField, DriftedObject, IgnoredDifference};
 pub use limits::{CallLimits, LimitError};
-pub use ownership::{CollisionProtection, DefinitionDeletion, Deletion, DeletionPolicy};
+pub use ownership::{AdoptedObject, CollisionProtection, DefinitionDeletion, Deletion, DeletionPolicy};
 pub use permissions::MissingPermissions;
 pub use probe::{Probe, ProbeSelector};
 pub use provisioner_class::{

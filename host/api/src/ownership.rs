@@ -21,6 +21,28 @@ impl Enumeration for CollisionProtection {
     const NAMES: &[&str] = &["Prevent", "IfNoController", "None"];
 }
 
+/// An existing object that a BundleDeployment takes over.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AdoptedObject {
+    /// Its API group; empty for the core group.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 253))]
+    pub group: String,
+    /// Its kind.
+    #[schemars(length(max = 63))]
+    pub kind: String,
+    /// Its namespace; none for kinds that live in none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub namespace: Option<String>,
+    /// Its name.
+    #[schemars(length(max = 253))]
+    pub name: String,
+    /// Its UID.
+    #[schemars(length(max = 128))]
+    pub uid: String,
+}
+
 /// What becomes of the objects when the BundleDeployment is deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Deletion {

@@ -34,6 +34,9 @@ pub struct Revision {
     pub content_digest: String,
     /// The provisioner that made the release.
     pub provisioner: ProvisionerInUse,
+    /// The version of the bundle, where it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     /// The namespace for objects that name none.
     pub install_namespace: String,
     /// The digest of the configuration, that of the class included.

@@ -2,6 +2,7 @@
 
 use chandler_content::Images;
 use chandler_engine::Engine;
+use chandler_records::Records;
 use chandler_releases::Releases;
 use chandler_rollout::Rollout;
 use kube::{Client, runtime::events::Recorder};
@@ -20,6 +21,7 @@ pub(crate) struct Context {
     pub(crate) classes: Classes,
     pub(crate) approvals: Approvals,
     pub(crate) releases: Releases,
+    pub(crate) records: Records,
     pub(crate) rollout: Rollout,
     pub(crate) surroundings: Lookout,
     pub(crate) watches: ManagedWatches,

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use chandler_core::Digest;
-use kube::runtime::reflector::Store as Reflected;
+use kube::{ResourceExt as _, runtime::reflector::Store as Reflected};
 use tokio::time::MissedTickBehavior;
 
 use crate::{bundle_deployment::Guarded, context::Context};
@@ -26,7 +26,7 @@ pub(crate) async fn run(deployments: Reflected<Guarded>, context: Arc<Context>) 
 }
 
 async fn content(deployments: &Reflected<Guarded>, context: &Context) {
-    let used = in_use(deployments);
+    let used = in_use(deployments, context);
     let (store, budget) = (context.images.store().clone(), context.options.content_cache_bytes);
     let collected = tokio::task::spawn_blocking(move || store.collect(&|digest| used.contains(digest), budget));
     match collected.await {
@@ -51,13 +51,15 @@ async fn releases(context: &Context) {
     }
 }
 
-/// The digests that the statuses name: of what runs, and of what may have to run again.
-fn in_use(deployments: &Reflected<Guarded>) -> BTreeSet<Digest> {
+/// The digests that the records name, of what runs and of what may have to run again, and that of what the spec describes.
+fn in_use(deployments: &Reflected<Guarded>, context: &Context) -> BTreeSet<Digest> {
     let mut used = BTreeSet::new();
     for guarded in deployments.state() {
-        let Some(status) = guarded.0.as_ref().ok().and_then(|deployment| deployment.status.as_ref()) else { continue };
-        let history = status.history.iter().map(|revision| &revision.content_digest);
-        used.extend(status.content_digest.iter().chain(history).filter_map(|digest| digest.parse::<Digest>().ok()));
+        let Ok(deployment) = &guarded.0 else { continue };
+        let state = context.records.known(&deployment.name_any()).map(|book| book.state());
+        let history = state.iter().flat_map(|state| &state.history).map(|revision| &revision.content_digest);
+        let described = deployment.status.as_ref().and_then(|status| status.content_digest.as_ref());
+        used.extend(described.into_iter().chain(history).filter_map(|digest| digest.parse::<Digest>().ok()));
     }
     used
 }

@@ -10,7 +10,7 @@ use chandler_api::ImageSource;
 use chandler_content::ResolvedImage;
 use chandler_core::Digest;
 
-use crate::fights::Fights;
+use crate::{bundle_deployment::Stalled, fights::Fights};
 
 /// Everything that is remembered.
 #[derive(Default)]
@@ -23,6 +23,8 @@ pub(crate) struct Memory {
     pub(crate) unsteady: Unsteady,
     /// Objects that others change again and again.
     pub(crate) fights: Quarrels,
+    /// Candidates that cannot be had.
+    pub(crate) stalled: Stalled,
 }
 
 impl Memory {
@@ -32,6 +34,7 @@ impl Memory {
         self.in_use.forget(name);
         self.unsteady.forget(name);
         self.fights.forget(name);
+        self.stalled.clear(name);
     }
 }
 

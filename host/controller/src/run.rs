@@ -6,6 +6,7 @@ use chandler_api::{BundleDeployment, ChangeApproval, ProvisionerClass};
 use chandler_builtin::Provisioners;
 use chandler_content::{ImageOptions, Images, Store, StoreError};
 use chandler_engine::{Engine, EngineError, EngineOptions};
+use chandler_records::{MANAGED_BY, RecordError, Records};
 use chandler_releases::Releases;
 use chandler_rollout::Rollout;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, future::Either};
@@ -52,6 +53,9 @@ pub enum ControllerError {
     /// The cache of releases cannot be used.
     #[error("failed to open the cache: {0}")]
     Releases(#[from] chandler_releases::OpenError),
+    /// The records of what was installed cannot be read.
+    #[error("failed to read the records: {0}")]
+    Records(#[from] RecordError),
     /// The engine cannot be set up.
     #[error("failed to set up the engine: {0}")]
     Engine(#[from] EngineError),
@@ -76,6 +80,7 @@ pub async fn run(
     let (watches, triggers) = ManagedWatches::new(client.clone());
     let (approvals, watch_approvals) = Approvals::new(client.clone(), watches.triggers());
     let context = Arc::new(context(client.clone(), options, watches, approvals)?);
+    context.records.load().await?;
     preload_classes(&context).await?;
     probe::<BundleDeployment>(&client, "BundleDeployments").await?;
     probe::<ChangeApproval>(&client, "ChangeApprovals").await?;
@@ -110,22 +115,30 @@ pub async fn run(
         .graceful_shutdown_on(shutdown.clone())
         .watches(Api::<ProvisionerClass>::all(client.clone()), watcher::Config::default(), {
             let store = store.clone();
-            move |class| users(&store, |deployment| deployment.spec.provisioner_class_name == class.name_any())
+            let context = Arc::clone(&context);
+            move |class| {
+                helped(&store, &context, |deployment| deployment.spec.provisioner_class_name == class.name_any())
+            }
         })
         .watches(
             Api::<PartialObjectMeta<ConfigMap>>::namespaced(client.clone(), &system),
             watcher::Config::default(),
             {
                 let store = store.clone();
-                move |map| users(&store, |deployment| reads_config_map(deployment, &map.name_any()))
+                let context = Arc::clone(&context);
+                move |map| helped(&store, &context, |deployment| reads_config_map(deployment, &map.name_any()))
             },
         )
-        .watches(Api::<PartialObjectMeta<Secret>>::namespaced(client.clone(), &system), watcher::Config::default(), {
+        .watches(Api::<PartialObjectMeta<Secret>>::namespaced(client.clone(), &system), foreign_secrets(), {
             let store = store.clone();
-            move |secret| users(&store, |deployment| reads_secret(deployment, &secret.name_any()))
+            let context = Arc::clone(&context);
+            move |secret| helped(&store, &context, |deployment| reads_secret(deployment, &secret.name_any()))
         })
         .reconcile_on(UnboundedReceiverStream::new(triggers).map(|trigger| ObjectRef::new(&trigger.name)))
-        .reconcile_all_on(context.surroundings.changes())
+        .reconcile_all_on(context.surroundings.changes().inspect({
+            let context = Arc::clone(&context);
+            move |()| context.memory.stalled.clear_all()
+        }))
         .run(bundle_deployment::reconcile, bundle_deployment::on_error, Arc::clone(&context))
         .for_each(|_| async {});
 
@@ -177,6 +190,7 @@ fn context(
         approvals,
         engine,
         releases,
+        records: Records::new(&client, &options.system_namespace),
         rollout: Rollout::new(client.clone(), chandler_rollout::Options::default()),
         surroundings: Lookout::new(client.clone()),
         watches,
@@ -210,11 +224,28 @@ where
     list.map(drop).map_err(|source| ControllerError::List { what, source })
 }
 
+/// The BundleDeployments that something concerns which may have been in the way of their candidates.
+fn helped(
+    store: &Reflected<Guarded>,
+    context: &Context,
+    concerned: impl Fn(&BundleDeployment) -> bool,
+) -> Vec<ObjectRef<Guarded>> {
+    let concerned = users(store, concerned);
+    concerned.iter().for_each(|user| context.memory.stalled.clear(&user.name));
+    concerned
+}
+
 /// The BundleDeployments that something concerns.
 fn users(store: &Reflected<Guarded>, concerned: impl Fn(&BundleDeployment) -> bool) -> Vec<ObjectRef<Guarded>> {
     let all = store.state();
     let concerned = all.iter().filter(|guarded| guarded.0.as_ref().is_ok_and(&concerned));
     concerned.map(|guarded| ObjectRef::from_obj(guarded.as_ref())).collect()
+}
+
+/// All Secrets but those that the controller keeps for itself.
+fn foreign_secrets() -> watcher::Config {
+    let (label, value) = MANAGED_BY;
+    watcher::Config::default().labels(&format!("{label}!={value}"))
 }
 
 fn reads_config_map(deployment: &BundleDeployment, name: &str) -> bool {

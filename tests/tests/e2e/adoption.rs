@@ -14,7 +14,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::{PLAIN, deletion::definition};
+use crate::{PLAIN, deletion::definition, permissions::look_again};
 
 fn config_map(name: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{from: bundle}}\n")
@@ -177,7 +177,9 @@ async fn a_definition_of_two_bundle_deployments_belongs_to_one_and_can_be_moved(
     let found = rollout.adoptees(&owner, &release).await.expect("an answer");
     assert_eq!(found.iter().map(|found| found.object.name.as_str()).collect::<Vec<_>>(), [plural.as_str()]);
     assert!(found[0].holder.is_controller());
-    rollout.adopt(&owner, &found[0]).await.expect("it is handed over");
+    let named = json!({"kind": found[0].object.kind, "group": found[0].object.group, "name": plural, "uid": found[0].uid});
+    let adopt = Patch::Merge(json!({"spec": {"adopt": [named]}}));
+    world.deployments().patch(&second, &PatchParams::default(), &adopt).await.expect("it is handed over");
     world.ready(&second).await;
     // It hears of it without being asked, perhaps before the other one has made itself the controller.
     let lost = world.condition(&first, "Ready", "False", "ObjectCollision").await;
@@ -200,20 +202,37 @@ async fn a_definition_of_two_bundle_deployments_belongs_to_one_and_can_be_moved(
 }
 
 #[tokio::test]
-async fn what_is_labelled_by_hand_is_taken_over_without_further_help() {
+async fn what_is_labelled_by_hand_is_not_taken_and_what_the_spec_names_is() {
     let world = World::new().await;
     let name = world.name();
-    make(&world, "kubectl-create", json!({"metadata": {"name": "typed"}, "data": {"from": "me"}})).await;
+    let typed = make(&world, "kubectl-create", json!({"metadata": {"name": "typed"}, "data": {"from": "me"}})).await;
     let image = world.push(&Bundle::empty().with("manifests/all.yaml", &config_map("typed"))).await;
     let deployed = world.deploy(&name, PLAIN, &image).await;
     world.condition(&name, "Ready", "False", "ObjectCollision").await;
     let owner = chandler_controller::owner_of(&deployed, &world.namespace).expect("it is stored");
     let labels = json!({"metadata": {"labels": {"applyset.kubernetes.io/part-of": owner.set_id()}}});
     config_maps(&world).patch("typed", &PatchParams::default(), &Patch::Merge(labels)).await.expect("it is there");
+    look_again(&world, &name).await;
+    wait::until(&world.deployments(), &name, "says whose marks it carries", |deployment| {
+        let ready = deployment.and_then(|deployment| condition(deployment, "Ready"));
+        ready.is_some_and(|ready| ready.message.contains("which has no record of having created or adopted it"))
+    })
+    .await;
+    assert_eq!(from(&config_maps(&world).get("typed").await.expect("it is there")), Some("me"));
+
+    // Whoever may write the BundleDeployment names the object itself, not only its name.
+    let adopt = |uid: String| Patch::Merge(json!({"spec": {"adopt": [
+        {"kind": "ConfigMap", "namespace": world.namespace, "name": "typed", "uid": uid}]}}));
+    let patch = PatchParams::default();
+    world.deployments().patch(&name, &patch, &adopt("another".to_owned())).await.expect("it is accepted");
+    world.condition(&name, "Ready", "False", "ObjectCollision").await;
+    let uid = typed.uid().expect("a UID");
+    world.deployments().patch(&name, &patch, &adopt(uid)).await.expect("it is accepted");
     world.ready(&name).await;
-    let typed = config_maps(&world).get("typed").await.expect("it is there");
-    assert_eq!(from(&typed), Some("bundle"));
+    let taken = config_maps(&world).get("typed").await.expect("it is there");
+    assert_eq!((from(&taken), taken.uid()), (Some("bundle"), typed.uid()));
     config_maps(&world).delete("typed", &DeleteParams::default()).await.expect("it is there");
-    world.ready(&name).await;
+    wait::until(&config_maps(&world), "typed", "made again", |map| map.is_some_and(|map| from(map) == Some("bundle")))
+        .await;
     world.finish().await;
 }

@@ -13,6 +13,7 @@ mod crd_upgrade;
 mod delete;
 mod deletion;
 mod drift;
+mod evidence;
 mod faults;
 mod health;
 mod hostile;

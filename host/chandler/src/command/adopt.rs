@@ -2,9 +2,15 @@
 
 use std::path::PathBuf;
 
+use chandler_api::{AdoptedObject, BundleDeployment};
 use chandler_core::ObjectKey;
 use chandler_rollout::{Adoptee, Options, Rollout};
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams},
+};
 use serde::Serialize;
+use serde_json::json;
 
 use super::status::StatusFormat;
 use crate::{
@@ -18,8 +24,8 @@ use crate::{
 /// Hand objects that are in the way of a BundleDeployment over to it
 ///
 /// Renders the bundle as the controller does, lists the objects of it that exist and are somebody else's, whose they are and
-/// what would change of them. After consent they are labelled as members of the BundleDeployment, with the rights of whoever
-/// calls this; the controller then goes on by itself. What a controller holds, another BundleDeployment for instance, is
+/// what would change of them. After approval this names them, with their UIDs, in spec.adopt of the BundleDeployment; the
+/// controller then takes them over and goes on by itself. What a controller holds, another BundleDeployment for instance, is
 /// only taken from it with --force.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -78,6 +84,9 @@ pub struct Adopt {
     pub kubeconfig: Option<PathBuf>,
 }
 
+/// The field manager of what is written here.
+const MANAGER: &str = "chandler-adopt";
+
 /// An object as it is named on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
@@ -128,7 +137,7 @@ impl Adopt {
         let namespace = &deployment.spec.install_namespace;
         let owner = chandler_controller::owner_of(&deployment, namespace)
             .ok_or_else(|| CommandError::failed(format!("BundleDeployment {name} has no UID")))?;
-        let rollout = Rollout::new(client, Options::default());
+        let rollout = Rollout::new(client.clone(), Options::default());
         let found = rollout.adoptees(&owner, &release).await.map_err(|error| {
             CommandError::failed(format!("failed to compare {name} with the cluster")).because(&error)
         })?;
@@ -146,18 +155,37 @@ impl Adopt {
             terminal.line("nothing was changed");
             return Ok(());
         }
-        for adoptee in &objects {
-            rollout.adopt(&owner, adoptee).await.map_err(|error| {
-                CommandError::failed(format!("failed to hand {} over", adoptee.object))
-                    .because(&error)
-                    .hint("repeat the command: what was handed over before stays so")
-            })?;
-        }
+        self.hand_over(&client, &deployment, &objects).await?;
         terminal.line(format!(
             "handed {} over: `chandler status {name} --watch` follows what the controller does with it",
             count(objects.len(), "object")
         ));
         Ok(())
+    }
+
+    /// Names the objects, with their UIDs, in `spec.adopt`, beside those that stand there.
+    async fn hand_over(
+        &self,
+        client: &Client,
+        deployment: &BundleDeployment,
+        objects: &[Adoptee],
+    ) -> Result<(), CommandError> {
+        let mut adopt = deployment.spec.adopt.clone();
+        let named = objects.iter().map(named);
+        adopt.retain(|known| !objects.iter().map(self::named).any(|new| same_object(known, &new)));
+        adopt.extend(named);
+        let patch = json!({
+            // Somebody else may have named other objects since.
+            "metadata": {"resourceVersion": deployment.metadata.resource_version},
+            "spec": {"adopt": adopt},
+        });
+        let api: Api<BundleDeployment> = Api::all(client.clone());
+        let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        api.patch(&self.name, &parameters, &Patch::Merge(patch)).await.map(drop).map_err(|error| {
+            CommandError::failed(format!("failed to write spec.adopt of BundleDeployment {}", self.name))
+                .because(&error)
+                .hint("nothing was handed over: repeat the command")
+        })
     }
 
     /// What is handed over, and what is not because another one holds it.
@@ -195,6 +223,15 @@ impl Adopt {
             cache_directory: self.cache_directory.clone(),
         }
     }
+}
+
+fn named(adoptee: &Adoptee) -> AdoptedObject {
+    let ObjectKey { group, kind, namespace, name, .. } = adoptee.object.clone();
+    AdoptedObject { group, kind, namespace, name, uid: adoptee.uid.clone() }
+}
+
+fn same_object(one: &AdoptedObject, other: &AdoptedObject) -> bool {
+    (&one.group, &one.kind, &one.namespace, &one.name) == (&other.group, &other.kind, &other.namespace, &other.name)
 }
 
 fn is_or_are(number: usize) -> String {

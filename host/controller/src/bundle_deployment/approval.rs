@@ -127,8 +127,8 @@ mod tests {
             content_digest: String::new(),
             provisioner: chandler_api::ProvisionerInUse::default(),
             install_namespace: "n".into(),
-            config: serde_json::Map::new(),
-            release: ReleaseFacts { digest: Digest::of(b"a"), objects: 1, stages: 1 },
+            config: super::revisions::Config::Known(serde_json::Map::new()),
+            release: ReleaseFacts { digest: Digest::of(b"a"), objects: 1, stages: 1, version: None },
             approval: None,
         }
     }

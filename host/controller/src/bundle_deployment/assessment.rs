@@ -5,7 +5,7 @@ use std::time::Duration;
 use chandler_api::{BundleSource, PendingChange, ProvisionerInUse};
 use chandler_core::{Digest, ObjectKey};
 
-use super::{bundle::BundleFacts, drift::DriftFound, revisions::Candidate};
+use super::{bundle::BundleFacts, drift::DriftFound, revisions::Candidate, running::Running};
 use crate::problem::Problem;
 
 /// What one pass found.
@@ -19,6 +19,14 @@ pub(crate) struct Assessment {
     pub(crate) candidate: Option<Candidate>,
     /// What the bundle of that release says of itself; none where the pass did not come so far.
     pub(crate) bundle: Option<BundleFacts>,
+    /// The bundle that the spec describes, and the digest of its release, where it is not the one that runs.
+    pub(crate) described: Option<(BundleFacts, Digest)>,
+    /// What was found about the release that runs, where the pass is about another one.
+    pub(crate) running: Option<Running>,
+    /// What of the release is not healthy, as far as it was seen before anything failed; none where nobody looked.
+    pub(crate) health: Option<Vec<String>>,
+    /// How long it is until the candidate is tried again; none where it was tried.
+    pub(crate) stalled: Option<Duration>,
     /// Why a revision that failed cannot be rolled back.
     pub(crate) no_way_back: Option<Problem>,
     /// The change that waits for approval.
@@ -62,6 +70,8 @@ pub(crate) struct ReleaseFacts {
     pub(crate) objects: usize,
     /// How many stages it has.
     pub(crate) stages: usize,
+    /// The version of its bundle, where it says so.
+    pub(crate) version: Option<String>,
 }
 
 /// How far a pass came.
@@ -75,6 +85,8 @@ pub(crate) enum Reached {
     NeedsApproval,
     /// A newer spec was seen while this one was rolled out.
     Superseded,
+    /// The record of the BundleDeployment cannot be read or written.
+    Unrecorded(Problem),
     /// There is nobody to render the content.
     NoProvisioner(Problem),
     /// The content could not be had.
@@ -116,6 +128,10 @@ impl Assessment {
             provisioner: None,
             candidate: None,
             bundle: None,
+            described: None,
+            running: None,
+            health: None,
+            stalled: None,
             no_way_back: None,
             pending: None,
             renewal: None,
@@ -133,7 +149,8 @@ impl Assessment {
     /// Why the pass ended early, if it did.
     pub(crate) fn problem(&self) -> Option<&Problem> {
         match &self.reached {
-            Reached::NoProvisioner(problem)
+            Reached::Unrecorded(problem)
+            | Reached::NoProvisioner(problem)
             | Reached::NotUnpacked(problem)
             | Reached::NotRendered(problem)
             | Reached::NotPreviewed(problem)

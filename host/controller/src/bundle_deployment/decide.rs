@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use chandler_api::{
-    BundleDeployment, BundleSource, ConditionType, DriftPolicy, Outcome, Reason, find_condition,
-    names::TEARDOWN_FINALIZER,
+    BundleDeployment, BundleSource, Outcome, Reason, Revision, names::TEARDOWN_FINALIZER,
 };
-use chandler_core::Digest;
 use kube::ResourceExt as _;
 
-use super::assessment::{Assessment, Reached};
+use super::{
+    assessment::{Assessment, Reached},
+    revisions::{Candidate, begins},
+};
 
 /// How soon a rollout that has just begun is looked at although nothing was seen.
 const SOON: Duration = Duration::from_secs(1);
@@ -64,22 +65,10 @@ pub(crate) enum Route {
     Advance,
 }
 
-/// How this release is met, by what the last pass wrote.
-pub(crate) fn route(deployment: &BundleDeployment, release: &Digest) -> Route {
-    let status = deployment.status.as_ref();
-    let same = status.and_then(|status| status.release.as_ref()).is_some_and(|known| known.digest == release.as_str());
-    let conditions = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
-    let complete = find_condition(conditions, ConditionType::Progressing).is_some_and(|progressing| {
-        [Reason::Succeeded, Reason::RolledBack, Reason::ApprovalRequired]
-            .iter()
-            .any(|reason| reason.as_str() == progressing.reason)
-    });
-    // Where drift is left as it is, a failure after the release was complete is no reason to put it right.
-    let left = deployment.spec.drift.unwrap_or_default() != DriftPolicy::Repair;
-    let succeeded = status
-        .and_then(|status| status.history.last())
-        .is_some_and(|current| current.outcome == Outcome::Succeeded && current.release_digest == release.as_str());
-    if same && (complete || (left && succeeded)) { Route::Observe } else { Route::Advance }
+/// How a candidate is met, by the revisions of the record.
+pub(crate) fn route(history: &[Revision], candidate: &Candidate) -> Route {
+    let succeeded = history.last().is_some_and(|current| current.outcome == Outcome::Succeeded);
+    if succeeded && !begins(history, candidate) { Route::Observe } else { Route::Advance }
 }
 
 /// When a BundleDeployment is looked at again without being asked.
@@ -135,6 +124,7 @@ fn poll(source: &BundleSource) -> Next {
 
 #[cfg(test)]
 mod tests {
+    use chandler_core::Digest;
     use serde_json::json;
 
     use super::*;
@@ -177,23 +167,23 @@ mod tests {
     }
 
     #[test]
-    fn only_a_release_that_was_complete_is_observed() {
-        let digest = Digest::of(b"a");
-        let status = |digest: &Digest, reason: &str| {
-            json!({
-                "release": {"digest": digest, "objects": 1, "stages": 1},
-                "conditions": [{"type": "Progressing", "status": "False", "reason": reason, "message": "",
-                                "lastTransitionTime": "2026-01-01T00:00:00Z"}]
-            })
+    fn only_a_revision_that_was_complete_is_observed() {
+        let (a, b) = (Digest::of(b"a"), Digest::of(b"b"));
+        let revision = |digest: &Digest, outcome| Revision {
+            release_digest: digest.to_string(),
+            install_namespace: "n".into(),
+            outcome,
+            ..Revision::default()
         };
-        for (status, expected) in [
-            (json!(null), Route::Advance),
-            (status(&digest, "Succeeded"), Route::Observe),
-            (status(&digest, "RollingOut"), Route::Advance),
-            (status(&Digest::of(b"b"), "Succeeded"), Route::Advance),
+        let candidate = Candidate::of_release(&a, "n");
+        for (history, expected) in [
+            (vec![], Route::Advance),
+            (vec![revision(&a, Outcome::Succeeded)], Route::Observe),
+            (vec![revision(&a, Outcome::RollingOut)], Route::Advance),
+            (vec![revision(&a, Outcome::Failed)], Route::Advance),
+            (vec![revision(&a, Outcome::Succeeded), revision(&b, Outcome::Succeeded)], Route::Advance),
         ] {
-            let deployment = deployment(json!({}), &json!({}), &status);
-            assert_eq!(route(&deployment, &digest), expected, "{status}");
+            assert_eq!(route(&history, &candidate), expected, "{history:?}");
         }
     }
 

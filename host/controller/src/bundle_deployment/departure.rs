@@ -1,13 +1,18 @@
 //! Whether a BundleDeployment may go, and what becomes of its objects then.
 
+use std::sync::Arc;
+
 use chandler_api::{
     BundleDeployment, Reason,
     names::{CLEANUP_UNPACK_CACHE_FINALIZER, DELETE_CACHED_BUNDLE_FINALIZER, TEARDOWN_FINALIZER},
 };
+use chandler_records::{Book, Subject};
 use chandler_rollout::{Teardown, disposal::held};
+use k8s_openapi::jiff::Timestamp;
 use kube::{
     Api, ResourceExt as _,
     api::{Patch, PatchParams},
+    runtime::controller::Action,
 };
 use serde_json::json;
 
@@ -15,7 +20,9 @@ use super::{
     ReconcileError,
     assessment::{Assessment, Reached},
     owner::owner,
-    told,
+    report,
+    rolling::told,
+    status,
 };
 use crate::{context::Context, problem::Problem};
 
@@ -29,20 +36,44 @@ pub(super) async fn hold(deployment: &BundleDeployment, context: &Context) -> Re
     write_finalizers(deployment, &finalizers, context).await
 }
 
+/// The record of a BundleDeployment. What keeps it from being read or written is said in the status, too.
+pub(super) async fn book(deployment: &BundleDeployment, context: &Context) -> Result<Arc<Book>, ReconcileError> {
+    let (name, uid) = (deployment.name_any(), deployment.uid().unwrap_or_default());
+    let status = deployment.status.as_ref();
+    let is_known = !deployment.finalizers().is_empty()
+        || status.is_some_and(|status| status.observed_generation.is_some() || !status.conditions.is_empty());
+    let is_deleted = deployment.metadata.deletion_timestamp.is_some();
+    let opened = context.records.open(Subject { name: &name, uid: &uid, is_known, is_deleted }).await;
+    match opened {
+        Ok(book) => Ok(book),
+        Err(error) => {
+            let found = Assessment::early(Reached::Unrecorded(Problem::from(&error)));
+            if !error.is_transient() || context.backoff.failures(&name) >= super::HICCUPS {
+                let status = status::derive(deployment, &found, Timestamp::now());
+                report::write(deployment, deployment.status.as_ref(), &status, context).await?;
+            }
+            Err(error.into())
+        }
+    }
+}
+
 /// Deletes or releases the objects of the release; none once that is done and the BundleDeployment may go too.
 pub(super) async fn tear_down(
-    deployment: &BundleDeployment,
+    subject: &super::Subject,
     context: &Context,
 ) -> Result<Option<Assessment>, ReconcileError> {
+    let deployment = &subject.deployment;
     let torn_down = match owner(deployment, &deployment.spec.install_namespace) {
-        Ok(owner) => context.rollout.teardown(&owner).await.map_err(|error| Problem::from(&error)),
+        Ok(owner) => {
+            let owner = owner.recorded_in(Arc::<Book>::clone(&subject.book));
+            context.rollout.teardown(&owner).await.map_err(|error| Problem::from(&error))
+        }
         Err(problem) => Err(problem),
     };
     let name = deployment.name_any();
     let reached = match torn_down {
         Ok(Teardown::Complete { deleted, released }) => {
             tracing::info!(deployment = %name, deleted = deleted.len(), released = released.len(), "torn down");
-            let_go(deployment, context).await?;
             return Ok(None);
         }
         Ok(Teardown::Waiting { waiting, .. }) => Reached::Deleting(waiting.iter().map(told).collect()),
@@ -68,16 +99,35 @@ fn with_way_out(name: &str, problem: Problem) -> Problem {
     Problem { message, ..problem }
 }
 
-/// Forgets a BundleDeployment and takes our finalizers off, so that it may go.
-pub(super) async fn let_go(deployment: &BundleDeployment, context: &Context) -> Result<(), ReconcileError> {
+/// What became of the objects of a BundleDeployment that goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Objects {
+    /// They were deleted, or left behind one by one.
+    Gone,
+    /// All of them stay where they are.
+    Stay,
+}
+
+/// Ends the record, forgets the BundleDeployment and takes our finalizers off, so that it may go.
+pub(super) async fn let_go(
+    subject: &super::Subject,
+    objects: Objects,
+    context: &Context,
+) -> Result<Action, ReconcileError> {
+    let deployment = &subject.deployment;
     let name = deployment.name_any();
+    if objects == Objects::Stay {
+        subject.book.leave_all().await?;
+    }
+    context.records.close(&name, &subject.book).await?;
     context.memory.forget(&name);
     context.watches.forget(&name);
     context.generations.forget(&name);
     context.backoff.succeeded(&name);
     let ours = [TEARDOWN_FINALIZER, DELETE_CACHED_BUNDLE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER];
     let kept = deployment.finalizers().iter().filter(|finalizer| !ours.contains(&finalizer.as_str()));
-    write_finalizers(deployment, &kept.cloned().collect::<Vec<_>>(), context).await
+    write_finalizers(deployment, &kept.cloned().collect::<Vec<_>>(), context).await?;
+    Ok(Action::await_change())
 }
 
 /// Writes the finalizers, unless the object changed meanwhile: the list is replaced whole.

@@ -1,7 +1,7 @@
 //! A BundleDeployment as the owner of objects. Pure.
 
-use chandler_api::{BundleDeployment, CollisionProtection, DefinitionDeletion, Deletion, DeletionPolicy, Reason};
-use chandler_rollout::{Definitions, Owner};
+use chandler_api::{AdoptedObject, BundleDeployment, CollisionProtection, DefinitionDeletion, Deletion, DeletionPolicy, Reason};
+use chandler_rollout::{Definitions, ObjectId, Owner};
 
 use super::service_account;
 use crate::problem::Problem;
@@ -17,7 +17,8 @@ pub fn owner_of(deployment: &BundleDeployment, install_namespace: &str) -> Optio
         owner
             .with_crd_upgrades(crd_upgrades)
             .with_collisions(collisions(spec.collision_protection.unwrap_or_default()))
-            .with_deletion(deletion(spec.deletion.unwrap_or_default())),
+            .with_deletion(deletion(spec.deletion.unwrap_or_default()))
+            .adopting(spec.adopt.iter().map(adopted).collect()),
     )
 }
 
@@ -26,6 +27,11 @@ pub(super) fn owner(deployment: &BundleDeployment, install_namespace: &str) -> R
     owner_of(deployment, install_namespace)
         .map(|owner| owner.on_behalf_of(service_account::account(deployment)))
         .ok_or_else(|| Problem::passing(Reason::InternalError, "the BundleDeployment was never stored"))
+}
+
+fn adopted(object: &AdoptedObject) -> (ObjectId, String) {
+    let AdoptedObject { group, kind, namespace, name, uid } = object.clone();
+    (ObjectId { group, kind, namespace, name }, uid)
 }
 
 fn collisions(protection: CollisionProtection) -> chandler_rollout::CollisionProtection {

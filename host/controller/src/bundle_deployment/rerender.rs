@@ -33,7 +33,7 @@ pub(crate) async fn rerender(
     let rendered = render::render(deployment, &class, tree, config.clone(), &revision.install_namespace, context).await;
     let rendered = rendered.map_err(about)?;
     if rendered.release.digest().as_str() == revision.release_digest {
-        let provisioner = super::in_use(&revision.provisioner.class, &class);
+        let provisioner = super::choose::in_use(&revision.provisioner.class, &class);
         return Ok(Remade { rendered, provisioner, config });
     }
     let message = otherwise(revision, &rendered, class.provisioner.digest());

@@ -33,11 +33,37 @@ pub(crate) struct Candidate {
     /// The namespace for objects that name none.
     pub(crate) install_namespace: String,
     /// The configuration, that of the class included.
-    pub(crate) config: Map<String, Value>,
+    pub(crate) config: Config,
     /// What came out.
     pub(crate) release: ReleaseFacts,
     /// The approval by which it is rolled out; none where it needs none, or none any more.
     pub(crate) approval: Option<ApprovedChange>,
+}
+
+/// The configuration that a release was made with.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Config {
+    /// All of it.
+    Known(Map<String, Value>),
+    /// Only its digest: it was too long to be kept.
+    Digest(String),
+}
+
+#[cfg(test)]
+impl Candidate {
+    /// One with this release, and nothing else that matters.
+    pub(crate) fn of_release(digest: &Digest, install_namespace: &str) -> Self {
+        Self {
+            cause: Cause::Spec,
+            source: BundleSource::default(),
+            content_digest: String::new(),
+            provisioner: ProvisionerInUse::default(),
+            install_namespace: install_namespace.to_owned(),
+            config: Config::Known(Map::new()),
+            release: ReleaseFacts { digest: digest.clone(), objects: 1, stages: 1, version: None },
+            approval: None,
+        }
+    }
 }
 
 /// Why a release is to run.
@@ -250,14 +276,20 @@ fn begin(history: &mut Vec<Revision>, known: i64, candidate: &Candidate, terms: 
 
 /// One release may be made from other things than before, and can then be made again from these only.
 fn made_from(current: &mut Revision, candidate: &Candidate, terms: &Terms) {
-    let config = Value::Object(candidate.config.clone()).to_string();
     current.generation = terms.generation;
     current.source = without_certificates(&candidate.source);
     current.content_digest.clone_from(&candidate.content_digest);
     current.provisioner = candidate.provisioner.clone();
     current.install_namespace.clone_from(&candidate.install_namespace);
-    current.config_digest = Digest::of(config.as_bytes()).to_string();
-    current.config = (config.len() <= KEPT_CONFIG_BYTES).then(|| candidate.config.clone());
+    (current.config_digest, current.config) = match &candidate.config {
+        Config::Known(config) => {
+            let text = Value::Object(config.clone()).to_string();
+            let kept = (text.len() <= KEPT_CONFIG_BYTES).then(|| config.clone());
+            (Digest::of(text.as_bytes()).to_string(), kept)
+        }
+        Config::Digest(digest) => (digest.clone(), None),
+    };
+    current.version.clone_from(&candidate.release.version);
     current.release_digest = candidate.release.digest.to_string();
 }
 

@@ -145,13 +145,13 @@ async fn resolve(
     Ok(resolved)
 }
 
-/// The digest that the status names, if it is about this very specification.
+/// The digest that the current revision was made from, if it is one of this very specification.
 fn in_use(deployment: &BundleDeployment, reference: &ImageReference) -> Option<ResolvedImage> {
-    let status = deployment.status.as_ref()?;
-    if status.observed_generation != deployment.metadata.generation {
+    let current = deployment.status.as_ref()?.history.last()?;
+    if current.generation != deployment.metadata.generation {
         return None;
     }
-    let pinned: ImageReference = status.resolved_source.as_ref()?.image.as_ref()?.reference.parse().ok()?;
+    let pinned: ImageReference = current.source.image.as_ref()?.reference.parse().ok()?;
     let same = pinned.registry() == reference.registry() && pinned.repository() == reference.repository();
     let digest = pinned.digest().filter(|_| same)?.clone();
     Some(ResolvedImage::new(reference.clone(), digest))

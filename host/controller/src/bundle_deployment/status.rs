@@ -1,8 +1,8 @@
 //! Derives the status from what a pass found. Pure: the clock comes in as an argument.
 
 use chandler_api::{
-    BundleDeployment, BundleDeploymentStatus, ConditionType as Type, NewCondition, Outcome, PendingChange, Reason,
-    ReleaseInUse, Revision, conditions::remove_condition, set_condition,
+    BundleCandidate, BundleDeployment, BundleDeploymentStatus, ConditionType as Type, NewCondition, Outcome, PendingChange, Reason,
+    ReleaseInUse, Revision, conditions::remove_condition, find_condition, set_condition,
 };
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 
@@ -13,6 +13,7 @@ use super::{
     revisions::{self, Candidate, Cause, Step, Terms},
     upgrade_warnings,
 };
+use super::drift::DriftFound;
 use crate::problem::Problem;
 
 /// How many objects a message names before it only counts.
@@ -37,10 +38,16 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
         Reached::Suspended => draft.no(Type::Progressing, Reason::Suspended, "spec.suspend is true"),
         // The one is said below, the other by whoever sees the newer spec.
         Reached::NeedsApproval | Reached::Superseded => {}
-        Reached::NoProvisioner(problem) | Reached::NotDeleted(problem) => draft.blocked(problem),
+        Reached::Unrecorded(problem) | Reached::NoProvisioner(problem) | Reached::NotDeleted(problem) => {
+            draft.blocked(problem);
+        }
         Reached::NotUnpacked(problem) => draft.not_unpacked(problem),
         Reached::NotRendered(problem) => draft.failed(problem, had_release.as_ref(), None),
         Reached::NotPreviewed(problem) => {
+            draft.failed(problem, had_release.as_ref(), candidate.map(|candidate| &candidate.release));
+        }
+        // It never came to the cluster: no revision began.
+        Reached::NotApplied(problem) if candidate.is_some_and(|it| revisions::begins(&draft.status.history, it)) => {
             draft.failed(problem, had_release.as_ref(), candidate.map(|candidate| &candidate.release));
         }
         Reached::NotApplied(problem) => {
@@ -48,6 +55,9 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
             draft.failed(problem, had_release.as_ref(), candidate.map(|candidate| &candidate.release));
             if current.outcome == Outcome::Failed {
                 draft.too_late(&current, found, &terms);
+            }
+            if let Some(unhealthy) = &found.health {
+                draft.health(unhealthy, found.unsteady.is_some());
             }
         }
         Reached::Beginning => {
@@ -77,6 +87,7 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
     if matches!(found.reached, Reached::NeedsApproval | Reached::RollingOut(_) | Reached::Applied(_)) {
         draft.needs_approval(deployment);
     }
+    draft.running(found);
     draft.finish(deployment)
 }
 
@@ -170,9 +181,19 @@ impl Draft {
         current.cloned().unwrap_or_default()
     }
 
+    /// Notes which bundle the spec describes, where it is not the one that runs. Where it could not be rendered nobody knows.
+    fn candidate(&mut self, found: &Assessment) {
+        self.status.candidate = found.described.as_ref().map(|(facts, digest)| {
+            let described = facts.description.clone().unwrap_or_default();
+            let (name, package, version) = (described.name, described.package, described.version);
+            BundleCandidate { name, package, version, release_digest: digest.to_string() }
+        });
+    }
+
     /// Notes what was odd at the last rendering, and what the bundle of the release says of itself. Where the content cannot
     /// be rendered the cause stands in the conditions, and warnings about what was rendered before would mislead.
     fn bundle(&mut self, found: &Assessment) {
+        self.candidate(found);
         if let Some(bundle) = &found.bundle {
             self.status.warnings.clone_from(&bundle.warnings);
             if matches!(found.reached, Reached::RollingOut(_) | Reached::Applied(_)) {
@@ -183,18 +204,55 @@ impl Draft {
         }
     }
 
+    /// Notes what was found about the release that runs while another one is in the way: `Healthy` and `Drifted` are about it.
+    fn running(&mut self, found: &Assessment) {
+        let Some(running) = &found.running else { return };
+        match &running.health {
+            Ok(unhealthy) => self.health(unhealthy, running.unsteady.is_some()),
+            Err(message) => {
+                self.unknown(Type::Healthy, message);
+                if find_condition(&self.status.conditions, Type::Drifted).is_some() {
+                    self.unknown(Type::Drifted, message);
+                }
+            }
+        }
+        if let Some(drift) = &running.drift {
+            self.drifted(drift);
+        }
+        if let Some(bundle) = &running.bundle {
+            self.status.bundle.clone_from(&bundle.description);
+        }
+    }
+
+    /// Says what is not healthy, unless what was found has not lasted: then what was said stands, for the spec as it is now.
+    fn health(&mut self, unhealthy: &[String], unsteady: bool) {
+        if unsteady {
+            self.confirm(Type::Healthy);
+        } else if unhealthy.is_empty() {
+            self.yes(Type::Healthy, Reason::Healthy, "BundleDeployment is healthy");
+        } else {
+            self.no(Type::Healthy, Reason::Unhealthy, &list(unhealthy));
+        }
+    }
+
+    fn unknown(&mut self, kind: Type, message: &str) {
+        self.set(NewCondition::is_unknown(kind, Reason::ObjectLookupFailure, message));
+    }
+
+    fn drifted(&mut self, drift: &DriftFound) {
+        let (reason, message) = drift.summary(list);
+        self.status.drift = (drift.drifted.total > 0).then(|| drift.drifted.clone());
+        match reason {
+            Reason::AsReleased => self.no(Type::Drifted, reason, &message),
+            _ => self.yes(Type::Drifted, reason, &message),
+        }
+    }
+
     /// Notes what is not as released. It is about a complete release: a new one begins without, and what was found stands
     /// while nobody can look.
     fn drift(&mut self, found: &Assessment) {
         match (&found.drift, &found.reached) {
-            (Some(drift), _) => {
-                let (reason, message) = drift.summary(list);
-                self.status.drift = (drift.drifted.total > 0).then(|| drift.drifted.clone());
-                match reason {
-                    Reason::AsReleased => self.no(Type::Drifted, reason, &message),
-                    _ => self.yes(Type::Drifted, reason, &message),
-                }
-            }
+            (Some(drift), _) => self.drifted(drift),
             (None, Reached::Applied(_) | Reached::Beginning | Reached::RollingOut(_)) => {
                 self.status.drift = None;
                 remove_condition(&mut self.status.conditions, Type::Drifted);
@@ -307,11 +365,7 @@ impl Draft {
             }
             return;
         }
-        if unhealthy.is_empty() {
-            self.yes(Type::Healthy, Reason::Healthy, "BundleDeployment is healthy");
-        } else {
-            self.no(Type::Healthy, Reason::Unhealthy, &list(unhealthy));
-        }
+        self.health(unhealthy, false);
         if let Some(Cause::Failed { failed, message, to }) = candidate.map(|candidate| &candidate.cause) {
             let message = format!(
                 "revision {failed} failed: {message}; revision {to} runs again as revision {}, and revision {failed} is \

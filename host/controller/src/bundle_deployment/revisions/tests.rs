@@ -15,8 +15,8 @@ fn candidate(release: u8, cause: Cause) -> Candidate {
         content_digest: Digest::of(&[release]).to_string(),
         provisioner: ProvisionerInUse::default(),
         install_namespace: "n".into(),
-        config: Map::new(),
-        release: ReleaseFacts { digest: Digest::of(&[release]), objects: 1, stages: 1 },
+        config: Config::Known(Map::new()),
+        release: ReleaseFacts { digest: Digest::of(&[release]), objects: 1, stages: 1, version: None },
         approval: None,
     }
 }
@@ -177,7 +177,7 @@ fn a_long_configuration_and_certificates_are_not_kept() {
     let current = record(&mut status, &long, Step::Complete, &terms(1, 0)).unwrap();
     assert!(current.config.is_none());
     assert!(current.source.image.as_ref().unwrap().certificate_data.is_none());
-    let short = Candidate { config: Map::new(), ..long };
+    let short = Candidate { config: Config::Known(Map::new()), ..long };
     let current = record(&mut status, &short, Step::Complete, &terms(1, 0)).unwrap();
     assert_eq!(current.config, Some(Map::new()), "the same release from another configuration");
     assert_eq!(status.history.len(), 1);

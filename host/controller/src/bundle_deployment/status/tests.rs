@@ -32,7 +32,7 @@ fn candidate(cause: Cause, release: ReleaseFacts) -> Candidate {
         content_digest: Digest::of(b"content").to_string(),
         provisioner: chandler_api::ProvisionerInUse::default(),
         install_namespace: "n".into(),
-        config: serde_json::Map::new(),
+        config: super::revisions::Config::Known(serde_json::Map::new()),
         release,
         approval: None,
     }

@@ -1,0 +1,187 @@
+//! A release onto the cluster: applied where it is new, looked after where it is in place.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use chandler_api::{BundleDeployment, DriftPolicy};
+use chandler_core::Release;
+use chandler_records::Book;
+use chandler_rollout::{Changes, Owner, Progress, Restraint};
+use kube::ResourceExt as _;
+
+use super::{
+    Pass,
+    assessment::{Assessment, Reached, RollingOut},
+    certificates,
+    choose::owner_for,
+    decide::Route,
+    drift::{self, DriftFound},
+    gates, service_account,
+};
+use crate::{context::Context, events, problem::Problem};
+
+/// Looks first where the release is in place already; applies where it is not.
+pub(super) async fn roll_out(
+    pass: Pass<'_>,
+    found: &mut Assessment,
+    release: Arc<Release>,
+    route: Route,
+) -> Result<Reached, Problem> {
+    let Pass { deployment, book, context } = pass;
+    let owner = owner_for(pass, found.candidate.as_ref())?;
+    let mut completed = certificates::complete(deployment, &owner, Arc::clone(&release), context).await?;
+    let rules = gates::rules(deployment);
+    let fights = &context.memory.fights;
+    let mut restraint = Restraint { drift: drift::policy_now(deployment), complete: false, contested: BTreeSet::new() };
+    let mut seen = Vec::new();
+    if route == Route::Observe {
+        let observed = context.rollout.observe_with(&owner, &completed.release, &rules, restraint.drift).await;
+        let observed = observed.map_err(|error| Problem::from(&error))?;
+        service_account::watch(&owner, &completed.release, context);
+        keep(book, &release).await?;
+        found.health = Some(observed.unhealthy.iter().map(told).collect());
+        found.kept.clone_from(&observed.kept);
+        restraint.complete = true;
+        restraint.contested = fights.of(&owner.name, |fights, now| {
+            fights.see(&observed.drift, now);
+            fights.paused(now)
+        });
+        note_drift(deployment, found, &observed.drift, context);
+        if !drift::is_to_be_repaired(&observed, &restraint) {
+            found.renewal = completed.look_again;
+            return Ok(settled(deployment, found, &observed.unhealthy, context));
+        }
+        let told: Vec<String> = observed.drift.iter().map(ToString::to_string).collect();
+        tracing::info!(deployment = %owner.name, drift = ?told, "repairing");
+        seen = observed.drift;
+        // A Secret that was deleted meanwhile must not come back with the key that it had.
+        completed = certificates::complete(deployment, &owner, Arc::clone(&release), context).await?;
+    }
+    found.renewal = completed.look_again;
+    if route == Route::Advance {
+        restraint.contested = fights.of(&owner.name, |fights, now| {
+            fights.see(&[], now);
+            fights.paused(now)
+        });
+    }
+    let completed = completed.release.as_ref();
+    let progress = context.rollout.advance_with(&owner, completed, &rules, &restraint).await;
+    // Also after a failure: what was applied before it has to be seen changing.
+    service_account::watch(&owner, completed, context);
+    let progress = progress.map_err(|error| Problem::from(&error))?;
+    // A revision that has nothing to write begins, too.
+    book.begin_revision().await.map_err(|error| Problem::from(&error))?;
+    keep(book, &release).await?;
+    let changes = progress.changes();
+    found.warnings.clone_from(&changes.warnings);
+    found.kept.clone_from(&changes.kept);
+    events::publish_adoption(&context.recorder, deployment, &changes.adopted).await;
+    found.conflicts = changes.conflicts.iter().map(ToString::to_string).collect();
+    if route == Route::Advance {
+        seen.clone_from(&changes.repaired);
+    }
+    found.repaired = fights.of(&owner.name, |fights, now| {
+        let repaired = drift::repaired(&seen, changes);
+        repaired.filter(|drift| fights.repaired(drift, now)).map(ToString::to_string).collect()
+    });
+    // What was left is what was found before, but for a rollout.
+    let left = if route == Route::Observe { drift::unrepaired(&seen, &restraint) } else { changes.left.clone() };
+    note_drift(deployment, found, &left, context);
+    // It is about a release that is in place, but for a fight: that may be what keeps it from getting there.
+    let in_place = route == Route::Observe || progress.is_complete();
+    found.drift = found.drift.take().filter(|drift| in_place || drift.contested);
+    Ok(match progress {
+        // A repair of what was complete is no rollout: what was put back gets the time that everything else gets.
+        Progress::Waiting { installed: true, waiting, changes, .. } if route == Route::Observe => {
+            log_changes(&owner, &changes);
+            settled(deployment, found, &waiting, context)
+        }
+        Progress::Waiting { stage, stages, installed, waiting, changes } => {
+            log_changes(&owner, &changes);
+            let waiting = waiting.iter().map(told).collect();
+            Reached::RollingOut(RollingOut { stage, stages, all_applied: installed, waiting })
+        }
+        Progress::Complete { changes, .. } => {
+            log_changes(&owner, &changes);
+            match route {
+                Route::Observe => settled(deployment, found, &[], context),
+                Route::Advance => {
+                    context.memory.unsteady.forget(&owner.name);
+                    Reached::Applied(Vec::new())
+                }
+            }
+        }
+    })
+}
+
+/// Looks at a release without changing anything; what of it is not healthy.
+pub(super) async fn look(pass: Pass<'_>, found: &Assessment, release: &Arc<Release>) -> Result<Vec<String>, Problem> {
+    let Pass { deployment, context, .. } = pass;
+    let owner = owner_for(pass, found.candidate.as_ref())?;
+    let completed = certificates::complete(deployment, &owner, Arc::clone(release), context).await?;
+    let rules = gates::rules(deployment);
+    let observed =
+        context.rollout.observe_with(&owner, &completed.release, &rules, chandler_rollout::DriftPolicy::Ignore).await;
+    let observed = observed.map_err(|error| Problem::from(&error))?;
+    service_account::watch(&owner, &completed.release, context);
+    Ok(observed.unhealthy.iter().map(told).collect())
+}
+
+/// Keeps the bytes of a release where neither an empty cache nor a registry that is away can take them.
+async fn keep(book: &Book, release: &Release) -> Result<(), Problem> {
+    if book.keeps(release.digest()) {
+        return Ok(());
+    }
+    book.keep_release(release).await.map_err(|error| Problem::from(&error))
+}
+
+/// Notes what of a complete release is not as released, as far as the spec wants to know and it is left so.
+fn note_drift(
+    deployment: &BundleDeployment,
+    found: &mut Assessment,
+    drift: &[chandler_rollout::Drift],
+    context: &Context,
+) {
+    let (contested, look_again) =
+        context.memory.fights.of(&deployment.name_any(), |fights, now| (fights.contested(), fights.look_again(now)));
+    found.contest = look_again;
+    found.drift = match drift::policy(deployment) {
+        DriftPolicy::Repair => Some(DriftFound::contested(&contested)),
+        DriftPolicy::Report => Some(DriftFound::reported(drift)),
+        DriftPolicy::Ignore => None,
+    };
+}
+
+/// What follows from the health of a release that was complete before.
+fn settled(
+    deployment: &BundleDeployment,
+    found: &mut Assessment,
+    unhealthy: &[chandler_rollout::Unhealthy],
+    context: &Context,
+) -> Reached {
+    let (unsteady, name) = (&context.memory.unsteady, deployment.name_any());
+    let decision = gates::weigh(deployment, unhealthy, unsteady.since(&name), unsteady.now());
+    unsteady.note(&name, decision.next.differs_since);
+    found.unsteady = decision.look_again;
+    Reached::Applied(unhealthy.iter().map(told).collect())
+}
+
+/// Names of objects only: their content may be secret.
+fn log_changes(owner: &Owner, changes: &Changes) {
+    if !changes.is_empty() {
+        tracing::info!(
+            deployment = %owner.name,
+            created = changes.created.len(),
+            adopted = changes.adopted.len(),
+            updated = changes.updated.len(),
+            recovered = changes.recovered.len(),
+            pruned = changes.pruned.len(),
+            released = changes.released.len(),
+            "applied"
+        );
+    }
+}
+
+/// An object that is not well, in the words of the status.
+pub(super) fn told(unhealthy: &chandler_rollout::Unhealthy) -> String {
+    format!("{}: {}", unhealthy.object, unhealthy.health)
+}

@@ -1,0 +1,240 @@
+//! Nothing that users can write is evidence: labels, owner references and the status decide neither what is deleted nor what is
+//! installed.
+
+use chandler_tests::{Interruption, World, bundles::Bundle, wait};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, ServiceAccount};
+use kube::{
+    Api, ResourceExt as _,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use crate::PLAIN;
+
+fn config_map(name: &str, from: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{from: {from}}}\n")
+}
+
+const CLAIM: &str = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec:\n  accessModes: \
+                     [ReadWriteOnce]\n  resources: {requests: {storage: 1Gi}}\n";
+
+fn config_maps(world: &World) -> Api<ConfigMap> {
+    Api::namespaced(world.client.clone(), &world.namespace)
+}
+
+fn claims(world: &World) -> Api<PersistentVolumeClaim> {
+    Api::namespaced(world.client.clone(), &world.namespace)
+}
+
+/// Everything that tells others that an object belongs to a BundleDeployment.
+async fn marks(world: &World, name: &str) -> Value {
+    let deployment = world.deployments().get(name).await.expect("it is there");
+    let owner = chandler_controller::owner_of(&deployment, &world.namespace).expect("it is stored");
+    json!({"metadata": {
+        "labels": {
+            "applyset.kubernetes.io/part-of": owner.set_id(),
+            "core.rukpak.io/owner-kind": "BundleDeployment",
+            "core.rukpak.io/owner-name": name,
+        },
+        "annotations": {"chandler.dev/applied": "x", "chandler.dev/seal": "0".repeat(64)},
+        "ownerReferences": [{
+            "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "name": name, "uid": deployment.uid(),
+            "controller": true, "blockOwnerDeletion": true,
+        }],
+    }})
+}
+
+#[tokio::test]
+async fn an_object_that_somebody_marked_is_not_pruned() {
+    let world = World::new().await;
+    let name = world.name();
+    let image = world.push(&Bundle::empty().with("manifests/a.yaml", &config_map("first", "bundle"))).await;
+    world.deploy(&name, PLAIN, &image).await;
+    world.ready(&name).await;
+    let victim = json!({"metadata": {"name": "victim"}, "data": {"from": "somebody"}});
+    let victim: ConfigMap = serde_json::from_value(victim).expect("a ConfigMap");
+    config_maps(&world).create(&PostParams::default(), &victim).await.expect("a ConfigMap");
+    let marks = Patch::Merge(marks(&world, &name).await);
+    config_maps(&world).patch("victim", &PatchParams::default(), &marks).await.expect("it is there");
+
+    let image = world.push(&Bundle::empty().with("manifests/a.yaml", &config_map("second", "bundle"))).await;
+    world.deploy(&name, PLAIN, &image).await;
+    world.ready(&name).await;
+    wait::until(&config_maps(&world), "first", "pruned", |map| map.is_none()).await;
+    assert!(config_maps(&world).get_opt("victim").await.expect("an answer").is_some());
+    // The reference alone would have the garbage collector take it.
+    let free = Patch::Merge(json!({"metadata": {"ownerReferences": null}}));
+    config_maps(&world).patch("victim", &PatchParams::default(), &free).await.expect("it is there");
+    world.delete(&name).await;
+    let spared = config_maps(&world).get("victim").await.expect("it is nobody's");
+    assert_eq!(spared.data.and_then(|data| data.get("from").cloned()).as_deref(), Some("somebody"));
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn orphaned_objects_stay_although_the_controller_did_not_see_the_choice() {
+    let mut world = World::without_controller(chandler_tests::Cluster::acquire().await).await;
+    if !world.collects_garbage() {
+        eprintln!("skipped: nobody collects garbage on this API server, so nothing is orphaned");
+        return world.finish().await;
+    }
+    // The requests of the controller for BundleDeployments can be interrupted, and no others.
+    let interruption = Interruption::of("/bundledeployments");
+    world.start_controller_on(interruption.client(world.config()));
+    let name = world.name();
+    let bundle = Bundle::empty().with("manifests/a.yaml", &config_map("kept", "bundle")).with("manifests/b.yaml", CLAIM);
+    let image = world.push(&bundle).await;
+    let before = world.deploy(&name, PLAIN, &image).await;
+    wait::until(&claims(&world), "data", "created", |claim| claim.is_some()).await;
+    wait::until(&config_maps(&world), "kept", "created", |map| map.is_some()).await;
+    let (map, claim) = (
+        config_maps(&world).get("kept").await.expect("it is there"),
+        claims(&world).get("data").await.expect("it is there"),
+    );
+
+    interruption.begin();
+    world.deployments().delete(&name, &DeleteParams::orphan()).await.expect("it is there");
+    let orphaned = |references: &[_]| references.is_empty();
+    wait::until(&config_maps(&world), "kept", "orphaned", |map| map.is_some_and(|map| orphaned(map.owner_references())))
+        .await;
+    wait::until(&claims(&world), "data", "orphaned", |claim| claim.is_some_and(|it| orphaned(it.owner_references())))
+        .await;
+    wait::until(&world.deployments(), &name, "left to the controller", |found| {
+        found.is_some_and(|found| !found.finalizers().iter().any(|finalizer| finalizer == "orphan"))
+    })
+    .await;
+    interruption.end();
+    wait::until(&world.deployments(), &name, "gone", |found| found.is_none()).await;
+    let still = config_maps(&world).get("kept").await.expect("it stays");
+    assert_eq!((still.uid(), still.metadata.deletion_timestamp), (map.uid(), None));
+    let still = claims(&world).get("data").await.expect("it stays");
+    assert_eq!((still.uid(), still.metadata.deletion_timestamp), (claim.uid(), None));
+
+    // The next one of the name takes back what its bundle has, under Prevent, and prunes nothing of the rest.
+    let image = world.push(&Bundle::empty().with("manifests/a.yaml", &config_map("kept", "again"))).await;
+    let after = world.deploy(&name, PLAIN, &image).await;
+    assert_ne!(after.uid(), before.uid());
+    world.ready(&name).await;
+    let back = config_maps(&world).get("kept").await.expect("it stays");
+    assert_eq!(back.uid(), map.uid());
+    assert_eq!(back.data.and_then(|data| data.get("from").cloned()).as_deref(), Some("again"));
+    assert_eq!(claims(&world).get("data").await.expect("it stays").uid(), claim.uid());
+    world.delete(&name).await;
+    assert!(config_maps(&world).get_opt("kept").await.expect("an answer").is_none());
+    let still = claims(&world).get("data").await.expect("it is nobody's");
+    assert_eq!(still.metadata.deletion_timestamp, None);
+    claims(&world).delete("data", &DeleteParams::default()).await.expect("it is there");
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn a_status_that_somebody_wrote_installs_nothing() {
+    let world = World::new().await;
+    let name = world.name();
+    let image = world.push(&Bundle::empty().with("manifests/a.yaml", &config_map("shown", "bundle"))).await;
+    world.deploy(&name, PLAIN, &image).await;
+    let ready = world.ready(&name).await;
+    let history = ready.status.expect("a status").history;
+    let evil = world.push(&Bundle::empty().with("manifests/a.yaml", &config_map("evil", "status"))).await;
+
+    // A revision that never ran is appended, and named as the one to go back to.
+    let mut forged = serde_json::to_value(&history).expect("JSON");
+    let mut revision = forged[0].clone();
+    revision["number"] = json!(7);
+    revision["source"]["image"]["ref"] = json!(evil);
+    revision["contentDigest"] = json!(format!("sha256:{}", "0".repeat(64)));
+    forged.as_array_mut().expect("a list").push(revision);
+    let status = Patch::Merge(json!({"status": {"history": forged, "revision": 7}}));
+    world.deployments().patch_status(&name, &PatchParams::default(), &status).await.expect("it is accepted");
+    let pin = Patch::Merge(json!({"spec": {"rollout": {"toRevision": 7}}}));
+    world.deployments().patch(&name, &PatchParams::default(), &pin).await.expect("it is accepted");
+    let refused = world.condition(&name, "Ready", "False", "RevisionUnavailable").await;
+    let numbers: Vec<i64> = refused.status.expect("a status").history.iter().map(|revision| revision.number).collect();
+    assert_eq!(numbers, [1], "the copy for people is put right");
+    assert!(config_maps(&world).get_opt("evil").await.expect("an answer").is_none());
+
+    // A history without the one that ran begins nothing anew.
+    let unpin = Patch::Merge(json!({"spec": {"rollout": {"toRevision": null}}}));
+    world.deployments().patch(&name, &PatchParams::default(), &unpin).await.expect("it is accepted");
+    world.ready(&name).await;
+    let emptied = Patch::Merge(json!({"status": {"history": null, "revision": null, "release": null}}));
+    world.deployments().patch_status(&name, &PatchParams::default(), &emptied).await.expect("it is accepted");
+    let restored = wait::until(&world.deployments(), &name, "restored", |deployment| {
+        deployment.and_then(|deployment| deployment.status.as_ref()).is_some_and(|status| status.history.len() == 1)
+    })
+    .await;
+    let restored = restored.and_then(|found| found.status).expect("a status").history;
+    assert_eq!(restored[0].start_time, history[0].start_time, "it is the revision that ran");
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn a_deletion_needs_no_account_where_nothing_was_installed() {
+    let world = World::new().await;
+    let name = world.name();
+    let image = world.push(&Bundle::empty().with("manifests/a.yaml", &config_map("never", "bundle"))).await;
+    let mut spec = world.spec(PLAIN, &image);
+    spec["serviceAccount"] = json!({"name": "nobody"});
+    world.apply(&name, spec.clone()).await;
+    world.condition(&name, "Ready", "False", "ServiceAccountNotFound").await;
+    world.delete(&name).await;
+
+    // Where something was installed, it is told what is in the way, and how to go on.
+    spec.as_object_mut().expect("a map").remove("serviceAccount");
+    world.apply(&name, spec.clone()).await;
+    world.ready(&name).await;
+    spec["serviceAccount"] = json!({"name": "nobody"});
+    world.apply(&name, spec).await;
+    world.condition(&name, "Ready", "False", "ServiceAccountNotFound").await;
+    world.deployments().delete(&name, &DeleteParams::default()).await.expect("it is there");
+    let way_out = format!("kubectl delete bundledeployment {name} --cascade=orphan");
+    wait::until(&world.deployments(), &name, "held", |deployment| {
+        let ready = deployment.and_then(|deployment| chandler_tests::world::condition(deployment, "Ready"));
+        ready.is_some_and(|ready| ready.reason == "ServiceAccountNotFound" && ready.message.contains(&way_out))
+    })
+    .await;
+    let accounts: Api<ServiceAccount> = Api::namespaced(world.client.clone(), &world.namespace);
+    let account = json!({"metadata": {"name": "nobody"}});
+    let account: ServiceAccount = serde_json::from_value(account).expect("an account");
+    accounts.create(&PostParams::default(), &account).await.expect("an account");
+    wait::until(&world.deployments(), &name, "held for rights", |deployment| {
+        let ready = deployment.and_then(|deployment| chandler_tests::world::condition(deployment, "Ready"));
+        ready.is_some_and(|ready| ready.reason == "PermissionsMissing" && ready.message.contains(&way_out))
+    })
+    .await;
+    let free = Patch::Merge(json!({"spec": {"serviceAccount": null}}));
+    world.deployments().patch(&name, &PatchParams::default(), &free).await.expect("it is accepted");
+    wait::until(&world.deployments(), &name, "gone", |found| found.is_none()).await;
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn what_runs_is_known_after_the_record_was_lost_and_nothing_is_left_of_it_in_the_end() {
+    let mut world = World::new().await;
+    let name = world.name();
+    let image = world.push(&Bundle::empty().with("manifests/a.yaml", &config_map("steady", "bundle"))).await;
+    world.deploy(&name, PLAIN, &image).await;
+    world.ready(&name).await;
+    let before = config_maps(&world).get("steady").await.expect("it is there");
+    let secrets: Api<Secret> = Api::namespaced(world.client.clone(), &world.system_namespace);
+    let kept = secrets.list(&ListParams::default()).await.expect("a list").items;
+    let types: Vec<&str> = kept.iter().filter_map(|secret| secret.type_.as_deref()).collect();
+    assert!(types.contains(&"chandler.dev/record") && types.contains(&"chandler.dev/release"), "{types:?}");
+
+    world.stop_controller().await;
+    for secret in kept {
+        secrets.delete(&secret.name_any(), &DeleteParams::default()).await.expect("it is there");
+    }
+    world.start_controller();
+    let image = world.push(&Bundle::empty().with("manifests/a.yaml", &config_map("steady", "next"))).await;
+    world.deploy(&name, PLAIN, &image).await;
+    world.ready(&name).await;
+    let after = config_maps(&world).get("steady").await.expect("it is there");
+    assert_eq!(after.uid(), before.uid(), "its reference told whose it is");
+    assert_eq!(after.data.and_then(|data| data.get("from").cloned()).as_deref(), Some("next"));
+    world.delete(&name).await;
+    assert!(config_maps(&world).get_opt("steady").await.expect("an answer").is_none());
+    let left = secrets.list(&ListParams::default()).await.expect("a list").items;
+    assert_eq!(left.iter().map(kube::ResourceExt::name_any).collect::<Vec<_>>(), [""; 0]);
+    world.finish().await;
+}
