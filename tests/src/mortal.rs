@@ -9,6 +9,7 @@ use tokio::{runtime::Builder, sync::oneshot};
 use tracing::{Event, Metadata, Subscriber, span};
 
 use crate::{
+    interruption::Interruption,
     lifeline::{Cut, Life, Lifeline},
     wait::PATIENCE,
 };
@@ -23,11 +24,16 @@ pub struct Mortal {
 impl Mortal {
     /// Starts one that dies at this cut.
     pub fn start(config: Config, options: Options, cut: Cut) -> Self {
+        Self::start_with(config, options, cut, &Interruption::of("/bundledeployments"))
+    }
+
+    /// Starts one that dies at this cut, and that loses sight of a kind while that is interrupted.
+    pub fn start_with(config: Config, options: Options, cut: Cut, interruption: &Interruption) -> Self {
         let lifeline = Lifeline::new(cut);
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn({
-            let lifeline = lifeline.clone();
-            move || live(config, options, &lifeline, stopped)
+            let (lifeline, interruption) = (lifeline.clone(), interruption.clone());
+            move || live(config, options, &lifeline, &interruption, stopped)
         });
         Self { lifeline, stop: Some(stop), thread }
     }
@@ -64,7 +70,13 @@ impl Mortal {
     }
 }
 
-fn live(config: Config, options: Options, lifeline: &Lifeline, stopped: oneshot::Receiver<()>) {
+fn live(
+    config: Config,
+    options: Options,
+    lifeline: &Lifeline,
+    interruption: &Interruption,
+    stopped: oneshot::Receiver<()>,
+) {
     let _guard = tracing::subscriber::set_default(Calls(lifeline.clone()));
     // On one thread every task stands at an await point whenever that thread has nothing to do.
     let runtime = Builder::new_current_thread()
@@ -77,7 +89,7 @@ fn live(config: Config, options: Options, lifeline: &Lifeline, stopped: oneshot:
         .expect("a runtime");
     runtime.block_on(async {
         let builder = ClientBuilder::try_from(config).expect("a usable configuration");
-        let client = builder.with_layer(lifeline).build();
+        let client = builder.with_layer(lifeline).with_layer(interruption).build();
         let shutdown = async move {
             let _ = stopped.await;
         };

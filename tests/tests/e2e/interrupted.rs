@@ -1,8 +1,9 @@
 //! A controller that dies anywhere: the next one comes to the same end, and nothing is there twice or left over.
 //!
 //! The course is an installation, an upgrade, an upgrade that fails and is rolled back, the repair of what somebody changed, a
-//! change that waits for approval and is approved, one that is taken back after the controller died over it, a deletion, and an
-//! installation that is given up in the same way. It is run once without a death, to see what it comes to and how many places
+//! new version that cannot be had while what runs is repaired, a change that waits for approval and is approved, one that is taken
+//! back after the controller died over it, a deletion that leaves everything behind and is seen too late, a BundleDeployment of
+//! the same name that takes it back, a deletion, and an installation that is given up like the change. It is run once without a death, to see what it comes to and how many places
 //! there are to die at; then again and again with a death in each leg. By default a few places are chosen, evenly;
 //! `CHANDLER_CUTS=all` visits every one, a number so many of each leg. `CHANDLER_SEED` shifts which they are.
 
@@ -15,14 +16,15 @@ use std::{
 };
 
 use chandler_tests::{
-    Cluster, Cut, Mortal, World, buoys,
+    Cluster, Cut, Interruption, Mortal, World, buoys,
     lifeline::Life,
     state::{self, State},
     wait,
 };
-use k8s_openapi::api::core::v1::ConfigMap;
+use chandler_api::BundleDeployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use kube::{
-    Api,
+    Api, ResourceExt as _,
     api::{DeleteParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
@@ -34,6 +36,9 @@ const NAME: &str = "interrupted";
 /// How many places of each leg are visited unless the environment says otherwise.
 const ROUNDS: usize = 8;
 
+/// How often a controller has waited for something from outside once it has looked at everything that there is.
+const SETTLED: u64 = 60;
+
 /// How many courses are run side by side where each has a cluster of its own.
 const GROUNDS: usize = 4;
 
@@ -43,21 +48,27 @@ enum Leg {
     Upgrade,
     RollBack,
     Repair,
+    Refuse,
     Propose,
     Approve,
     Withdraw,
+    Orphan,
+    Return,
     Delete,
     GiveUp,
 }
 
-const LEGS: [Leg; 9] = [
+const LEGS: [Leg; 12] = [
     Leg::Install,
     Leg::Upgrade,
     Leg::RollBack,
     Leg::Repair,
+    Leg::Refuse,
     Leg::Propose,
     Leg::Approve,
     Leg::Withdraw,
+    Leg::Orphan,
+    Leg::Return,
     Leg::Delete,
     Leg::GiveUp,
 ];
@@ -78,8 +89,10 @@ impl Leg {
     /// The objects that are there after it, whatever happened on the way.
     fn objects(self) -> BTreeSet<&'static str> {
         let own: &[&str] = match self {
-            Self::Install | Self::Approve | Self::Withdraw => &["ConfigMap old", "ServiceAccount old"],
-            Self::Upgrade | Self::RollBack | Self::Repair | Self::Propose => &["ConfigMap new", "Lease new"],
+            Self::Install | Self::Approve | Self::Withdraw | Self::Orphan | Self::Return => {
+                &["ConfigMap old", "ServiceAccount old"]
+            }
+            Self::Upgrade | Self::RollBack | Self::Repair | Self::Refuse | Self::Propose => &["ConfigMap new", "Lease new"],
             Self::Delete | Self::GiveUp => return BTreeSet::new(),
         };
         ALWAYS.iter().chain(own).copied().collect()
@@ -112,6 +125,10 @@ impl Ground {
         Self { world, images: images.try_into().expect("three images") }
     }
 
+    fn services(&self) -> Api<Service> {
+        Api::namespaced(self.world.client.clone(), &self.world.namespace)
+    }
+
     fn maps(&self) -> Api<ConfigMap> {
         Api::namespaced(self.world.client.clone(), &self.world.namespace)
     }
@@ -120,7 +137,7 @@ impl Ground {
     async fn begin(&self, leg: Leg) {
         let mut spec = self.world.spec(PLAIN, &self.images[0]);
         match leg {
-            Leg::Install | Leg::GiveUp => {}
+            Leg::Install | Leg::Return | Leg::GiveUp => {}
             Leg::Withdraw => spec = self.world.spec(PLAIN, &self.images[2]),
             Leg::Upgrade => spec = self.world.spec(PLAIN, &self.images[1]),
             Leg::RollBack => {
@@ -131,6 +148,26 @@ impl Ground {
                 let edit = Patch::Merge(json!({"data": {"depth": "0"}}));
                 self.maps().patch("chart", &PatchParams::default(), &edit).await.expect("it can be edited");
                 self.maps().delete("steady", &DeleteParams::default()).await.expect("it can be deleted");
+                return;
+            }
+            Leg::Refuse => {
+                let (repository, _) = self.images[1].rsplit_once('@').expect("a digest");
+                spec = self.world.spec(PLAIN, &format!("{repository}:typo"));
+                self.maps().delete("steady", &DeleteParams::default()).await.expect("it can be deleted");
+                // Nobody sees that what is added here is not of the release, but by asking the API server.
+                let added = Patch::Merge(json!({"spec": {"selector": {"added": "by-somebody"}}}));
+                let manager = PatchParams { field_manager: Some("somebody".to_owned()), ..PatchParams::default() };
+                self.services().patch("keeper", &manager, &added).await.expect("it can be edited");
+            }
+            Leg::Orphan => {
+                self.world.deployments().delete(NAME, &DeleteParams::orphan()).await.expect("it is there");
+                // Whoever has not heard of the deletion would put this right, and take the object back.
+                let edit = Patch::Merge(json!({"data": {"depth": "0"}}));
+                self.maps().patch("chart", &PatchParams::default(), &edit).await.expect("it can be edited");
+                let decided = |found: Option<&BundleDeployment>| {
+                    found.is_none_or(|found| !found.finalizers().iter().any(|finalizer| finalizer == "orphan"))
+                };
+                wait::until(&self.world.deployments(), NAME, "orphaned", decided).await;
                 return;
             }
             Leg::Propose => spec["approval"] = json!("Manual"),
@@ -171,7 +208,18 @@ impl Ground {
     /// Waits for the end of a leg.
     async fn end(&self, leg: Leg) {
         match leg {
-            Leg::Install | Leg::Upgrade | Leg::Approve | Leg::Withdraw => drop(self.world.ready(NAME).await),
+            Leg::Install | Leg::Upgrade | Leg::Approve | Leg::Withdraw | Leg::Return => {
+                drop(self.world.ready(NAME).await);
+            }
+            Leg::Refuse => {
+                drop(self.world.condition(NAME, "Unpacked", "False", "UnpackFailed").await);
+                wait::until(&self.maps(), "steady", "there again", |map| map.is_some()).await;
+                let reset = |service: Option<&Service>| {
+                    let selector = service.and_then(|service| service.spec.as_ref()?.selector.as_ref());
+                    selector.is_some_and(|selector| selector.len() == 1)
+                };
+                wait::until(&self.services(), "keeper", "put right", reset).await;
+            }
             Leg::Repair => {
                 let depth = |map: &ConfigMap| map.data.as_ref()?.get("depth").cloned();
                 let repaired = |map: Option<&ConfigMap>| map.and_then(depth).as_deref() == Some("20");
@@ -180,7 +228,7 @@ impl Ground {
             }
             Leg::Propose => drop(self.world.condition(NAME, "Progressing", "False", "ApprovalRequired").await),
             Leg::RollBack => drop(self.world.condition(NAME, "Progressing", "False", "RolledBack").await),
-            Leg::Delete | Leg::GiveUp => {
+            Leg::Orphan | Leg::Delete | Leg::GiveUp => {
                 drop(wait::until(&self.world.deployments(), NAME, "gone", |found| found.is_none()).await);
             }
         }
@@ -188,8 +236,22 @@ impl Ground {
 
     /// One leg, with a controller that dies and one that comes after it.
     async fn run(&self, leg: Leg, cut: Cut) -> Outcome {
-        self.begin(leg).await;
-        let doomed = Mortal::start(self.world.config(), self.world.options(), cut);
+        let interruption = Interruption::of("/bundledeployments");
+        let doomed = if leg == Leg::Orphan {
+            // It has seen the BundleDeployment, and does not see its deletion.
+            let doomed = Mortal::start_with(self.world.config(), self.world.options(), cut, &interruption);
+            tokio::select! {
+                () = doomed.ended() => {}
+                () = wait::eventually("it has looked", || async { doomed.life().waits > SETTLED }) => {}
+            }
+            interruption.begin();
+            self.begin(leg).await;
+            interruption.end();
+            doomed
+        } else {
+            self.begin(leg).await;
+            Mortal::start(self.world.config(), self.world.options(), cut)
+        };
         tokio::select! {
             () = doomed.ended() => {}
             () = self.go(leg) => {}
@@ -214,6 +276,10 @@ impl Ground {
     async fn clean(&self) {
         wait::eventually("the namespace is empty", || async {
             state::content_of(&self.world.client, &self.world.namespace).await.is_empty()
+        })
+        .await;
+        wait::eventually("no record is left over", || async {
+            state::content_of(&self.world.client, &self.world.system_namespace).await.is_empty()
         })
         .await;
         let cache = self.world.cache();
@@ -260,7 +326,7 @@ fn faults(leg: Leg, outcome: &Outcome, before: &State, reference: &Outcome) -> S
     let (expected, found) = (leg.objects(), outcome.state.objects.keys().map(String::as_str).collect());
     faults.extend(expected.difference(&found).map(|key| format!("{key} is missing\n")));
     faults.extend(found.difference(&expected).map(|key| format!("{key} is left over\n")));
-    if leg != Leg::Repair {
+    if !matches!(leg, Leg::Repair | Leg::Refuse) {
         for (key, uid) in &outcome.state.uids {
             if before.uids.get(key).is_some_and(|before| before != uid) {
                 faults.push(format!("{key} was made again\n"));

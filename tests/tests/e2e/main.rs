@@ -28,6 +28,7 @@ mod quiet;
 mod revisions;
 mod stages;
 mod target;
+mod two_tracks;
 mod update;
 
 /// The class of registry+v1 bundles.

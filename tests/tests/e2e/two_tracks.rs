@@ -1,0 +1,205 @@
+//! What runs is looked after, whatever is wrong with what comes next: it is repaired, its health is reported, and the status says
+//! what is in the way of the new one.
+
+use std::{collections::BTreeMap, fs};
+
+use chandler_tests::{World, bundles::Bundle, wait, world::condition};
+use k8s_openapi::{
+    api::{
+        apps::v1::Deployment,
+        core::v1::{ConfigMap, Namespace},
+    },
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, ResourceExt as _,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use serde_json::{Value, json};
+
+use crate::PLAIN;
+
+const KEEPER: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: keeper}\nspec:\n  selector: {matchLabels: {app: \
+                      keeper}}\n  template:\n    metadata: {labels: {app: keeper}}\n    spec: {containers: [{name: keeper, \
+                      image: 'registry.k8s.io/pause:3.10'}]}\n";
+
+const CHART: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: chart}\ndata: {depth: '10'}\n";
+
+/// A definition of this world with a field, which a next version may not have.
+fn definition(world: &World, field: &str) -> String {
+    let group = format!("{}.example.com", world.namespace);
+    format!(
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: oxen.{group}}}\nspec:\n  group: \
+         {group}\n  scope: Namespaced\n  names: {{kind: Ox, listKind: OxList, plural: oxen, singular: ox}}\n  versions:\n  - \
+         name: v1\n    served: true\n    storage: true\n    schema:\n      openAPIV3Schema:\n        type: object\n        \
+         properties: {{spec: {{type: object, properties: {{{field}: {{type: string}}}}}}}}\n"
+    )
+}
+
+fn bundle(world: &World, field: &str) -> Bundle {
+    Bundle::empty()
+        .with("manifests/crd.yaml", &definition(world, field))
+        .with("manifests/chart.yaml", CHART)
+        .with("manifests/keeper.yaml", KEEPER)
+}
+
+fn config_maps(world: &World) -> Api<ConfigMap> {
+    Api::namespaced(world.client.clone(), &world.namespace)
+}
+
+fn deployments(world: &World) -> Api<Deployment> {
+    Api::namespaced(world.client.clone(), &world.namespace)
+}
+
+fn definitions(world: &World) -> Api<CustomResourceDefinition> {
+    Api::all(world.client.clone())
+}
+
+/// Deletes everything that was installed, and waits until it is there again.
+async fn every_object_comes_back(world: &World) {
+    let plural = format!("oxen.{}.example.com", world.namespace);
+    let before = (
+        config_maps(world).get("chart").await.expect("it is there").uid(),
+        deployments(world).get("keeper").await.expect("it is there").uid(),
+        definitions(world).get(&plural).await.expect("it is there").uid(),
+    );
+    let delete = DeleteParams::background();
+    config_maps(world).delete("chart", &delete).await.expect("it is there");
+    deployments(world).delete("keeper", &delete).await.expect("it is there");
+    definitions(world).delete(&plural, &delete).await.expect("it is there");
+    wait::until(&config_maps(world), "chart", "there again", |it| it.is_some_and(|it| it.uid() != before.0)).await;
+    wait::until(&deployments(world), "keeper", "there again", |it| it.is_some_and(|it| it.uid() != before.1)).await;
+    wait::until(&definitions(world), &plural, "there again", |it| it.is_some_and(|it| it.uid() != before.2)).await;
+}
+
+/// A spec that cannot be rolled out, the reason that the status gives, and the words that say why.
+fn obstacles(world: &World, working: &str, unsafe_version: &str) -> Vec<(&'static str, Value, &'static str)> {
+    let (repository, _) = working.rsplit_once('@').expect("a digest");
+    let spec = |image: &str| world.spec(PLAIN, image);
+    let mut wrong_class = spec(working);
+    wrong_class["provisionerClassName"] = json!("no-such-class");
+    let mut wrong_key = spec(working);
+    wrong_key["source"]["image"]["pullSecret"] = json!("no-such-secret");
+    vec![
+        ("mistyped tag", spec(&format!("{repository}:v9.9.9-typo")), "UnpackFailed"),
+        ("wrong class", wrong_class, "ProvisionerMissing"),
+        ("wrong key", wrong_key, "UnpackFailed"),
+        ("unsafe definition", spec(unsafe_version), "UnsafeCRDUpgrade"),
+    ]
+}
+
+#[tokio::test]
+async fn every_object_comes_back_while_the_next_version_is_refused() {
+    let world = World::new().await;
+    let name = world.name();
+    let working = world.push(&bundle(&world, "colour")).await;
+    let unsafe_version = world.push(&bundle(&world, "shade")).await;
+    world.deploy(&name, PLAIN, &working).await;
+    let first = world.ready(&name).await;
+    let revision = first.status.as_ref().and_then(|status| status.revision);
+
+    for (what, spec, reason) in obstacles(&world, &working, &unsafe_version) {
+        eprintln!("{what}");
+        world.apply(&name, spec).await;
+        let refused = wait::until(&world.deployments(), &name, reason, |deployment| {
+            let ready = deployment.and_then(|deployment| condition(deployment, "Ready"));
+            ready.is_some_and(|ready| {
+                ready.status == "False"
+                    && ready.reason == reason
+                    && ready.observed_generation == deployment.and_then(|deployment| deployment.metadata.generation)
+            })
+        })
+        .await
+        .expect("it is there");
+        let status = refused.status.as_ref().expect("a status");
+        assert_eq!(status.revision, revision, "{what}: nothing was begun");
+        every_object_comes_back(&world).await;
+        let healthy = |deployment: &chandler_api::BundleDeployment| {
+            condition(deployment, "Healthy").is_some_and(|healthy| healthy.status == "True")
+        };
+        let after = wait::until(&world.deployments(), &name, "healthy", |it| it.is_some_and(healthy)).await;
+        let ready = after.as_ref().and_then(|it| condition(it, "Ready")).map(|ready| ready.reason.clone());
+        assert_eq!(ready.as_deref(), Some(reason), "{what}: the status still says what is in the way");
+    }
+    world.deploy(&name, PLAIN, &working).await;
+    world.ready(&name).await;
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn what_runs_is_repaired_with_an_empty_cache_while_the_registry_is_away() {
+    let mut world = World::new().await;
+    let name = world.name();
+    let image = world.push(&bundle(&world, "colour")).await;
+    world.deploy(&name, PLAIN, &image).await;
+    world.ready(&name).await;
+    world.stop_controller().await;
+    for cache in ["content", "releases"] {
+        fs::remove_dir_all(world.cache().join(cache)).expect("a cache can be removed");
+    }
+    // An image of nowhere: the registry of the test cannot be asked for it, and no other is.
+    let away = image.replacen(&world.registry.address().to_string(), "127.0.0.1:1", 1);
+    world.deploy(&name, PLAIN, &away).await;
+    world.start_controller();
+    world.condition(&name, "Unpacked", "False", "UnpackFailed").await;
+    every_object_comes_back(&world).await;
+    wait::until(&world.deployments(), &name, "healthy", |deployment| {
+        deployment.and_then(|it| condition(it, "Healthy")).is_some_and(|healthy| healthy.status == "True")
+    })
+    .await;
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn health_is_not_claimed_of_what_is_gone() {
+    let world = World::new().await;
+    let name = world.name();
+    let inner = format!("{}-inner", world.namespace);
+    let namespace: Namespace =
+        serde_json::from_value(json!({"metadata": {"name": inner, "labels": BTreeMap::<String, String>::new()}}))
+            .expect("a Namespace");
+    let namespaces: Api<Namespace> = Api::all(world.client.clone());
+    namespaces.create(&kube::api::PostParams::default(), &namespace).await.expect("a Namespace");
+    let image = world.push(&Bundle::empty().with("manifests/chart.yaml", CHART)).await;
+    let mut spec = world.spec(PLAIN, &image);
+    spec["installNamespace"] = json!(inner);
+    world.apply(&name, spec.clone()).await;
+    world.ready(&name).await;
+
+    let (repository, _) = image.rsplit_once('@').expect("a digest");
+    spec["source"]["image"]["ref"] = json!(format!("{repository}:v9.9.9-typo"));
+    spec["rollout"] = json!({"healthGracePeriodSeconds": 0});
+    world.apply(&name, spec).await;
+    world.condition(&name, "Ready", "False", "UnpackFailed").await;
+    namespaces.delete(&inner, &DeleteParams::background()).await.expect("it is there");
+    if !world.collects_garbage() {
+        // Nobody empties namespaces here; without its object it comes to the same.
+        let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &inner);
+        maps.delete("chart", &DeleteParams::default()).await.expect("it is there");
+    }
+    wait::until(&world.deployments(), &name, "no longer healthy", |deployment| {
+        deployment.and_then(|it| condition(it, "Healthy")).is_some_and(|healthy| healthy.status != "True")
+    })
+    .await;
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn the_status_tells_the_bundle_that_runs_from_the_one_that_is_to_come() {
+    let world = World::new().await;
+    let name = world.name();
+    let sample = |version: &str| chandler_tests::bundles::sample(&format!("registry/harbour-operator.v{version}"));
+    let mut spec = world.spec(crate::REGISTRY, &world.push(&sample("0.1.0")).await);
+    world.apply(&name, spec.clone()).await;
+    world.ready(&name).await;
+    spec["approval"] = json!("Manual");
+    spec["source"]["image"]["ref"] = json!(world.push(&sample("0.2.0")).await);
+    world.apply(&name, spec).await;
+    let waiting = world.condition(&name, "Progressing", "False", "ApprovalRequired").await;
+    let status = waiting.status.expect("a status");
+    let version = |text: Option<String>| text.unwrap_or_default();
+    assert_eq!(version(status.bundle.and_then(|bundle| bundle.version)), "0.1.0");
+    assert_eq!(version(status.candidate.and_then(|candidate| candidate.version)), "0.2.0");
+    assert_eq!(version(status.history.last().and_then(|revision| revision.version.clone())), "0.1.0");
+    world.finish().await;
+}
