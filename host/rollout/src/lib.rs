@@ -37,6 +37,7 @@
 //! | `places` | where objects of the owner may be | no |
 //! | `crd_upgrade` | whether new versions of definitions keep clients and stored objects working | lists |
 //! | `going_back` | definitions that stay as they are when an older release comes back | no |
+//! | `reserved` | objects that are part of the installation of Chandler itself | no |
 //! | `preflight` | what is refused before anything is written | dry runs |
 //! | `parent` | the ApplySet's own annotations | yes |
 //! | `apply`, `stages`, `prune`, `orphan`, `teardown` | doing it | yes |
@@ -73,6 +74,7 @@ mod preflight;
 pub mod preview;
 mod prune;
 pub mod report;
+mod reserved;
 mod resolve;
 pub mod restraint;
 pub mod rollout;

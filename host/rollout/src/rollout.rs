@@ -10,6 +10,7 @@ use chandler_health::{
     Probes, Rule,
     probe::{Budget, Compiler},
 };
+use chandler_permissions::Installation;
 use futures::FutureExt as _;
 use kube::{Client, api::ApiResource};
 use serde_json::Value;
@@ -37,7 +38,7 @@ use crate::{
     preview::{Preview, laid_over, preview},
     prune::{self, Pruned, delete_in_order},
     report::{Changes, Drift, DriftKind, Observation, Progress, Teardown, Unhealthy},
-    resolve,
+    reserved, resolve,
     restraint::{self, DriftPolicy, Restraint},
     snapshot::{self, Member, Snapshot, Verify},
     stages::{Reached, Scene, Stages, verdict},
@@ -51,11 +52,13 @@ pub struct Options {
     /// For how many objects it is remembered that they are as released although they are written in another way. Each takes
     /// about 150 bytes; what is forgotten costs one dry run.
     pub remembered: usize,
+    /// How Chandler is installed. It decides what a release may hold.
+    pub installation: Installation,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { remembered: 50_000 }
+        Self { remembered: 50_000, installation: Installation::default() }
     }
 }
 
@@ -144,6 +147,8 @@ impl Rollout {
             unwanted.leave();
         }
         let left = restraint.hold(&desired, &mut situations);
+        // First: whether such an object exists already is not for those who may not write it.
+        reserved::refuse(owner, &desired, &self.options.installation)?;
         preflight::refuse_collisions(owner, &desired, &situations)?;
         let writes = situations.iter().any(|situation| !matches!(situation.action(), Action::Keep | Action::Wait));
         let (mut warnings, mut conflicts) = (Vec::new(), Vec::new());
@@ -261,6 +266,8 @@ impl Rollout {
         Restraint { drift, ..Restraint::default() }.hold(&desired, &mut situations);
         let mut preview = preview(&actor, &desired, &situations, &snapshot.live, &unwanted).await?;
         preview.findings.extend(kept);
+        let reserved = reserved::refuse(owner, &desired, &self.options.installation);
+        preview.findings.extend(reserved.err().map(|error| error.to_string()));
         if let Some(inquiry) = self.inquiry(&actor, owner) {
             let parent = &snapshot.parent;
             let lacking = inquiry.check(Work { parent, desired: &desired, unwanted: &unwanted }).await;
@@ -341,7 +348,8 @@ impl Rollout {
     /// Whom to ask about permissions, where a ServiceAccount needs them.
     fn inquiry<'a>(&'a self, actor: &'a Cluster, owner: &'a Owner) -> Option<Inquiry<'a>> {
         let account = owner.account.as_ref()?;
-        Some(Inquiry { own: &self.cluster, actor, discovery: &self.discovery, owner, account })
+        let installation = &self.options.installation;
+        Some(Inquiry { own: &self.cluster, actor, discovery: &self.discovery, owner, account, installation })
     }
 
     /// The same result, where a ServiceAccount was refused something with everything that it lacks.
