@@ -31,7 +31,6 @@ use k8s_openapi::jiff::Timestamp;
 use kube::{Api, ResourceExt as _, core::DeserializeGuard, runtime::controller::Action};
 
 pub use self::owner::owner_of;
-pub(crate) use self::source::image_access;
 use self::{
     assessment::{Assessment, Reached, ReleaseFacts, RollingOut, Unpacked},
     decide::{Intent, Next, Route},
@@ -41,6 +40,7 @@ use self::{
     rerender::Remade,
     revisions::{Candidate, Cause},
 };
+pub(crate) use self::{service_account::account, source::image_access};
 use crate::{classes::Class, context::Context, events, problem::Problem, status_patch};
 
 /// A BundleDeployment that one odd object cannot stop the watch of.
@@ -92,6 +92,10 @@ pub(crate) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
         Intent::LetGo => {
             departure::let_go(&deployment, &context).await?;
             return Ok(Action::await_change());
+        }
+        // Before anything is fetched or read.
+        Intent::Deploy if let Err(problem) = service_account::account(&deployment, &context.options.accounts) => {
+            Assessment::early(Reached::NotRendered(problem))
         }
         Intent::Deploy => {
             let asked = [
@@ -240,7 +244,7 @@ async fn preview(
     release: Arc<Release>,
     context: &Context,
 ) -> Result<Preview, Problem> {
-    let owner = owner_for(deployment, Some(candidate))?;
+    let owner = owner_for(deployment, Some(candidate), context)?;
     let completed = certificates::complete(deployment, &owner, release, context).await?;
     let rules = gates::rules(deployment);
     let drift = drift::policy_now(deployment);
@@ -249,10 +253,15 @@ async fn preview(
 }
 
 /// The owner of what a candidate installs, or of what the spec describes.
-fn owner_for(deployment: &BundleDeployment, candidate: Option<&Candidate>) -> Result<Owner, Problem> {
+fn owner_for(
+    deployment: &BundleDeployment,
+    candidate: Option<&Candidate>,
+    context: &Context,
+) -> Result<Owner, Problem> {
     let namespace = candidate.map_or(&deployment.spec.install_namespace, |candidate| &candidate.install_namespace);
     let back = candidate.is_some_and(|candidate| revisions::goes_back(deployment, candidate));
-    Ok(owner(deployment, namespace)?.going_back(back).ignoring(drift::ignored(deployment)?))
+    let owner = owner(deployment, namespace, &context.options.accounts)?;
+    Ok(owner.going_back(back).ignoring(drift::ignored(deployment)?))
 }
 
 /// The release that the spec describes.
@@ -329,7 +338,7 @@ async fn roll_out(
     route: Route,
     context: &Context,
 ) -> Result<Reached, Problem> {
-    let owner = owner_for(deployment, found.candidate.as_ref())?;
+    let owner = owner_for(deployment, found.candidate.as_ref(), context)?;
     let mut completed = certificates::complete(deployment, &owner, Arc::clone(&release), context).await?;
     let rules = gates::rules(deployment);
     let fights = &context.memory.fights;
@@ -531,7 +540,7 @@ fn has_just_failed(deployment: &BundleDeployment, found: &Assessment) -> bool {
 impl From<&RolloutError> for Problem {
     fn from(error: &RolloutError) -> Self {
         let reason = Reason::from_name(error.reason()).unwrap_or(Reason::InternalError);
-        let lasting = matches!(reason, Reason::InvalidOutput | Reason::InvalidConfiguration);
+        let lasting = matches!(reason, Reason::InvalidOutput | Reason::InvalidConfiguration | Reason::ReservedObjects);
         let missing_permissions = match error {
             RolloutError::PermissionsMissing(found) => service_account::missing(found),
             _ => Vec::new(),

@@ -11,6 +11,7 @@
 //! | `bundle_deployment` | the reconciler of BundleDeployments |
 //! | `provisioner_class` | the reconciler of ProvisionerClasses |
 //! | [`certificates`] | serving certificates that a release asks for |
+//! | `ceiling` | who may name which object of the system namespace |
 //! | `classes` | which class is served by which component |
 //! | `fights` | objects that somebody else changes again and again |
 //! | `memory` | what is remembered between reconciles |
@@ -26,6 +27,7 @@
 
 mod backoff;
 mod bundle_deployment;
+mod ceiling;
 pub mod certificates;
 mod classes;
 mod context;

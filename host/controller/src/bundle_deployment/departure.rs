@@ -14,7 +14,7 @@ use serde_json::json;
 use super::{
     ReconcileError,
     assessment::{Assessment, Reached},
-    owner::owner,
+    owner::owner_at_deletion,
     told,
 };
 use crate::{context::Context, problem::Problem};
@@ -34,7 +34,7 @@ pub(super) async fn tear_down(
     deployment: &BundleDeployment,
     context: &Context,
 ) -> Result<Option<Assessment>, ReconcileError> {
-    let torn_down = match owner(deployment, &deployment.spec.install_namespace) {
+    let torn_down = match owner_at_deletion(deployment, &context.options.accounts) {
         Ok(owner) => context.rollout.teardown(&owner).await.map_err(|error| Problem::from(&error)),
         Err(problem) => Err(problem),
     };
