@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
 
 mod admission;
+mod admission_policies;
 mod adoption;
 mod approval;
 mod certificates;
@@ -26,6 +27,7 @@ mod quiet;
 mod revisions;
 mod stages;
 mod target;
+mod tenancy;
 mod update;
 
 /// The class of registry+v1 bundles.

@@ -82,7 +82,7 @@ fn message<'a>(deployment: &'a BundleDeployment, type_: &str) -> &'a str {
 }
 
 /// Removes what a test granted in the whole cluster.
-async fn remove_cluster_roles(world: &World, names: &[&str]) {
+pub(crate) async fn remove_cluster_roles(world: &World, names: &[&str]) {
     let roles: Api<ClusterRole> = Api::all(world.client.clone());
     let bindings: Api<k8s_openapi::api::rbac::v1::ClusterRoleBinding> = Api::all(world.client.clone());
     for name in names {
