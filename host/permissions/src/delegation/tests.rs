@@ -134,7 +134,11 @@ fn what_decides_over_the_bundles_of_others_takes_every_right() {
         (object("example.com/v1", "BundleDeployment", None, "inner"), vec![]),
     ];
     for (object, expected) in cases {
-        assert_eq!(lacks(std::slice::from_ref(&object), AccountPolicy::Required, &Held::default()), expected, "{object}");
+        assert_eq!(
+            lacks(std::slice::from_ref(&object), AccountPolicy::Required, &Held::default()),
+            expected,
+            "{object}"
+        );
     }
 }
 
