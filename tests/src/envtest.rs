@@ -21,7 +21,8 @@ use tempfile::TempDir;
 
 /// Those controllers of the controller manager that act on the API alone.
 const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,serviceaccount-controller,\
-                           root-ca-certificate-publisher-controller,clusterrole-aggregation-controller";
+                           root-ca-certificate-publisher-controller,clusterrole-aggregation-controller,\
+                           validatingadmissionpolicy-status-controller";
 
 /// How long the processes may take until the API server answers.
 const START: Duration = Duration::from_secs(90);

@@ -96,6 +96,11 @@ impl World {
         self.cluster.has_controllers()
     }
 
+    /// Whether something checks the types of the expressions in admission policies.
+    pub fn checks_policies(&self) -> bool {
+        !self.is_embedded() && self.cluster.has_controllers()
+    }
+
     /// The embedded control plane, where the API server is that.
     pub fn embedded(&self) -> Option<&DevCluster> {
         self.cluster.devcluster()

@@ -89,7 +89,7 @@ pub struct BundleDeploymentSpec {
     pub ignore_differences: Vec<IgnoredDifference>,
     /// The ServiceAccount on whose behalf the objects of the bundle are read, written, watched and deleted. The controller
     /// then uses no right of its own on them, and tells which rights the account lacks before it writes anything. Where
-    /// this is not set, the controller uses its own rights.
+    /// this is not set, the controller uses its own rights, unless it requires an account or has a default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account: Option<ServiceAccountReference>,
     /// What is done about objects of the bundle that exist already and are somebody else's. Prevent, the default, refuses the

@@ -208,8 +208,12 @@ names! {
         UnsafeCRDUpgrade,
         /// The ServiceAccount that the spec names does not exist.
         ServiceAccountNotFound,
+        /// The spec names no ServiceAccount, and the controller installs nothing with its own rights.
+        ServiceAccountRequired,
         /// The ServiceAccount that the spec names is not allowed to do all that the release needs.
         PermissionsMissing,
+        /// The release holds objects that are part of the installation of Chandler itself.
+        ReservedObjects,
 
         // ProvisionerClass
         /// The image is known by digest and was pulled.

@@ -33,7 +33,8 @@ pub struct ProvisionerClassSpec {
     /// The reference of the component's OCI artifact, with a tag or a digest. A digest is best: it cannot move.
     #[schemars(length(min = 1, max = 1024))]
     pub image: String,
-    /// The name of a Secret of type kubernetes.io/dockerconfigjson in the controller's namespace.
+    /// The name of a Secret of type kubernetes.io/dockerconfigjson or kubernetes.io/dockercfg in the controller's namespace. Its
+    /// annotation chandler.dev/provisionerclasses lists the classes that may name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub pull_secret: Option<String>,

@@ -57,7 +57,8 @@ pub struct ImageSource {
     /// The reference of the image, with a tag or a digest.
     #[serde(rename = "ref")]
     pub reference: String,
-    /// The name of a Secret of type kubernetes.io/dockerconfigjson in the controller's namespace.
+    /// The name of a Secret of type kubernetes.io/dockerconfigjson or kubernetes.io/dockercfg in the controller's namespace. Its
+    /// annotation chandler.dev/bundledeployments lists the BundleDeployments that may name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_secret: Option<String>,
     /// Do not verify the registry's certificate. The connection still uses TLS. For tests only.
@@ -103,7 +104,8 @@ pub struct GitRef {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigMapSource {
-    /// The ConfigMap, in the controller's namespace. It has to be immutable.
+    /// The ConfigMap, in the controller's namespace. It has to be immutable. Its annotation chandler.dev/bundledeployments, where
+    /// it has one, lists the BundleDeployments that may name it.
     pub config_map: LocalObjectReference,
     /// The directory of the bundle in which the files are; its root where this is not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]

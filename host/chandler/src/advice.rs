@@ -46,6 +46,10 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
         }
         Reason::InstallNamespaceNotFound => "create the namespace that spec.installNamespace names",
         Reason::ObjectRefused => "correct the object in the bundle; the message is the API server's own",
+        Reason::ServiceAccountRequired => "name the account that installs the bundle in spec.serviceAccount",
+        Reason::ReservedObjects => {
+            "leave the objects out of the bundle, or name an account that holds every right in spec.serviceAccount"
+        }
         Reason::Forbidden => "give the controller's service account the rights that the message names",
         Reason::ProgressDeadlineExceeded | Reason::Unhealthy => {
             "look at the objects that are not healthy: `kubectl describe` and `kubectl get events` in their namespace"
@@ -102,6 +106,8 @@ mod tests {
             Reason::CustomResourcesExist,
             Reason::InstallNamespaceNotFound,
             Reason::Forbidden,
+            Reason::ServiceAccountRequired,
+            Reason::ReservedObjects,
             Reason::Suspended,
         ] {
             assert!(advice(reason, "harbour").is_some(), "{reason}");

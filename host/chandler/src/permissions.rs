@@ -7,8 +7,8 @@ use std::{
 
 use chandler_core::{Object, ObjectKey, Release};
 use chandler_permissions::{
-    Account, Escalation, ExistingRoles, Held, Item, Missing, Parent, PolicyRule, Requirements, RoleKey, Why, kinds,
-    kinds::Kind, missing, missing::in_words, requirements, roles::place,
+    Account, Delegation, Escalation, ExistingRoles, Held, Installation, Item, Missing, Parent, PolicyRule,
+    Requirements, RoleKey, Why, kinds, kinds::Kind, missing, missing::in_words, requirements, roles::place,
 };
 use serde_json::Value;
 
@@ -57,10 +57,12 @@ impl<'a> Planned<'a> {
         Requirements::references(&self.items())
     }
 
-    /// What installing it as the BundleDeployment of this name needs.
-    pub fn needs(&self, name: &str, existing: &ExistingRoles, escalation: Escalation) -> Needed {
+    /// What installing it as the BundleDeployment of this name needs of an account.
+    pub fn needs(&self, name: &str, account: &Account, existing: &ExistingRoles, escalation: Escalation) -> Needed {
         let parent = Parent { group: "core.rukpak.io", plural: "bundledeployments", name };
-        let required = requirements(&self.items(), &[], &[], Some(parent), existing);
+        let items = self.items();
+        let required = requirements(&items, &[], &[], Some(parent), existing);
+        let required = required.with_delegations(&items, &installation(), account);
         let is_namespace = |key: &ObjectKey| key.group.is_empty() && key.kind == "Namespace";
         let objects = || self.objects.iter().map(|(key, _, object)| (key, object));
         let defined: BTreeSet<(String, String)> =
@@ -121,6 +123,23 @@ impl Needed {
         text
     }
 
+    /// What the bundle holds that has Chandler do something, for which the account must hold more than the rights to write it.
+    pub fn delegations(&self) -> Vec<String> {
+        let rights = |why: &Why| match why {
+            Why::Delegates { what: Delegation::Account(_), .. } => {
+                "whoever writes it must be allowed to act as that account"
+            }
+            Why::Delegates { what: Delegation::Reads { .. }, .. } => "whoever writes it must be allowed to read that",
+            Why::Delegates { what: Delegation::Approves(_), .. } => "whoever writes it must be allowed to approve that",
+            Why::Delegates { what: Delegation::ControllerRights, .. } => {
+                "whoever writes it must hold every right, unless the controller runs with --default-service-account or \
+                 --require-service-account"
+            }
+            _ => "whoever writes it must hold every right",
+        };
+        self.missing.delegations().into_iter().map(|why| format!("{why}: {}", rights(why))).collect()
+    }
+
     /// What whoever applies the roles should know.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
@@ -153,6 +172,32 @@ impl Needed {
         }));
         notes
     }
+}
+
+/// What it means to grant these rules, where it is more than it seems.
+pub fn warnings<'a>(rules: impl IntoIterator<Item = &'a PolicyRule>) -> Vec<String> {
+    let mut warnings = BTreeSet::new();
+    for rule in rules {
+        if *rule == PolicyRule::everything() {
+            warnings.insert(
+                "these roles grant every right there is: the account becomes an administrator of the cluster"
+                    .to_owned(),
+            );
+        }
+        if rule.verbs.iter().any(|verb| verb == "impersonate") {
+            let names = rule.resource_names.join(", ");
+            warnings.insert(format!(
+                "these roles let the account act as the ServiceAccounts {names}, with all their rights"
+            ));
+        }
+    }
+    warnings.into_iter().collect()
+}
+
+/// How Chandler is installed, as far as it is known without asking the controller: as its options are by default.
+fn installation() -> Installation {
+    let system_namespace = chandler_controller::Options::default().system_namespace;
+    Installation { system_namespace: Some(system_namespace), ..Installation::default() }
 }
 
 /// The name of roles that grant all that a BundleDeployment needs.

@@ -40,13 +40,12 @@ use k8s_openapi::jiff::Timestamp;
 use kube::{ResourceExt as _, core::DeserializeGuard, runtime::controller::Action};
 
 pub use self::owner::owner_of;
-pub(crate) use self::source::image_access;
-pub(crate) use self::stalled::Stalled;
 use self::{
     assessment::{Assessment, Reached},
     decide::{Intent, Route},
     revisions::Cause,
 };
+pub(crate) use self::{service_account::account, source::image_access, stalled::Stalled};
 use crate::{context::Context, problem::Problem};
 
 /// A BundleDeployment that one odd object cannot stop the watch of.
@@ -230,7 +229,8 @@ async fn deploy(subject: &mut Subject, context: &Arc<Context>) -> Assessment {
 
 /// The release that is to run, with every approval that it needs.
 async fn prepare(pass: Pass<'_>, found: &mut Assessment) -> Result<Arc<Release>, Reached> {
-    // Before anything is tried with it: no revision has failed for that.
+    // Before anything is fetched or read, and before anything is tried with it: no revision has failed for that.
+    service_account::account(pass.deployment, &pass.context.options.accounts).map_err(Reached::NotRendered)?;
     drift::ignored(pass.deployment).map_err(Reached::NotRendered)?;
     let release = choose::choose(pass, found).await?;
     let described = bundle::facts(&release);
@@ -307,7 +307,7 @@ impl From<&RecordError> for Problem {
 impl From<&RolloutError> for Problem {
     fn from(error: &RolloutError) -> Self {
         let reason = Reason::from_name(error.reason()).unwrap_or(Reason::InternalError);
-        let lasting = matches!(reason, Reason::InvalidOutput | Reason::InvalidConfiguration);
+        let lasting = matches!(reason, Reason::InvalidOutput | Reason::InvalidConfiguration | Reason::ReservedObjects);
         let missing_permissions = match error {
             RolloutError::PermissionsMissing(found) => service_account::missing(found),
             _ => Vec::new(),

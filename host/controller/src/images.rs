@@ -2,27 +2,126 @@
 
 use chandler_content::{Credentials, ImageReference, pull_secret_credentials};
 use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, Client};
+use kube::Api;
 
-use crate::problem::api_message;
+use crate::{ceiling::User, context::Context, problem::api_message};
 
-/// The type of Secrets that hold registry credentials.
+/// The types of Secrets that hold registry credentials.
 const DOCKER_CONFIG_JSON: &str = "kubernetes.io/dockerconfigjson";
+const DOCKER_CFG: &str = "kubernetes.io/dockercfg";
 
 /// The credentials that a pull secret of the system namespace holds for an image. The error is a message.
+///
+/// Whoever may not use a Secret gets the same answer whether it is there or not, and whatever it is; the log says which.
 pub(crate) async fn credentials(
-    client: &Client,
-    system_namespace: &str,
+    context: &Context,
+    user: User<'_>,
     pull_secret: &str,
     image: &ImageReference,
 ) -> Result<Option<Credentials>, String> {
-    let what = format!("pull secret {system_namespace}/{pull_secret}");
-    let secrets: Api<Secret> = Api::namespaced(client.clone(), system_namespace);
-    let secret = secrets.get(pull_secret).await.map_err(|error| format!("{what}: {}", api_message(&error)))?;
-    if secret.type_.as_deref() != Some(DOCKER_CONFIG_JSON) {
-        return Err(format!("{what}: is not of type {DOCKER_CONFIG_JSON}"));
+    let options = &context.options;
+    let what = format!("pull secret {}/{pull_secret}", options.system_namespace);
+    let secrets: Api<Secret> = Api::namespaced(context.client.clone(), &options.system_namespace);
+    let secret = secrets.get_opt(pull_secret).await.map_err(|error| format!("{what}: {}", api_message(&error)))?;
+    let config = usable(secret, user, options.require_pull_secret_grant).map_err(|refused| {
+        tracing::warn!(%user, pull_secret, cause = %refused, "a pull secret is refused");
+        let grant = if options.require_pull_secret_grant { " has to name" } else { ", where it has one, has to name" };
+        format!(
+            "{what}: there is none that {user} may use: it has to be of type {DOCKER_CONFIG_JSON} or {DOCKER_CFG}, and its \
+             annotation {}{grant} {user}",
+            user.annotation()
+        )
+    })?;
+    let config = config.map_err(|problem| format!("{what}: {problem}"))?;
+    pull_secret_credentials(&config, image).map_err(|error| format!("{what}: {error}"))
+}
+
+/// Why a Secret is not used. Only the log tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum Refused {
+    #[error("it does not exist")]
+    Absent,
+    #[error("it is no pull secret")]
+    OtherType,
+    #[error("its annotation does not grant it")]
+    NotGranted,
+}
+
+/// The configuration in a Secret as a `.dockerconfigjson`, for whom may use it; for them, also what is wrong with it.
+fn usable(
+    secret: Option<Secret>,
+    user: User<'_>,
+    grant_required: bool,
+) -> Result<Result<Vec<u8>, &'static str>, Refused> {
+    let secret = secret.ok_or(Refused::Absent)?;
+    let key = match secret.type_.as_deref() {
+        Some(DOCKER_CONFIG_JSON) => ".dockerconfigjson",
+        Some(DOCKER_CFG) => ".dockercfg",
+        _ => return Err(Refused::OtherType),
+    };
+    if !user.may_name(&secret.metadata, grant_required) {
+        return Err(Refused::NotGranted);
     }
-    let data = secret.data.unwrap_or_default();
-    let config = data.get(".dockerconfigjson").ok_or_else(|| format!("{what}: has no key .dockerconfigjson"))?;
-    pull_secret_credentials(&config.0, image).map_err(|error| format!("{what}: {error}"))
+    let Some(config) = secret.data.unwrap_or_default().remove(key) else {
+        return Ok(Err(if key == ".dockercfg" { "has no key .dockercfg" } else { "has no key .dockerconfigjson" }));
+    };
+    if key == ".dockerconfigjson" {
+        return Ok(Ok(config.0));
+    }
+    // The older form is the member `auths` of the newer one.
+    let wrapped = [b"{\"auths\":".as_slice(), &config.0, b"}"].concat();
+    Ok(Ok(wrapped))
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::ByteString;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const USER: User<'static> = User::BundleDeployment("harbour");
+
+    fn secret(type_: &str, annotations: &Value, data: &[(&str, &str)]) -> Secret {
+        let metadata = json!({"name": "pull", "annotations": annotations});
+        let data = data.iter().map(|(key, text)| ((*key).to_owned(), ByteString((*text).into())));
+        Secret {
+            metadata: serde_json::from_value(metadata).unwrap(),
+            type_: Some(type_.to_owned()),
+            data: Some(data.collect()),
+            ..Secret::default()
+        }
+    }
+
+    #[test]
+    fn only_a_pull_secret_that_is_granted_is_used() {
+        let data: &[_] = &[(".dockerconfigjson", "{}")];
+        let granted = json!({"chandler.dev/bundledeployments": "harbour"});
+        let other = json!({"chandler.dev/bundledeployments": "other"});
+        let cases = [
+            (None, false, Err(Refused::Absent)),
+            (Some(secret("Opaque", &granted, data)), false, Err(Refused::OtherType)),
+            (Some(secret("chandler.dev/record", &granted, data)), false, Err(Refused::OtherType)),
+            (Some(secret(DOCKER_CONFIG_JSON, &other, data)), false, Err(Refused::NotGranted)),
+            (Some(secret(DOCKER_CONFIG_JSON, &json!({}), data)), true, Err(Refused::NotGranted)),
+            (Some(secret(DOCKER_CONFIG_JSON, &json!({}), data)), false, Ok(Ok(b"{}".to_vec()))),
+            (Some(secret(DOCKER_CONFIG_JSON, &granted, data)), true, Ok(Ok(b"{}".to_vec()))),
+            (Some(secret(DOCKER_CONFIG_JSON, &granted, &[])), true, Ok(Err("has no key .dockerconfigjson"))),
+            (Some(secret(DOCKER_CFG, &granted, data)), true, Ok(Err("has no key .dockercfg"))),
+        ];
+        for (secret, required, expected) in cases {
+            assert_eq!(usable(secret.clone(), USER, required), expected, "{secret:?} {required}");
+        }
+    }
+
+    #[test]
+    fn the_older_form_holds_the_same_credentials() {
+        let auths = json!({"registry.example.com": {"username": "user", "password": "password"}});
+        let auths = auths.to_string();
+        let config =
+            usable(Some(secret(DOCKER_CFG, &json!({}), &[(".dockercfg", &auths)])), USER, false).unwrap().unwrap();
+        let image: ImageReference = "registry.example.com/a:v1".parse().unwrap();
+        let found = pull_secret_credentials(&config, &image).unwrap();
+        assert_eq!(found, Some(Credentials::Basic { username: "user".into(), password: "password".into() }));
+    }
 }

@@ -12,6 +12,7 @@
 //! | `provisioner_class` | the reconciler of ProvisionerClasses |
 //! | `approvals` | the ChangeApprovals that there are |
 //! | [`certificates`] | serving certificates that a release asks for |
+//! | `ceiling` | who may name which object of the system namespace |
 //! | `classes` | which class is served by which component |
 //! | `fights` | objects that somebody else changes again and again |
 //! | `memory` | what is remembered between reconciles |
@@ -28,6 +29,7 @@
 mod approvals;
 mod backoff;
 mod bundle_deployment;
+mod ceiling;
 pub mod certificates;
 mod classes;
 mod context;

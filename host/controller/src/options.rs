@@ -4,6 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use chandler_certificates::Policy;
 use chandler_engine::{Compiler, Limits};
+use chandler_permissions::AccountPolicy;
 use chandler_releases::Budget;
 
 /// How the controller runs.
@@ -30,6 +31,12 @@ pub struct Options {
     pub cluster_poll_interval: Duration,
     /// Whether ProvisionerClasses are used although nobody verified a signature. Default no.
     pub allow_unsigned: bool,
+    /// What is done about BundleDeployments that name no ServiceAccount. Default: they are installed with the rights of the
+    /// controller.
+    pub accounts: AccountPolicy,
+    /// Whether a pull secret can be named only by those whom its annotation names. Default no: one without the annotation
+    /// can be named by all.
+    pub require_pull_secret_grant: bool,
     /// How long the serving certificates live that releases ask for, and when they are replaced.
     pub certificates: Policy,
     /// What one call of a provisioner may use at the most, whatever its class says.
@@ -49,6 +56,8 @@ impl Default for Options {
             image_poll_interval: Duration::from_mins(10),
             cluster_poll_interval: Duration::from_mins(5),
             allow_unsigned: false,
+            accounts: AccountPolicy::default(),
+            require_pull_secret_grant: false,
             certificates: Policy::default(),
             ceiling: Limits::default(),
         }

@@ -5,14 +5,15 @@
 
 use std::time::Duration;
 
-use chandler_api::BundleDeployment;
+use chandler_api::{BundleDeployment, ImageSource};
 use chandler_content::{FailureClass, ImageReference, ResolvedImage};
+use chandler_permissions::AccountPolicy;
 use futures::{StreamExt as _, stream};
 use kube::runtime::reflector::{ObjectRef, Store as Reflected};
 use tokio::sync::mpsc;
 
 use crate::{
-    bundle_deployment::{Guarded, image_access},
+    bundle_deployment::{Guarded, account, image_access},
     context::Context,
     memory::Resolution,
 };
@@ -58,7 +59,7 @@ pub(crate) async fn run(
 /// Asks for one tag; whether its BundleDeployment is to be looked at.
 async fn poll(name: &str, asked: &Resolution, deployments: &Reflected<Guarded>, context: &Context) -> bool {
     let resolutions = &context.memory.resolutions;
-    if !is_wanted(name, asked, deployments) {
+    if !is_wanted(name, asked, deployments, context) {
         resolutions.renew(name, asked, None);
         return false;
     }
@@ -81,16 +82,22 @@ async fn poll(name: &str, asked: &Resolution, deployments: &Reflected<Guarded>, 
     }
 }
 
-/// Whether a BundleDeployment still has this source and is not suspended.
-fn is_wanted(name: &str, asked: &Resolution, deployments: &Reflected<Guarded>) -> bool {
-    let Some(guarded) = deployments.get(&ObjectRef::new(name)) else { return false };
-    let Ok(deployment) = &guarded.0 else { return false };
-    !deployment.spec.suspend && deployment.spec.source.image.as_ref() == Some(&asked.source)
+/// Whether there is a BundleDeployment that still wants to know.
+fn is_wanted(name: &str, asked: &Resolution, deployments: &Reflected<Guarded>, context: &Context) -> bool {
+    let guarded = deployments.get(&ObjectRef::new(name));
+    let deployment = guarded.as_ref().and_then(|guarded| guarded.0.as_ref().ok());
+    deployment.is_some_and(|deployment| wants(deployment, &asked.source, &context.options.accounts))
+}
+
+/// Whether a BundleDeployment has this source, and is neither suspended nor refused for want of an account.
+fn wants(deployment: &BundleDeployment, source: &ImageSource, policy: &AccountPolicy) -> bool {
+    let installed = !deployment.spec.suspend && account(deployment, policy).is_ok();
+    installed && deployment.spec.source.image.as_ref() == Some(source)
 }
 
 async fn ask(name: &str, asked: &Resolution, context: &Context) -> Answer {
     let Ok(reference) = asked.source.reference.parse::<ImageReference>() else { return Answer::Refused };
-    let Ok(access) = image_access(&asked.source, &reference, context).await else { return Answer::Refused };
+    let Ok(access) = image_access(name, &asked.source, &reference, context).await else { return Answer::Refused };
     match context.images.resolve(&reference, &access).await {
         Ok(resolved) => Answer::Image(resolved),
         Err(error) if error.class() == FailureClass::Transient => {
@@ -98,5 +105,39 @@ async fn ask(name: &str, asked: &Resolution, context: &Context) -> Answer {
             Answer::Away
         }
         Err(_) => Answer::Refused,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_tag_is_asked_for_only_on_behalf_of_what_may_be_installed() {
+        let source = ImageSource { reference: "registry.example.com/a:v1".into(), ..ImageSource::default() };
+        let deployment = |more: Value| -> BundleDeployment {
+            let mut spec = json!({"installNamespace": "shop", "provisionerClassName": "c",
+                                  "source": {"type": "image", "image": {"ref": "registry.example.com/a:v1"}}});
+            for (field, value) in more.as_object().unwrap() {
+                spec[field] = value.clone();
+            }
+            let object = json!({"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment",
+                                "metadata": {"name": "x"}, "spec": spec});
+            serde_json::from_value(object).unwrap()
+        };
+        let other = json!({"source": {"type": "image", "image": {"ref": "registry.example.com/a:v2"}}});
+        for (more, optional, required) in [
+            (json!({}), true, false),
+            (json!({"serviceAccount": {"name": "deployer"}}), true, true),
+            (json!({"serviceAccount": {"name": "deployer"}, "suspend": true}), false, false),
+            (other, false, false),
+        ] {
+            let deployment = deployment(more.clone());
+            let wanted =
+                [AccountPolicy::Optional, AccountPolicy::Required].map(|policy| wants(&deployment, &source, &policy));
+            assert_eq!(wanted, [optional, required], "{more}");
+        }
     }
 }

@@ -15,6 +15,7 @@ use kube::{Api, ResourceExt as _, runtime::controller::Action};
 
 use self::status::{Found, Step};
 use crate::{
+    ceiling::User,
     classes::{Class, Classes},
     context::Context,
     events, images,
@@ -108,7 +109,7 @@ async fn pull(class: &ProvisionerClass, context: &Context) -> Result<(ImageRefer
     let reference: ImageReference =
         class.spec.image.parse().map_err(|error| failed(chandler_content::ContentError::Reference(error)))?;
     let credentials = match &class.spec.pull_secret {
-        Some(secret) => images::credentials(&context.client, &context.options.system_namespace, secret, &reference)
+        Some(secret) => images::credentials(context, User::ProvisionerClass(&class.name_any()), secret, &reference)
             .await
             .map_err(|message| Problem::passing(Reason::ImageNotResolved, message))?,
         None => None,

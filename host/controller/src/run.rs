@@ -6,6 +6,7 @@ use chandler_api::{BundleDeployment, ChangeApproval, ProvisionerClass};
 use chandler_builtin::Provisioners;
 use chandler_content::{ImageOptions, Images, Store, StoreError};
 use chandler_engine::{Engine, EngineError, EngineOptions};
+use chandler_permissions::Installation;
 use chandler_records::{MANAGED_BY, RecordError, Records};
 use chandler_releases::Releases;
 use chandler_rollout::Rollout;
@@ -182,6 +183,9 @@ fn context(
         compiler: options.compiler.clone(),
         ..EngineOptions::default()
     })?;
+    let installation =
+        Installation { accounts: options.accounts.clone(), system_namespace: Some(options.system_namespace.clone()) };
+    let rollout = chandler_rollout::Options { installation, ..chandler_rollout::Options::default() };
     let releases = Releases::open(&options.cache_directory.join("releases"), options.releases)?;
     let reporter = Reporter { controller: "chandler".to_owned(), instance: None };
     Ok(Context {
@@ -191,7 +195,7 @@ fn context(
         engine,
         releases,
         records: Records::new(&client, &options.system_namespace),
-        rollout: Rollout::new(client.clone(), chandler_rollout::Options::default()),
+        rollout: Rollout::new(client.clone(), rollout),
         surroundings: Lookout::new(client.clone()),
         watches,
         recorder: Recorder::new(client.clone(), reporter),

@@ -14,7 +14,7 @@ pub struct Kind {
 /// Group, kinds that live in namespaces, kinds that do not.
 type Row = (&'static str, &'static [&'static str], &'static [&'static str]);
 
-/// The kinds of Kubernetes 1.36 that can be created, and those of OpenShift that bundles hold.
+/// The kinds of Kubernetes 1.36 that can be created, those of OpenShift that bundles hold, and those of Chandler.
 const KINDS: &[Row] = &[
     (
         "",
@@ -52,6 +52,8 @@ const KINDS: &[Row] = &[
     ("autoscaling", &["HorizontalPodAutoscaler"], &[]),
     ("autoscaling.k8s.io", &["VerticalPodAutoscaler"], &[]),
     ("batch", &["CronJob", "Job"], &[]),
+    ("chandler.dev", &[], &["ChangeApproval", "ProvisionerClass"]),
+    ("core.rukpak.io", &[], &["BundleDeployment"]),
     ("certificates.k8s.io", &[], &["CertificateSigningRequest", "ClusterTrustBundle"]),
     (
         "console.openshift.io",

@@ -7,7 +7,9 @@
 //! | module | holds |
 //! |---|---|
 //! | [`requirements`](mod@requirements) | what a release needs, and why |
+//! | [`delegation`] | what objects have Chandler do, for which their writer may lack the rights |
 //! | [`grants`] | what roles and bindings pass on, which their writer must hold |
+//! | [`account`] | ServiceAccounts, and on behalf of which one a BundleDeployment is installed |
 //! | [`missing`](mod@missing) | what of it somebody does not hold |
 //! | [`merge`](mod@merge) | many small rules as few large ones |
 //! | [`roles`](mod@roles) | rules as roles and bindings that can be applied |
@@ -19,9 +21,11 @@
 //! | [`attributes`] | what a request wants to do |
 //! | [`quote`] | text as messages of Kubernetes show it |
 
+pub mod account;
 pub mod aggregation;
 pub mod attributes;
 pub mod cover;
+pub mod delegation;
 pub mod grants;
 pub mod kinds;
 pub mod merge;
@@ -32,10 +36,12 @@ pub mod role;
 pub mod roles;
 pub mod rule;
 
+pub use account::{Account, AccountPolicy, AccountRequired, DefaultAccount, NamedAccount};
 pub use attributes::{Attributes, NonResourceAttributes, ResourceAttributes};
+pub use delegation::{Delegation, Installation};
 pub use grants::{Escalation, ExistingRoles, RoleKey};
 pub use merge::merge;
 pub use missing::{Held, Missing, missing};
 pub use requirements::{Item, Listed, Need, Parent, Requirements, Scope, Why, requirements};
-pub use roles::{Account, roles};
+pub use roles::roles;
 pub use rule::PolicyRule;

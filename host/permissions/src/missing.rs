@@ -15,6 +15,8 @@ use crate::{
 
 /// How many rules a message lists.
 const LISTED: usize = 5;
+/// How many objects a message names that have Chandler do something.
+const DELEGATING: usize = 3;
 /// How many names a message lists for a rule.
 const NAMED: usize = 3;
 
@@ -94,7 +96,13 @@ impl Missing {
         here.filter(|need| is_covered(&[rule], &need.rule)).map(|need| &need.why).collect()
     }
 
-    /// The first few rules in words, and how many more.
+    /// Why rules are asked for that no API server would ask for: each object that has Chandler do something.
+    pub fn delegations(&self) -> BTreeSet<&Why> {
+        self.needs.iter().map(|need| &need.why).filter(|why| matches!(why, Why::Delegates { .. })).collect()
+    }
+
+    /// The first few rules in words, and how many more; and what in the release takes rights that seem to have nothing to do
+    /// with it.
     pub fn summary(&self) -> String {
         let rules = self.rules();
         let count = rules.values().map(Vec::len).sum::<usize>();
@@ -104,12 +112,27 @@ impl Missing {
         if count > LISTED {
             lines.push(format!("and {} more", count - LISTED));
         }
-        lines.join("; ")
+        let mut text = lines.join("; ");
+        let delegations = self.delegations();
+        if !delegations.is_empty() {
+            let named: Vec<String> = delegations.iter().take(DELEGATING).map(ToString::to_string).collect();
+            let _ = write!(text, "; because {}", named.join(", and "));
+            if delegations.len() > DELEGATING {
+                let _ = write!(text, ", and {} more", delegations.len() - DELEGATING);
+            }
+        }
+        text
     }
 }
 
 /// A rule in words: `get, patch deployments.apps "a"`. Of its names so many are shown.
 pub fn in_words(rule: &PolicyRule, listed: usize) -> String {
+    if *rule == PolicyRule::everything() {
+        return "every verb on every resource".to_owned();
+    }
+    if *rule == PolicyRule::every_path() {
+        return "every verb on every path".to_owned();
+    }
     let mut text = rule.verbs.join(", ");
     let resources: Vec<String> = rule
         .api_groups

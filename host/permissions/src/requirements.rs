@@ -9,6 +9,8 @@ use chandler_core::ObjectKey;
 use serde_json::{Map, Value};
 
 use crate::{
+    account::Account,
+    delegation::{self, Delegation, Installation},
     grants::{self, ExistingRoles, Grant, RoleKey},
     rule::PolicyRule,
 };
@@ -64,6 +66,13 @@ pub enum Why {
     PassedOn(ObjectKey),
     /// The ClusterRole is made of others, which nobody may write who does not hold every permission.
     Aggregates(ObjectKey),
+    /// The object has Chandler do something for which its writer may lack the rights. The API server does not ask for them.
+    Delegates {
+        /// The object.
+        object: ObjectKey,
+        /// What it has Chandler do.
+        what: Delegation,
+    },
     /// The binding is for a role that does not exist.
     UnknownRole {
         /// The binding.
@@ -84,6 +93,7 @@ impl fmt::Display for Why {
             }
             Self::Pruning(kind) => write!(f, "to find {kind} that the release no longer has"),
             Self::PassedOn(object) => write!(f, "{object} passes it on"),
+            Self::Delegates { object, what } => write!(f, "{object} {what}"),
             Self::Aggregates(object) => write!(f, "{object} is made of other ClusterRoles"),
             Self::UnknownRole { binding, role } => write!(f, "{binding} is for {role}, which does not exist"),
         }
@@ -201,6 +211,13 @@ pub fn requirements(
 }
 
 impl Requirements {
+    /// The same with what an account needs that writes these objects: a bundle passes on no right that its account lacks.
+    #[must_use]
+    pub fn with_delegations(mut self, items: &[Item<'_>], installation: &Installation, account: &Account) -> Self {
+        self.requests.extend(delegation::needs(items, installation, account));
+        self
+    }
+
     /// The same where custom resources need not be counted before their definitions are deleted.
     #[must_use]
     pub fn without_counting(mut self) -> Self {
@@ -235,7 +252,7 @@ fn counting(item: &Item<'_>) -> Option<Need> {
     Some(Need { scope: Scope::Cluster, rule, why: Why::Counting(item.key.clone()) })
 }
 
-fn is_definition(key: &ObjectKey) -> bool {
+pub(crate) fn is_definition(key: &ObjectKey) -> bool {
     key.group == "apiextensions.k8s.io" && key.kind == "CustomResourceDefinition"
 }
 

@@ -4,29 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::{merge::merge, requirements::Scope, role::GROUP, rule::PolicyRule};
-
-/// A ServiceAccount.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Account {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-}
-
-impl Account {
-    /// The name of the user that it is.
-    pub fn user(&self) -> String {
-        format!("system:serviceaccount:{}:{}", self.namespace, self.name)
-    }
-}
-
-impl std::fmt::Display for Account {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
-    }
-}
+use crate::{account::Account, merge::merge, requirements::Scope, role::GROUP, rule::PolicyRule};
 
 /// Rules by the namespace of the role that can grant them; none for a ClusterRole.
 ///

@@ -1,6 +1,7 @@
 //! Every check that is made before the first write: one list for the rollout, which stops at the first refusal, and for the
 //! preview, which reports all of them.
 
+use chandler_permissions::Installation;
 use serde_json::Value;
 
 use crate::{
@@ -14,6 +15,7 @@ use crate::{
     plan::{Action, Situation},
     preflight,
     report::Conflict,
+    reserved,
     snapshot::Member,
 };
 
@@ -77,6 +79,8 @@ pub(crate) struct Checks<'a> {
     pub(crate) desired: &'a [Desired],
     pub(crate) situations: &'a [Situation],
     pub(crate) unwanted: &'a Disposal<Member>,
+    /// How Chandler is installed: what belongs to that is not to be installed by a bundle.
+    pub(crate) installation: &'a Installation,
 }
 
 /// What checks found that stops nothing.
@@ -96,6 +100,8 @@ impl Checks<'_> {
         refusals: &mut Refusals,
     ) -> Result<Vec<String>, RolloutError> {
         let Self { own, actor, owner, parent, desired, situations, unwanted, .. } = *self;
+        // First: whether such an object exists already is not for those who may not write it.
+        refusals.pass(reserved::refuse(owner, desired, self.installation))?;
         refusals.pass(preflight::refuse_collisions(owner, desired, situations))?;
         if refusals.extent == Extent::First && !self.writes() {
             return Ok(Vec::new());

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt};
 use chandler_core::ObjectKey;
 use chandler_crd_upgrade::Finding;
 use chandler_health::RuleError;
-use chandler_permissions::{Account, Missing};
+use chandler_permissions::{Account, Delegation, Missing};
 use kube::core::Status;
 
 use crate::{holder::Collisions, ledger::LedgerError};
@@ -39,6 +39,12 @@ pub enum RolloutError {
     /// The ServiceAccount may not do all that has to be done.
     #[error(transparent)]
     PermissionsMissing(Box<PermissionsMissing>),
+    /// Objects that are part of the installation of Chandler itself.
+    #[error(
+        "the release holds objects that are part of the installation of Chandler: {}; that takes an account that holds \
+         every right: name one in spec.serviceAccount, or leave them out of the bundle", list(.0, |(object, what)| format!("{object} {what}"))
+    )]
+    Reserved(Vec<(ObjectKey, Delegation)>),
     /// New versions of CustomResourceDefinitions would break clients or stored objects.
     #[error("{}", chandler_crd_upgrade::explain(.0))]
     UnsafeCrdUpgrade(Vec<Finding>),
@@ -81,6 +87,7 @@ impl RolloutError {
             Self::NamespacesNotFound(_) => "InstallNamespaceNotFound",
             Self::ServiceAccountNotFound(_) => "ServiceAccountNotFound",
             Self::PermissionsMissing(_) => "PermissionsMissing",
+            Self::Reserved(_) => "ReservedObjects",
             Self::Duplicate { .. } | Self::Probe(_) => "InvalidOutput",
             Self::Rule(_) => "InvalidConfiguration",
             Self::Collisions(_) => "ObjectCollision",

@@ -40,6 +40,7 @@
 //! | `crd_upgrade` | whether new versions of definitions keep clients and stored objects working | lists |
 //! | `going_back` | definitions that stay as they are when an older release comes back | no |
 //! | `checks` | every check before the first write, in one list for rollout and preview | yes |
+//! | `reserved` | objects that are part of the installation of Chandler itself | no |
 //! | `preflight` | what is refused before anything is written | dry runs |
 //! | `parent` | the ApplySet's own annotations | yes |
 //! | `record` | what is noted in the owner's record, and when | through the ledger |
@@ -81,6 +82,7 @@ pub mod preview;
 mod prune;
 mod record;
 pub mod report;
+mod reserved;
 mod resolve;
 pub mod restraint;
 pub mod rollout;

@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chandler_permissions::{
-    Account, Escalation, ExistingRoles, Held, Item, Listed, Missing, Need, Parent, PolicyRule, Requirements, RoleKey,
-    Scope, Why, missing, requirements, role::GROUP,
+    Account, Escalation, ExistingRoles, Held, Installation, Item, Listed, Missing, Need, Parent, PolicyRule,
+    Requirements, RoleKey, Scope, Why, missing, requirements, role::GROUP,
 };
 use futures::FutureExt as _;
 use kube::api::ApiResource;
@@ -45,6 +45,8 @@ pub(crate) struct Inquiry<'a> {
     pub(crate) discovery: &'a Discovery,
     pub(crate) owner: &'a Owner,
     pub(crate) account: &'a Account,
+    /// How Chandler is installed.
+    pub(crate) installation: &'a Installation,
 }
 
 /// What of it there is to install and to remove.
@@ -98,7 +100,8 @@ impl Inquiry<'_> {
             plural: &self.owner.plural,
             name: &self.owner.name,
         });
-        let mut required = requirements(&items, &stale, &listed, parent, &existing);
+        let required = requirements(&items, &stale, &listed, parent, &existing);
+        let mut required = required.with_delegations(&items, self.installation, self.account);
         if self.owner.deletion.definitions != Definitions::WhileUnused {
             required = required.without_counting();
         }
@@ -182,8 +185,13 @@ impl Inquiry<'_> {
             }
             _ => None,
         };
-        let requests: BTreeSet<Question> =
-            lacking.needs().iter().filter(|need| passes(need).is_none()).filter_map(Question::of).collect();
+        self.confirm_delegations(lacking).await?;
+        let requests: BTreeSet<Question> = lacking
+            .needs()
+            .iter()
+            .filter(|need| passes(need).is_none() && !delegates(need))
+            .filter_map(Question::of)
+            .collect();
         let escalations: BTreeSet<Question> =
             waivers.needs().iter().filter(|need| passes(need).is_some()).filter_map(Question::of).collect();
         // What is allowed for all names need not be asked for each.
@@ -203,8 +211,21 @@ impl Inquiry<'_> {
             waivers.needs().iter().filter(|need| is_allowed(Question::of(need))).filter_map(passes).collect();
         lacking.retain(|need| match passes(need) {
             Some(object) => !waived.contains(&object),
-            None => !is_allowed(Question::of(need)),
+            None => delegates(need) || !is_allowed(Question::of(need)),
         });
+        Ok(())
+    }
+
+    /// Takes out what the account may have Chandler do. The API server asks for none of it, so that what was not asked for here
+    /// is not allowed.
+    async fn confirm_delegations(self, lacking: &mut Missing) -> Result<(), RolloutError> {
+        let questions: BTreeSet<Question> =
+            lacking.needs().iter().filter(|need| delegates(need)).filter_map(Question::of).collect();
+        let answers = self.ask(questions.iter(), REVIEWS).await?;
+        let is_allowed = |need: &Need| {
+            Question::of(need).is_some_and(|question| answers.get(&question).is_some_and(|allowed| *allowed))
+        };
+        lacking.retain(|need| !(delegates(need) && is_allowed(need)));
         Ok(())
     }
 
@@ -247,6 +268,11 @@ impl Inquiry<'_> {
         }
         Ok(absent)
     }
+}
+
+/// Whether something is needed because an object has Chandler do something.
+fn delegates(need: &Need) -> bool {
+    matches!(need.why, Why::Delegates { .. })
 }
 
 /// What an access review asks.

@@ -12,6 +12,7 @@ use chandler_health::{
     Probes, Rule,
     probe::{Budget, Compiler},
 };
+use chandler_permissions::Installation;
 use futures::FutureExt as _;
 use kube::{Client, api::ApiResource};
 use serde_json::Value;
@@ -54,11 +55,13 @@ pub struct Options {
     /// For how many objects it is remembered that they are as released although they are written in another way. Each takes
     /// about 150 bytes; what is forgotten costs one dry run.
     pub remembered: usize,
+    /// How Chandler is installed. It decides what a release may hold.
+    pub installation: Installation,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { remembered: 50_000 }
+        Self { remembered: 50_000, installation: Installation::default() }
     }
 }
 
@@ -166,6 +169,7 @@ impl Rollout {
             desired: &desired,
             situations: &situations,
             unwanted: &unwanted,
+            installation: &self.options.installation,
         };
         let Passed { mut warnings, conflicts } =
             checks.before_writing(&mut snapshot.live, verify == Verify::Absence).await?;
@@ -331,7 +335,8 @@ impl Rollout {
     /// Whom to ask about permissions, where a ServiceAccount needs them.
     fn inquiry<'a>(&'a self, actor: &'a Cluster, owner: &'a Owner) -> Option<Inquiry<'a>> {
         let account = owner.account.as_ref()?;
-        Some(Inquiry { own: &self.cluster, actor, discovery: &self.discovery, owner, account })
+        let installation = &self.options.installation;
+        Some(Inquiry { own: &self.cluster, actor, discovery: &self.discovery, owner, account, installation })
     }
 
     /// The same result, where a ServiceAccount was refused something with everything that it lacks.

@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
 
 mod admission;
+mod admission_policies;
 mod adoption;
 mod approval;
 mod approval_waits;
@@ -28,6 +29,7 @@ mod quiet;
 mod revisions;
 mod stages;
 mod target;
+mod tenancy;
 mod two_tracks;
 mod update;
 

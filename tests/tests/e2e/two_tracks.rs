@@ -13,7 +13,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, ResourceExt as _,
-    api::{DeleteParams, Patch, PatchParams},
+    api::DeleteParams,
 };
 use serde_json::{Value, json};
 

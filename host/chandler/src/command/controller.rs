@@ -3,6 +3,7 @@
 use std::{path::PathBuf, pin::pin, time::Duration};
 
 use chandler_controller::{ControllerError, Options};
+use chandler_permissions::{AccountPolicy, DefaultAccount};
 use tokio::sync::oneshot;
 
 use crate::{CommandError, live, provision, signals::StopSignals};
@@ -64,6 +65,20 @@ pub struct Controller {
     #[arg(long)]
     pub allow_unsigned: bool,
 
+    /// Refuse BundleDeployments that name no ServiceAccount, so that no bundle is installed with the rights of the controller;
+    /// with --default-service-account none is left to refuse
+    #[arg(long)]
+    pub require_service_account: bool,
+
+    /// The ServiceAccount of BundleDeployments that name none, in the namespace to install into unless it says another one
+    #[arg(long, value_name = "[NAMESPACE/]NAME")]
+    pub default_service_account: Option<DefaultAccount>,
+
+    /// Use a pull secret only for those BundleDeployments and ProvisionerClasses that its annotations
+    /// chandler.dev/bundledeployments and chandler.dev/provisionerclasses name
+    #[arg(long)]
+    pub require_pull_secret_grant: bool,
+
     /// How log lines are written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
@@ -96,6 +111,8 @@ impl Controller {
             image_poll_interval: self.image_poll_interval,
             cluster_poll_interval: self.cluster_poll_interval,
             allow_unsigned: self.allow_unsigned,
+            accounts: AccountPolicy::new(self.require_service_account, self.default_service_account.clone()),
+            require_pull_secret_grant: self.require_pull_secret_grant,
             ..Options::default()
         };
         let (stop, stopped) = oneshot::channel::<()>();

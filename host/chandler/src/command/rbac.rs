@@ -33,7 +33,8 @@ use crate::{
 Output:
   Roles and bindings on standard output, in the formats yaml and json fit for `kubectl apply -f -`; as text each rule
   with the objects that need it. Nothing where nothing is missing.
-  What is granted more widely than it is needed, and a summary line, on standard error.
+  What is granted more widely than it is needed, a warning where the roles are as good as every right or allow acting as
+  others, and a summary line, on standard error.
 
 Exit codes: 0 printed, 1 refused or not readable, 2 wrong usage
 
@@ -109,9 +110,10 @@ impl Rbac {
         let opened = self.rendering.open().await?;
         let target = &opened.request.target;
         let release = with_secrets(opened.release().await?, &target.namespace)?;
-        let needed =
-            Planned::new(&release, &target.namespace).needs(&target.name, &ExistingRoles::default(), self.escalation());
-        self.print(&needed, &permissions::account(account, &target.namespace), &target.name, terminal)
+        let account = permissions::account(account, &target.namespace);
+        let planned = Planned::new(&release, &target.namespace);
+        let needed = planned.needs(&target.name, &account, &ExistingRoles::default(), self.escalation());
+        self.print(&needed, &account, &target.name, terminal)
     }
 
     /// What the controller found missing.
@@ -171,7 +173,7 @@ impl Rbac {
         let mut opened = deployed::open(&self.rendering, deployment, Some(&image.reference)).await?;
         let release = deployed::release(client, &mut opened).await?;
         let release = with_secrets(release, &spec.install_namespace)?;
-        let needed = self.needed(client, &release, &spec.install_namespace, &name).await?;
+        let needed = self.needed(client, &release, deployment, account).await?;
         self.print(&needed, account, &name, terminal)
     }
 
@@ -179,17 +181,17 @@ impl Rbac {
         &self,
         client: &Client,
         release: &Release,
-        namespace: &str,
-        name: &str,
+        deployment: &BundleDeployment,
+        account: &Account,
     ) -> Result<Needed, CommandError> {
-        let planned = Planned::new(release, namespace);
+        let planned = Planned::new(release, &deployment.spec.install_namespace);
         let mut existing = ExistingRoles::default();
         for key in planned.references() {
             if let Some(role) = read_role(client, &key).await? {
                 existing.insert(key, role);
             }
         }
-        let mut needed = planned.needs(name, &existing, self.escalation());
+        let mut needed = planned.needs(&deployment.name_any(), account, &existing, self.escalation());
         let namespaces: Api<Namespace> = Api::all(client.clone());
         for own in needed.own_namespaces.clone() {
             let found = namespaces.get_opt(&own).await;
@@ -203,6 +205,9 @@ impl Rbac {
     }
 
     fn print(&self, needed: &Needed, account: &Account, name: &str, terminal: &Terminal) -> Result<(), CommandError> {
+        for warning in needed.delegations() {
+            terminal.line(format!("warning: {warning}"));
+        }
         for note in needed.notes() {
             terminal.line(format!("note: {note}"));
         }
@@ -219,6 +224,9 @@ impl Rbac {
         name: &str,
         terminal: &Terminal,
     ) -> Result<(), CommandError> {
+        for warning in permissions::warnings(places.values().flatten()) {
+            terminal.line(format!("warning: {warning}"));
+        }
         let format = if self.output == RbacFormat::Json { Format::Json } else { Format::Yaml };
         output::print(&output::write(&roles(places, account, name), format)?)?;
         let rules = places.values().map(Vec::len).sum();
@@ -242,9 +250,10 @@ impl Rbac {
         let Some(named) = &deployment.spec.service_account else {
             let name = deployment.name_any();
             return Err(CommandError::failed(format!(
-                "{name} names no ServiceAccount: the controller uses its own rights"
+                "{name} names no ServiceAccount: the controller uses its own rights, or the account that its option \
+                 --default-service-account names"
             ))
-            .hint("set spec.serviceAccount.name, or say for which one: `--service-account NAME --all`"));
+            .hint("set spec.serviceAccount.name, or say for which one: `--service-account NAME`, with --all for everything"));
         };
         let namespace = named.namespace.as_ref().unwrap_or(namespace);
         Ok(Account { namespace: namespace.clone(), name: named.name.clone() })

@@ -99,10 +99,10 @@ async fn preview(pass: Pass<'_>, candidate: &Candidate, release: Arc<Release>) -
 
 /// The owner of what a candidate installs, or of what the spec describes.
 pub(super) fn owner_for(pass: Pass<'_>, candidate: Option<&Candidate>) -> Result<Owner, Problem> {
-    let Pass { deployment, book, .. } = pass;
+    let Pass { deployment, book, context } = pass;
     let namespace = candidate.map_or(&deployment.spec.install_namespace, |candidate| &candidate.install_namespace);
     let back = candidate.is_some_and(|candidate| revisions::goes_back(deployment, candidate));
-    let owner = owner(deployment, namespace)?.going_back(back).ignoring(drift::ignored(deployment)?);
+    let owner = owner(deployment, namespace, &context.options.accounts)?.going_back(back).ignoring(drift::ignored(deployment)?);
     Ok(owner.recorded_in(Arc::<Book>::clone(book)))
 }
 

@@ -110,6 +110,8 @@ pub(crate) fn next(found: &Assessment, clock: Clock, source: &BundleSource) -> N
         Reached::Applied(_) => found.unsteady.map_or_else(|| poll(source), Next::After),
         Reached::NotDeleted(problem) if problem.reason == Reason::CustomResourcesExist => Next::After(HELD_CHECK),
         _ => match found.problem() {
+            // Nothing is asked for on behalf of nobody.
+            Some(problem) if problem.reason == Reason::ServiceAccountRequired => Next::Change,
             // A tag may come to stand for better content.
             Some(problem) if problem.terminal => poll(source),
             _ => Next::BackOff,
@@ -195,6 +197,8 @@ mod tests {
         let lasting = Assessment::early(Reached::NotRendered(Problem::lasting(Reason::InvalidContent, "")));
         let passing = Assessment::early(Reached::NotUnpacked(Problem::passing(Reason::UnpackFailed, "")));
         let none = Clock::default();
+        let refused = Assessment::early(Reached::NotRendered(Problem::lasting(Reason::ServiceAccountRequired, "")));
+        assert_eq!(next(&refused, none, &tag), Next::Change);
         assert_eq!(next(&lasting, none, &digest), Next::Change);
         assert_eq!(next(&lasting, none, &tag), Next::Poll);
         assert_eq!(next(&passing, none, &digest), Next::BackOff);

@@ -19,7 +19,7 @@ use serde_json::json;
 use super::{
     ReconcileError,
     assessment::{Assessment, Reached},
-    owner::owner,
+    owner::owner_at_deletion,
     report,
     rolling::told,
     status,
@@ -63,7 +63,7 @@ pub(super) async fn tear_down(
     context: &Context,
 ) -> Result<Option<Assessment>, ReconcileError> {
     let deployment = &subject.deployment;
-    let torn_down = match owner(deployment, &deployment.spec.install_namespace) {
+    let torn_down = match owner_at_deletion(deployment, &context.options.accounts) {
         Ok(owner) => {
             let owner = owner.recorded_in(Arc::<Book>::clone(&subject.book));
             context.rollout.teardown(&owner).await.map_err(|error| Problem::from(&error))

@@ -1,6 +1,7 @@
 //! A BundleDeployment as the owner of objects. Pure.
 
 use chandler_api::{AdoptedObject, BundleDeployment, CollisionProtection, DefinitionDeletion, Deletion, DeletionPolicy, Reason};
+use chandler_permissions::AccountPolicy;
 use chandler_rollout::{Definitions, ObjectId, Owner};
 
 use super::service_account;
@@ -22,10 +23,23 @@ pub fn owner_of(deployment: &BundleDeployment, install_namespace: &str) -> Optio
     )
 }
 
-/// The same owner, whose objects are handled on behalf of the ServiceAccount that the spec names.
-pub(super) fn owner(deployment: &BundleDeployment, install_namespace: &str) -> Result<Owner, Problem> {
+/// The same owner, whose objects are handled on behalf of the ServiceAccount that the spec or the installation names.
+pub(super) fn owner(
+    deployment: &BundleDeployment,
+    install_namespace: &str,
+    policy: &AccountPolicy,
+) -> Result<Owner, Problem> {
+    Ok(stored(deployment, install_namespace)?.on_behalf_of(service_account::account(deployment, policy)?))
+}
+
+/// The same owner, whose objects are about to be deleted.
+pub(super) fn owner_at_deletion(deployment: &BundleDeployment, policy: &AccountPolicy) -> Result<Owner, Problem> {
+    let owner = stored(deployment, &deployment.spec.install_namespace)?;
+    Ok(owner.on_behalf_of(service_account::account_for_deletion(deployment, policy)))
+}
+
+fn stored(deployment: &BundleDeployment, install_namespace: &str) -> Result<Owner, Problem> {
     owner_of(deployment, install_namespace)
-        .map(|owner| owner.on_behalf_of(service_account::account(deployment)))
         .ok_or_else(|| Problem::passing(Reason::InternalError, "the BundleDeployment was never stored"))
 }
 

@@ -1,21 +1,34 @@
 //! On whose behalf a BundleDeployment is installed, and what that account lacks.
 
-use chandler_api::{BundleDeployment, MissingPermissions};
+use chandler_api::{BundleDeployment, MissingPermissions, Reason};
 use chandler_core::Release;
-use chandler_permissions::{Account, PolicyRule, roles::place};
+use chandler_permissions::{Account, AccountPolicy, NamedAccount, PolicyRule, roles::place};
 use chandler_rollout::{Owner, PermissionsMissing};
 use k8s_openapi::api::rbac::v1 as rbac;
 
-use crate::context::Context;
+use crate::{context::Context, problem::Problem};
 
 /// How many bytes of permissions the status holds, about. Objects of an API server hold 1.5 MiB, and watchers carry them.
 const BYTES: usize = 64 * 1024;
 
-/// The ServiceAccount that the spec names.
-pub(crate) fn account(deployment: &BundleDeployment) -> Option<Account> {
-    let named = deployment.spec.service_account.as_ref()?;
-    let namespace = named.namespace.as_ref().unwrap_or(&deployment.spec.install_namespace);
-    Some(Account { namespace: namespace.clone(), name: named.name.clone() })
+/// The ServiceAccount on whose behalf a BundleDeployment is installed: that of its spec, else that of the installation; none
+/// where the controller uses its own rights.
+pub(crate) fn account(deployment: &BundleDeployment, policy: &AccountPolicy) -> Result<Option<Account>, Problem> {
+    let named = deployment.spec.service_account.as_ref();
+    let named = named.map(|named| NamedAccount { namespace: named.namespace.as_deref(), name: &named.name });
+    policy.account(named, &deployment.spec.install_namespace).map_err(|_| {
+        let message = "spec.serviceAccount names no ServiceAccount, and the controller runs with --require-service-account: \
+                       set spec.serviceAccount.name to one that may install the bundle (`chandler rbac` prints the roles \
+                       that it needs), or have the controller run with --default-service-account";
+        Problem::lasting(Reason::ServiceAccountRequired, message)
+    })
+}
+
+/// The ServiceAccount on whose behalf the objects of a BundleDeployment are deleted. What was installed with the rights of
+/// the controller, before an account was required, is deleted with them, too: nothing new can come to be by it, and nobody
+/// else could.
+pub(super) fn account_for_deletion(deployment: &BundleDeployment, policy: &AccountPolicy) -> Option<Account> {
+    account(deployment, policy).ok().flatten()
 }
 
 /// Watches what the release holds: on behalf of the account where there is one, so that the controller need not be allowed
@@ -92,6 +105,36 @@ mod tests {
             account: Account { namespace: "n".into(), name: "a".into() },
             missing: chandler_permissions::missing(&required, &Held::default(), Escalation::Hold),
             not_yet: ["n1".to_owned()].into(),
+        }
+    }
+
+    fn deployment(service_account: &serde_json::Value) -> BundleDeployment {
+        let object = json!({
+            "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": "x"},
+            "spec": {"installNamespace": "shop", "provisionerClassName": "c", "source": {"type": "image"},
+                     "serviceAccount": service_account},
+        });
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn a_bundle_deployment_without_an_account_is_refused_and_can_be_deleted() {
+        let named = |name: &str| Some(Account { namespace: "shop".into(), name: name.into() });
+        let (with, without) = (deployment(&json!({"name": "deployer"})), deployment(&json!(null)));
+        for policy in [AccountPolicy::Optional, AccountPolicy::Required] {
+            assert_eq!(account(&with, &policy).unwrap(), named("deployer"), "{policy:?}");
+            assert_eq!(account_for_deletion(&with, &policy), named("deployer"), "{policy:?}");
+            assert_eq!(account_for_deletion(&without, &policy), None, "{policy:?}");
+        }
+        assert_eq!(account(&without, &AccountPolicy::Optional).unwrap(), None);
+        let default = AccountPolicy::Default("bundles".parse().unwrap());
+        assert_eq!(account(&without, &default).unwrap(), named("bundles"));
+        assert_eq!(account_for_deletion(&without, &default), named("bundles"));
+
+        let refused = account(&without, &AccountPolicy::Required).unwrap_err();
+        assert_eq!((refused.reason, refused.terminal), (Reason::ServiceAccountRequired, true));
+        for part in ["--require-service-account", "spec.serviceAccount.name", "chandler rbac"] {
+            assert!(refused.message.contains(part), "{}", refused.message);
         }
     }
 

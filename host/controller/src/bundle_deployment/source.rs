@@ -8,6 +8,7 @@ use kube::{Api, ResourceExt as _};
 
 use super::{assessment::Unpacked, revisions};
 use crate::{
+    ceiling::User,
     context::Context,
     images,
     problem::{Problem, api_message, content},
@@ -19,7 +20,7 @@ pub(crate) async fn unpack(deployment: &BundleDeployment, context: &Context) -> 
     let (tree, resolved_source) = match (&source.image, &source.config_maps) {
         (Some(image), None) if source.kind == BundleSource::IMAGE => unpack_image(deployment, image, context).await?,
         (None, Some(maps)) if source.kind == BundleSource::CONFIG_MAPS => {
-            (unpack_config_maps(maps, context).await?, source.clone())
+            (unpack_config_maps(deployment, maps, context).await?, source.clone())
         }
         _ if matches!(source.kind.as_str(), BundleSource::GIT | BundleSource::HTTP) => {
             let message =
@@ -47,7 +48,7 @@ pub(crate) async fn unpack_again(
     }
     let tree = match (&revision.source.image, &revision.source.config_maps) {
         (Some(image), None) => unpack_pinned(deployment, image, context).await?,
-        (None, Some(maps)) => unpack_config_maps(maps, context).await?,
+        (None, Some(maps)) => unpack_config_maps(deployment, maps, context).await?,
         _ => {
             let message = format!("source type {:?} not supported", revision.source.kind);
             return Err(Problem::lasting(Reason::RevisionUnavailable, message));
@@ -76,7 +77,7 @@ async fn unpack_pinned(
     let now = deployment.spec.source.image.as_ref();
     let certificate_data = now.and_then(|now| now.certificate_data.clone());
     let source = ImageSource { certificate_data, ..source.clone() };
-    let access = image_access(&source, &reference, context).await?;
+    let access = image_access(&deployment.name_any(), &source, &reference, context).await?;
     context.images.fetch(&ResolvedImage::new(reference, digest), &access).await.map_err(failed)
 }
 
@@ -87,21 +88,22 @@ async fn unpack_image(
 ) -> Result<(Tree, BundleSource), Problem> {
     let failed = |error: ContentError| content(Reason::UnpackFailed, &error);
     let reference: ImageReference = source.reference.parse().map_err(|error| failed(ContentError::Reference(error)))?;
-    let access = image_access(source, &reference, context).await?;
+    let access = image_access(&deployment.name_any(), source, &reference, context).await?;
     let resolved = resolve(deployment, source, &reference, &access, context).await.map_err(failed)?;
     let tree = context.images.fetch(&resolved, &access).await.map_err(failed)?;
     let pinned = ImageSource { reference: resolved.pinned().to_string(), ..source.clone() };
     Ok((tree, BundleSource::image(pinned)))
 }
 
-/// What is needed to pull an image.
+/// What is needed to pull an image for the BundleDeployment of this name.
 pub(crate) async fn image_access(
+    deployment: &str,
     source: &ImageSource,
     reference: &ImageReference,
     context: &Context,
 ) -> Result<ImageAccess, Problem> {
     let credentials = match &source.pull_secret {
-        Some(secret) => images::credentials(&context.client, &context.options.system_namespace, secret, reference)
+        Some(secret) => images::credentials(context, User::BundleDeployment(deployment), secret, reference)
             .await
             .map_err(|message| Problem::passing(Reason::UnpackFailed, message))?,
         None => None,
@@ -157,15 +159,27 @@ fn in_use(deployment: &BundleDeployment, reference: &ImageReference) -> Option<R
     Some(ResolvedImage::new(reference.clone(), digest))
 }
 
-async fn unpack_config_maps(maps: &[ConfigMapSource], context: &Context) -> Result<Tree, Problem> {
+async fn unpack_config_maps(
+    deployment: &BundleDeployment,
+    maps: &[ConfigMapSource],
+    context: &Context,
+) -> Result<Tree, Problem> {
+    let deployment = deployment.name_any();
+    let user = User::BundleDeployment(&deployment);
     let namespace = &context.options.system_namespace;
     let api: Api<ConfigMap> = Api::namespaced(context.client.clone(), namespace);
     let mut sets = Vec::new();
     for source in maps {
         let name = &source.config_map.name;
-        let map = api.get(name).await.map_err(|error| {
-            Problem::passing(Reason::UnpackFailed, format!("get configmap {namespace}/{name}: {}", api_message(&error)))
-        })?;
+        let failed =
+            |cause: &str| Problem::passing(Reason::UnpackFailed, format!("get configmap {namespace}/{name}: {cause}"));
+        let map = api.get_opt(name).await.map_err(|error| failed(&api_message(&error)))?;
+        // Whoever may not use it is not told whether it is there.
+        let Some(map) = map.filter(|map| user.may_name(&map.metadata, false)) else {
+            let annotation = user.annotation();
+            let cause = format!("configmaps {name:?} not found, or its annotation {annotation} does not name {user}");
+            return Err(failed(&cause));
+        };
         if map.immutable != Some(true) {
             let message = format!("configmap {name:?} is not immutable: set immutable: true on {namespace}/{name}");
             return Err(Problem::passing(Reason::UnpackFailed, message));

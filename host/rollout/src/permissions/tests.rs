@@ -96,7 +96,15 @@ async fn lacking(webhook: &Webhook, desired: &[Desired]) -> Vec<String> {
     let owner = owner().on_behalf_of(Some(account.clone()));
     let cluster = Cluster::new(webhook.client());
     let discovery = Discovery::new(webhook.client());
-    let inquiry = Inquiry { own: &cluster, actor: &cluster, discovery: &discovery, owner: &owner, account: &account };
+    let installation = Installation { system_namespace: Some("chandler-system".into()), ..Installation::default() };
+    let inquiry = Inquiry {
+        own: &cluster,
+        actor: &cluster,
+        discovery: &discovery,
+        owner: &owner,
+        account: &account,
+        installation: &installation,
+    };
     let parent = json!({});
     let missing = inquiry.missing(Work { parent: &parent, desired, unwanted: &Disposal::default() }).await.unwrap();
     let shown = |rule: &PolicyRule| chandler_permissions::missing::in_words(rule, 9);
@@ -158,6 +166,44 @@ async fn passing_on_is_asked_for_only_as_escalation() {
     assert_eq!(lacking(&Webhook::new(some), &role()).await, ["get secrets"]);
     let all: &'static [&'static str] = Vec::leak([requests, &["escalate roles *"]].concat());
     assert_eq!(lacking(&Webhook::new(all), &role()).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn what_the_api_server_does_not_ask_for_is_allowed_only_where_it_was_asked_for() {
+    let nested = |name: &str, account: &str| {
+        let spec = json!({"spec": {"installNamespace": "shop", "serviceAccount": {"name": account}}});
+        desired("BundleDeployment", "core.rukpak.io", "bundledeployments", name, &spec)
+    };
+    let requests: &[&str] = &[
+        "create bundledeployments *",
+        "list bundledeployments *",
+        "watch bundledeployments *",
+        "get bundledeployments *",
+        "patch bundledeployments *",
+        "delete bundledeployments *",
+        "update bundledeployments *",
+        "impersonate serviceaccounts friend",
+    ];
+    let some: &'static [&'static str] = Vec::leak(requests.to_vec());
+    let objects = [nested("a", "deployer"), nested("b", "friend"), nested("c", "root")];
+    assert_eq!(lacking(&Webhook::new(some), &objects).await, [r#"impersonate serviceaccounts "root""#]);
+    // However many there are: what is not asked for any more is not allowed.
+    let many: Vec<Desired> = (0..300).map(|number| nested(&format!("n{number}"), &format!("a{number}"))).collect();
+    let rules = lacking(&Webhook::new(some), &many).await.join(" ");
+    assert!((0..300).all(|number| rules.contains("and") || rules.contains(&format!("\"a{number}\""))), "{rules}");
+    // Every right is held by rules alone, whatever an authorizer says of `*`.
+    let class = [desired("ProvisionerClass", "chandler.dev", "provisionerclasses", "helm", &json!({}))];
+    let allowed: &'static [&'static str] = &[
+        "create provisionerclasses *",
+        "list provisionerclasses *",
+        "watch provisionerclasses *",
+        "get provisionerclasses *",
+        "patch provisionerclasses *",
+        "delete provisionerclasses *",
+        "update bundledeployments *",
+        "* * *",
+    ];
+    assert_eq!(lacking(&Webhook::new(allowed), &class).await, ["every verb on every path"]);
 }
 
 #[tokio::test]

@@ -1,0 +1,164 @@
+//! ServiceAccounts, and on behalf of which one a BundleDeployment is installed.
+
+use std::{fmt, str::FromStr};
+
+/// A ServiceAccount.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Account {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl Account {
+    /// The name of the user that it is.
+    pub fn user(&self) -> String {
+        format!("system:serviceaccount:{}:{}", self.namespace, self.name)
+    }
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// What `spec.serviceAccount` of a BundleDeployment says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamedAccount<'a> {
+    /// The namespace; none for the one that is installed into.
+    pub namespace: Option<&'a str>,
+    /// The name.
+    pub name: &'a str,
+}
+
+/// What an installation does about a BundleDeployment that names no ServiceAccount.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AccountPolicy {
+    /// It is installed with the rights of the controller.
+    #[default]
+    Optional,
+    /// It is refused.
+    Required,
+    /// It is installed on behalf of this account.
+    Default(DefaultAccount),
+}
+
+/// The BundleDeployment names no ServiceAccount, and has to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("names no ServiceAccount")]
+pub struct AccountRequired;
+
+impl AccountPolicy {
+    /// The policy of a controller that requires an account or does not, and has a default or does not. With a default,
+    /// every BundleDeployment has an account, so nothing is left to refuse.
+    pub fn new(required: bool, default: Option<DefaultAccount>) -> Self {
+        match default {
+            Some(default) => Self::Default(default),
+            None if required => Self::Required,
+            None => Self::Optional,
+        }
+    }
+
+    /// On behalf of which account a BundleDeployment is installed; none for the controller itself.
+    ///
+    /// # Errors
+    /// [`AccountRequired`] where it names none and that is refused.
+    pub fn account(
+        &self,
+        named: Option<NamedAccount<'_>>,
+        install_namespace: &str,
+    ) -> Result<Option<Account>, AccountRequired> {
+        let named = match (named, self) {
+            (Some(named), _) => named,
+            (None, Self::Default(default)) => {
+                NamedAccount { namespace: default.namespace.as_deref(), name: &default.name }
+            }
+            (None, Self::Required) => return Err(AccountRequired),
+            (None, Self::Optional) => return Ok(None),
+        };
+        let namespace = named.namespace.unwrap_or(install_namespace).to_owned();
+        Ok(Some(Account { namespace, name: named.name.to_owned() }))
+    }
+}
+
+/// The account of BundleDeployments that name none: `NAME`, in the namespace that is installed into, or `NAMESPACE/NAME`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefaultAccount {
+    /// The namespace; none for the one that is installed into.
+    pub namespace: Option<String>,
+    /// The name.
+    pub name: String,
+}
+
+/// The text names no ServiceAccount.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not NAME or NAMESPACE/NAME of a ServiceAccount")]
+pub struct NotAnAccount(String);
+
+impl FromStr for DefaultAccount {
+    type Err = NotAnAccount;
+
+    fn from_str(text: &str) -> Result<Self, NotAnAccount> {
+        let (namespace, name) = match text.split_once('/') {
+            Some((namespace, name)) => (Some(namespace), name),
+            None => (None, text),
+        };
+        let is_label = |text: &str| is_name(text, 63, false);
+        if !is_name(name, 253, true) || !namespace.is_none_or(is_label) {
+            return Err(NotAnAccount(text.to_owned()));
+        }
+        Ok(Self { namespace: namespace.map(str::to_owned), name: name.to_owned() })
+    }
+}
+
+/// Whether a text is a DNS label, or with dots a DNS subdomain.
+fn is_name(text: &str, longest: usize, dots: bool) -> bool {
+    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_part =
+        |part: &str| !part.is_empty() && part.bytes().all(is_inner) && !part.starts_with('-') && !part.ends_with('-');
+    let parts = if dots { text.split('.').all(is_part) } else { is_part(text) };
+    parts && text.len() <= longest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn default(text: &str) -> AccountPolicy {
+        AccountPolicy::new(true, Some(text.parse().unwrap()))
+    }
+
+    #[test]
+    fn an_account_is_that_of_the_spec_else_that_of_the_installation() {
+        let named = |namespace: Option<&'static str>| Some(NamedAccount { namespace, name: "deployer" });
+        let cases = [
+            // The policy, what the spec says, the account.
+            (AccountPolicy::Optional, named(None), Ok(Some("shop/deployer"))),
+            (AccountPolicy::Optional, named(Some("ci")), Ok(Some("ci/deployer"))),
+            (AccountPolicy::Optional, None, Ok(None)),
+            (AccountPolicy::Required, named(None), Ok(Some("shop/deployer"))),
+            (AccountPolicy::Required, None, Err(AccountRequired)),
+            (default("bundles"), None, Ok(Some("shop/bundles"))),
+            (default("ci/bundles"), None, Ok(Some("ci/bundles"))),
+            (default("ci/bundles"), named(None), Ok(Some("shop/deployer"))),
+        ];
+        for (policy, named, expected) in cases {
+            let account = policy.account(named, "shop").map(|account| account.map(|account| account.to_string()));
+            assert_eq!(account, expected.map(|account| account.map(str::to_owned)), "{policy:?} {named:?}");
+        }
+        assert_eq!(AccountPolicy::new(false, None), AccountPolicy::Optional);
+        assert_eq!(AccountPolicy::new(true, None), AccountPolicy::Required);
+    }
+
+    #[test]
+    fn a_default_account_is_a_name_that_a_service_account_can_have() {
+        for text in ["", "/", "a/", "/a", "a/b/c", "A", "a_b", "-a", "a..b", "n.s/a"] {
+            let error = text.parse::<DefaultAccount>().unwrap_err();
+            assert_eq!(error.to_string(), format!("{text:?} is not NAME or NAMESPACE/NAME of a ServiceAccount"));
+        }
+        let parsed: DefaultAccount = "team-a/my.account".parse().unwrap();
+        assert_eq!((parsed.namespace.as_deref(), parsed.name.as_str()), (Some("team-a"), "my.account"));
+    }
+}

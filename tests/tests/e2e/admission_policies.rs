@@ -1,0 +1,399 @@
+//! `deploy/admission-policies.yaml`: what RBAC cannot say, each rule tried by those who may and those who may not.
+
+use std::{
+    fs,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use chandler_permissions::{Account, roles};
+use chandler_rollout::impersonating;
+use chandler_tests::{Cluster, World, bundles, wait};
+use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
+use kube::{
+    Api, Client,
+    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    core::{GroupVersionKind, TypeMeta},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    PLAIN,
+    permissions::{account, apply, remove_cluster_roles},
+};
+
+/// The policies and their bindings, for the controller of this test and under names of this test.
+fn policies(world: &World) -> Vec<Value> {
+    let text =
+        fs::read_to_string(bundles::workspace().join("deploy/admission-policies.yaml")).expect("the file is there");
+    let text = text.replace("chandler-system", &world.system_namespace);
+    let mut objects: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
+    for object in &mut objects {
+        for pointer in ["/metadata/name", "/spec/policyName"] {
+            if let Some(Value::String(name)) = object.pointer_mut(pointer) {
+                *name = format!("{}-{name}", world.namespace);
+            }
+        }
+    }
+    objects
+}
+
+/// The objects of a kind in the file.
+fn of_kind<'a>(objects: &'a [Value], kind: &'a str) -> impl Iterator<Item = &'a Value> {
+    objects.iter().filter(move |object| object["kind"] == kind)
+}
+
+#[test]
+fn every_policy_is_bound_and_refuses_what_it_cannot_judge() {
+    let text =
+        fs::read_to_string(bundles::workspace().join("deploy/admission-policies.yaml")).expect("the file is there");
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
+    let mut policies: Vec<&Value> = Vec::new();
+    for policy in of_kind(&objects, "ValidatingAdmissionPolicy") {
+        assert_eq!(policy["spec"]["failurePolicy"], "Fail", "{policy:#}");
+        policies.push(&policy["metadata"]["name"]);
+    }
+    let mut bound: Vec<&Value> = Vec::new();
+    for binding in of_kind(&objects, "ValidatingAdmissionPolicyBinding") {
+        // Without a selector, it holds for everything that the policy is about.
+        assert_eq!(binding["spec"].as_object().map(serde_json::Map::len), Some(2), "{binding:#}");
+        assert_eq!(binding["spec"]["validationActions"], json!(["Deny"]), "{binding:#}");
+        bound.push(&binding["spec"]["policyName"]);
+    }
+    assert_eq!(policies, bound);
+    assert!(policies.len() >= 6 && policies.len() * 2 == objects.len(), "{policies:?}");
+}
+
+/// A dry run.
+#[derive(Clone, Debug)]
+enum Request {
+    Create(Value),
+    /// A merge patch of an object, or of a subresource of it.
+    Change(Value, &'static str, Value),
+    Delete(Value),
+    DeleteAll(Value),
+}
+
+impl Request {
+    async fn send(&self, client: &Client) -> kube::Result<()> {
+        let (Self::Create(object) | Self::Change(object, ..) | Self::Delete(object) | Self::DeleteAll(object)) = self;
+        let types: TypeMeta = serde_json::from_value(object.clone()).expect("an object says what it is");
+        let resource = ApiResource::from_gvk(&GroupVersionKind::try_from(&types).expect("an API version"));
+        let api: Api<DynamicObject> = match object["metadata"]["namespace"].as_str() {
+            Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+            None => Api::all_with(client.clone(), &resource),
+        };
+        let name = object["metadata"]["name"].as_str().expect("a name");
+        let patches = PatchParams { dry_run: true, ..PatchParams::default() };
+        let deletes = DeleteParams { dry_run: true, ..DeleteParams::default() };
+        match self {
+            Self::Create(object) => {
+                let object = serde_json::from_value(object.clone()).expect("an object");
+                api.create(&PostParams { dry_run: true, ..PostParams::default() }, &object).await.map(drop)
+            }
+            Self::Change(_, "", patch) => api.patch(name, &patches, &Patch::Merge(patch)).await.map(drop),
+            Self::Change(_, subresource, patch) => {
+                api.patch_subresource(subresource, name, &patches, &Patch::Merge(patch)).await.map(drop)
+            }
+            Self::Delete(_) => api.delete(name, &deletes).await.map(drop),
+            Self::DeleteAll(_) => api.delete_collection(&deletes, &ListParams::default()).await.map(drop),
+        }
+    }
+}
+
+/// Who is asked to do something.
+struct Users {
+    /// May write all that these tests write, and act as `friend`.
+    author: Client,
+    /// May also act as `deployer`, install with the rights of the controller, and approve.
+    boss: Client,
+    /// The controller.
+    controller: Client,
+}
+
+impl Users {
+    async fn new(world: &World) -> Self {
+        let name = world.name();
+        let writes = json!([
+            {"apiGroups": ["core.rukpak.io", "chandler.dev"],
+             "resources": ["bundledeployments", "bundledeployments/status", "provisionerclasses/status", "changeapprovals"],
+             "verbs": ["get", "create", "update", "patch", "delete"]},
+            {"apiGroups": ["", "apps"], "resources": ["secrets", "controllerrevisions"],
+             "verbs": ["get", "list", "create", "update", "patch", "delete", "deletecollection"]},
+            {"apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": ["friend"], "verbs": ["impersonate"]},
+        ]);
+        let more = json!([
+            {"apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": ["deployer"], "verbs": ["impersonate"]},
+            {"apiGroups": ["core.rukpak.io"], "resources": ["bundledeployments"],
+             "verbs": ["approve", "installWithControllerRights"]},
+        ]);
+        let grant = async |account: &Account, name: String, rules: &Value| {
+            let rules = serde_json::from_value(rules.clone()).expect("rules");
+            apply(world, &roles(&[(None, rules)].into(), account, &name)).await;
+        };
+        let author = account(world, "author").await;
+        let boss = account(world, "boss").await;
+        let controller = Account { namespace: world.system_namespace.clone(), name: "chandler".to_owned() };
+        grant(&author, format!("{name}-author"), &writes).await;
+        grant(&boss, format!("{name}-boss"), &writes).await;
+        grant(&boss, format!("{name}-more"), &more).await;
+        grant(&controller, format!("{name}-controller"), &writes).await;
+        let client = |account: &Account| impersonating(&world.client, account).expect("a client");
+        Self { author: client(&author), boss: client(&boss), controller: client(&controller) }
+    }
+}
+
+fn deployment(world: &World, name: &str, more: &Value) -> Value {
+    let mut spec = world.spec(PLAIN, "registry.example.com/bundle:v1");
+    for (field, value) in more.as_object().expect("fields") {
+        spec[field] = value.clone();
+    }
+    json!({"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment",
+           "metadata": {"name": format!("{}-{name}", world.name())}, "spec": spec})
+}
+
+fn record(world: &World, name: &str, type_: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "type": type_,
+           "metadata": {"name": name, "namespace": world.system_namespace}})
+}
+
+fn revision(world: &World, name: &str, manager: &str) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "ControllerRevision", "revision": 1, "data": {},
+           "metadata": {"name": name, "namespace": world.system_namespace,
+                        "labels": {"app.kubernetes.io/managed-by": manager}}})
+}
+
+fn approval(name: &str, deployment: &str, by: &str) -> Value {
+    json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "ChangeApproval", "metadata": {"name": name},
+           "spec": {"bundleDeployment": deployment, "change": "sha256:1", "approvedBy": by}})
+}
+
+/// The definition of ChangeApprovals, where this version has none of its own.
+async fn ensure_approvals(world: &World) {
+    let name = "changeapprovals.chandler.dev";
+    if chandler_api::crds().iter().any(|crd| crd.metadata.name.as_deref() == Some(name)) {
+        return;
+    }
+    let text = json!({"type": "string"});
+    let spec = json!({"type": "object", "required": ["bundleDeployment", "change", "approvedBy"],
+                      "properties": {"bundleDeployment": text, "change": text, "approvedBy": text}});
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": name},
+        "spec": {"group": "chandler.dev", "scope": "Cluster",
+                 "names": {"kind": "ChangeApproval", "plural": "changeapprovals"},
+                 "versions": [{"name": "v1alpha1", "served": true, "storage": true,
+                               "schema": {"openAPIV3Schema": schema}}]},
+    });
+    apply(world, &[crd]).await;
+}
+
+/// A request, by whom, and the policy that refuses it; none where it is allowed.
+type Case<'a> = (&'a Client, Request, Option<&'static str>);
+
+fn about_accounts<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
+    let policy = Some("chandler-accounts");
+    let (author, boss) = (&users.author, &users.boss);
+    let new = |account: &str| Request::Create(deployment(world, "new", &json!({"serviceAccount": {"name": account}})));
+    let elsewhere = deployment(
+        world,
+        "new",
+        &json!({"serviceAccount": {"name": "friend", "namespace": "default"}, "installNamespace": "default"}),
+    );
+    let unnamed = || Request::Create(deployment(world, "new", &json!({})));
+    let old = || deployment(world, "deployers", &json!({}));
+    let spec = |spec: Value| Request::Change(old(), "", json!({"spec": spec}));
+    vec![
+        (author, new("deployer"), policy),
+        (author, unnamed(), policy),
+        (author, spec(json!({"suspend": true})), policy),
+        (author, spec(json!({"serviceAccount": null})), policy),
+        (author, new("friend"), None),
+        (author, Request::Create(elsewhere), None),
+        (author, spec(json!({"serviceAccount": {"name": "friend"}})), None),
+        (author, Request::Change(old(), "", json!({"metadata": {"labels": {"team": "a"}}})), None),
+        (boss, new("deployer"), None),
+        (boss, unnamed(), None),
+        (boss, spec(json!({"suspend": true})), None),
+        (boss, spec(json!({"serviceAccount": null})), None),
+    ]
+}
+
+fn about_records<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
+    let policy = Some("chandler-records");
+    let refused = [
+        Request::Create(record(world, "new", "chandler.dev/record")),
+        Request::Change(record(world, "record", ""), "", json!({"metadata": {"labels": {"a": "b"}}})),
+        Request::Delete(record(world, "record", "")),
+        Request::DeleteAll(record(world, "record", "")),
+        Request::Create(revision(world, "new", "chandler")),
+        Request::Change(revision(world, "revision", ""), "", json!({"metadata": {"labels": null}})),
+        Request::Change(
+            revision(world, "other", ""),
+            "",
+            json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": "chandler"}}}),
+        ),
+        Request::Delete(revision(world, "revision", "")),
+    ];
+    let others = [
+        Request::Create(record(world, "new", "Opaque")),
+        Request::Create(revision(world, "new", "kustomize")),
+        Request::Change(revision(world, "other", ""), "", json!({"metadata": {"labels": {"a": "b"}}})),
+        Request::Delete(revision(world, "other", "")),
+    ];
+    let users_and_cases = refused.into_iter().flat_map(|request| {
+        [
+            (&users.author, request.clone(), policy),
+            (&users.boss, request.clone(), policy),
+            (&users.controller, request, None),
+        ]
+    });
+    users_and_cases.chain(others.map(|request| (&users.author, request, None))).collect()
+}
+
+fn about_status<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
+    let object = || deployment(world, "friends", &json!({}));
+    let status = Request::Change(object(), "status", json!({"status": {"contentURL": "x"}}));
+    let on = Request::Change(object(), "", json!({"metadata": {"finalizers": ["chandler.dev/teardown"]}}));
+    let held = || deployment(world, "held", &json!({}));
+    let off = Request::Change(held(), "", json!({"metadata": {"finalizers": null}}));
+    let other = Request::Change(held(), "", json!({"metadata": {"finalizers": ["chandler.dev/teardown", "a.b/c"]}}));
+    let mut cases = vec![(&users.author, other, None)];
+    for (request, policy) in [(status, "chandler-status"), (on, "chandler-finalizer"), (off, "chandler-finalizer")] {
+        cases.push((&users.boss, request.clone(), Some(policy)));
+        cases.push((&users.controller, request, None));
+    }
+    cases
+}
+
+fn about_approval<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
+    let policy = Some("chandler-approval");
+    let spec = |spec: Value| Request::Change(deployment(world, "friends", &json!({})), "", json!({"spec": spec}));
+    let mut cases = vec![(&users.author, spec(json!({"suspend": true})), None)];
+    for change in [json!({"approval": null}), json!({"approval": "Automatic"}), json!({"approvedChange": "sha256:1"})] {
+        cases.push((&users.author, spec(change.clone()), policy));
+        cases.push((&users.boss, spec(change), None));
+    }
+    let policy = Some("chandler-change-approvals");
+    let user = |name: &str| format!("system:serviceaccount:{}:{name}", world.namespace);
+    let approve = |by: &str| Request::Create(approval(&world.name(), "harbour", by));
+    cases.push((&users.author, approve(&user("author")), policy));
+    cases.push((&users.author, approve(&user("boss")), policy));
+    cases.push((&users.boss, approve(&user("author")), policy));
+    cases.push((&users.boss, approve(&user("boss")), None));
+    cases
+}
+
+#[tokio::test]
+async fn the_policies_refuse_what_they_say_and_nothing_else() {
+    let world = World::without_controller(Cluster::acquire().await).await;
+    if world.is_embedded() {
+        eprintln!(
+            "skipped: the embedded control plane does not enforce ValidatingAdmissionPolicies; set KUBEBUILDER_ASSETS"
+        );
+        return world.finish().await;
+    }
+    ensure_approvals(&world).await;
+    let users = Users::new(&world).await;
+    let by = |name: &str, account: &str, more: Value| {
+        let mut object = deployment(&world, name, &json!({"serviceAccount": {"name": account}}));
+        object["spec"].as_object_mut().expect("a spec").extend(more.as_object().expect("fields").clone());
+        object
+    };
+    let mut held = by("held", "friend", json!({}));
+    held["metadata"]["finalizers"] = json!(["chandler.dev/teardown"]);
+    let objects = [
+        by("deployers", "deployer", json!({})),
+        by("friends", "friend", json!({"approval": "Manual"})),
+        held,
+        record(&world, "record", "chandler.dev/record"),
+        revision(&world, "revision", "chandler"),
+        revision(&world, "other", "kustomize"),
+    ];
+    apply(&world, &objects).await;
+    let policies = policies(&world);
+    apply(&world, &policies).await;
+
+    let mut cases = about_accounts(&world, &users);
+    cases.extend(about_records(&world, &users));
+    cases.extend(about_status(&world, &users));
+    cases.extend(about_approval(&world, &users));
+    // Those that are refused first: then the policies are in force.
+    cases.sort_by_key(|(_, _, policy)| policy.is_none());
+    for (client, request, policy) in &cases {
+        let what = format!("{request:?} is refused by {policy:?}");
+        wait::eventually(&what, || async {
+            match (request.send(client).await, policy) {
+                (Ok(()), None) => true,
+                (Err(kube::Error::Api(status)), Some(policy)) => {
+                    status.code == 403 && status.message.contains(&format!("{}-{policy}", world.namespace))
+                }
+                _ => false,
+            }
+        })
+        .await;
+    }
+    check_types(&world, &policies).await;
+
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(world.client.clone());
+    let all: Api<ValidatingAdmissionPolicy> = Api::all(world.client.clone());
+    for name in policies.iter().filter_map(|policy| policy["metadata"]["name"].as_str()) {
+        let _ = bindings.delete(name, &DeleteParams::default()).await;
+        let _ = all.delete(name, &DeleteParams::default()).await;
+    }
+    let held = format!("{}-held", world.name());
+    let off = json!({"metadata": {"finalizers": null}});
+    wait::eventually("the finalizer is off", || async {
+        world.deployments().patch(&held, &PatchParams::default(), &Patch::Merge(&off)).await.is_ok()
+    })
+    .await;
+    let name = world.name();
+    let granted = ["author", "boss", "more", "controller"].map(|suffix| format!("{name}-{suffix}"));
+    remove_cluster_roles(&world, &granted.each_ref().map(String::as_str)).await;
+    world.finish().await;
+}
+
+/// What Kubernetes' own check of types says, where a controller manager runs it.
+///
+/// The manager looks only every half minute which kinds there are, and finds nothing wrong with what is about unknown kinds. So a
+/// policy that is wrong is tried until that is found out.
+async fn check_types(world: &World, policies: &[Value]) {
+    if !world.checks_policies() {
+        eprintln!("skipped: no controller manager checks the types of the policies");
+        return;
+    }
+    let all: Api<ValidatingAdmissionPolicy> = Api::all(world.client.clone());
+    let attempts = AtomicU32::new(0);
+    wait::eventually("a policy with a wrong field is found wrong", || async {
+        let attempt = attempts.fetch_add(1, Ordering::Relaxed);
+        let wrong = json!({
+            "metadata": {"name": format!("{}-wrong-{attempt}", world.namespace)},
+            "spec": {
+                "matchConstraints": {"resourceRules": [{"apiGroups": ["core.rukpak.io"], "apiVersions": ["v1alpha2"],
+                    "operations": ["CREATE"], "resources": ["bundledeployments"]}]},
+                "validations": [{"expression": "object.spec.sauce == ''"}],
+            },
+        });
+        !warnings(&all, &wrong).await.is_empty()
+    })
+    .await;
+    for policy in of_kind(policies, "ValidatingAdmissionPolicy") {
+        let mut copy = policy.clone();
+        copy["metadata"]["name"] = json!(format!("{}-checked", policy["metadata"]["name"].as_str().expect("a name")));
+        assert_eq!(warnings(&all, &copy).await, [""; 0], "{policy:#}");
+    }
+}
+
+/// What is wrong with the types of a policy. It is bound to nothing, and removed again.
+async fn warnings(all: &Api<ValidatingAdmissionPolicy>, policy: &Value) -> Vec<String> {
+    let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy.clone()).expect("a policy");
+    let name = policy.metadata.name.clone().expect("a name");
+    all.create(&PostParams::default(), &policy).await.expect("the policy is accepted");
+    let checked = wait::until(all, &name, "checked", |policy| {
+        policy.is_some_and(|policy| policy.status.as_ref().is_some_and(|status| status.observed_generation.is_some()))
+    })
+    .await;
+    all.delete(&name, &DeleteParams::default()).await.expect("it is there");
+    let status = checked.and_then(|policy| policy.status).expect("a status");
+    let warnings = status.type_checking.and_then(|check| check.expression_warnings).unwrap_or_default();
+    warnings.into_iter().map(|warning| format!("{}: {}", warning.field_ref, warning.warning)).collect()
+}
