@@ -12,7 +12,6 @@ use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, future::Either}
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
     Api, Client, Resource, ResourceExt as _,
-    api::ListParams,
     core::PartialObjectMeta,
     runtime::{
         Controller, WatchStreamExt as _,
@@ -26,7 +25,7 @@ use serde::de::DeserializeOwned;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
 use crate::{
-    Options,
+    Options, WatchSelector,
     backoff::Backoff,
     bundle_deployment::{self, Guarded},
     classes::Classes,
@@ -75,11 +74,15 @@ pub async fn run(
     let (watches, triggers) = ManagedWatches::new(client.clone());
     let context = Arc::new(context(client.clone(), options, watches)?);
     preload_classes(&context).await?;
-    probe::<BundleDeployment>(&client, "BundleDeployments").await?;
+    let selector = &context.options.watch_selector;
+    probe::<BundleDeployment>(&client, selector, "BundleDeployments").await?;
+    if !selector.selects_all() {
+        tracing::info!(%selector, "other BundleDeployments and ProvisionerClasses are left alone");
+    }
 
     let shutdown = shutdown.shared();
     let config = Config::default().debounce(DEBOUNCE).concurrency(context.options.concurrency);
-    let controller = Controller::new(Api::<ProvisionerClass>::all(client.clone()), watcher::Config::default());
+    let controller = Controller::new(Api::<ProvisionerClass>::all(client.clone()), selector.watch());
     let class_store = controller.store();
     let classes = controller
         .with_config(Config::default().debounce(DEBOUNCE).concurrency(1))
@@ -97,7 +100,15 @@ pub async fn run(
             }
         }
     };
-    let events = watcher(Api::<Guarded>::all(client.clone()), watcher::Config::default());
+    let left = {
+        let context = Arc::clone(&context);
+        move |event: &watcher::Event<Guarded>| {
+            if let watcher::Event::Delete(guarded) = event {
+                leave(guarded, &context);
+            }
+        }
+    };
+    let events = watcher(Api::<Guarded>::all(client.clone()), selector.watch()).inspect_ok(left);
     // Often the larger part of an object, and nobody here asks who set which field.
     let events = events.modify(|guarded| guarded.managed_fields_mut().clear());
     let events = reflector(writer, events).applied_objects().inspect_ok(seen);
@@ -105,7 +116,7 @@ pub async fn run(
     let deployments = controller
         .with_config(config)
         .graceful_shutdown_on(shutdown.clone())
-        .watches(Api::<ProvisionerClass>::all(client.clone()), watcher::Config::default(), {
+        .watches(Api::<ProvisionerClass>::all(client.clone()), selector.watch(), {
             let store = store.clone();
             move |class| users(&store, |deployment| deployment.spec.provisioner_class_name == class.name_any())
         })
@@ -164,7 +175,11 @@ fn context(client: Client, options: Options, watches: ManagedWatches) -> Result<
     let reporter = Reporter { controller: "chandler".to_owned(), instance: None };
     Ok(Context {
         images: Images::new(store, images),
-        classes: Classes::new(Provisioners::new(engine.clone()), options.ceiling.clone()),
+        classes: Classes::new(
+            Provisioners::new(engine.clone()),
+            options.ceiling.clone(),
+            options.watch_selector.clone(),
+        ),
         engine,
         releases,
         rollout: Rollout::new(client.clone(), chandler_rollout::Options::default()),
@@ -183,7 +198,7 @@ fn context(client: Client, options: Options, watches: ManagedWatches) -> Result<
 /// one look as if it were missing.
 async fn preload_classes(context: &Arc<Context>) -> Result<(), ControllerError> {
     let classes: Api<ProvisionerClass> = Api::all(context.client.clone());
-    let classes = classes.list(&ListParams::default()).await;
+    let classes = classes.list(&context.options.watch_selector.list()).await;
     for class in classes.map_err(|source| ControllerError::List { what: "ProvisionerClasses", source })? {
         provisioner_class::load_into(&class, context).await;
     }
@@ -191,13 +206,24 @@ async fn preload_classes(context: &Arc<Context>) -> Result<(), ControllerError> 
 }
 
 /// Fails where the API server does not serve a kind, instead of watching in vain for ever.
-async fn probe<K>(client: &Client, what: &'static str) -> Result<(), ControllerError>
+async fn probe<K>(client: &Client, selector: &WatchSelector, what: &'static str) -> Result<(), ControllerError>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
 {
     let api: Api<K> = Api::all(client.clone());
-    let list = api.list_metadata(&ListParams::default().limit(1)).await;
+    let list = api.list_metadata(&selector.list().limit(1)).await;
     list.map(drop).map_err(|source| ControllerError::List { what, source })
+}
+
+/// Gives up a BundleDeployment that is not selected any more: the pass that is under way ends, and nothing is kept of it.
+fn leave(guarded: &Guarded, context: &Context) {
+    if guarded.meta().deletion_timestamp.is_none() {
+        let name = guarded.name_any();
+        tracing::info!(deployment = %name, "not selected any more");
+        context.generations.leave(&name);
+        context.memory.forget(&name);
+        context.watches.forget(&name);
+    }
 }
 
 /// The BundleDeployments that something concerns.

@@ -29,8 +29,6 @@ use serde_json::{Value, json};
 
 use crate::PLAIN;
 
-const NAME: &str = "interrupted";
-
 /// How many places of each leg are visited unless the environment says otherwise.
 const ROUNDS: usize = 8;
 
@@ -112,6 +110,10 @@ impl Ground {
         Self { world, images: images.try_into().expect("three images") }
     }
 
+    fn name(&self) -> String {
+        self.world.name()
+    }
+
     fn maps(&self) -> Api<ConfigMap> {
         Api::namespaced(self.world.client.clone(), &self.world.namespace)
     }
@@ -135,26 +137,26 @@ impl Ground {
             }
             Leg::Propose => spec["approval"] = json!("Manual"),
             Leg::Approve => {
-                let deployment = self.world.deployments().get(NAME).await.expect("it is there");
+                let deployment = self.world.deployments().get(&self.name()).await.expect("it is there");
                 let pending = deployment.status.and_then(|status| status.pending_change).expect("what waits");
                 spec["approval"] = json!("Manual");
                 spec["approvedChange"] = json!(pending.digest);
             }
             Leg::Delete => return self.delete().await,
         }
-        self.world.apply(NAME, spec).await;
+        self.world.apply(&self.name(), spec).await;
     }
 
     async fn delete(&self) {
-        self.world.deployments().delete(NAME, &DeleteParams::default()).await.expect("it is there");
+        self.world.deployments().delete(&self.name(), &DeleteParams::default()).await.expect("it is there");
     }
 
     /// Waits until what was asked for has come as far as it can.
     async fn go(&self, leg: Leg) {
         match leg {
             // Of all that can be seen of it, what is written last.
-            Leg::Withdraw => drop(self.world.condition(NAME, "Healthy", "False", "Unhealthy").await),
-            Leg::GiveUp => drop(self.world.ready(NAME).await),
+            Leg::Withdraw => drop(self.world.condition(&self.name(), "Healthy", "False", "Unhealthy").await),
+            Leg::GiveUp => drop(self.world.ready(&self.name()).await),
             leg => self.end(leg).await,
         }
     }
@@ -162,7 +164,7 @@ impl Ground {
     /// What somebody thinks better of while nobody works on it.
     async fn reconsider(&self, leg: Leg) {
         match leg {
-            Leg::Withdraw => drop(self.world.apply(NAME, self.world.spec(PLAIN, &self.images[0])).await),
+            Leg::Withdraw => drop(self.world.apply(&self.name(), self.world.spec(PLAIN, &self.images[0])).await),
             Leg::GiveUp => self.delete().await,
             _ => {}
         }
@@ -171,17 +173,17 @@ impl Ground {
     /// Waits for the end of a leg.
     async fn end(&self, leg: Leg) {
         match leg {
-            Leg::Install | Leg::Upgrade | Leg::Approve | Leg::Withdraw => drop(self.world.ready(NAME).await),
+            Leg::Install | Leg::Upgrade | Leg::Approve | Leg::Withdraw => drop(self.world.ready(&self.name()).await),
             Leg::Repair => {
                 let depth = |map: &ConfigMap| map.data.as_ref()?.get("depth").cloned();
                 let repaired = |map: Option<&ConfigMap>| map.and_then(depth).as_deref() == Some("20");
                 wait::until(&self.maps(), "chart", "repaired", repaired).await;
                 wait::until(&self.maps(), "steady", "there again", |map| map.is_some()).await;
             }
-            Leg::Propose => drop(self.world.condition(NAME, "Progressing", "False", "ApprovalRequired").await),
-            Leg::RollBack => drop(self.world.condition(NAME, "Progressing", "False", "RolledBack").await),
+            Leg::Propose => drop(self.world.condition(&self.name(), "Progressing", "False", "ApprovalRequired").await),
+            Leg::RollBack => drop(self.world.condition(&self.name(), "Progressing", "False", "RolledBack").await),
             Leg::Delete | Leg::GiveUp => {
-                drop(wait::until(&self.world.deployments(), NAME, "gone", |found| found.is_none()).await);
+                drop(wait::until(&self.world.deployments(), &self.name(), "gone", |found| found.is_none()).await);
             }
         }
     }
@@ -199,7 +201,7 @@ impl Ground {
         let heir = Mortal::start(self.world.config(), self.world.options(), Cut::Never);
         self.end(leg).await;
         let after = heir.stop().await;
-        let mut state = State::of(&self.world, NAME).await;
+        let mut state = State::of(&self.world, &self.name()).await;
         if leg == Leg::Withdraw {
             // How much is known of what was taken back depends on when that was.
             state.deployment = Value::Null;

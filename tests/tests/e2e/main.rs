@@ -24,9 +24,11 @@ mod permissions;
 mod plain;
 mod quiet;
 mod revisions;
+mod safety;
 mod stages;
 mod target;
 mod update;
+mod watch_selector;
 
 /// The class of registry+v1 bundles.
 const REGISTRY: &str = "core-rukpak-io-registry";
