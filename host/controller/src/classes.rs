@@ -94,6 +94,9 @@ mod tests {
     #[test]
     fn a_missing_class_is_told_with_what_is_watched() {
         let told = |selector: &str| missing("sail", &selector.parse().expect("a selector"));
-        insta::assert_snapshot!(format!("{}\n{}", told(""), told("shard in (a,b)")), @"");
+        insta::assert_snapshot!(format!("{}\n{}", told(""), told("shard in (a,b)")), @r#"
+        no provisioner class "sail": create a ProvisionerClass of that name, or use one of core-rukpak-io-registry, core-rukpak-io-plain
+        no provisioner class "sail" among those that this controller watches: create a ProvisionerClass of that name with labels that match --watch-selector "shard in (a,b)", or use one of core-rukpak-io-registry, core-rukpak-io-plain
+        "#);
     }
 }

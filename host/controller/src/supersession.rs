@@ -112,6 +112,10 @@ mod tests {
         assert!(generations.newer_than(&old).now_or_never().is_some());
         generations.forget("a");
         assert!(generations.newer_than(&old).now_or_never().is_none());
+        generations.leave("a");
+        assert!(generations.newer_than(&old).now_or_never().is_some(), "it is somebody else's");
+        generations.see(&old);
+        assert!(generations.newer_than(&old).now_or_never().is_none(), "it is ours again");
     }
 
     #[test]

@@ -182,7 +182,19 @@ mod tests {
                     Err(SelectorError { requirement, why }) => format!("{text} -> {requirement:?}: {why}"),
                 })
                 .collect();
-        insta::assert_snapshot!(told.join("\n"), @r#""#);
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        a=b, -> "": "" is not a label's key
+        a=b=c -> "a=b=c": "b=c" is not a label's value
+        a in b -> "a in b": "a in b" is not a label's key
+        a in (b -> "a in (b": it has no closing parenthesis at its end
+        a in (b)c -> "a in (b)c": it has no closing parenthesis at its end
+        a b in (c) -> "a b in (c)": `in` or `notin` stands between a key and values in parentheses
+        -a -> "-a": "-a" is not a label's key
+        a/b/c -> "a/b/c": "a/b/c" is not a label's key
+        A.com/b -> "A.com/b": "A.com/b" is not a label's key
+        a=ä -> "a=ä": "ä" is not a label's value
+        a>1 -> "a>1": "a>1" is not a label's key
+        "#);
     }
 
     proptest! {
