@@ -94,6 +94,10 @@ pub async fn remove_alone(config: Config, runs: &BTreeSet<Run>, bare: bool) -> a
     let stand_in = stand_in::namespaces(client.clone(), bare);
     let work = Box::pin(async {
         let left = remove(&client, runs, PATIENCE).await;
+        if bare {
+            // Nobody else finishes this.
+            remaining(&Api::<Namespace>::all(client.clone()), runs, PATIENCE / 6).await;
+        }
         drop(stop);
         left
     });
@@ -153,7 +157,8 @@ where
 {
     let all = labelled(&Api::<K>::all(client.clone())).await;
     let left = all.into_iter().filter(|object| run::is_left_over(object.meta(), now));
-    left.filter(|object| object.meta().deletion_timestamp.is_none())
+    // A BundleDeployment that is being deleted waits for a controller; everything else goes by itself.
+    left.filter(|object| object.meta().deletion_timestamp.is_none() || K::kind(&()) == "BundleDeployment")
         .filter_map(|object| Run::of(object.meta()))
         .collect()
 }
@@ -185,7 +190,10 @@ where
 }
 
 /// Waits until nothing of it is there; gives what is there when the patience is over.
-async fn remaining(api: &Api<BundleDeployment>, runs: &BTreeSet<Run>, patience: Duration) -> Vec<BundleDeployment> {
+async fn remaining<K>(api: &Api<K>, runs: &BTreeSet<Run>, patience: Duration) -> Vec<K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug,
+{
     let mut tick = tokio::time::interval(Duration::from_millis(100));
     let mut left = Vec::new();
     let _ = tokio::time::timeout(patience, async {
