@@ -3,7 +3,6 @@
 //! Neither alone is enough: a name may be chosen by chance, and a label is copied easily.
 
 use std::{
-    collections::BTreeMap,
     fmt,
     hash::{BuildHasher as _, RandomState},
     sync::{
@@ -65,11 +64,6 @@ impl Run {
             let labels: Map<String, Value> = [(LABEL.to_owned(), Value::from(self.name()))].into_iter().collect();
             metadata.insert("labels".to_owned(), labels.into());
         }
-    }
-
-    /// The label.
-    pub fn labels(&self) -> BTreeMap<String, String> {
-        [(LABEL.to_owned(), self.0.clone())].into()
     }
 }
 
