@@ -61,7 +61,7 @@ pub async fn namespaces(client: Client, bare: bool) {
             tracing::debug!(namespace = %name, %error, "failed to finalize");
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// Whether a test made an object, or the release of a BundleDeployment that a test made holds it.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock};
 
-use chandler_tests::{Cluster, Run};
+use chandler_tests::Cluster;
 use serde_json::Value;
 use tokio::{runtime::Runtime, sync::OnceCell};
 
@@ -42,7 +42,7 @@ pub(crate) struct Server {
     config: kube::Config,
     http: Http,
     /// What makes names of this run differ from those of others on the same cluster.
-    run: Run,
+    run: chandler_tests::Run,
     widgets: OnceCell<()>,
     /// Paths to delete when the run is over.
     leftovers: Mutex<Vec<String>>,
@@ -53,7 +53,7 @@ impl Server {
         let cluster = Cluster::acquire().await;
         let config = cluster.config();
         let http = Http::new(&config);
-        let run = Run::new();
+        let run = chandler_tests::Run::new();
         Self { cluster, config, http, run, widgets: OnceCell::new(), leftovers: Mutex::default() }
     }
 
