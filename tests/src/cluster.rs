@@ -6,26 +6,32 @@
 //! | `KUBECONFIG` | that cluster; tests take turns on it |
 //! | `KUBEBUILDER_ASSETS` | `etcd` and `kube-apiserver` from that directory, and `kube-controller-manager` where it is there; tests take turns |
 //!
-//! On a server without a controller manager [`stand_in`] does what a test needs of one, as an ordinary client.
+//! A cluster that holds BundleDeployments or ProvisionerClasses of others is refused by [`guard`]. What killed runs left on it
+//! more than an hour ago is removed. On a server without a controller manager [`stand_in`] does what a test needs of one, as an ordinary client.
 
 use std::{env, path::PathBuf, sync::Arc};
 
 use chandler_devcluster::{DevCluster, Options};
-use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::jiff::Timestamp;
 use kube::{
-    Api, Client, Config,
+    Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
 use tokio::sync::{Mutex, OnceCell, OwnedMutexGuard, oneshot};
 
-use crate::{envtest::Envtest, stand_in};
+use crate::{cleanup, envtest::Envtest, guard, stand_in};
 
-/// An API server that a test may use as its own until it is dropped.
-pub struct Cluster {
+/// An API server that a test may use as its own until the last clone is dropped.
+#[derive(Clone)]
+pub struct Cluster(Arc<Server>);
+
+struct Server {
     client: Client,
     config: Config,
     /// Whether garbage is collected and namespaces are emptied.
     controllers: bool,
+    /// Whether it goes on when the tests end.
+    outlives_tests: bool,
     /// Keeps the simulation of workloads alive.
     _simulation: Option<oneshot::Sender<()>>,
     embedded: Option<DevCluster>,
@@ -42,12 +48,12 @@ impl Cluster {
             Source::Kubeconfig => {
                 let turn = turn().await;
                 let config = Config::infer().await.expect("KUBECONFIG names a usable cluster");
-                Self::external(config, None, Some(turn)).await
+                Self::external(config, None, turn).await
             }
             Source::Assets(directory) => {
                 let turn = turn().await;
                 let envtest = Envtest::start(&directory).await.expect("KUBEBUILDER_ASSETS names usable binaries");
-                Self::external(envtest.config().clone(), Some(envtest), Some(turn)).await
+                Self::external(envtest.config().clone(), Some(envtest), turn).await
             }
         }
     }
@@ -60,17 +66,28 @@ impl Cluster {
         let kubeconfig = Kubeconfig::from_yaml(&embedded.kubeconfig()).expect("a kubeconfig");
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
         let config = config.expect("a configuration of the embedded control plane");
-        let embedded = Some(embedded);
-        Self { client, config, controllers: true, _simulation: None, embedded, envtest: None, _turn: None }
+        Self(Arc::new(Server {
+            client,
+            config,
+            controllers: true,
+            outlives_tests: false,
+            _simulation: None,
+            embedded: Some(embedded),
+            envtest: None,
+            _turn: None,
+        }))
     }
 
-    async fn external(config: Config, envtest: Option<Envtest>, turn: Option<OwnedMutexGuard<()>>) -> Self {
+    async fn external(config: Config, envtest: Option<Envtest>, turn: OwnedMutexGuard<()>) -> Self {
         let client = Client::try_from(config.clone()).expect("a client");
-        let manager = has_controller_manager(&client).await;
-        let controllers = manager || envtest.as_ref().is_some_and(Envtest::has_controllers);
-        let simulation = if manager {
+        let admitted = guard::admit(&client, guard::is_allowed()).await;
+        admitted.unwrap_or_else(|refusal| panic!("{refusal:#}"));
+        let complete = stand_in::is_needless(&client).await;
+        let controllers = complete || envtest.as_ref().is_some_and(Envtest::has_controllers);
+        let simulation = if complete {
             None
         } else {
+            guard::admit_stand_in(&client).await.unwrap_or_else(|refusal| panic!("{refusal:#}"));
             let (stop, stopped) = oneshot::channel();
             let simulated = client.clone();
             tokio::spawn(stand_in::run(simulated, !controllers, async move {
@@ -78,38 +95,56 @@ impl Cluster {
             }));
             Some(stop)
         };
-        Self { client, config, controllers, _simulation: simulation, embedded: None, envtest, _turn: turn }
+        let dead = cleanup::dead(&client, Timestamp::now()).await;
+        if !dead.is_empty() {
+            cleanup::report(cleanup::remove_alone(config.clone(), &dead, !controllers).await);
+        }
+        Self(Arc::new(Server {
+            client,
+            config,
+            controllers,
+            outlives_tests: envtest.is_none(),
+            _simulation: simulation,
+            embedded: None,
+            envtest,
+            _turn: Some(turn),
+        }))
     }
 
     /// A client with all rights.
     pub fn client(&self) -> Client {
-        self.client.clone()
+        self.0.client.clone()
     }
 
     /// How to reach it with all rights, for clients as other users.
     pub fn config(&self) -> Config {
-        self.config.clone()
+        self.0.config.clone()
     }
 
     /// A kubeconfig with all rights, YAML; `None` where `KUBECONFIG` names one.
     pub fn kubeconfig(&self) -> Option<String> {
-        let embedded = self.embedded.as_ref().map(DevCluster::kubeconfig);
-        embedded.or_else(|| self.envtest.as_ref().map(|envtest| envtest.kubeconfig().to_owned()))
+        let embedded = self.0.embedded.as_ref().map(DevCluster::kubeconfig);
+        embedded.or_else(|| self.0.envtest.as_ref().map(|envtest| envtest.kubeconfig().to_owned()))
     }
 
     /// Whether garbage is collected and deleted namespaces are emptied: by a controller manager, or by the embedded control plane.
     pub fn has_controllers(&self) -> bool {
-        self.controllers
+        self.0.controllers
     }
 
     /// The embedded control plane, where this is that.
     pub fn devcluster(&self) -> Option<&DevCluster> {
-        self.embedded.as_ref()
+        self.0.embedded.as_ref()
+    }
+
+    /// Whether it goes on when this one is dropped, so that what is left over stays.
+    pub fn outlives_this(&self) -> bool {
+        self.0.outlives_tests || Arc::strong_count(&self.0) > 1
     }
 
     /// Whether this is the embedded control plane.
     pub fn is_embedded(&self) -> bool {
-        self.embedded.is_some()
+        self.0.embedded.is_some()
     }
 }
 
@@ -137,13 +172,6 @@ async fn turn() -> OwnedMutexGuard<()> {
     static TURN: OnceCell<Arc<Mutex<()>>> = OnceCell::const_new();
     let turn = TURN.get_or_init(|| async { Arc::new(Mutex::new(())) }).await;
     Arc::clone(turn).lock_owned().await
-}
-
-/// A running controller manager holds a lease; a bare API server has none.
-async fn has_controller_manager(client: &Client) -> bool {
-    let leases: Api<Lease> = Api::namespaced(client.clone(), "kube-system");
-    let lease = leases.get_opt("kube-controller-manager").await.ok().flatten();
-    lease.and_then(|lease| lease.spec).is_some_and(|spec| spec.holder_identity.is_some_and(|holder| !holder.is_empty()))
 }
 
 fn rustls_provider() {

@@ -16,8 +16,6 @@ use crate::{Cut, Mortal, World, bundles::Bundle, lifeline::Life, wait, world::co
 /// How long one step may take before it is said that it never ends.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-const NAME: &str = "large";
-
 /// After how many looks without a request a controller is taken to have nothing to do.
 const QUIET: u32 = 5;
 
@@ -109,14 +107,18 @@ pub async fn measure(world: &World, class: &str, first: &Bundle, second: &Bundle
 
     let image = world.push(first).await;
     let begin = Instant::now();
-    world.deploy(NAME, class, &image).await;
+    world.deploy(&world.name(), class, &image).await;
     ready(world).await;
     meter.note("installation", begin).await;
 
     let asked = json!({"metadata": {"annotations": {REQUESTED_AT_ANNOTATION: "now"}}});
     let begin = Instant::now();
-    world.deployments().patch(NAME, &PatchParams::default(), &Patch::Merge(asked)).await.expect("it can be asked");
-    wait::within(PATIENCE, &world.deployments(), NAME, "looked at", |deployment| {
+    world
+        .deployments()
+        .patch(&world.name(), &PatchParams::default(), &Patch::Merge(asked))
+        .await
+        .expect("it can be asked");
+    wait::within(PATIENCE, &world.deployments(), &world.name(), "looked at", |deployment| {
         let status = deployment.and_then(|deployment| deployment.status.as_ref());
         status.is_some_and(|status| status.last_handled_reconcile_at.as_deref() == Some("now"))
     })
@@ -125,13 +127,13 @@ pub async fn measure(world: &World, class: &str, first: &Bundle, second: &Bundle
 
     let image = world.push(second).await;
     let begin = Instant::now();
-    world.deploy(NAME, class, &image).await;
+    world.deploy(&world.name(), class, &image).await;
     ready(world).await;
     meter.note("one object changed", begin).await;
 
     let begin = Instant::now();
-    world.deployments().delete(NAME, &DeleteParams::default()).await.expect("it is there");
-    wait::within(PATIENCE, &world.deployments(), NAME, "gone", |deployment| deployment.is_none()).await;
+    world.deployments().delete(&world.name(), &DeleteParams::default()).await.expect("it is there");
+    wait::within(PATIENCE, &world.deployments(), &world.name(), "gone", |deployment| deployment.is_none()).await;
     meter.note("deletion", begin).await;
     meter.controller.stop().await;
     meter.costs
@@ -173,5 +175,6 @@ async fn ready(world: &World) {
         condition(deployment, "Ready")
             .is_some_and(|ready| ready.status == "True" && ready.observed_generation == deployment.metadata.generation)
     };
-    wait::within(PATIENCE, &world.deployments(), NAME, "ready", |deployment| deployment.is_some_and(ready)).await;
+    wait::within(PATIENCE, &world.deployments(), &world.name(), "ready", |deployment| deployment.is_some_and(ready))
+        .await;
 }

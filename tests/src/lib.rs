@@ -2,6 +2,9 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`run`] | what one test makes, told from everything else by name and label |
+//! | [`guard`] | keeps the tests from what is others' |
+//! | [`cleanup`] | removes what runs made |
 //! | [`cluster`] | an API server: embedded by default, or the one that the environment names |
 //! | [`envtest`] | `etcd` and `kube-apiserver` from `KUBEBUILDER_ASSETS` |
 //! | [`stand_in`] | what a controller manager would do where there is none |
@@ -21,12 +24,15 @@
 pub mod approvals;
 pub mod bundles;
 pub mod buoys;
+pub mod cleanup;
 pub mod cluster;
 pub mod envtest;
+pub mod guard;
 pub mod interruption;
 pub mod large;
 pub mod lifeline;
 pub mod mortal;
+pub mod run;
 pub mod stand_in;
 pub mod state;
 pub mod tls;
@@ -37,4 +43,5 @@ pub use cluster::Cluster;
 pub use interruption::Interruption;
 pub use lifeline::Cut;
 pub use mortal::Mortal;
+pub use run::Run;
 pub use world::World;

@@ -39,6 +39,9 @@ const DERIVED: &[&str] = &["endpoints", "endpointslices", "events", "pods", "rep
 /// A digest in hexadecimal digits has so many of them.
 const DIGEST: usize = 64;
 
+/// What an ApplySet is called begins so; the rest is a digest, of the name of the BundleDeployment among others.
+const SET: &str = "applyset-";
+
 /// What is there of a BundleDeployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
@@ -197,6 +200,9 @@ struct Names {
 impl Names {
     /// The text with what is known replaced by its name, and each digest by a number: equal digests have equal numbers.
     fn replace(&mut self, mut text: String) -> String {
+        if text.starts_with(SET) {
+            return format!("SET{}", self.number(&text));
+        }
         for (known, name) in &self.known {
             text = text.replace(known, name);
         }

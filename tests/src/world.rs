@@ -1,31 +1,27 @@
 //! A cluster with a registry and a running controller.
 
-use std::{
-    collections::BTreeMap,
-    path::Path,
-    sync::atomic::{AtomicU32, Ordering},
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt::Debug, path::Path};
 
 use chandler_api::BundleDeployment;
 use chandler_controller::Options;
 use chandler_devcluster::DevCluster;
 use chandler_devregistry::Registry;
-use k8s_openapi::{
-    api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-    apimachinery::pkg::apis::meta::v1::Condition,
-};
+use k8s_openapi::{ClusterResourceScope, api::core::v1::Namespace, apimachinery::pkg::apis::meta::v1::Condition};
 use kube::{
-    Api, Client,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    Api, Client, Resource,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
 };
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{sync::oneshot, task::JoinHandle};
 
-use crate::{Cluster, bundles::Bundle, wait};
+use crate::{Cluster, Run, bundles::Bundle, cleanup, guard, run, wait};
 
-/// Everything that an end-to-end test needs. End the test with [`World::finish`], which removes what it made.
+/// Everything that an end-to-end test needs. End the test with [`World::finish`], which removes what it made. One that is dropped
+/// earlier, since the test panicked, has it removed as far as it can be within two minutes.
+///
+/// Whatever it makes has its [`Run`] in the name and as a label, and its controllers see nothing else.
 pub struct World {
     /// A client with all rights.
     pub client: Client,
@@ -35,6 +31,8 @@ pub struct World {
     pub namespace: String,
     /// Where the controller looks for Secrets and ConfigMaps, of this test alone.
     pub system_namespace: String,
+    run: Run,
+    finished: bool,
     cache: TempDir,
     controller: Option<Controller>,
     cluster: Cluster,
@@ -62,23 +60,48 @@ impl World {
     pub async fn without_controller(cluster: Cluster) -> Self {
         logging();
         let client = cluster.client();
-        let unique = unique();
+        let run = Run::new();
         let world = Self {
             registry: Registry::start(chandler_devregistry::Options::default()).await.expect("a registry"),
-            namespace: format!("e2e-{unique}"),
-            system_namespace: format!("e2e-system-{unique}"),
+            namespace: run.name().to_owned(),
+            system_namespace: format!("{run}-system"),
+            run,
+            finished: false,
             cache: tempfile::tempdir().expect("a temporary directory"),
             controller: None,
             cluster,
             client,
         };
-        world.install_crds().await;
-        for name in [world.namespace.clone(), world.system_namespace.clone()] {
-            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-            let namespace: Namespace = serde_json::from_value(namespace).expect("a namespace");
-            Api::all(world.client.clone()).create(&PostParams::default(), &namespace).await.expect("a namespace");
+        guard::install_definitions(&world.client).await.unwrap_or_else(|refusal| panic!("{refusal:#}"));
+        for name in [&world.namespace, &world.system_namespace] {
+            let _: Namespace = world.create(json!({"metadata": {"name": name}})).await;
         }
         world
+    }
+
+    /// What this world makes is told by it from everything else.
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// Creates an object that lives in no namespace, with the label of the run. Its name has to carry the name of the run, as
+    /// [`World::name`] does.
+    pub async fn create<K>(&self, mut object: Value) -> K
+    where
+        K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + Debug + DeserializeOwned + Serialize,
+    {
+        self.mark(&mut object);
+        let object: K = serde_json::from_value(object).expect("an object of its kind");
+        Api::all(self.client.clone()).create(&PostParams::default(), &object).await.expect("the object is accepted")
+    }
+
+    /// Puts the label of the run on an object that a test makes by other ways.
+    pub fn mark(&self, object: &mut Value) {
+        self.run.mark(object);
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        // What lives in a namespace of the run goes with it.
+        let named = text("/metadata/name").contains(self.run.name());
+        assert!(named || text("/metadata/namespace").contains(self.run.name()), "{object} would be left over");
     }
 
     /// How to reach the API server with all rights, for clients as other users.
@@ -134,6 +157,7 @@ impl World {
     /// How a controller of this world runs.
     pub fn options(&self) -> Options {
         Options {
+            watch_selector: run::selector([&self.run]),
             system_namespace: self.system_namespace.clone(),
             cache_directory: self.cache().to_path_buf(),
             allow_unsigned: true,
@@ -165,14 +189,15 @@ impl World {
 
     /// A name that no other test uses.
     pub fn name(&self) -> String {
-        self.namespace.replace("e2e-", "bd-")
+        format!("{}-bd", self.run)
     }
 
-    /// Creates or changes a BundleDeployment, as `kubectl apply` would.
+    /// Creates or changes a BundleDeployment of this run, as `kubectl apply` would.
     pub async fn apply(&self, name: &str, spec: Value) -> BundleDeployment {
-        let object = json!({
+        let mut object = json!({
             "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": name}, "spec": spec
         });
+        self.mark(&mut object);
         let parameters = PatchParams::apply("e2e").force();
         self.deployments().patch(name, &parameters, &Patch::Apply(object)).await.expect("the object is accepted")
     }
@@ -230,53 +255,36 @@ impl World {
         wait::until(&self.deployments(), name, "gone", |deployment| deployment.is_none()).await;
     }
 
-    /// Removes all BundleDeployments and stops the controller.
+    /// Removes what this world made, and stops the controller.
     pub async fn finish(mut self) {
-        for deployment in self.deployments().list(&ListParams::default()).await.expect("the API server answers") {
-            let name = deployment.metadata.name.expect("a stored object has a name");
-            // Custom resources that the test left are in nobody's way.
-            let everything = Patch::Merge(json!({"spec": {"deletion": {"policy": "Delete", "crds": "Delete"}}}));
-            let _ = self.deployments().patch(&name, &PatchParams::default(), &everything).await;
-            self.delete(&name).await;
+        let runs = [self.run.clone()].into();
+        if self.controller.is_none() && cleanup::has_deployments(&self.client, &runs).await {
+            self.start_controller();
         }
+        let left = cleanup::remove(&self.client, &runs, wait::PATIENCE).await;
         if self.controller.is_some() {
             self.stop_controller().await;
         }
-        for name in [&self.namespace, &self.system_namespace] {
-            // A bare API server never finishes this, so nobody waits.
-            let _ = Api::<Namespace>::all(self.client.clone()).delete(name, &DeleteParams::default()).await;
-        }
+        self.finished = true;
+        assert!(left.is_empty(), "{}", left.join("\n"));
     }
+}
 
-    async fn install_crds(&self) {
-        let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
-        for crd in chandler_api::crds() {
-            let name = crd.metadata.name.clone().expect("a CRD has a name");
-            let parameters = PatchParams::apply("e2e").force();
-            api.patch(&name, &parameters, &Patch::Apply(&crd)).await.expect("the CRD is accepted");
-            wait::until(&api, &name, "established", |crd| {
-                let conditions = crd.and_then(|crd| crd.status.as_ref()?.conditions.as_ref());
-                conditions
-                    .into_iter()
-                    .flatten()
-                    .any(|condition| condition.type_ == "Established" && condition.status == "True")
-            })
-            .await;
+impl Drop for World {
+    fn drop(&mut self) {
+        if self.finished || !self.cluster.outlives_this() {
+            return;
         }
+        if let Some(controller) = self.controller.take() {
+            controller.running.abort();
+        }
+        cleanup::block(self.cluster.config(), self.run.clone(), !self.cluster.has_controllers());
     }
 }
 
 /// A condition of a BundleDeployment.
 pub fn condition<'a>(deployment: &'a BundleDeployment, type_: &str) -> Option<&'a Condition> {
     deployment.status.as_ref()?.conditions.iter().find(|condition| condition.type_ == type_)
-}
-
-/// Differs between tests, processes and runs, so that nothing left on a shared server is in the way.
-fn unique() -> String {
-    static COUNTER: AtomicU32 = AtomicU32::new(0);
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    let count = COUNTER.fetch_add(1, Ordering::Relaxed);
-    format!("{:x}-{:x}-{count}", now.as_secs() & 0xff_ffff, std::process::id())
 }
 
 fn logging() {

@@ -10,7 +10,7 @@ use chandler_builtin::Provisioners;
 use chandler_engine::{Limits, Provisioner};
 use serde_json::{Map, Value};
 
-use crate::problem::Problem;
+use crate::{WatchSelector, problem::Problem};
 
 /// A class that can be used.
 #[derive(Clone)]
@@ -27,13 +27,14 @@ pub(crate) struct Class {
 pub(crate) struct Classes {
     builtin: Provisioners,
     ceiling: Limits,
+    selector: WatchSelector,
     defined: RwLock<BTreeMap<String, Result<Class, String>>>,
 }
 
 impl Classes {
-    /// The built-in classes, under these limits.
-    pub(crate) fn new(builtin: Provisioners, ceiling: Limits) -> Self {
-        Self { builtin, ceiling, defined: RwLock::default() }
+    /// The built-in classes, under these limits; others are those of the ProvisionerClasses that are selected.
+    pub(crate) fn new(builtin: Provisioners, ceiling: Limits, selector: WatchSelector) -> Self {
+        Self { builtin, ceiling, selector, defined: RwLock::default() }
     }
 
     /// The class with this name. A built-in name cannot be defined anew, or one object would change what all bundles mean.
@@ -47,13 +48,7 @@ impl Classes {
             Some(Err(message)) => {
                 Err(Problem::passing(Reason::ProvisionerNotReady, format!("ProvisionerClass {name}: {message}")))
             }
-            None => Err(Problem::passing(
-                Reason::ProvisionerMissing,
-                format!(
-                    "no provisioner class {name:?}: create a ProvisionerClass of that name, or use one of {}",
-                    chandler_builtin::BUILTINS.iter().map(|builtin| builtin.class).collect::<Vec<_>>().join(", ")
-                ),
-            )),
+            None => Err(Problem::passing(Reason::ProvisionerMissing, missing(name, &self.selector))),
         }
     }
 
@@ -75,5 +70,33 @@ impl Classes {
     /// Whether a name is built in.
     pub(crate) fn is_builtin(name: &str) -> bool {
         chandler_builtin::find(name).is_some()
+    }
+}
+
+fn missing(name: &str, selector: &WatchSelector) -> String {
+    let builtin = chandler_builtin::BUILTINS.iter().map(|builtin| builtin.class).collect::<Vec<_>>().join(", ");
+    if selector.selects_all() {
+        return format!(
+            "no provisioner class {name:?}: create a ProvisionerClass of that name, or use one of {builtin}"
+        );
+    }
+    format!(
+        "no provisioner class {name:?} among those that this controller watches: create a ProvisionerClass of that name with \
+         labels that match --watch-selector {:?}, or use one of {builtin}",
+        selector.to_string()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_class_is_told_with_what_is_watched() {
+        let told = |selector: &str| missing("sail", &selector.parse().expect("a selector"));
+        insta::assert_snapshot!(format!("{}\n{}", told(""), told("shard in (a,b)")), @r#"
+        no provisioner class "sail": create a ProvisionerClass of that name, or use one of core-rukpak-io-registry, core-rukpak-io-plain
+        no provisioner class "sail" among those that this controller watches: create a ProvisionerClass of that name with labels that match --watch-selector "shard in (a,b)", or use one of core-rukpak-io-registry, core-rukpak-io-plain
+        "#);
     }
 }

@@ -21,6 +21,7 @@
 //! | `status_patch` | how a changed status is written |
 //! | `supersession` | ends a rollout for a newer spec |
 //! | `surroundings` | what provisioners are told about the cluster |
+//! | [`watch_selector`] | which BundleDeployments and ProvisionerClasses a controller works on |
 //! | `watches` | watches on the kinds that releases hold |
 //! | `backoff` | when to try again |
 //! | `events` | Events on transitions |
@@ -46,6 +47,7 @@ pub mod run;
 mod status_patch;
 mod supersession;
 mod surroundings;
+pub mod watch_selector;
 mod watches;
 
 pub use bundle_deployment::drift::{ignored_fields, of_rollout as drift_policy};
@@ -53,3 +55,4 @@ pub use bundle_deployment::owner_of;
 pub use options::Options;
 pub use run::{ControllerError, run};
 pub use surroundings::kinds;
+pub use watch_selector::WatchSelector;

@@ -7,9 +7,15 @@ use chandler_engine::{Compiler, Limits};
 use chandler_permissions::AccountPolicy;
 use chandler_releases::Budget;
 
+use crate::WatchSelector;
+
 /// How the controller runs.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// The BundleDeployments and ProvisionerClasses that this controller works on, by their labels. It neither reads nor writes
+    /// others. Default all of them. Whoever runs several controllers on a cluster gives them selectors of which no two select
+    /// the same object, and a cache directory each.
+    pub watch_selector: WatchSelector,
     /// Where pull secrets and content ConfigMaps are looked up. Default `chandler-system`.
     pub system_namespace: String,
     /// Where content, compiled code and releases are cached. What is in it can be deleted at any time while nothing runs.
@@ -46,6 +52,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            watch_selector: WatchSelector::default(),
             system_namespace: "chandler-system".to_owned(),
             cache_directory: PathBuf::from("/var/cache/chandler"),
             compiler: Compiler::InProcess,

@@ -14,7 +14,6 @@ use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, future::Either}
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
     Api, Client, Resource, ResourceExt as _,
-    api::ListParams,
     core::PartialObjectMeta,
     runtime::{
         Controller, WatchStreamExt as _,
@@ -28,7 +27,7 @@ use serde::de::DeserializeOwned;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
 use crate::{
-    Options,
+    Options, WatchSelector,
     approvals::Approvals,
     backoff::Backoff,
     bundle_deployment::{self, Guarded},
@@ -81,14 +80,19 @@ pub async fn run(
     let (watches, triggers) = ManagedWatches::new(client.clone());
     let (approvals, watch_approvals) = Approvals::new(client.clone(), watches.triggers());
     let context = Arc::new(context(client.clone(), options, watches, approvals)?);
-    context.records.load().await?;
+    // Where some BundleDeployments are left to others, so are their records.
+    context.records.load(context.options.watch_selector.selects_all()).await?;
     preload_classes(&context).await?;
-    probe::<BundleDeployment>(&client, "BundleDeployments").await?;
-    probe::<ChangeApproval>(&client, "ChangeApprovals").await?;
+    let selector = &context.options.watch_selector;
+    probe::<BundleDeployment>(&client, selector, "BundleDeployments").await?;
+    probe::<ChangeApproval>(&client, &WatchSelector::default(), "ChangeApprovals").await?;
+    if !selector.selects_all() {
+        tracing::info!(%selector, "other BundleDeployments and ProvisionerClasses are left alone");
+    }
 
     let shutdown = shutdown.shared();
     let config = Config::default().debounce(DEBOUNCE).concurrency(context.options.concurrency);
-    let controller = Controller::new(Api::<ProvisionerClass>::all(client.clone()), watcher::Config::default());
+    let controller = Controller::new(Api::<ProvisionerClass>::all(client.clone()), selector.watch());
     let class_store = controller.store();
     let classes = controller
         .with_config(Config::default().debounce(DEBOUNCE).concurrency(1))
@@ -106,7 +110,15 @@ pub async fn run(
             }
         }
     };
-    let events = watcher(Api::<Guarded>::all(client.clone()), watcher::Config::default());
+    let left = {
+        let context = Arc::clone(&context);
+        move |event: &watcher::Event<Guarded>| {
+            if let watcher::Event::Delete(guarded) = event {
+                leave(guarded, &context);
+            }
+        }
+    };
+    let events = watcher(Api::<Guarded>::all(client.clone()), selector.watch()).inspect_ok(left);
     // Often the larger part of an object, and nobody here asks who set which field.
     let events = events.modify(|guarded| guarded.managed_fields_mut().clear());
     let events = reflector(writer, events).applied_objects().inspect_ok(seen);
@@ -114,7 +126,7 @@ pub async fn run(
     let deployments = controller
         .with_config(config)
         .graceful_shutdown_on(shutdown.clone())
-        .watches(Api::<ProvisionerClass>::all(client.clone()), watcher::Config::default(), {
+        .watches(Api::<ProvisionerClass>::all(client.clone()), selector.watch(), {
             let store = store.clone();
             let context = Arc::clone(&context);
             move |class| {
@@ -190,7 +202,11 @@ fn context(
     let reporter = Reporter { controller: "chandler".to_owned(), instance: None };
     Ok(Context {
         images: Images::new(store, images),
-        classes: Classes::new(Provisioners::new(engine.clone()), options.ceiling.clone()),
+        classes: Classes::new(
+            Provisioners::new(engine.clone()),
+            options.ceiling.clone(),
+            options.watch_selector.clone(),
+        ),
         approvals,
         engine,
         releases,
@@ -211,7 +227,7 @@ fn context(
 /// one look as if it were missing.
 async fn preload_classes(context: &Arc<Context>) -> Result<(), ControllerError> {
     let classes: Api<ProvisionerClass> = Api::all(context.client.clone());
-    let classes = classes.list(&ListParams::default()).await;
+    let classes = classes.list(&context.options.watch_selector.list()).await;
     for class in classes.map_err(|source| ControllerError::List { what: "ProvisionerClasses", source })? {
         provisioner_class::load_into(&class, context).await;
     }
@@ -219,12 +235,12 @@ async fn preload_classes(context: &Arc<Context>) -> Result<(), ControllerError> 
 }
 
 /// Fails where the API server does not serve a kind, instead of watching in vain for ever.
-async fn probe<K>(client: &Client, what: &'static str) -> Result<(), ControllerError>
+async fn probe<K>(client: &Client, selector: &WatchSelector, what: &'static str) -> Result<(), ControllerError>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
 {
     let api: Api<K> = Api::all(client.clone());
-    let list = api.list_metadata(&ListParams::default().limit(1)).await;
+    let list = api.list_metadata(&selector.list().limit(1)).await;
     list.map(drop).map_err(|source| ControllerError::List { what, source })
 }
 
@@ -237,6 +253,18 @@ fn helped(
     let concerned = users(store, concerned);
     concerned.iter().for_each(|user| context.memory.stalled.clear(&user.name));
     concerned
+}
+
+/// Gives up a BundleDeployment that is not selected any more: the pass that is under way ends, and nothing is kept of it.
+fn leave(guarded: &Guarded, context: &Context) {
+    if guarded.meta().deletion_timestamp.is_none() {
+        let name = guarded.name_any();
+        tracing::info!(deployment = %name, "not selected any more");
+        context.generations.leave(&name);
+        context.memory.forget(&name);
+        context.records.forget(&name);
+        context.watches.forget(&name);
+    }
 }
 
 /// The BundleDeployments that something concerns.

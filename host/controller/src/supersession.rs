@@ -50,6 +50,13 @@ impl Generations {
         orphaning.get(&deployment.name_any()).is_some_and(|uid| *uid == deployment.uid())
     }
 
+    /// Notes that an object is somebody else's from now on: whatever is under way for it is superseded, until it is seen again.
+    pub(crate) fn leave(&self, name: &str) {
+        let nobody = (None, i64::MAX);
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), nobody);
+        self.changed.send_replace(());
+    }
+
     /// Forgets an object that is gone.
     pub(crate) fn forget(&self, name: &str) {
         self.orphaning.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
@@ -105,6 +112,10 @@ mod tests {
         assert!(generations.newer_than(&old).now_or_never().is_some());
         generations.forget("a");
         assert!(generations.newer_than(&old).now_or_never().is_none());
+        generations.leave("a");
+        assert!(generations.newer_than(&old).now_or_never().is_some(), "it is somebody else's");
+        generations.see(&old);
+        assert!(generations.newer_than(&old).now_or_never().is_none(), "it is ours again");
     }
 
     #[test]

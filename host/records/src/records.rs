@@ -63,7 +63,9 @@ impl Records {
     ///
     /// # Errors
     /// They cannot be listed, or their namespace neither exists nor can be made.
-    pub async fn load(&self) -> Result<(), RecordError> {
+    ///
+    /// `alone` says whether nobody else writes any of them. Otherwise each is read when it is opened.
+    pub async fn load(&self, alone: bool) -> Result<(), RecordError> {
         self.secrets.ensure_namespace().await?;
         let mut names = HashSet::new();
         let mut parameters = ListParams::default().labels(&names::records_selector()).limit(PAGE);
@@ -74,7 +76,7 @@ impl Records {
             for secret in page.items {
                 let Some(name) = names::deployment(&secret.metadata).map(str::to_owned) else { continue };
                 names.insert(secret.metadata.name.clone().unwrap_or_default());
-                if let Ok((state, version)) = self.secrets.parse(&secret) {
+                if alone && let Ok((state, version)) = self.secrets.parse(&secret) {
                     let book = Book::new(self.secrets.clone(), state, Some(version));
                     self.books().insert(name, Arc::new(book));
                 }
@@ -84,7 +86,7 @@ impl Records {
                 None => break,
             }
         }
-        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = Some(names);
+        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = alone.then_some(names);
         Ok(())
     }
 
@@ -139,6 +141,11 @@ impl Records {
     fn may_exist(&self, name: &str) -> bool {
         let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         listed.as_ref().is_none_or(|listed| listed.contains(&names::record(name)))
+    }
+
+    /// Forgets what was read of a BundleDeployment that another controller looks after from now on.
+    pub fn forget(&self, name: &str) {
+        self.books().remove(name);
     }
 
     /// What was read or written of a BundleDeployment, without asking; none where it was not opened.

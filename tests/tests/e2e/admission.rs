@@ -28,11 +28,13 @@ async fn malformed_bundle_deployments_are_refused_by_the_api_server() {
         let Err(kube::Error::Api(status)) = result else { panic!("{what} was accepted") };
         assert_eq!(status.code, 422, "{what}: {status:?}");
     }
-    let long = json!({
-        "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": "x".repeat(53)},
+    let mut long = json!({
+        "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment",
+        "metadata": {"name": format!("{:x<53}", world.name())},
         "spec": {"installNamespace": "default", "provisionerClassName": "core-rukpak-io-plain",
                  "source": {"type": "image", "image": image}}
     });
+    world.mark(&mut long);
     let long = serde_json::from_value(long).expect("a BundleDeployment");
     let result = world.deployments().create(&PostParams::default(), &long).await;
     assert!(matches!(result, Err(kube::Error::Api(status)) if status.code == 422));

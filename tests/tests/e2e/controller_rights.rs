@@ -9,7 +9,7 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chandler_permissions::{Attributes, PolicyRule, ResourceAttributes, cover::break_down, role::Role, roles};
 use chandler_tests::{World, bundles, bundles::Bundle, wait, world::condition};
-use kube::{Api, Client, api::PostParams, client::Body};
+use kube::{Api, Client, client::Body};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
@@ -192,8 +192,7 @@ async fn the_rights_of_the_controller_are_enough_and_all_used() {
     .await;
     let classes: Api<chandler_api::ProvisionerClass> = Api::all(world.client.clone());
     let class = json!({"metadata": {"name": name}, "spec": {"image": format!("{host}/none:v1")}});
-    let class = serde_json::from_value(class).expect("a class");
-    classes.create(&PostParams::default(), &class).await.expect("the class is accepted");
+    let _: chandler_api::ProvisionerClass = world.create(class).await;
 
     let (made, refused) = (Arc::default(), Arc::default());
     let client = noting(&controller(&world).await, &made, &refused);

@@ -21,8 +21,6 @@ use serde_json::{Value, json};
 
 use crate::PLAIN;
 
-const NAME: &str = "faults";
-
 /// What the controller calls itself here, so that nobody else is struck.
 const CONTROLLER: &str = "e2e-controller";
 
@@ -105,22 +103,23 @@ impl Course {
     }
 
     async fn merge(&self, patch: Value) {
-        let patched = self.world.deployments().patch(NAME, &PatchParams::default(), &Patch::Merge(patch)).await;
+        let patched =
+            self.world.deployments().patch(&self.world.name(), &PatchParams::default(), &Patch::Merge(patch)).await;
         patched.expect("the object is accepted");
     }
 
     async fn run(&self, step: Step) {
         let spec = |image: &str| self.world.spec(PLAIN, image);
         match step {
-            Step::Install => drop(self.world.apply(NAME, spec(&self.first)).await),
-            Step::Upgrade => drop(self.world.apply(NAME, spec(&self.second)).await),
+            Step::Install => drop(self.world.apply(&self.world.name(), spec(&self.first)).await),
+            Step::Upgrade => drop(self.world.apply(&self.world.name(), spec(&self.second)).await),
             Step::GoBack => self.merge(json!({"spec": {"rollout": {"toRevision": 1}}})).await,
             Step::GoOn => self.merge(json!({"spec": {"rollout": {"toRevision": null}}})).await,
             Step::Repair => return self.repair().await,
             Step::Approve => self.approve().await,
-            Step::Delete => return self.world.delete(NAME).await,
+            Step::Delete => return self.world.delete(&self.world.name()).await,
         }
-        self.world.ready(NAME).await;
+        self.world.ready(&self.world.name()).await;
     }
 
     /// Somebody edits one object and deletes another.
@@ -139,9 +138,9 @@ impl Course {
     async fn approve(&self) {
         let mut spec = self.world.spec(PLAIN, &self.first);
         spec["approval"] = json!("Manual");
-        self.world.apply(NAME, spec).await;
-        let pending = self.world.pending(NAME).await;
-        self.world.approve(NAME, &pending.digest).await;
+        self.world.apply(&self.world.name(), spec).await;
+        let pending = self.world.pending(&self.world.name()).await;
+        self.world.approve(&self.world.name(), &pending.digest).await;
     }
 }
 
@@ -155,7 +154,7 @@ async fn course(name: &'static str, faults: Vec<Fault>) -> Vec<State> {
         }
         course.run(step).await;
         struck += course.cluster().clear_faults().iter().map(|report| report.struck).sum::<u64>();
-        states.push(State::of(&course.world, NAME).await);
+        states.push(State::of(&course.world, &course.world.name()).await);
     }
     assert!(faults.is_empty() || struck >= 5, "{name}: only {struck} requests were struck");
     eprintln!("{name}: {struck} requests were struck");

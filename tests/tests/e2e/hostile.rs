@@ -9,10 +9,7 @@ use chandler_tests::{
     wait,
     world::condition,
 };
-use kube::{
-    Api,
-    api::{DeleteParams, ListParams, PostParams},
-};
+use kube::Api;
 use serde_json::json;
 
 use crate::PLAIN;
@@ -23,26 +20,14 @@ async fn define(world: &World, name: &str, limits: serde_json::Value) {
     let wasm = fs::read(&component)
         .unwrap_or_else(|error| panic!("{}: {error}; build it with `cargo xtask plugins`", component.display()));
     let pushed = world.registry.push_component("provisioners/hostile", "v1", wasm).expect("the registry takes it");
-    let class = json!({
-        "apiVersion": "chandler.dev/v1alpha1", "kind": "ProvisionerClass", "metadata": {"name": name},
-        "spec": {"image": pushed.reference, "limits": limits}
-    });
-    let class: ProvisionerClass = serde_json::from_value(class).expect("a ProvisionerClass");
+    let class = json!({"metadata": {"name": name}, "spec": {"image": pushed.reference, "limits": limits}});
+    let _: ProvisionerClass = world.create(class).await;
     let classes: Api<ProvisionerClass> = Api::all(world.client.clone());
-    classes.create(&PostParams::default(), &class).await.expect("the class is accepted");
     wait::until(&classes, name, "ready", |class| {
         let conditions = class.and_then(|class| class.status.as_ref()).map(|status| status.conditions.as_slice());
         conditions.into_iter().flatten().any(|condition| condition.type_ == "Ready" && condition.status == "True")
     })
     .await;
-}
-
-async fn remove_classes(world: &World) {
-    let classes: Api<ProvisionerClass> = Api::all(world.client.clone());
-    for class in classes.list(&ListParams::default()).await.expect("the API server answers") {
-        let name = class.metadata.name.expect("a stored object has a name");
-        classes.delete(&name, &DeleteParams::default()).await.expect("the class can be deleted");
-    }
 }
 
 #[tokio::test]
@@ -84,7 +69,6 @@ async fn every_misbehaviour_has_its_own_reason_while_others_go_on() {
         assert!(installed.message.len() < 4096, "{behaviour}: {}", installed.message);
     }
     world.ready(&other).await;
-    remove_classes(&world).await;
     world.finish().await;
 }
 
@@ -99,7 +83,6 @@ async fn logging_without_end_is_cut_and_does_no_harm() {
     let status = deployment.status.expect("a status");
     let provisioner = status.provisioner.expect("a provisioner");
     assert_eq!((provisioner.name.as_deref(), provisioner.version.as_deref()), (Some("hostile"), Some("1.2.3")));
-    remove_classes(&world).await;
     world.finish().await;
 }
 
@@ -108,13 +91,9 @@ async fn a_component_that_is_none_is_refused_before_it_is_used() {
     let world = World::new().await;
     let name = world.name();
     let pushed = world.registry.push_component("provisioners/none", "v1", b"not wasm".to_vec()).expect("pushed");
-    let class = json!({
-        "apiVersion": "chandler.dev/v1alpha1", "kind": "ProvisionerClass", "metadata": {"name": name},
-        "spec": {"image": pushed.reference}
-    });
-    let class: ProvisionerClass = serde_json::from_value(class).expect("a ProvisionerClass");
+    let class = json!({"metadata": {"name": name}, "spec": {"image": pushed.reference}});
+    let _: ProvisionerClass = world.create(class).await;
     let classes: Api<ProvisionerClass> = Api::all(world.client.clone());
-    classes.create(&PostParams::default(), &class).await.expect("the class is accepted");
     wait::until(&classes, &name, "refused", |class| {
         let conditions = class.and_then(|class| class.status.as_ref()).map(|status| status.conditions.as_slice());
         conditions.into_iter().flatten().any(|condition| {
@@ -125,6 +104,5 @@ async fn a_component_that_is_none_is_refused_before_it_is_used() {
     let image = world.push(&Bundle::empty().with("provision", "ok")).await;
     world.deploy(&name, &name, &image).await;
     world.condition(&name, "Ready", "False", "ProvisionerNotReady").await;
-    remove_classes(&world).await;
     world.finish().await;
 }

@@ -31,8 +31,6 @@ use serde_json::{Value, json};
 
 use crate::PLAIN;
 
-const NAME: &str = "interrupted";
-
 /// How many places of each leg are visited unless the environment says otherwise.
 const ROUNDS: usize = 8;
 
@@ -129,6 +127,10 @@ impl Ground {
         Api::namespaced(self.world.client.clone(), &self.world.namespace)
     }
 
+    fn name(&self) -> String {
+        self.world.name()
+    }
+
     fn maps(&self) -> Api<ConfigMap> {
         Api::namespaced(self.world.client.clone(), &self.world.namespace)
     }
@@ -160,38 +162,38 @@ impl Ground {
                 self.services().patch("keeper", &manager, &added).await.expect("it can be edited");
             }
             Leg::Orphan => {
-                self.world.deployments().delete(NAME, &DeleteParams::orphan()).await.expect("it is there");
+                self.world.deployments().delete(&self.name(), &DeleteParams::orphan()).await.expect("it is there");
                 // Whoever has not heard of the deletion would put this right, and take the object back.
                 let edit = Patch::Merge(json!({"data": {"depth": "0"}}));
                 self.maps().patch("chart", &PatchParams::default(), &edit).await.expect("it can be edited");
                 let decided = |found: Option<&BundleDeployment>| {
                     found.is_none_or(|found| !found.finalizers().iter().any(|finalizer| finalizer == "orphan"))
                 };
-                wait::until(&self.world.deployments(), NAME, "orphaned", decided).await;
+                wait::until(&self.world.deployments(), &self.name(), "orphaned", decided).await;
                 return;
             }
             Leg::Propose => spec["approval"] = json!("Manual"),
             Leg::Approve => {
-                let deployment = self.world.deployments().get(NAME).await.expect("it is there");
+                let deployment = self.world.deployments().get(&self.name()).await.expect("it is there");
                 let pending = deployment.status.and_then(|status| status.pending_change).expect("what waits");
-                drop(self.world.approve(NAME, &pending.digest).await);
+                drop(self.world.approve(&self.name(), &pending.digest).await);
                 return;
             }
             Leg::Delete => return self.delete().await,
         }
-        self.world.apply(NAME, spec).await;
+        self.world.apply(&self.name(), spec).await;
     }
 
     async fn delete(&self) {
-        self.world.deployments().delete(NAME, &DeleteParams::default()).await.expect("it is there");
+        self.world.deployments().delete(&self.name(), &DeleteParams::default()).await.expect("it is there");
     }
 
     /// Waits until what was asked for has come as far as it can.
     async fn go(&self, leg: Leg) {
         match leg {
             // Of all that can be seen of it, what is written last.
-            Leg::Withdraw => drop(self.world.condition(NAME, "Healthy", "False", "Unhealthy").await),
-            Leg::GiveUp => drop(self.world.ready(NAME).await),
+            Leg::Withdraw => drop(self.world.condition(&self.name(), "Healthy", "False", "Unhealthy").await),
+            Leg::GiveUp => drop(self.world.ready(&self.name()).await),
             leg => self.end(leg).await,
         }
     }
@@ -199,7 +201,7 @@ impl Ground {
     /// What somebody thinks better of while nobody works on it.
     async fn reconsider(&self, leg: Leg) {
         match leg {
-            Leg::Withdraw => drop(self.world.apply(NAME, self.world.spec(PLAIN, &self.images[0])).await),
+            Leg::Withdraw => drop(self.world.apply(&self.name(), self.world.spec(PLAIN, &self.images[0])).await),
             Leg::GiveUp => self.delete().await,
             _ => {}
         }
@@ -209,10 +211,10 @@ impl Ground {
     async fn end(&self, leg: Leg) {
         match leg {
             Leg::Install | Leg::Upgrade | Leg::Approve | Leg::Withdraw | Leg::Return => {
-                drop(self.world.ready(NAME).await);
+                drop(self.world.ready(&self.name()).await);
             }
             Leg::Refuse => {
-                drop(self.world.condition(NAME, "Unpacked", "False", "UnpackFailed").await);
+                drop(self.world.condition(&self.name(), "Unpacked", "False", "UnpackFailed").await);
                 wait::until(&self.maps(), "steady", "there again", |map| map.is_some()).await;
                 let reset = |service: Option<&Service>| {
                     let selector = service.and_then(|service| service.spec.as_ref()?.selector.as_ref());
@@ -226,10 +228,10 @@ impl Ground {
                 wait::until(&self.maps(), "chart", "repaired", repaired).await;
                 wait::until(&self.maps(), "steady", "there again", |map| map.is_some()).await;
             }
-            Leg::Propose => drop(self.world.condition(NAME, "Progressing", "False", "ApprovalRequired").await),
-            Leg::RollBack => drop(self.world.condition(NAME, "Progressing", "False", "RolledBack").await),
+            Leg::Propose => drop(self.world.condition(&self.name(), "Progressing", "False", "ApprovalRequired").await),
+            Leg::RollBack => drop(self.world.condition(&self.name(), "Progressing", "False", "RolledBack").await),
             Leg::Orphan | Leg::Delete | Leg::GiveUp => {
-                drop(wait::until(&self.world.deployments(), NAME, "gone", |found| found.is_none()).await);
+                drop(wait::until(&self.world.deployments(), &self.name(), "gone", |found| found.is_none()).await);
             }
         }
     }
@@ -261,7 +263,7 @@ impl Ground {
         let heir = Mortal::start(self.world.config(), self.world.options(), Cut::Never);
         self.end(leg).await;
         let after = heir.stop().await;
-        let mut state = State::of(&self.world, NAME).await;
+        let mut state = State::of(&self.world, &self.name()).await;
         if leg == Leg::Withdraw {
             // How much is known of what was taken back depends on when that was.
             state.deployment = Value::Null;

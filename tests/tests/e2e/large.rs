@@ -39,7 +39,7 @@ async fn assert_gone(world: &World) {
         content_of(&world.client, &world.namespace).await.is_empty()
     })
     .await;
-    assert!(State::of(world, "large").await.objects.is_empty(), "nothing is left anywhere");
+    assert!(State::of(world, &world.name()).await.objects.is_empty(), "nothing is left anywhere");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

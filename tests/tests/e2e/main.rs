@@ -27,11 +27,13 @@ mod permissions;
 mod plain;
 mod quiet;
 mod revisions;
+mod safety;
 mod stages;
 mod target;
 mod tenancy;
 mod two_tracks;
 mod update;
+mod watch_selector;
 
 /// The class of registry+v1 bundles.
 const REGISTRY: &str = "core-rukpak-io-registry";

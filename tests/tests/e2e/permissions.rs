@@ -12,7 +12,7 @@ use chandler_tests::{
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ConfigMap, ServiceAccount},
-    rbac::v1::{ClusterRole, Role},
+    rbac::v1::Role,
 };
 use kube::{
     Api,
@@ -25,9 +25,11 @@ use crate::{PLAIN, REGISTRY};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// Applies objects, as `kubectl apply` would.
+/// Applies objects of the run, as `kubectl apply` would.
 pub(crate) async fn apply(world: &World, objects: &[Value]) {
     for object in objects {
+        let mut object = object.clone();
+        world.mark(&mut object);
         let types: TypeMeta = serde_json::from_value(object.clone()).expect("an object says what it is");
         let kind = GroupVersionKind::try_from(&types).expect("an API version");
         let resource = ApiResource::from_gvk(&kind);
@@ -37,7 +39,7 @@ pub(crate) async fn apply(world: &World, objects: &[Value]) {
             None => Api::all_with(world.client.clone(), &resource),
         };
         let name = text("/metadata/name").expect("an object has a name");
-        let applied = api.patch(name, &PatchParams::apply("e2e").force(), &Patch::Apply(object)).await;
+        let applied = api.patch(name, &PatchParams::apply("e2e").force(), &Patch::Apply(&object)).await;
         applied.unwrap_or_else(|error| panic!("{object}: {error}"));
     }
 }
@@ -81,16 +83,6 @@ fn message<'a>(deployment: &'a BundleDeployment, type_: &str) -> &'a str {
     &condition(deployment, type_).expect("the condition is there").message
 }
 
-/// Removes what a test granted in the whole cluster.
-pub(crate) async fn remove_cluster_roles(world: &World, names: &[&str]) {
-    let roles: Api<ClusterRole> = Api::all(world.client.clone());
-    let bindings: Api<k8s_openapi::api::rbac::v1::ClusterRoleBinding> = Api::all(world.client.clone());
-    for name in names {
-        let _ = roles.delete(name, &DeleteParams::default()).await;
-        let _ = bindings.delete(name, &DeleteParams::default()).await;
-    }
-}
-
 #[tokio::test]
 async fn what_an_account_lacks_is_told_at_once_and_what_is_printed_grants_it() {
     let world = World::new().await;
@@ -129,7 +121,6 @@ async fn what_an_account_lacks_is_told_at_once_and_what_is_printed_grants_it() {
 
     world.delete(&name).await;
     assert!(operators.list(&ListParams::default()).await.expect("a list").items.is_empty());
-    remove_cluster_roles(&world, &[&name]).await;
     world.finish().await;
 }
 
@@ -186,7 +177,6 @@ async fn nobody_passes_on_through_a_bundle_what_they_do_not_hold() {
     world.ready(&name).await;
     assert!(written.get_opt("keyring").await.expect("an answer").is_some());
     world.delete(&name).await;
-    remove_cluster_roles(&world, &[&name]).await;
     world.finish().await;
 }
 
@@ -244,6 +234,15 @@ async fn deletion_is_on_behalf_of_the_account_and_waits_for_it() {
     look_again(&world, &name).await;
     wait::until(&world.deployments(), &name, "gone", |deployment| deployment.is_none()).await;
     assert!(written.get_opt("keyring").await.expect("an answer").is_none());
-    remove_cluster_roles(&world, &[&name]).await;
     world.finish().await;
+}
+
+/// Removes what a test granted in the whole cluster.
+pub(crate) async fn remove_cluster_roles(world: &World, names: &[&str]) {
+    let roles: Api<k8s_openapi::api::rbac::v1::ClusterRole> = Api::all(world.client.clone());
+    let bindings: Api<k8s_openapi::api::rbac::v1::ClusterRoleBinding> = Api::all(world.client.clone());
+    for name in names {
+        let _ = roles.delete(name, &DeleteParams::default()).await;
+        let _ = bindings.delete(name, &DeleteParams::default()).await;
+    }
 }

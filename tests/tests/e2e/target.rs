@@ -15,7 +15,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, ResourceExt as _,
-    api::{DeleteParams, PostParams},
+    api::DeleteParams,
     client::Body,
     runtime::{WatchStreamExt as _, watcher},
 };
@@ -128,16 +128,15 @@ async fn warnings_and_properties_are_in_the_status_and_follow_the_cluster() {
 
     assert!(warned(&world, &name).await.contains("ferries."));
 
-    let definition: CustomResourceDefinition = serde_json::from_value(json!({
+    let definition: CustomResourceDefinition = world.create(json!({
         "metadata": {"name": format!("ferries.{group}")},
         "spec": {
             "group": group, "scope": "Namespaced", "names": {"kind": "Ferry", "plural": "ferries"},
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
         }
     }))
-    .expect("a definition");
+    .await;
     let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
-    let definition = definitions.create(&PostParams::default(), &definition).await.expect("a definition");
     let content = wait::until(&world.deployments(), &name, "without warnings", |deployment| {
         deployment.is_some_and(|deployment| codes(deployment).is_empty())
     })

@@ -1,7 +1,7 @@
 //! What runs is looked after, whatever is wrong with what comes next: it is repaired, its health is reported, and the status says
 //! what is in the way of the new one.
 
-use std::{collections::BTreeMap, fs};
+use std::fs;
 
 use chandler_tests::{World, bundles::Bundle, wait, world::condition};
 use k8s_openapi::{
@@ -155,11 +155,9 @@ async fn health_is_not_claimed_of_what_is_gone() {
     let world = World::new().await;
     let name = world.name();
     let inner = format!("{}-inner", world.namespace);
-    let namespace: Namespace =
-        serde_json::from_value(json!({"metadata": {"name": inner, "labels": BTreeMap::<String, String>::new()}}))
-            .expect("a Namespace");
     let namespaces: Api<Namespace> = Api::all(world.client.clone());
-    namespaces.create(&kube::api::PostParams::default(), &namespace).await.expect("a Namespace");
+    let _: Namespace =
+        world.create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": inner}})).await;
     let image = world.push(&Bundle::empty().with("manifests/chart.yaml", CHART)).await;
     let mut spec = world.spec(PLAIN, &image);
     spec["installNamespace"] = json!(inner);

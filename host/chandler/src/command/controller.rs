@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, pin::pin, time::Duration};
 
-use chandler_controller::{ControllerError, Options};
+use chandler_controller::{ControllerError, Options, WatchSelector};
 use chandler_permissions::{AccountPolicy, DefaultAccount};
 use tokio::sync::oneshot;
 
@@ -30,6 +30,14 @@ pub struct Controller {
     #[arg(long, value_name = "NAMESPACE", default_value = "chandler-system", env = "CHANDLER_SYSTEM_NAMESPACE", hide_env_values = true,
           value_parser = crate::values::dns_label)]
     pub system_namespace: String,
+
+    /// Work on the BundleDeployments and ProvisionerClasses with matching labels, and leave others alone [default: all of
+    /// them]
+    ///
+    /// As `kubectl --selector`: `key=value`, `key!=value`, `key in (a,b)`, `key notin (a,b)`, `key`, `!key`, with commas.
+    /// Several controllers share a cluster when no two select the same object; each needs a cache directory of its own.
+    #[arg(long, value_name = "SELECTOR", env = "CHANDLER_WATCH_SELECTOR", hide_env_values = true)]
+    pub watch_selector: Option<WatchSelector>,
 
     /// Where unpacked bundles and compiled components are kept; nobody else may write there
     #[arg(
@@ -103,6 +111,7 @@ impl Controller {
             .map_err(|error| CommandError::failed("failed to listen for signals").because(&error))?;
         let client = live::client(self.kubeconfig.as_deref()).await?;
         let options = Options {
+            watch_selector: self.watch_selector.clone().unwrap_or_default(),
             system_namespace: self.system_namespace.clone(),
             cache_directory: self.cache_directory.clone(),
             compiler: provision::compiler()?,

@@ -128,12 +128,14 @@ fn the_controller_stops_when_it_is_told_to() {
     let kept = Kept::start(&[]);
     let mut controller = support::command(&support::cache())
         .args(["controller", "--log-format", "json", "--kubeconfig", &kept.kubeconfig])
-        .args(["--log-level", "info,kube_runtime::controller=debug"])
+        .args(["--log-level", "info,kube_runtime::controller=debug", "--watch-selector", "shard in (a, b)"])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut log = BufReader::new(controller.stderr.take().unwrap()).lines();
+    let alone = log.find(|line| line.as_ref().unwrap().contains("are left alone")).unwrap().unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&alone).unwrap()["selector"], "shard in (a,b)");
     let runs = log.find(|line| line.as_ref().unwrap().contains("the controller runs")).unwrap().unwrap();
     assert_eq!(serde_json::from_str::<Value>(&runs).unwrap()["level"], "INFO");
     // Both reconcilers have seen what there is.
@@ -143,6 +145,14 @@ fn the_controller_stops_when_it_is_told_to() {
     assert!(log.any(|line| line.unwrap().contains("the controller stopped")));
     assert_eq!(controller.wait().unwrap().code(), Some(0));
     assert_eq!(kept.stop(), (Some(0), String::new()));
+}
+
+#[test]
+fn a_wrong_selector_is_refused_with_the_part_that_is_wrong() {
+    let outcome = chandler(["controller", "--watch-selector", "tier=web,shard in a"], "");
+    assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("\"shard in a\" is not a requirement on labels: "), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("write `key=value`, `key!=value`, "), "{}", outcome.stderr);
 }
 
 #[test]

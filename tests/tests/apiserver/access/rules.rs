@@ -138,7 +138,7 @@ async fn a_cluster_role_is_bound_in_a_namespace_or_everywhere(scope: &Scope) {
     let cluster_roles = Collection::cluster(scope.http(), "rbac.authorization.k8s.io/v1", "clusterroles");
     let mut cluster_role = role(&name, json!([rule(&["list"], &["secrets"])]));
     cluster_role["kind"] = "ClusterRole".into();
-    cluster_roles.create(&cluster_role).await.is(201);
+    cluster_roles.create(&scope.mark(cluster_role)).await.is(201);
     scope.remove_later(cluster_roles.path(&name));
     bindings(scope).await.create(&binding("local", "ClusterRole", &name, &name)).await.is(201);
     let namespace = scope.namespace().await;
@@ -148,7 +148,7 @@ async fn a_cluster_role_is_bound_in_a_namespace_or_everywhere(scope: &Scope) {
     let mut everywhere = binding(&name, "ClusterRole", &name, &name);
     everywhere["kind"] = "ClusterRoleBinding".into();
     let cluster_bindings = Collection::cluster(scope.http(), "rbac.authorization.k8s.io/v1", "clusterrolebindings");
-    cluster_bindings.create(&everywhere).await.is(201);
+    cluster_bindings.create(&scope.mark(everywhere)).await.is(201);
     scope.remove_later(cluster_bindings.path(&name));
     until_allowed(scope, &name, json!({"verb": "list", "resource": "secrets"})).await;
     all.list("limit=1").await.is(200);
@@ -168,12 +168,12 @@ async fn aggregated_roles_collect_rules(scope: &Scope) {
     let mut object = role(&part, json!([rule(&["list"], &["secrets"])]));
     object["kind"] = "ClusterRole".into();
     object["metadata"]["labels"] = json!({(label.clone()): "true"});
-    cluster_roles.create(&object).await.is(201);
+    cluster_roles.create(&scope.mark(object)).await.is(201);
     let mut object = role(&whole, json!(null));
     object["kind"] = "ClusterRole".into();
     object.as_object_mut().unwrap().remove("rules");
     object["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {(label): "true"}}]});
-    cluster_roles.create(&object).await.is(201);
+    cluster_roles.create(&scope.mark(object)).await.is(201);
     let collected = json!([rule(&["list"], &["secrets"])]);
     cluster_roles.until(&whole, "aggregated", |role| role["rules"] == collected).await;
 }
@@ -183,12 +183,12 @@ async fn paths_that_are_no_resources(scope: &Scope) {
     let cluster_roles = Collection::cluster(scope.http(), "rbac.authorization.k8s.io/v1", "clusterroles");
     let mut object = role(&name, json!([{"nonResourceURLs": ["/metrics", "/logs/*"], "verbs": ["get"]}]));
     object["kind"] = "ClusterRole".into();
-    cluster_roles.create(&object).await.is(201);
+    cluster_roles.create(&scope.mark(object)).await.is(201);
     scope.remove_later(cluster_roles.path(&name));
     let mut bound = binding(&name, "ClusterRole", &name, &name);
     bound["kind"] = "ClusterRoleBinding".into();
     let cluster_bindings = Collection::cluster(scope.http(), "rbac.authorization.k8s.io/v1", "clusterrolebindings");
-    cluster_bindings.create(&bound).await.is(201);
+    cluster_bindings.create(&scope.mark(bound)).await.is(201);
     scope.remove_later(cluster_bindings.path(&name));
     let allowed = |path: &'static str, verb: &'static str| {
         let name = name.clone();

@@ -65,7 +65,7 @@ async fn an_object_that_comes_too_early_fails(scope: &Scope) {
     let object = scope.own_widget("a", json!({}));
     assert_eq!(things.apply("a", "one", &object).await.status, 404);
     scope.remove_later(definition_path(scope));
-    scope.http().post(DEFINITIONS, &simple(scope)).await.is(201);
+    scope.http().post(DEFINITIONS, &scope.mark(simple(scope))).await.is(201);
     objects::until_served(scope.http(), &simple(scope)).await;
     things.apply("a", "one", &object).await.is(201);
 }
@@ -101,7 +101,7 @@ async fn names_that_are_taken_are_not_accepted(scope: &Scope) {
         json!({"kind": "Widget", "listKind": "GadgetList", "plural": "gadgets", "singular": "gadget"});
     let path = format!("{DEFINITIONS}/{name}");
     scope.remove_later(path.clone());
-    scope.http().post(DEFINITIONS, &other).await.is(201);
+    scope.http().post(DEFINITIONS, &scope.mark(other)).await.is(201);
     let refused = |definition: &Value| {
         let conditions = definition["status"]["conditions"].as_array()?;
         conditions

@@ -33,7 +33,7 @@ async fn refused_schema(scope: &Scope, spec: Value) -> Answer {
 }
 
 async fn refused(scope: &Scope, definition: &Value) -> Answer {
-    let answer = scope.http().post(DEFINITIONS, definition).await;
+    let answer = scope.http().post(DEFINITIONS, &scope.mark(definition.clone())).await;
     if answer.status < 300 {
         scope.remove_later(format!("{DEFINITIONS}/{}", objects::name(definition)));
     }

@@ -30,6 +30,11 @@ impl Scope {
         &self.server
     }
 
+    /// Puts the label of the run on an object of the cluster, so that it is removed later if this run is killed.
+    pub(crate) fn mark(&self, object: Value) -> Value {
+        self.server.mark(object)
+    }
+
     /// Requests as the administrator.
     pub(crate) fn http(&self) -> &Http {
         self.server.http()
@@ -54,6 +59,7 @@ impl Scope {
     pub(crate) async fn another_namespace(&self, prefix: &str) -> String {
         let name = self.name(prefix);
         let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let body = self.mark(body);
         self.http().post("/api/v1/namespaces", &body).await.ok();
         // Emptying many namespaces amid the run would keep the cases about namespaces waiting.
         self.server.remove_at_the_end(format!("/api/v1/namespaces/{name}"));
@@ -104,7 +110,7 @@ impl Scope {
     /// Serves a definition for the length of the case, and returns it.
     pub(crate) async fn define(&self, definition: &Value) -> Value {
         self.remove_later(format!("{}/{}", objects::DEFINITIONS, objects::name(definition)));
-        objects::establish(self.http(), definition).await
+        objects::establish(self.http(), &self.mark(definition.clone())).await
     }
 
     /// Serves kind `Widget` of one version `v1` with this schema in a group of the case, and returns its objects.

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
 use chandler_tests::Cluster;
+use serde_json::Value;
 use tokio::{runtime::Runtime, sync::OnceCell};
 
 use super::{Http, objects};
@@ -41,7 +42,7 @@ pub(crate) struct Server {
     config: kube::Config,
     http: Http,
     /// What makes names of this run differ from those of others on the same cluster.
-    unique: String,
+    run: chandler_tests::Run,
     widgets: OnceCell<()>,
     /// Paths to delete when the run is over.
     leftovers: Mutex<Vec<String>>,
@@ -52,8 +53,8 @@ impl Server {
         let cluster = Cluster::acquire().await;
         let config = cluster.config();
         let http = Http::new(&config);
-        let unique = format!("{:x}", std::process::id());
-        Self { cluster, config, http, unique, widgets: OnceCell::new(), leftovers: Mutex::default() }
+        let run = chandler_tests::Run::new();
+        Self { cluster, config, http, run, widgets: OnceCell::new(), leftovers: Mutex::default() }
     }
 
     /// Whether garbage is collected and namespaces are emptied.
@@ -81,18 +82,24 @@ impl Server {
     }
 
     pub(crate) fn unique(&self) -> &str {
-        &self.unique
+        self.run.name()
+    }
+
+    /// Puts the label of the run on what has its name, so that the next run finds it where this one is killed.
+    pub(crate) fn mark(&self, mut object: Value) -> Value {
+        self.run.mark(&mut object);
+        object
     }
 
     /// The group of the definition that most cases share.
     pub(crate) fn shared_group(&self) -> String {
-        format!("shared-{}.conformance.example.com", self.unique)
+        format!("shared-{}.conformance.example.com", self.run)
     }
 
     /// Makes sure that the shared definition is served.
     pub(crate) async fn share_widgets(&self) {
         let share = || async {
-            objects::establish(&self.http, &objects::widgets(&self.shared_group())).await;
+            objects::establish(&self.http, &self.mark(objects::widgets(&self.shared_group()))).await;
         };
         self.widgets.get_or_init(share).await;
     }

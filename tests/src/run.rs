@@ -1,0 +1,162 @@
+//! A run: what one test makes, told from everything else on the cluster by its name and by a label.
+//!
+//! Neither alone is enough: a name may be chosen by chance, and a label is copied easily.
+
+use std::{
+    fmt,
+    hash::{BuildHasher as _, RandomState},
+    sync::{
+        LazyLock,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use chandler_controller::WatchSelector;
+use k8s_openapi::{
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+    jiff::{SignedDuration, Timestamp},
+};
+use serde_json::{Map, Value};
+
+/// Whatever a run makes carries this label with the run's name as its value.
+pub const LABEL: &str = "chandler.dev/e2e-run";
+
+/// What the name of every run begins with.
+const PREFIX: &str = "e2e-";
+
+/// So many hexadecimal digits of it stand for the process.
+const DIGITS: usize = 8;
+
+/// No test takes as long: what a run made before that is left over from one that was killed.
+const LONGEST: SignedDuration = SignedDuration::from_hours(1);
+
+/// A run, by its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Run(String);
+
+impl Run {
+    /// One that differs from those of other tests, processes and machines.
+    #[expect(clippy::new_without_default, reason = "no two are equal")]
+    pub fn new() -> Self {
+        static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        Self(format!("{PREFIX}{:0DIGITS$x}-{}", *PROCESS & 0xffff_ffff, COUNT.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// The run that made an object; none for everything else.
+    pub fn of(metadata: &ObjectMeta) -> Option<Self> {
+        let run = metadata.labels.as_ref()?.get(LABEL)?;
+        let named = metadata.name.as_ref()?.contains(run.as_str());
+        (named && run.starts_with(PREFIX)).then(|| Self(run.clone()))
+    }
+
+    /// Its name, which stands in the name of everything that it makes.
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+
+    /// Puts the label on an object.
+    pub fn mark(&self, object: &mut Value) {
+        let labels = object.pointer_mut("/metadata/labels").filter(|labels| labels.is_object());
+        if let Some(labels) = labels {
+            labels[LABEL] = Value::from(self.name());
+        } else if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            let labels: Map<String, Value> = [(LABEL.to_owned(), Value::from(self.name()))].into_iter().collect();
+            metadata.insert("labels".to_owned(), labels.into());
+        }
+    }
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Whether only a run gives such a name, or the namespace of a case of the conformance suite has it.
+pub fn is_name(name: &str) -> bool {
+    let (prefix, rest) = name.split_once(PREFIX).unwrap_or(("x", ""));
+    let digits = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
+    (prefix.is_empty() || prefix.ends_with('-'))
+        && digits == DIGITS
+        && rest.get(DIGITS..).is_some_and(|rest| rest.starts_with('-'))
+}
+
+/// What runs made.
+pub fn selector<'a>(runs: impl IntoIterator<Item = &'a Run>) -> WatchSelector {
+    let names: Vec<&str> = runs.into_iter().map(Run::name).collect();
+    format!("{LABEL} in ({})", names.join(",")).parse().expect("names of runs are values of labels")
+}
+
+/// Whether an object is left over from a run that was killed.
+pub fn is_left_over(metadata: &ObjectMeta, now: Timestamp) -> bool {
+    let made = metadata.creation_timestamp.as_ref().map(|time| time.0);
+    Run::of(metadata).is_some() && made.is_some_and(|made| now.duration_since(made) > LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use serde_json::json;
+
+    use super::*;
+
+    fn metadata(name: &str, label: Option<&str>) -> ObjectMeta {
+        let labels = label.map(|label| [(LABEL.to_owned(), label.to_owned())].into());
+        ObjectMeta { name: Some(name.to_owned()), labels, ..ObjectMeta::default() }
+    }
+
+    #[test]
+    fn it_takes_name_and_label_to_be_of_a_run() {
+        for (name, label, run) in [
+            ("e2e-1-0-bd", Some("e2e-1-0"), Some("e2e-1-0")),
+            ("widgets.e2e-1-0.example.com", Some("e2e-1-0"), Some("e2e-1-0")),
+            ("e2e-1-0-bd", None, None),
+            ("cert-manager", Some("e2e-1-0"), None),
+            ("e2e-1-0-bd", Some("e2e-2-0"), None),
+            ("mine-bd", Some("mine"), None),
+            ("anything", Some(""), None),
+        ] {
+            let found = Run::of(&metadata(name, label));
+            assert_eq!(found.as_ref().map(Run::name), run, "{name} {label:?}");
+        }
+    }
+
+    #[test]
+    fn names_of_runs_are_known() {
+        let run = Run::new();
+        assert!(is_name(run.name()) && is_name(&format!("{run}-bd")) && is_name(&format!("conformance-{run}-3")));
+        for name in ["e2e-tests", "e2e-12345678", "mye2e-12345678-0", "e2e-1234567-0", "default", ""] {
+            assert!(!is_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_an_old_run_made_is_left_over() {
+        let now = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(10);
+        for (minutes, label, left) in [(61, Some("e2e-1-0"), true), (59, Some("e2e-1-0"), false), (6000, None, false)] {
+            let made = Time(now - SignedDuration::from_mins(minutes));
+            let metadata = ObjectMeta { creation_timestamp: Some(made), ..metadata("e2e-1-0", label) };
+            assert_eq!(is_left_over(&metadata, now), left, "{minutes} {label:?}");
+        }
+        assert!(!is_left_over(&metadata("e2e-1-0", Some("e2e-1-0")), now), "when it was made is not known");
+    }
+
+    #[test]
+    fn what_is_marked_is_of_the_run_and_keeps_its_labels() {
+        let run = Run::new();
+        assert_ne!(run, Run::new());
+        for mut object in [
+            json!({"metadata": {"name": run.name()}}),
+            json!({"metadata": {"name": run.name(), "labels": null}}),
+            json!({"metadata": {"name": run.name(), "labels": {"a": "b"}}}),
+        ] {
+            let before = object["metadata"]["labels"]["a"].clone();
+            run.mark(&mut object);
+            assert_eq!(object["metadata"]["labels"]["a"], before);
+            let metadata = serde_json::from_value(object["metadata"].clone()).expect("metadata");
+            assert_eq!(Run::of(&metadata).as_ref(), Some(&run));
+        }
+        assert_eq!(selector([&run]).to_string(), format!("{LABEL} in ({run})"));
+    }
+}

@@ -1,0 +1,79 @@
+//! A controller with a selector works on what it selects, and leaves everything else to others.
+
+use chandler_api::{BundleDeployment, ProvisionerClass};
+use chandler_tests::{Cluster, World, bundles::Bundle, run, wait, world::condition};
+use kube::{
+    Api, ResourceExt as _,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
+
+use crate::{PLAIN, permissions::look_again};
+
+async fn bundle(world: &World, depth: &str) -> String {
+    let map = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: chart}}\ndata: {{depth: '{depth}'}}\n");
+    world.push(&Bundle::empty().with("manifests/map.yaml", &map)).await
+}
+
+async fn label(world: &World, name: &str, shard: &str) -> BundleDeployment {
+    let labels = Patch::Merge(json!({"metadata": {"labels": {"example.com/shard": shard}}}));
+    world.deployments().patch(name, &PatchParams::default(), &labels).await.expect("it is there")
+}
+
+/// Waits until the controller has seen everything that happened before.
+async fn seen(world: &World, name: &str) {
+    look_again(world, name).await;
+    wait::until(&world.deployments(), name, "looked at", |deployment| {
+        deployment.is_some_and(|deployment| {
+            let asked = deployment.annotations().get("reconcile.chandler.dev/requestedAt");
+            let handled = deployment.status.as_ref().and_then(|status| status.last_handled_reconcile_at.as_ref());
+            asked.is_some() && asked == handled
+        })
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_controller_works_on_what_it_selects_and_on_nothing_else() {
+    let mut world = World::without_controller(Cluster::acquire().await).await;
+    let (mine, other) = (world.name(), format!("{}-other", world.name()));
+    let image = bundle(&world, "10").await;
+    let class: ProvisionerClass =
+        world.create(json!({"metadata": {"name": other}, "spec": {"image": "registry.invalid/none:v1"}})).await;
+    world.deploy(&other, PLAIN, &image).await;
+    let untouched = label(&world, &other, "b").await;
+    world.deploy(&mine, &other, &image).await;
+    label(&world, &mine, "a").await;
+    let selector = format!("{},example.com/shard in (a)", run::selector([world.run()]));
+    let client = world.client.clone();
+    world.start_controller_with(client, |options| options.watch_selector = selector.parse().expect("a selector"));
+
+    // A class that is not selected is not used, and whoever names it is told why.
+    let missing = world.condition(&mine, "Ready", "False", "ProvisionerMissing").await;
+    let message = &condition(&missing, "Ready").expect("Ready").message;
+    assert!(message.contains(&format!("labels that match --watch-selector {selector:?}")), "{message}");
+    world.deploy(&mine, PLAIN, &image).await;
+    world.ready(&mine).await;
+    let version = |deployment: &BundleDeployment| deployment.resource_version();
+    assert_eq!(version(&world.deployments().get(&other).await.expect("it is there")), version(&untouched));
+    let classes: Api<ProvisionerClass> = Api::all(world.client.clone());
+    let now = classes.get(&other).await.expect("it is there");
+    assert_eq!(now.resource_version(), class.resource_version());
+
+    // What becomes somebody else's is given up, with all that is in the cluster of it.
+    world.delete(&mine).await;
+    label(&world, &other, "a").await;
+    world.ready(&other).await;
+    world.deploy(&mine, PLAIN, &image).await;
+    label(&world, &mine, "a").await;
+    world.condition(&mine, "Ready", "False", "ObjectCollision").await;
+    label(&world, &other, "b").await;
+    let deeper = bundle(&world, "20").await;
+    let given_up = world.deploy(&other, PLAIN, &deeper).await;
+    seen(&world, &mine).await;
+    let now = world.deployments().get(&other).await.expect("it is there");
+    assert_eq!(version(&now), version(&given_up));
+    label(&world, &other, "a").await;
+    world.ready(&other).await;
+    world.finish().await;
+}
