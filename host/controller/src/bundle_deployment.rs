@@ -526,7 +526,9 @@ fn next(deployment: &BundleDeployment, found: &Assessment, context: &Context) ->
         }
     };
     let definitions = (!found.kept.is_empty()).then_some(decide::DEFINITIONS_CHECK);
-    let again = [found.renewal, found.contest, definitions].into_iter().flatten();
+    let refused = found.pending.as_ref().is_some_and(|pending| !pending.refusals.is_empty());
+    let refused = refused.then_some(decide::REFUSAL_CHECK);
+    let again = [found.renewal, found.contest, definitions, refused].into_iter().flatten();
     pause.into_iter().chain(again).min().map_or_else(Action::await_change, Action::requeue)
 }
 

@@ -92,7 +92,8 @@ async fn what_an_account_may_not_read_waits_when_it_may() {
     world.apply(&name, manual(spec_of(&world, PLAIN, &image, "deployer"))).await;
     let refused = world.condition(&name, "Ready", "False", "PermissionsMissing").await;
     expect(&world, 1, Some("1")).await;
-    grant_missing(&world, &account, &refused, &name).await;
+    let more = format!("{name}-more");
+    grant_missing(&world, &account, &refused, &more).await;
     look_again(&world, &name).await;
     let pending = world.pending(&name).await;
     assert_eq!((pending.created, pending.changed), (1, 1), "{pending:?}");
@@ -101,7 +102,7 @@ async fn what_an_account_may_not_read_waits_when_it_may() {
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), &world.namespace);
     assert!(secrets.get_opt("bell").await.expect("an answer").is_some());
     world.delete(&name).await;
-    remove_cluster_roles(&world, &[&name]).await;
+    remove_cluster_roles(&world, &[&name, &more]).await;
     world.finish().await;
 }
 

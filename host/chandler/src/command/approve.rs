@@ -104,25 +104,28 @@ async fn create(
         Err(error) => error,
     };
     let name = approval.name_any();
-    let failed = |error: &kube::Error| {
-        CommandError::failed(format!("failed to create ChangeApproval {name}")).because(error)
-    };
-    let kube::Error::Api(status) = &error else { return Err(failed(&error)) };
-    if status.is_already_exists() {
-        let found = approvals.get(&name).await.map_err(|error| failed(&error))?;
+    if matches!(&error, kube::Error::Api(status) if status.is_already_exists()) {
+        let found = approvals.get(&name).await.map_err(|error| not_created(approval, &error))?;
         if found.approves(deployment, &approval.spec.change) {
             return Ok(found.spec.approved_by);
         }
-        return Err(failed(&error).hint(format!("it approves something else or is being deleted: `kubectl get changeapproval {name} -o yaml`")));
+        let hint = format!("it approves something else or is being deleted: `kubectl get changeapproval {name} -o yaml`");
+        return Err(not_created(approval, &error).hint(hint));
     }
-    Err(match status.code {
-        403 => failed(&error).hint(format!(
-            "approving takes the right to `create` changeapprovals.chandler.dev in the whole cluster: ask somebody who has it, or \
-             an administrator for it (`kubectl auth can-i create changeapprovals.chandler.dev` tells; {} does not have it)",
+    Err(not_created(approval, &error))
+}
+
+/// Says that an approval could not be created, and which right is missing, if one is.
+fn not_created(approval: &ChangeApproval, error: &kube::Error) -> CommandError {
+    let failed = CommandError::failed(format!("failed to create ChangeApproval {}", approval.name_any())).because(error);
+    match error {
+        kube::Error::Api(status) if status.is_forbidden() => failed.hint(format!(
+            "{} lacks the right to `create` changeapprovals.chandler.dev in the whole cluster: ask a user who has it to approve, or \
+             an administrator to grant it",
             one_line(&approval.spec.approved_by)
         )),
-        _ => failed(&error),
-    })
+        _ => failed,
+    }
 }
 
 /// Refuses to approve what would be refused.
@@ -205,6 +208,19 @@ mod tests {
         finding: something is odd
         1 to create, 2 to change, 0 to remove: sha256:1
         ");
+    }
+
+    #[test]
+    fn the_right_that_is_missing_is_named() {
+        let mut deployment = deployment(2);
+        deployment.metadata.uid = Some("6a9f6f0e-5a63-4f0b-9a0c-000000000000".into());
+        let approval = ChangeApproval::of(&deployment, "sha256:0123456789abcdef0123", "alice", None).unwrap();
+        let status = kube::core::Status::failure("User \"alice\" cannot create resource", "Forbidden").with_code(403);
+        insta::assert_snapshot!(not_created(&approval, &kube::Error::Api(Box::new(status))), @r#"
+        error: failed to create ChangeApproval harbour-6a9f6f0e-0123456789abcdef
+          cause: ApiError: User "alice" cannot create resource: Forbidden
+          hint: alice lacks the right to `create` changeapprovals.chandler.dev in the whole cluster: ask a user who has it to approve, or an administrator to grant it
+        "#);
     }
 
     #[test]
