@@ -246,3 +246,39 @@ async fn a_rollout_that_was_begun_without_approval_stops_when_it_is_asked_for() 
     assert!(history(&deployment).last().is_some_and(|revision| revision.approval.is_some()));
     world.finish().await;
 }
+
+/// A bundle of a Deployment with this variable, whose Pods have this label.
+fn web(variable: &Value, label: &str) -> Bundle {
+    let container = json!({"name": "web", "image": "registry.k8s.io/pause:3.10", "env": [variable]});
+    let web = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}},
+                 "template": {"metadata": {"labels": {"app": label}}, "spec": {"containers": [container]}}},
+    });
+    bundle("1", &web.to_string())
+}
+
+#[tokio::test]
+async fn what_the_api_server_would_refuse_is_said_and_what_it_would_take_is_not() {
+    let world = World::new().await;
+    let name = world.name();
+    let text = json!({"name": "A", "value": "b"});
+    let image = world.push(&web(&text, "web")).await;
+    world.apply(&name, manual(world.spec(PLAIN, &image))).await;
+    approve(&world, 1, "1").await;
+
+    let image = world.push(&web(&text, "other")).await;
+    world.apply(&name, manual(world.spec(PLAIN, &image))).await;
+    let refused = world.pending(&name).await;
+    let expected = format!("cannot update Deployment.apps {}/web: ", world.namespace);
+    assert!(refused.refusals.iter().any(|refusal| refusal.starts_with(&expected)), "{refused:?}");
+
+    // Nothing was applied since the creation, so a dry run keeps the value, which excludes what takes its place.
+    let key = json!({"name": "A", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "version"}}});
+    let image = world.push(&web(&key, "web")).await;
+    world.apply(&name, manual(world.spec(PLAIN, &image))).await;
+    let pending = world.pending(&name).await;
+    assert_eq!((pending.changed, pending.refusals.len()), (1, 0), "{pending:?}");
+    approve(&world, 2, "1").await;
+    world.finish().await;
+}
