@@ -44,7 +44,13 @@ pub fn table(deployment: &BundleDeployment) -> String {
         text.push_str(cells.join("  ").trim_end());
         text.push('\n');
         if let Some(approval) = revision.and_then(|revision| revision.approval.as_ref()) {
-            text.extend(["    approved by ", &one_line(&approval.approved_by), ": ", &one_line(&approval.change), "\n"]);
+            text.extend([
+                "    approved by ",
+                &one_line(&approval.approved_by),
+                ": ",
+                &one_line(&approval.change),
+                "\n",
+            ]);
         }
         if let Some(failure) = revision.and_then(|revision| revision.message.as_deref()) {
             text.extend(["    ", &one_line(failure), "\n"]);

@@ -8,7 +8,7 @@ use tracing_subscriber::EnvFilter;
 use crate::{
     Arguments, CommandError,
     arguments::Command,
-    command::{self, controller::LogFormat},
+    command::controller::LogFormat,
     output, provision, reference,
     terminal::{Look, Terminal},
 };

@@ -227,8 +227,10 @@ async fn approved(
         preview(deployment, &candidate, Arc::clone(&release), context).await.map_err(Reached::NotPreviewed)?;
     let change = approval::digest(deployment, &candidate, &previewed);
     if let Some(given) = context.approvals.of(deployment, &change) {
-        found.candidate =
-            Some(Candidate { approval: Some(ApprovedChange { change, approved_by: given.spec.approved_by }), ..candidate });
+        found.candidate = Some(Candidate {
+            approval: Some(ApprovedChange { change, approved_by: given.spec.approved_by }),
+            ..candidate
+        });
         return Ok(release);
     }
     found.pending = Some(approval::pending(&candidate, change, &previewed));

@@ -141,8 +141,7 @@ async fn what_is_in_the_way_is_said_and_waits_when_it_is_gone() {
         let image = world.push(&bundle(version, &config_map(&theirs, version))).await;
         world.apply(&name, manual(world.spec(PLAIN, &image))).await;
         let deployment = world.condition(&name, "Ready", "False", "ApprovalRequired").await;
-        let collision =
-            format!("ConfigMap {}/{theirs} already exists and was made by kubectl-create", world.namespace);
+        let collision = format!("ConfigMap {}/{theirs} already exists and was made by kubectl-create", world.namespace);
         assert!(
             ready_message(&deployment).starts_with(&format!("would be refused: {collision}\n")),
             "{}",
@@ -160,7 +159,11 @@ async fn what_is_in_the_way_is_said_and_waits_when_it_is_gone() {
             pending.is_some_and(|pending| pending.refusals.is_empty())
         })
         .await;
-        assert_ne!(world.pending(&name).await.digest, pending.digest, "another change: it creates what it collided with");
+        assert_ne!(
+            world.pending(&name).await.digest,
+            pending.digest,
+            "another change: it creates what it collided with"
+        );
         expect(&world, number, before).await;
         approve(&world, number + 1, version).await;
     }

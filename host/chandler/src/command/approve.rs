@@ -110,7 +110,8 @@ async fn create(
         if found.approves(deployment, &approval.spec.change) {
             return Ok(found.spec.approved_by);
         }
-        let hint = format!("it approves something else or is being deleted: `kubectl get changeapproval {name} -o yaml`");
+        let hint =
+            format!("it approves something else or is being deleted: `kubectl get changeapproval {name} -o yaml`");
         return Err(not_created(approval, &error).hint(hint));
     }
     Err(not_created(approval, &error))
@@ -118,7 +119,8 @@ async fn create(
 
 /// Says that an approval could not be created, and which right is missing, if one is.
 fn not_created(approval: &ChangeApproval, error: &kube::Error) -> CommandError {
-    let failed = CommandError::failed(format!("failed to create ChangeApproval {}", approval.name_any())).because(error);
+    let failed =
+        CommandError::failed(format!("failed to create ChangeApproval {}", approval.name_any())).because(error);
     match error {
         kube::Error::Api(status) if status.is_forbidden() => {
             // Admission comes after authorization: who is denied there may create approvals.
@@ -228,7 +230,9 @@ mod tests {
             not_created(&approval, &kube::Error::Api(Box::new(status))).to_string()
         };
         let hint = |message: &str| refused(message).lines().last().unwrap().to_owned();
-        assert!(refused("no").starts_with("error: failed to create ChangeApproval harbour-6a9f6f0e-0123456789abcdef\n"));
+        assert!(
+            refused("no").starts_with("error: failed to create ChangeApproval harbour-6a9f6f0e-0123456789abcdef\n")
+        );
         insta::assert_snapshot!(hint("User \"alice\" cannot create resource \"changeapprovals\""), @"  hint: alice lacks the verb `create` on changeapprovals.chandler.dev: ask a user who has it to approve, or an administrator to grant it");
         insta::assert_snapshot!(
             hint("ValidatingAdmissionPolicy 'chandler-change-approvals' denied request: user alice may not approve"),
