@@ -9,8 +9,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt as _;
 
 use crate::{
-    BundleDeployment, ChangeApproval, ProvisionerClass, drift::IGNORED, names::APPLYSET_PARENT_TYPE_LABEL, probe::PROBES,
-    rollout_settings::MOST_HISTORY,
+    BundleDeployment, ChangeApproval, ProvisionerClass, drift::IGNORED, names::APPLYSET_PARENT_TYPE_LABEL,
+    probe::PROBES, rollout_settings::MOST_HISTORY,
 };
 
 /// The longest name of a BundleDeployment. It leaves eleven characters for the names of related objects.

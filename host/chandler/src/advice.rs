@@ -55,7 +55,7 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
             "look at the objects that are not healthy: `kubectl describe` and `kubectl get events` in their namespace"
         }
         Reason::ApprovalRequired => {
-            return Some(format!("`chandler diff {name}` shows the change, `chandler approve {name}` lets it go on"));
+            return Some(format!("`chandler diff {name}` shows the change, `chandler approve {name}` approves it"));
         }
         Reason::RolledBack => {
             return Some(format!(

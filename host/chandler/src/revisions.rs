@@ -15,7 +15,7 @@ pub fn history(deployment: &BundleDeployment) -> &[Revision] {
     deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default()
 }
 
-/// The table of the revisions: one row for each, and below it why it failed.
+/// The table of the revisions: one row for each, and below it who approved it and why it failed.
 pub fn table(deployment: &BundleDeployment) -> String {
     let pinned = deployment.spec.rollout.as_ref().and_then(|rollout| rollout.to_revision);
     let mut rows = vec![["REVISION", "OUTCOME", "STARTED", "TOOK", "RELEASE", "SOURCE"].map(str::to_owned)];
@@ -37,13 +37,22 @@ pub fn table(deployment: &BundleDeployment) -> String {
         }
     }
     let mut text = String::new();
-    let failures = std::iter::once(None).chain(history(deployment).iter().map(|revision| revision.message.as_deref()));
-    for (row, failure) in rows.iter().zip(failures) {
+    let revisions = std::iter::once(None).chain(history(deployment).iter().map(Some));
+    for (row, revision) in rows.iter().zip(revisions) {
         let cells: Vec<String> =
             row.iter().zip(widths).map(|(cell, width)| format!("{:<width$}", one_line(cell))).collect();
         text.push_str(cells.join("  ").trim_end());
         text.push('\n');
-        if let Some(failure) = failure {
+        if let Some(approval) = revision.and_then(|revision| revision.approval.as_ref()) {
+            text.extend([
+                "    approved by ",
+                &one_line(&approval.approved_by),
+                ": ",
+                &one_line(&approval.change),
+                "\n",
+            ]);
+        }
+        if let Some(failure) = revision.and_then(|revision| revision.message.as_deref()) {
             text.extend(["    ", &one_line(failure), "\n"]);
         }
     }
@@ -116,6 +125,7 @@ mod tests {
         failed["completionTime"] = json!("2026-01-01T00:10:00Z");
         let mut again = revision(3, "Succeeded", "a");
         again["rollbackTo"] = json!(1);
+        failed["approval"] = json!({"change": "sha256:5d41", "approvedBy": "alice"});
         deployment(json!([revision(1, "Succeeded", "a"), failed, again]))
     }
 
@@ -125,6 +135,7 @@ mod tests {
         REVISION  OUTCOME    STARTED               TOOK        RELEASE              SOURCE
         1         Succeeded  2026-01-01T00:00:00Z              sha256:aaaaaaaaaaaa  image quay.io/example/harbour@sha256:a
         2         Failed     2026-01-01T00:00:00Z  10 min 0 s  sha256:bbbbbbbbbbbb  image quay.io/example/harbour@sha256:b
+            approved by alice: sha256:5d41
             stage 1 of 1 waits for Deployment.apps n/pilot: 0 of 1 available
         3 (as 1)  Succeeded  2026-01-01T00:00:00Z              sha256:aaaaaaaaaaaa  image quay.io/example/harbour@sha256:a
         ");

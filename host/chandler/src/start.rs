@@ -8,7 +8,7 @@ use tracing_subscriber::EnvFilter;
 use crate::{
     Arguments, CommandError,
     arguments::Command,
-    command::{self, controller::LogFormat},
+    command::controller::LogFormat,
     output, provision, reference,
     terminal::{Look, Terminal},
 };
@@ -47,7 +47,7 @@ fn run(arguments: &Arguments, terminal: &Terminal) -> Result<ExitCode, CommandEr
             Command::Delete(delete) => Box::pin(delete.run(terminal)).await?,
             Command::History(history) => history.run().await?,
             Command::Rollback(rollback) => rollback.run(terminal).await?,
-            Command::Controller(controller) => controller.run().await?,
+            Command::Controller(controller) => Box::pin(controller.run()).await?,
             Command::Crds(crds) => crds.run()?,
             Command::Reference => output::print(&reference::markdown())?,
         }

@@ -8,8 +8,8 @@ use chandler_rollout::Rollout;
 use kube::{Client, runtime::events::Recorder};
 
 use crate::{
-    Options, approvals::Approvals, backoff::Backoff, classes::Classes, memory::Memory, supersession::Generations, surroundings::Lookout,
-    watches::ManagedWatches,
+    Options, approvals::Approvals, backoff::Backoff, classes::Classes, memory::Memory, supersession::Generations,
+    surroundings::Lookout, watches::ManagedWatches,
 };
 
 /// Handles and shared state.

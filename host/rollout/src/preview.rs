@@ -278,7 +278,8 @@ mod tests {
     fn the_digest_stands_for_what_is_done_to_which_objects() {
         let (a, b) = (Digest::of(b"a"), Digest::of(b"b"));
         let digest = |release: &Digest, namespace: &str, changes: &[Change]| {
-            let preview = Preview { changes: changes.to_vec(), unchanged: 0, refusals: Vec::new(), findings: Vec::new() };
+            let preview =
+                Preview { changes: changes.to_vec(), unchanged: 0, refusals: Vec::new(), findings: Vec::new() };
             preview.digest(release, namespace)
         };
         let changes = [change(ChangeKind::Create, "x"), change(ChangeKind::Remove, "y")];

@@ -92,7 +92,8 @@ async fn what_an_account_may_not_read_waits_when_it_may() {
     world.apply(&name, manual(spec_of(&world, PLAIN, &image, "deployer"))).await;
     let refused = world.condition(&name, "Ready", "False", "PermissionsMissing").await;
     expect(&world, 1, Some("1")).await;
-    grant_missing(&world, &account, &refused, &name).await;
+    let more = format!("{name}-more");
+    grant_missing(&world, &account, &refused, &more).await;
     look_again(&world, &name).await;
     let pending = world.pending(&name).await;
     assert_eq!((pending.created, pending.changed), (1, 1), "{pending:?}");
@@ -101,7 +102,7 @@ async fn what_an_account_may_not_read_waits_when_it_may() {
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), &world.namespace);
     assert!(secrets.get_opt("bell").await.expect("an answer").is_some());
     world.delete(&name).await;
-    remove_cluster_roles(&world, &[&name]).await;
+    remove_cluster_roles(&world, &[&name, &more]).await;
     world.finish().await;
 }
 
@@ -140,8 +141,7 @@ async fn what_is_in_the_way_is_said_and_waits_when_it_is_gone() {
         let image = world.push(&bundle(version, &config_map(&theirs, version))).await;
         world.apply(&name, manual(world.spec(PLAIN, &image))).await;
         let deployment = world.condition(&name, "Ready", "False", "ApprovalRequired").await;
-        let collision =
-            format!("ConfigMap {}/{theirs} already exists and was made by kubectl-create", world.namespace);
+        let collision = format!("ConfigMap {}/{theirs} already exists and was made by kubectl-create", world.namespace);
         assert!(
             ready_message(&deployment).starts_with(&format!("would be refused: {collision}\n")),
             "{}",
@@ -159,7 +159,11 @@ async fn what_is_in_the_way_is_said_and_waits_when_it_is_gone() {
             pending.is_some_and(|pending| pending.refusals.is_empty())
         })
         .await;
-        assert_ne!(world.pending(&name).await.digest, pending.digest, "another change: it creates what it collided with");
+        assert_ne!(
+            world.pending(&name).await.digest,
+            pending.digest,
+            "another change: it creates what it collided with"
+        );
         expect(&world, number, before).await;
         approve(&world, number + 1, version).await;
     }
@@ -243,5 +247,41 @@ async fn a_rollout_that_was_begun_without_approval_stops_when_it_is_asked_for() 
     world.approve(&name, &world.pending(&name).await.digest).await;
     let deployment = world.ready(&name).await;
     assert!(history(&deployment).last().is_some_and(|revision| revision.approval.is_some()));
+    world.finish().await;
+}
+
+/// A bundle of a Deployment with this variable, whose Pods have this label.
+fn web(variable: &Value, label: &str) -> Bundle {
+    let container = json!({"name": "web", "image": "registry.k8s.io/pause:3.10", "env": [variable]});
+    let web = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}},
+                 "template": {"metadata": {"labels": {"app": label}}, "spec": {"containers": [container]}}},
+    });
+    bundle("1", &web.to_string())
+}
+
+#[tokio::test]
+async fn what_the_api_server_would_refuse_is_said_and_what_it_would_take_is_not() {
+    let world = World::new().await;
+    let name = world.name();
+    let text = json!({"name": "A", "value": "b"});
+    let image = world.push(&web(&text, "web")).await;
+    world.apply(&name, manual(world.spec(PLAIN, &image))).await;
+    approve(&world, 1, "1").await;
+
+    let image = world.push(&web(&text, "other")).await;
+    world.apply(&name, manual(world.spec(PLAIN, &image))).await;
+    let refused = world.pending(&name).await;
+    let expected = format!("cannot update Deployment.apps {}/web: ", world.namespace);
+    assert!(refused.refusals.iter().any(|refusal| refusal.starts_with(&expected)), "{refused:?}");
+
+    // Nothing was applied since the creation, so a dry run keeps the value, which excludes what takes its place.
+    let key = json!({"name": "A", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "version"}}});
+    let image = world.push(&web(&key, "web")).await;
+    world.apply(&name, manual(world.spec(PLAIN, &image))).await;
+    let pending = world.pending(&name).await;
+    assert_eq!((pending.changed, pending.refusals.len()), (1, 0), "{pending:?}");
+    approve(&world, 2, "1").await;
     world.finish().await;
 }

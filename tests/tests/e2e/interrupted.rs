@@ -270,6 +270,8 @@ impl Ground {
         }
         without_causes(&mut state.deployment);
         let deleted = life.writes.iter().chain(&after.writes).filter_map(|write| write.strip_prefix("DELETE "));
+        // What the controller keeps for itself comes and goes.
+        let deleted = deleted.filter(|path| !path.contains(&self.world.system_namespace));
         let deleted = deleted.map(|path| path.replace(&self.world.namespace, "NAMESPACE")).collect();
         Outcome { state, life, deleted }
     }

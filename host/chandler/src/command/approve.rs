@@ -19,7 +19,8 @@ Output:
 
 Exit codes: 0 approved, 1 no change is pending or it would be refused, 2 wrong usage
 
-Needs the right to `create` changeapprovals.chandler.dev.
+Needs the verb `create` on changeapprovals.chandler.dev and, where Chandler's admission policies are installed, `approve` on
+bundledeployments.core.rukpak.io.
 
 Examples:
   See it first, with every field:
@@ -104,25 +105,37 @@ async fn create(
         Err(error) => error,
     };
     let name = approval.name_any();
-    let failed = |error: &kube::Error| {
-        CommandError::failed(format!("failed to create ChangeApproval {name}")).because(error)
-    };
-    let kube::Error::Api(status) = &error else { return Err(failed(&error)) };
-    if status.is_already_exists() {
-        let found = approvals.get(&name).await.map_err(|error| failed(&error))?;
+    if matches!(&error, kube::Error::Api(status) if status.is_already_exists()) {
+        let found = approvals.get(&name).await.map_err(|error| not_created(approval, &error))?;
         if found.approves(deployment, &approval.spec.change) {
             return Ok(found.spec.approved_by);
         }
-        return Err(failed(&error).hint(format!("it approves something else or is being deleted: `kubectl get changeapproval {name} -o yaml`")));
+        let hint =
+            format!("it approves something else or is being deleted: `kubectl get changeapproval {name} -o yaml`");
+        return Err(not_created(approval, &error).hint(hint));
     }
-    Err(match status.code {
-        403 => failed(&error).hint(format!(
-            "approving takes the right to `create` changeapprovals.chandler.dev in the whole cluster: ask somebody who has it, or \
-             an administrator for it (`kubectl auth can-i create changeapprovals.chandler.dev` tells; {} does not have it)",
-            one_line(&approval.spec.approved_by)
-        )),
-        _ => failed(&error),
-    })
+    Err(not_created(approval, &error))
+}
+
+/// Says that an approval could not be created, and which right is missing, if one is.
+fn not_created(approval: &ChangeApproval, error: &kube::Error) -> CommandError {
+    let failed =
+        CommandError::failed(format!("failed to create ChangeApproval {}", approval.name_any())).because(error);
+    match error {
+        kube::Error::Api(status) if status.is_forbidden() => {
+            // Admission comes after authorization: who is denied there may create approvals.
+            let right = if status.message.contains("denied request") {
+                format!("`approve` on bundledeployments.core.rukpak.io {}", approval.spec.bundle_deployment)
+            } else {
+                "`create` on changeapprovals.chandler.dev".to_owned()
+            };
+            failed.hint(format!(
+                "{} lacks the verb {right}: ask a user who has it to approve, or an administrator to grant it",
+                one_line(&approval.spec.approved_by)
+            ))
+        }
+        _ => failed,
+    }
 }
 
 /// Refuses to approve what would be refused.
@@ -205,6 +218,26 @@ mod tests {
         finding: something is odd
         1 to create, 2 to change, 0 to remove: sha256:1
         ");
+    }
+
+    #[test]
+    fn the_right_that_is_missing_is_named() {
+        let mut deployment = deployment(2);
+        deployment.metadata.uid = Some("6a9f6f0e-5a63-4f0b-9a0c-000000000000".into());
+        let approval = ChangeApproval::of(&deployment, "sha256:0123456789abcdef0123", "alice", None).unwrap();
+        let refused = |message: &str| {
+            let status = kube::core::Status::failure(message, "Forbidden").with_code(403);
+            not_created(&approval, &kube::Error::Api(Box::new(status))).to_string()
+        };
+        let hint = |message: &str| refused(message).lines().last().unwrap().to_owned();
+        assert!(
+            refused("no").starts_with("error: failed to create ChangeApproval harbour-6a9f6f0e-0123456789abcdef\n")
+        );
+        insta::assert_snapshot!(hint("User \"alice\" cannot create resource \"changeapprovals\""), @"  hint: alice lacks the verb `create` on changeapprovals.chandler.dev: ask a user who has it to approve, or an administrator to grant it");
+        insta::assert_snapshot!(
+            hint("ValidatingAdmissionPolicy 'chandler-change-approvals' denied request: user alice may not approve"),
+            @"  hint: alice lacks the verb `approve` on bundledeployments.core.rukpak.io harbour: ask a user who has it to approve, or an administrator to grant it"
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests may panic as well")]
 
+mod approvals;
 mod dev;
 mod golden;
 mod lint;

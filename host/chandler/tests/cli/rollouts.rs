@@ -45,16 +45,23 @@ fn a_rollout_can_be_seen_followed_and_undone() {
         serde_json::from_str(&run(&["diff", NEW, "--name", "harbour-operator", "-o", "json"]).stdout).unwrap();
     assert!(json["changes"].as_array().unwrap().iter().any(|change| change["kind"] == "remove"), "{json}");
     let nobody = run(&["diff", NEW, "--name", "nobody", "--namespace", "default"]);
-    assert_eq!(nobody.code, Some(4), "{}", nobody.stderr);
+    assert_eq!(nobody.code, Some(1), "{}", nobody.stderr);
     assert!(
         nobody.stdout.contains("it exists and is controlled by BundleDeployment harbour-operator"),
         "{}",
         nobody.stdout
     );
 
+    let refusal =
+        "would be refused: CustomResourceDefinition.apiextensions.k8s.io berths.harbour.example.com already exists";
+    assert!(nobody.stderr.starts_with(refusal), "{}", nobody.stderr);
+    let json = run(&["diff", NEW, "--name", "nobody", "--namespace", "default", "-o", "json"]).stdout;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert!(json["refusals"][0].as_str().unwrap().contains("already exists and is controlled by"), "{json}");
+
     let refused = run(&["approve", "harbour-operator"]);
     assert_eq!(refused.code, Some(1));
-    assert!(refused.stderr.contains("no change of BundleDeployment harbour-operator waits"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("no change of BundleDeployment harbour-operator is pending"), "{}", refused.stderr);
     let refused = run(&["rollback", "harbour-operator"]);
     assert_eq!(refused.code, Some(1));
     assert!(refused.stderr.contains("`chandler history harbour-operator` shows"), "{}", refused.stderr);

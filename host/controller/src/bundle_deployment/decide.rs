@@ -21,6 +21,8 @@ const ROLLOUT_CHECK: Duration = Duration::from_secs(30);
 pub(crate) const DEFINITIONS_CHECK: Duration = Duration::from_mins(5);
 /// The same while a deletion waits for it.
 const HELD_CHECK: Duration = Duration::from_secs(15);
+/// How often it is looked whether what a pending change would be refused for is gone: not all of it shows in a watch.
+pub(crate) const REFUSAL_CHECK: Duration = Duration::from_mins(1);
 
 /// What a reconcile does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use chandler_api::{
-    ApprovedChange, BundleDeployment, BundleDeploymentStatus, BundleSource, OnFailure, Outcome, ProvisionerInUse, Reason, Revision,
+    ApprovedChange, BundleDeployment, BundleDeploymentStatus, BundleSource, OnFailure, Outcome, ProvisionerInUse,
+    Reason, Revision,
     names::REQUESTED_AT_ANNOTATION,
     revision::{KEPT_CONFIG_BYTES, REVISION_MESSAGE_BYTES},
     rollout_settings::{HISTORY_LIMIT, MOST_HISTORY, ROLLBACK_DEADLINE_SECONDS},

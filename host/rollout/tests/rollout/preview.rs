@@ -31,8 +31,7 @@ async fn agreed(stage: &Stage, objects: &[(u32, Value)]) -> String {
 async fn what_a_rollout_refuses_its_preview_says_before() {
     let stage = Stage::set().await;
     stage.make(&config_map_key("theirs"), config_map("theirs", json!({}))).await;
-    let elsewhere =
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "nowhere"}});
+    let elsewhere = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "nowhere"}});
     let mut invalid = deployment("web", "example.com/web:v1");
     invalid["spec"]["selector"] = json!({"matchLabels": {"app": "other"}});
     let twice = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "first", "namespace": "install"}});
@@ -61,8 +60,7 @@ async fn an_unsafe_definition_and_all_else_that_is_in_the_way_are_said_at_once()
     assert_eq!(agreed(&stage, &[definition("integer")]).await, "UnsafeCRDUpgrade");
 
     stage.make(&config_map_key("theirs"), config_map("theirs", json!({"a": "b"}))).await;
-    let elsewhere =
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "nowhere"}});
+    let elsewhere = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "nowhere"}});
     let all = release(&[definition("integer"), (1, config_map("theirs", json!({}))), (1, elsewhere)]);
     let previewed = refusals(&stage, &all).await;
     let begin: Vec<&str> = previewed.iter().filter_map(|refusal| refusal.split(':').next()).collect();

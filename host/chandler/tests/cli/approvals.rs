@@ -1,0 +1,87 @@
+//! What a user approves, against a control plane that stays up.
+
+use chandler_api::{BundleDeployment, ChangeApproval};
+use kube::{
+    Api, Client,
+    api::{ListParams, Patch, PatchParams, PostParams},
+    config::{KubeConfigOptions, Kubeconfig},
+    runtime::wait::await_condition,
+};
+use serde_json::json;
+
+use crate::{
+    dev::Kept,
+    support::{Outcome, chandler},
+};
+
+const BUNDLE: &str = "./tests/fixtures/registry/harbour-operator.v0.1.0";
+
+async fn client(kept: &Kept) -> Client {
+    let kubeconfig = Kubeconfig::read_from(&kept.kubeconfig).unwrap();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    Client::try_from(config).unwrap()
+}
+
+/// A BundleDeployment that collides with the one of the control plane, waits for approval, and does nothing when it is approved.
+async fn waiting(client: &Client) {
+    let deployments: Api<BundleDeployment> = Api::all(client.clone());
+    let first = deployments.get("harbour-operator").await.unwrap();
+    let mut spec = serde_json::to_value(&first.spec).unwrap();
+    spec["approval"] = json!("Manual");
+    spec["installNamespace"] = json!("default");
+    let second = json!({"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment",
+        "metadata": {"name": "second"}, "spec": spec});
+    deployments.create(&PostParams::default(), &serde_json::from_value(second).unwrap()).await.unwrap();
+    let pending = |found: Option<&BundleDeployment>| {
+        found.and_then(|found| found.status.as_ref()).is_some_and(|status| status.pending_change.is_some())
+    };
+    await_condition(deployments.clone(), "second", pending).await.unwrap();
+    let suspend = Patch::Merge(json!({"spec": {"suspend": true}}));
+    deployments.patch("second", &PatchParams::default(), &suspend).await.unwrap();
+    let seen = |found: Option<&BundleDeployment>| {
+        found.is_some_and(|found| {
+            found.status.as_ref().and_then(|status| status.observed_generation) == found.metadata.generation
+        })
+    };
+    await_condition(deployments, "second", seen).await.unwrap();
+}
+
+#[test]
+fn a_change_is_approved_by_name_and_what_would_be_refused_by_force_only() {
+    let kept = Kept::start(&["--bundle", BUNDLE]);
+    let run = |arguments: &[&str]| -> Outcome {
+        chandler(arguments.iter().copied().chain(["--kubeconfig", kept.kubeconfig.as_str()]), "")
+    };
+    run(&["status", "harbour-operator", "--watch", "--timeout", "1m"]).data();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let client = runtime.block_on(async {
+        let client = client(&kept).await;
+        tokio::time::timeout(std::time::Duration::from_mins(1), waiting(&client)).await.unwrap();
+        client
+    });
+    let approvals = || {
+        let approvals: Api<ChangeApproval> = Api::all(client.clone());
+        runtime.block_on(async { approvals.list(&ListParams::default()).await.unwrap().items })
+    };
+
+    let refused = run(&["approve", "second", "--yes"]);
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    assert!(refused.stdout.contains("\nwould be refused: "), "{}", refused.stdout);
+    assert!(refused.stderr.contains("`chandler approve second --force`"), "{}", refused.stderr);
+    let unasked = run(&["approve", "second", "--force"]);
+    assert_eq!(unasked.code, Some(2), "{}", unasked.stderr);
+    assert!(unasked.stderr.contains("--yes"), "{}", unasked.stderr);
+    let another = run(&["approve", "second", "--force", "--yes", "--digest", "sha256:0"]);
+    assert_eq!(another.code, Some(1), "{}", another.stderr);
+    assert_eq!(approvals(), []);
+
+    for _ in 0..2 {
+        let approved = run(&["approve", "second", "--force", "--yes", "--reason", "CHG-1"]);
+        assert_eq!(approved.code, Some(0), "{}", approved.stderr);
+        assert!(approved.stderr.starts_with("approved by "), "{}", approved.stderr);
+    }
+    let found = approvals();
+    assert_eq!((found.len(), found[0].spec.reason.as_deref()), (1, Some("CHG-1")));
+    assert_eq!(found[0].spec.bundle_deployment, "second");
+    assert!(!found[0].spec.approved_by.is_empty());
+}
