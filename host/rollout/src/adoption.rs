@@ -18,7 +18,7 @@ use crate::{
     owner::Owner,
     plan::Situation,
     preflight::redefined_kinds,
-    preview,
+    preview::{self, Ours},
 };
 
 /// The field manager of what is written here.
@@ -58,7 +58,7 @@ pub(crate) async fn find(
             continue;
         };
         let askable = !redefined.contains(&(desired.key.group.as_str(), desired.key.kind.as_str()));
-        let (fields, note) = preview::difference(cluster, &desired.unowned(), live, askable).await;
+        let (fields, note) = preview::difference(cluster, Ours::No, &desired.unowned(), live, askable).await;
         found.push(Adoptee {
             object: desired.key.clone(),
             holder: holder.clone(),

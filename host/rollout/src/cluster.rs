@@ -41,6 +41,31 @@ pub(crate) struct Page {
     pub(crate) next: Option<String>,
 }
 
+/// Why an apply was refused.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) problem: Problem,
+    /// The fields that the API server names, as in `spec.ports[1].name`.
+    pub(crate) fields: Vec<String>,
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self { problem, fields: Vec::new() }
+    }
+}
+
+impl From<kube::Error> for Refusal {
+    fn from(error: kube::Error) -> Self {
+        let causes = match &error {
+            kube::Error::Api(status) => status.details.as_ref().map(|details| details.causes.as_slice()),
+            _ => None,
+        };
+        let fields = causes.unwrap_or_default().iter().map(|cause| cause.field.clone()).collect();
+        Self { problem: error.into(), fields }
+    }
+}
+
 /// Builds the request for a list: of whole objects, or of their metadata.
 type List = fn(&Request, &ListParams) -> Result<http::Request<Vec<u8>>, kube::core::request::Error>;
 
@@ -184,6 +209,11 @@ impl Cluster {
     /// Applies an object that exists with this UID; the UID keeps another one from being adopted, or a deleted one from
     /// being created.
     pub(crate) async fn apply(&self, desired: &Desired, uid: &str, dry_run: bool) -> Result<Value, Problem> {
+        self.try_apply(desired, uid, dry_run).await.map_err(|refusal| refusal.problem)
+    }
+
+    /// The same; a refusal names the fields that it is about.
+    pub(crate) async fn try_apply(&self, desired: &Desired, uid: &str, dry_run: bool) -> Result<Value, Refusal> {
         let mut body = desired.value.clone();
         if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.insert("uid".to_owned(), json!(uid));
@@ -192,6 +222,25 @@ impl Cluster {
         parameters.dry_run = dry_run;
         let path = at(&desired.resource, desired.key.namespace.as_deref());
         let request = path.patch(&desired.key.name, &parameters, &Patch::Apply(body)).map_err(built)?;
+        Ok(self.client.request(request).await?)
+    }
+
+    /// Changes an object (a merge patch) that nobody changed since it was read.
+    pub(crate) async fn merge(
+        &self,
+        desired: &Desired,
+        live: &Value,
+        mut patch: Value,
+        dry_run: bool,
+    ) -> Result<Value, Problem> {
+        if let Some(patch) = patch.as_object_mut() {
+            let read = json!({"uid": live::uid(live), "resourceVersion": live::resource_version(live)});
+            patch.insert("metadata".to_owned(), read);
+        }
+        let parameters =
+            PatchParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let path = at(&desired.resource, desired.key.namespace.as_deref());
+        let request = path.patch(&desired.key.name, &parameters, &Patch::Merge(patch)).map_err(built)?;
         Ok(self.client.request(request).await?)
     }
 

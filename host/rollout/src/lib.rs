@@ -25,6 +25,8 @@
 //! | [`fields`] | how two states of an object differ, for people to read | no |
 //! | `absent` | what has the name of an object without being in the set | yes |
 //! | `difference` | whether an object is as it should be | no |
+//! | `comparisons` | whether what seems changed is | dry runs |
+//! | `unseen` | whether an apply may change what a comparison does not show | no |
 //! | [`ownership`] | which field managers own a field | no |
 //! | [`ignored`] | fields that are left to others | no |
 //! | [`restraint`] | what is left as it is although it is not as released | no |
@@ -39,6 +41,7 @@
 //! | `going_back` | definitions that stay as they are when an older release comes back | no |
 //! | `preflight` | what is refused before anything is written | dry runs |
 //! | `parent` | the ApplySet's own annotations | yes |
+//! | `replace` | applying where what somebody else wrote makes it impossible | yes |
 //! | `apply`, `stages`, `prune`, `orphan`, `teardown` | doing it | yes |
 
 mod absent;
@@ -47,6 +50,7 @@ mod adoption;
 mod apply;
 mod census;
 mod cluster;
+mod comparisons;
 mod concurrent;
 mod crd_upgrade;
 mod desired;
@@ -72,6 +76,7 @@ mod policy;
 mod preflight;
 pub mod preview;
 mod prune;
+mod replace;
 pub mod report;
 mod resolve;
 pub mod restraint;
@@ -80,6 +85,7 @@ mod snapshot;
 mod stages;
 mod surroundings;
 mod teardown;
+mod unseen;
 
 pub use account::impersonating;
 pub use adoption::Adoptee;

@@ -17,6 +17,7 @@ use crate::{
     live,
     owner::Owner,
     plan::{Action, Situation},
+    replace,
     report::Conflict,
     resolve::is_crd,
 };
@@ -114,7 +115,7 @@ async fn check(
                 Ok(None) => {}
                 Err(problem) => return Err(about(&desired.key, "update")(problem)),
             }
-            ("update", cluster.apply(desired, live::uid(object), true).await)
+            ("update", replace::foresee(cluster, desired, object).await)
         }
         // Nothing of somebody else's is touched before everything was checked.
         Some(object) if action == Action::Adopt => {

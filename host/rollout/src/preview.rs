@@ -20,6 +20,7 @@ use crate::{
     live,
     plan::{Action, Situation},
     preflight::redefined_kinds,
+    replace,
     snapshot::Member,
 };
 
@@ -157,11 +158,11 @@ async fn of_object(
         (Situation::Foreign(holder), _) => change.note = Some(format!("it exists and {holder}")),
         (Situation::Terminating, _) => change.note = Some("it is being deleted, and comes back".to_owned()),
         (Situation::Adoptable(holder), Some(live)) => {
-            let (fields, note) = difference(cluster, &desired.unowned(), live, askable).await;
+            let (fields, note) = difference(cluster, Ours::No, &desired.unowned(), live, askable).await;
             change.fields = fields;
             change.note = Some(note.map_or_else(|| holder.to_string(), |note| format!("{holder}; {note}")));
         }
-        (_, Some(live)) => (change.fields, change.note) = difference(cluster, desired, live, askable).await,
+        (_, Some(live)) => (change.fields, change.note) = difference(cluster, Ours::Yes, desired, live, askable).await,
         (_, None) if askable => {
             // What else is refused may be the fault of the dry run: of a namespace that comes with the release, say.
             if let Err(problem @ Problem::Invalid(_)) = cluster.create(desired, true).await {
@@ -173,15 +174,27 @@ async fn of_object(
     Some(change)
 }
 
+/// Whether an object is the owner's already, so that a part of it may be replaced where applying is refused.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ours {
+    Yes,
+    No,
+}
+
 /// How an object would differ, as the API server says or else as far as it can be told, and why it does not say so.
 pub(crate) async fn difference(
     cluster: &Cluster,
+    ours: Ours,
     desired: &Desired,
     live: &Value,
     askable: bool,
 ) -> (Vec<FieldChange>, Option<String>) {
     let note = if askable {
-        match cluster.apply(desired, live::uid(live), true).await {
+        let foreseen = match ours {
+            Ours::Yes => replace::foresee(cluster, desired, live).await,
+            Ours::No => cluster.apply(desired, live::uid(live), true).await,
+        };
+        match foreseen {
             Ok(applied) => return (fields::changes(&desired.key, live, &applied), None),
             Err(problem) => problem.to_string(),
         }
