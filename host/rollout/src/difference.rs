@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::live::text;
+
 /// The first place, as a JSON pointer, where `live` lacks something of `desired` or has it otherwise. What only `live` has
 /// does not count: the API server fills in defaults, and others may own fields too.
 ///
@@ -9,12 +11,12 @@ use serde_json::{Map, Value};
 /// Some means that it seems different: the API server may write a quantity or a list in another way than the bundle, which only
 /// a dry run can tell.
 pub(crate) fn difference(desired: &Value, live: &Value) -> Option<String> {
-    at("", desired, live)
+    at(is_custom(text(desired, "/apiVersion")), "", desired, live)
 }
 
-fn at(pointer: &str, desired: &Value, live: &Value) -> Option<String> {
+fn at(custom: bool, pointer: &str, desired: &Value, live: &Value) -> Option<String> {
     match (desired, live) {
-        (Value::Object(desired), Value::Object(live)) => in_object(pointer, desired, live),
+        (Value::Object(desired), Value::Object(live)) => in_object(custom, pointer, desired, live),
         // Lists that others have items in, too. An apply sets the order of its own ones, and replaces references whole.
         (Value::Array(desired), Value::Array(live))
             if matches!(pointer, "/metadata/finalizers" | "/metadata/ownerReferences") =>
@@ -30,7 +32,7 @@ fn at(pointer: &str, desired: &Value, live: &Value) -> Option<String> {
                 .iter()
                 .zip(live)
                 .enumerate()
-                .find_map(|(index, (desired, live))| at(&format!("{pointer}/{index}"), desired, live))
+                .find_map(|(index, (desired, live))| at(custom, &format!("{pointer}/{index}"), desired, live))
         }
         (Value::Number(desired), Value::Number(live)) => {
             let equal = desired == live || desired.as_f64().is_some_and(|desired| Some(desired) == live.as_f64());
@@ -40,15 +42,36 @@ fn at(pointer: &str, desired: &Value, live: &Value) -> Option<String> {
     }
 }
 
-fn in_object(pointer: &str, desired: &Map<String, Value>, live: &Map<String, Value>) -> Option<String> {
+fn in_object(custom: bool, pointer: &str, desired: &Map<String, Value>, live: &Map<String, Value>) -> Option<String> {
     desired.iter().filter(|(name, value)| !is_noise(pointer, name, value)).find_map(|(name, desired)| {
         let below = || format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"));
         match live.get(name) {
-            Some(live) => at(&below(), desired, live),
+            Some(live) => at(custom, &below(), desired, live),
+            None if !custom && is_left_out(name, desired) => None,
             // Of what is empty, too: the API server may have left it out, or somebody removed it, which nothing records.
             None => Some(below()),
         }
     })
+}
+
+/// Members of built-in kinds that are maps, of which the API server stores none that is empty. Empty structs are stored: a
+/// selector that matches everything, a volume.
+const MAPS: &[&str] =
+    &["labels", "annotations", "data", "binaryData", "matchLabels", "nodeSelector", "limits", "requests"];
+
+/// Whether the API server leaves this out of every object of a built-in kind.
+fn is_left_out(name: &str, value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty() && MAPS.contains(&name),
+        _ => false,
+    }
+}
+
+/// Whether the kind of this version comes from a CustomResourceDefinition, for all that its group tells.
+pub(crate) fn is_custom(api_version: &str) -> bool {
+    api_version.split_once('/').is_some_and(|(group, _)| group.contains('.') && !group.ends_with(".k8s.io"))
 }
 
 /// Whether an apply never sets this: the status, and the time that Go writes into everything with metadata.
@@ -88,9 +111,17 @@ mod tests {
             (json!({"a": 1}), json!({"a": 1.0}), None),
             (json!({"a": {"b/c": 1}}), json!({"a": {"b/c": 2}}), Some("/a/b~1c")),
             (json!({"a": {"b": 1}}), json!({}), Some("/a/b").map(|_| "/a")),
-            (json!({"a": null}), json!({}), Some("/a")),
+            (json!({"a": null, "b": [], "data": {}}), json!({}), None),
+            (
+                json!({"apiVersion": "rbac.authorization.k8s.io/v1", "a": null}),
+                json!({"apiVersion": "rbac.authorization.k8s.io/v1"}),
+                None,
+            ),
             (json!({"a": {}}), json!({}), Some("/a")),
-            (json!({"a": []}), json!({}), Some("/a")),
+            (json!({"data": {"a": null}}), json!({}), Some("/data")),
+            (json!({"apiVersion": "a.b/v1", "a": null}), json!({"apiVersion": "a.b/v1"}), Some("/a")),
+            (json!({"apiVersion": "a.b/v1", "a": []}), json!({"apiVersion": "a.b/v1"}), Some("/a")),
+            (json!({"apiVersion": "a.b/v1", "data": {}}), json!({"apiVersion": "a.b/v1"}), Some("/data")),
             (json!({"a": {}}), json!({"a": {"b": 1}}), None),
             (json!({"status": {"a": 1}, "metadata": {"creationTimestamp": null}}), json!({"metadata": {}}), None),
             (

@@ -8,7 +8,11 @@
 
 use serde_json::{Map, Value};
 
-use crate::{cluster::FIELD_MANAGER, live::text};
+use crate::{
+    cluster::FIELD_MANAGER,
+    difference::{difference, is_custom},
+    live::text,
+};
 
 /// The records themselves, where this host did not leave them as they are.
 const RECORDS: &str = "/metadata/managedFields";
@@ -33,8 +37,12 @@ fn forged(record: &Value, desired: &Value, live: &Value) -> Option<String> {
         // What is created is recorded with the defaults in it, so that only the time tells. Times are of one form and one zone.
         return (text(record, "/time") > text(live, "/metadata/creationTimestamp")).then(|| RECORDS.to_owned());
     }
-    // Applying removes what is recorded and is not applied any more.
-    search(record, desired, &|_, found| found.is_none())
+    // Applying removes what is recorded and is not applied any more: a member, or a part of what is written as a whole. Where
+    // fields are no longer ignored, this host itself applied more.
+    search(record, desired, &|pointer, found| match (found, live.pointer(pointer)) {
+        (Some(desired), Some(live)) => difference(live, desired).is_some(),
+        (found, _) => found.is_none(),
+    })
 }
 
 /// Where another manager wrote a value as a whole that `desired` has members of.
@@ -45,10 +53,6 @@ fn overwritten(record: &Value, desired: &Value) -> Option<String> {
         Some(value) => value.is_object() || value.is_array(),
         None => may_become_atomic && !pointer.starts_with("/metadata/"),
     })
-}
-
-fn is_custom(api_version: &str) -> bool {
-    api_version.split_once('/').is_some_and(|(group, _)| group.contains('.') && !group.ends_with(".k8s.io"))
 }
 
 /// Whether a recorded place counts, by its pointer and by what `desired` has there.
@@ -133,7 +137,8 @@ mod tests {
     }
 
     fn live(records: Value) -> Value {
-        json!({"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z", "managedFields": records}})
+        json!({"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z", "managedFields": records},
+            "spec": {"selector": {"app": "a"}, "tags": ["x", "y"]}})
     }
 
     fn found(api_version: &str, records: Value) -> Option<String> {
@@ -234,6 +239,7 @@ mod tests {
             (json!([applied(declared.clone())]), None),
             (json!([applied(json!({"f:spec": {"f:selector": {}, "f:extra": {}}}))]), Some("/spec/extra")),
             (json!([applied(json!({"f:metadata": {"f:labels": {"f:b": {}}}}))]), Some("/metadata/labels/b")),
+            (json!([applied(json!({"f:spec": {"f:tags": {}}}))]), Some("/spec/tags")),
             (json!([with(ours(), "time", "2026-01-01T00:00:01Z")]), Some(RECORDS)),
             (json!([ours(), applied(declared)]), Some(RECORDS)),
             (json!([record("kubectl", "Update", json!({}))]), Some(RECORDS)),

@@ -55,8 +55,8 @@ async fn what_is_added_to_a_selector_is_drift() {
     stage.api(&service_key()).patch("web", &gitops, &Patch::Apply(theirs)).await.unwrap();
 
     insta::assert_snapshot!(drift(&stage, &release).await.join("\n"), @r"
-    Service install/web: spec.selector.tier was applied by gitops
     NetworkPolicy.networking.k8s.io install/fence: spec.podSelector.matchLabels.tier was set by somebody
+    Service install/web: spec.selector.tier was applied by gitops
     ");
     let preview = stage.rollout.preview(&stage.owner, &release, &[]).await.unwrap();
     assert_eq!(preview.changes.iter().map(|change| change.fields.len()).collect::<Vec<_>>(), [1, 1]);
@@ -65,7 +65,7 @@ async fn what_is_added_to_a_selector_is_drift() {
     assert_eq!(progress.changes().left.len(), 2);
 
     let changes = stage.complete(&release).await;
-    assert_eq!(changes.recovered, [service_key(), policy_key()]);
+    assert_eq!(changes.recovered, [policy_key(), service_key()]);
     assert_eq!(stage.live(&policy_key()).await.unwrap()["spec"]["podSelector"], json!({"matchLabels": {"app": "web"}}));
     assert_eq!(stage.live(&service_key()).await.unwrap()["spec"]["selector"], json!({"app": "web"}));
     assert_eq!(drift(&stage, &release).await, [""; 0]);
@@ -229,7 +229,10 @@ async fn what_cannot_be_applied_beside_what_others_wrote_is_replaced() {
         )
         .await;
 
-    insta::assert_snapshot!(drift(&stage, &objects).await.join("\n"), @"");
+    insta::assert_snapshot!(drift(&stage, &objects).await.join("\n"), @r"
+    Service install/web: spec.ports[0].port was set by somebody, spec.ports[0].targetPort was set by somebody
+    Deployment.apps install/web: spec.strategy.rollingUpdate was set by somebody, spec.strategy.type was set by somebody, spec.template.spec.volumes[name=v].configMap was removed, spec.template.spec.volumes[name=v].secret was set by somebody
+    ");
     assert!(
         stage
             .rollout
@@ -270,7 +273,7 @@ async fn where_replacing_is_refused_too_the_first_refusal_is_told() {
     stage.meddle(&settings, json!({"data": {"a": "2"}, "immutable": true})).await;
     assert_eq!(drift(&stage, &objects).await, ["ConfigMap install/settings: data.a was set by somebody"]);
     let refused = stage.advance(&objects).await.unwrap_err();
-    insta::assert_snapshot!(refused, @"");
+    insta::assert_snapshot!(refused, @r#"cannot update ConfigMap install/settings: ConfigMap "settings" is invalid: data: Forbidden: field is immutable when `immutable` is set"#);
     assert!(matches!(refused, RolloutError::Objects(_)));
     assert_eq!(stage.live(&settings).await.unwrap()["data"]["a"], "2");
 
