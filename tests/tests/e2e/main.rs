@@ -12,6 +12,8 @@ mod crd_upgrade;
 mod delete;
 mod deletion;
 mod drift;
+mod drift_atomic;
+mod drift_everything;
 mod faults;
 mod health;
 mod hostile;
