@@ -13,6 +13,7 @@ mod samples;
 use std::{
     collections::{BTreeMap, BTreeSet},
     env, fs,
+    panic::AssertUnwindSafe,
     path::{Path, PathBuf},
     time::{Duration, Instant, SystemTime},
 };
@@ -22,6 +23,7 @@ use chandler_core::{Object, Release};
 use chandler_devcluster_schema::{Builtins, CustomResourceDefinition, Schema, Shape};
 use chandler_rollout::{Options, Owner, Rollout, RolloutError};
 use chandler_tests::{World, bundles::workspace, wait};
+use futures::FutureExt as _;
 use kube::{
     Api,
     api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
@@ -34,6 +36,9 @@ use self::generate::{Random, edit_specification, value};
 const TRIES: usize = 15;
 /// How many CustomResourceDefinitions one run installs.
 const DEFINITIONS: usize = 10;
+
+/// The outcome of what panicked.
+const FAILED: &str = "FAILED";
 
 /// A kind whose objects are edited.
 #[derive(Clone)]
@@ -89,7 +94,8 @@ async fn try_all(mut bench: Bench, kinds: &[Kind]) {
                 break;
             }
             bench.number += 1;
-            let outcome = bench.try_kind(kind).await;
+            // What fails is printed at once, and the other kinds are tried all the same.
+            let outcome = AssertUnwindSafe(bench.try_kind(kind)).catch_unwind().await.unwrap_or(FAILED);
             let kind = format!("{} {}", kind.resource.api_version, kind.resource.kind);
             *bench.outcomes.entry(kind).or_default().entry(outcome).or_default() += 1;
         }
@@ -103,6 +109,7 @@ async fn try_all(mut bench: Bench, kinds: &[Kind]) {
         outcomes.iter().for_each(|(outcome, count)| *total.entry(outcome).or_default() += count);
     }
     eprintln!("{} kinds: {total:?}", bench.outcomes.len());
+    assert!(!total.contains_key(FAILED), "{total:?}");
     assert!(total.contains_key("repaired"), "some edits must have been drift");
     bench.world.finish().await;
 }
@@ -123,7 +130,7 @@ impl Bench {
             vec![],
             vec![],
         );
-        let case = Case { world: &self.world, rollout: &self.rollout, kind, api: self.api(kind), owner, release, name };
+        let case = Case { rollout: &self.rollout, kind, api: self.api(kind), owner, release, name };
         let outcome = case.run(&object, &mut self.random).await;
         let _ = case.api.delete(&case.name, &DeleteParams::background()).await;
         let _ = self.world.deployments().delete(&case.owner.name, &DeleteParams::background()).await;
@@ -177,15 +184,20 @@ impl Bench {
         Some(legal)
     }
 
+    /// Whether it can be created, and then be applied.
     async fn is_legal(&self, kind: &Kind, object: &Value) -> bool {
-        let Ok(object) = serde_json::from_value::<DynamicObject>(object.clone()) else { return false };
-        self.api(kind).create(&PostParams { dry_run: true, ..PostParams::default() }, &object).await.is_ok()
+        let Ok(typed) = serde_json::from_value::<DynamicObject>(object.clone()) else { return false };
+        let api = self.api(kind);
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let mut apply = PatchParams::apply("chandler").force();
+        apply.dry_run = true;
+        api.create(&PostParams { dry_run: true, ..PostParams::default() }, &typed).await.is_ok()
+            && api.patch(name, &apply, &Patch::Apply(object)).await.is_ok()
     }
 }
 
 /// An object of a release.
 struct Case<'a> {
-    world: &'a World,
     rollout: &'a Rollout,
     kind: &'a Kind,
     api: Api<DynamicObject>,
@@ -198,8 +210,11 @@ impl Case<'_> {
     async fn run(&self, object: &Value, random: &mut Random) -> &'static str {
         self.advance().await.unwrap_or_else(|error| panic!("{object} cannot be created: {error}"));
         let made = self.live().await.expect("what was created is there");
-        // What the rollout applies, of which it tells nobody.
+        // What the rollout applies, of which it tells nobody: with its marks, and without what would delete a Job.
         let mut desired = object.clone();
+        if let Some(spec) = desired.get_mut("spec").and_then(Value::as_object_mut).filter(|_| object["kind"] == "Job") {
+            spec.remove("ttlSecondsAfterFinished");
+        }
         for member in ["namespace", "labels", "annotations", "ownerReferences", "uid"] {
             if let Some(value) = made["metadata"].get(member) {
                 desired["metadata"][member] = value.clone();
@@ -252,8 +267,15 @@ impl Case<'_> {
         if refused.is_some() { "replaced" } else { "repaired" }
     }
 
+    /// As the controller does: what other clients were in the way of is tried again.
     async fn advance(&self) -> Result<(), RolloutError> {
-        self.rollout.advance(&self.owner, &self.release, &[]).await.map(drop)
+        let mut tries = TRIES;
+        loop {
+            match self.rollout.advance(&self.owner, &self.release, &[]).await {
+                Err(error) if error.is_transient() && tries > 0 => tries -= 1,
+                result => return result.map(drop),
+            }
+        }
     }
 
     async fn live(&self) -> Option<Value> {

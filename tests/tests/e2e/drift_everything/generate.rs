@@ -210,10 +210,9 @@ pub(super) fn edit(schema: &Schema, target: &mut Value, random: &mut Random) {
 pub(super) fn edit_specification(schema: &Schema, object: &mut Value, random: &mut Random) {
     let Shape::Object { properties, .. } = &schema.shape else { return };
     let Some(object) = object.as_object_mut() else { return };
-    let names: Vec<&String> = properties
-        .keys()
-        .filter(|name| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status"))
-        .collect();
+    // A controller of its own writes the rules of a role that aggregates others.
+    let other = ["apiVersion", "kind", "metadata", "status", "aggregationRule"];
+    let names: Vec<&String> = properties.keys().filter(|name| !other.contains(&name.as_str())).collect();
     let present: Vec<&&String> = names.iter().filter(|name| object.contains_key(**name)).collect();
     // What is there already has more to edit.
     let name = if random.percent(85) { random.pick(&present).map(|name| **name) } else { None };

@@ -11,6 +11,7 @@ pub(super) const LEFT_OUT: &[(&str, &str)] = &[
     ("Node", "the control plane has its own"),
     ("APIService", "it would be asked for the kinds that it names"),
     ("ComponentStatus", "it cannot be written"),
+    ("CertificateSigningRequest", "nothing of its specification can be changed"),
 ];
 
 /// The name that an object of this kind must have, where that is not free.
@@ -114,7 +115,8 @@ pub(super) fn sample(kind: &str, version: &str) -> Option<Value> {
             "validations": [{"expression": "true"}]}}),
         "ValidatingAdmissionPolicyBinding" => json!({"spec": {"policyName": "none", "validationActions": ["Audit"]}}),
         "MutatingAdmissionPolicy" => json!({"spec": {"matchConstraints": constraints, "failurePolicy": "Ignore",
-            "reinvocationPolicy": "Never", "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[]"}}]}}),
+            "reinvocationPolicy": "Never", "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression":
+                "[JSONPatch{op: \"test\", path: \"/none\", value: \"none\"}]"}}]}}),
         "MutatingAdmissionPolicyBinding" => json!({"spec": {"policyName": "none"}}),
         "PriorityClass" => json!({"value": 1, "description": "none"}),
         "Lease" => json!({"spec": {"holderIdentity": "a", "leaseDurationSeconds": 15}}),
