@@ -37,6 +37,8 @@ const TRIES: usize = 15;
 /// How many CustomResourceDefinitions one run installs.
 const DEFINITIONS: usize = 10;
 
+/// What the rollout notes on an object.
+const APPLIED: &str = "chandler.dev/applied";
 /// The outcome of what panicked.
 const FAILED: &str = "FAILED";
 
@@ -215,7 +217,8 @@ impl Case<'_> {
         if let Some(spec) = desired.get_mut("spec").and_then(Value::as_object_mut).filter(|_| object["kind"] == "Job") {
             spec.remove("ttlSecondsAfterFinished");
         }
-        for member in ["namespace", "labels", "annotations", "ownerReferences", "uid"] {
+        desired["metadata"]["annotations"] = json!({APPLIED: made["metadata"]["annotations"][APPLIED]});
+        for member in ["namespace", "labels", "ownerReferences", "uid"] {
             if let Some(value) = made["metadata"].get(member) {
                 desired["metadata"][member] = value.clone();
             }
