@@ -230,17 +230,17 @@ impl Cluster {
         &self,
         desired: &Desired,
         live: &Value,
-        mut patch: Value,
+        mut changes: Value,
         dry_run: bool,
     ) -> Result<Value, Problem> {
-        if let Some(patch) = patch.as_object_mut() {
+        if let Some(changes) = changes.as_object_mut() {
             let read = json!({"uid": live::uid(live), "resourceVersion": live::resource_version(live)});
-            patch.insert("metadata".to_owned(), read);
+            changes.insert("metadata".to_owned(), read);
         }
         let parameters =
             PatchParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let path = at(&desired.resource, desired.key.namespace.as_deref());
-        let request = path.patch(&desired.key.name, &parameters, &Patch::Merge(patch)).map_err(built)?;
+        let request = path.patch(&desired.key.name, &parameters, &Patch::Merge(changes)).map_err(built)?;
         Ok(self.client.request(request).await?)
     }
 

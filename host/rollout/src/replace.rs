@@ -118,7 +118,7 @@ fn set(wanted: &mut Value, desired: &Value, path: &[String], lists: Lists) {
     match (wanted, desired) {
         (Value::Object(wanted), Value::Object(desired)) => {
             let Some((name, rest)) = path.split_first() else {
-                *wanted = desired.clone();
+                wanted.clone_from(desired);
                 return;
             };
             match (wanted.get_mut(name), desired.get(name)) {

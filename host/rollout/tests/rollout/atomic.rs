@@ -1,5 +1,7 @@
 //! What others write into values that an apply resets as a whole, and what makes applying impossible.
 
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail by panicking")]
+
 use crate::support::{Stage, config_map, config_map_key, deployment, key, release};
 use chandler_core::{ObjectKey, Release};
 use chandler_rollout::{
