@@ -17,48 +17,60 @@ use crate::{
     live,
 };
 
-/// Applies an object of ours that nobody changed since it was read.
+/// Applies an object of ours that nobody changed since it was read. Replaced is as little as the API server takes; where it takes
+/// nothing, or that is of no use, the first refusal stands.
 pub(crate) async fn apply(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, Problem> {
     let refusal = match cluster.try_apply(desired, live::uid(live), false).await {
         Err(refusal) if matches!(refusal.problem, Problem::Invalid(_)) => refusal,
         applied => return applied.map_err(|refusal| refusal.problem),
     };
-    let replaced = replace(cluster, desired, live, &refusal, false).await?;
-    take_over(cluster, desired, &replaced).await?;
-    match cluster.apply(desired, live::uid(live), false).await {
-        Err(Problem::Invalid(_)) => Err(refusal.problem),
-        applied => applied,
+    let mut live = live.clone();
+    for lists in LISTS {
+        let Some(replaced) = replace(cluster, desired, &live, &refusal, lists, false).await? else { continue };
+        live = take_over(cluster, desired, &replaced).await?.unwrap_or(replaced);
+        match cluster.apply(desired, live::uid(&live), false).await {
+            Err(Problem::Invalid(_)) => {}
+            applied => return applied,
+        }
     }
+    Err(refusal.problem)
 }
 
 /// What [`apply`] would make of an object of ours, by dry runs.
 pub(crate) async fn foresee(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, Problem> {
-    match cluster.try_apply(desired, live::uid(live), true).await {
-        Err(refusal) if matches!(refusal.problem, Problem::Invalid(_)) => {
-            replace(cluster, desired, live, &refusal, true).await
+    let refusal = match cluster.try_apply(desired, live::uid(live), true).await {
+        Err(refusal) if matches!(refusal.problem, Problem::Invalid(_)) => refusal,
+        applied => return applied.map_err(|refusal| refusal.problem),
+    };
+    for lists in LISTS {
+        if let Some(replaced) = replace(cluster, desired, live, &refusal, lists, true).await? {
+            return Ok(replaced);
         }
-        applied => applied.map_err(|refusal| refusal.problem),
     }
+    Err(refusal.problem)
 }
 
-/// Replaces as little as the API server takes. Where it takes nothing, the refusal of the apply stands.
+/// Replaces what the API server complains about; none where it refuses that too, or nothing would change.
 async fn replace(
     cluster: &Cluster,
     desired: &Desired,
     live: &Value,
     refusal: &Refusal,
+    lists: Lists,
     dry_run: bool,
-) -> Result<Value, Problem> {
-    for lists in [Lists::ByName, Lists::Whole] {
-        let wanted = replacement(live, &desired.value, &refusal.fields, lists);
-        match cluster.merge(desired, live, merge_patch(live, &wanted), dry_run).await {
-            Ok(replaced) => return Ok(replaced),
-            Err(problem) if problem.is_transient() => return Err(problem),
-            Err(_) => {}
-        }
+) -> Result<Option<Value>, Problem> {
+    let wanted = replacement(live, &desired.value, &refusal.fields, lists);
+    if wanted == *live {
+        return Ok(None);
     }
-    Err(refusal.problem.clone())
+    match cluster.merge(desired, live, merge_patch(live, &wanted), dry_run).await {
+        Err(problem) if problem.is_transient() => Err(problem),
+        result => Ok(result.ok()),
+    }
 }
+
+/// The ways in which lists are replaced, the one that changes less first.
+const LISTS: [Lists; 2] = [Lists::ByName, Lists::Whole];
 
 /// How lists are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -241,16 +241,6 @@ async fn what_is_added_to_atomic_values_is_undone() {
             comes_back(&world, edit, before).await;
         }
     }
-    let events: Api<Event> = Api::all(world.client.clone());
-    let about = format!(
-        "NetworkPolicy.networking.k8s.io {}/web: spec.podSelector.matchLabels.added was set by kubectl-edit",
-        world.namespace
-    );
-    wait::eventually("an Event about the repair", || async {
-        let events = events.list(&ListParams::default()).await.expect("Events");
-        events.items.iter().any(|event| event.note.as_deref().is_some_and(|note| note.contains(&about)))
-    })
-    .await;
     // Items of sets belong to those who add them.
     let set =
         Edit { patch: json!({"spec": {"set": ["x", "y"]}}), pointer: "/spec/set", ..custom_edits(&group).remove(0) };
@@ -298,6 +288,27 @@ async fn what_is_added_to_atomic_values_is_reported_with_its_manager() {
         comes_back(&world, edit, before).await;
     }
     world.condition(&name, "Drifted", "False", "AsReleased").await;
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn the_event_about_the_repair_names_what_was_added_and_by_whom() {
+    let world = World::new().await;
+    let (name, edits) = (world.name(), edits());
+    let image = world.push(&bundle(&edits, &group(&world))).await;
+    world.deploy(&name, PLAIN, &image).await;
+    world.ready(&name).await;
+    update(&world, &edits[0]).await;
+    let events: Api<Event> = Api::all(world.client.clone());
+    let about = format!(
+        "NetworkPolicy.networking.k8s.io {}/web: spec.podSelector.matchLabels.added was set by kubectl-edit",
+        world.namespace
+    );
+    wait::eventually("an Event about the repair", || async {
+        let events = events.list(&ListParams::default()).await.expect("Events");
+        events.items.iter().any(|event| event.note.as_deref().is_some_and(|note| note.contains(&about)))
+    })
+    .await;
     world.finish().await;
 }
 
