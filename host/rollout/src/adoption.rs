@@ -49,7 +49,7 @@ pub(crate) async fn find(
             continue;
         };
         let askable = !redefined.contains(&(desired.key.group.as_str(), desired.key.kind.as_str()));
-        let (fields, note) = preview::difference(cluster, &desired.unowned(), live, askable).await;
+        let (fields, note) = preview::difference(cluster, desired, live, askable).await;
         found.push(Adoptee {
             object: desired.key.clone(),
             holder: holder.clone(),

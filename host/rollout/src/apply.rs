@@ -9,6 +9,7 @@ use crate::{
     holder::Collision,
     live, managed_fields,
     owner::Owner,
+    replace,
 };
 
 /// Why an object could not be brought to what it should be.
@@ -46,7 +47,7 @@ pub(crate) async fn create(cluster: &Cluster, owner: &Owner, desired: &Desired) 
 /// How often an object is read again that changes whenever it is to be written, as one does whose controller reports on it.
 const READS: usize = 4;
 
-/// Changes an object of ours to what it should be. One that changed since it was read is read again, as long as nobody else
+/// Changes an object of ours to what it should be, if need be by replacing what makes applying impossible. One that changed since it was read is read again, as long as nobody else
 /// claims it and it was not orphaned: then the caller has to decide anew.
 pub(crate) async fn update(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, Failure> {
     let failed = |problem| Failure::Object(about(&desired.key, "update")(problem));
@@ -67,10 +68,8 @@ pub(crate) async fn update(cluster: &Cluster, desired: &Desired, live: &Value) -
 }
 
 async fn write(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, Problem> {
-    match take_over(cluster, desired, live).await? {
-        Some(taken_over) => cluster.apply(desired, &taken_over).await,
-        None => cluster.apply(desired, live).await,
-    }
+    let taken_over = take_over(cluster, desired, live).await?;
+    replace::apply(cluster, desired, taken_over.as_ref().unwrap_or(live)).await
 }
 
 /// Takes over an object that was somebody else's when it was read, and brings it to what it should be.
@@ -78,11 +77,16 @@ pub(crate) async fn adopt(cluster: &Cluster, desired: &Desired, live: &Value) ->
     let failed = |problem| Failure::Object(about(&desired.key, "take over")(problem));
     // An object has one controller at most, so the API server would refuse a second one.
     let Some(references) = live::references_without_controller(live) else {
-        return update(cluster, desired, live).await;
+        return take_over_and_apply(cluster, desired, live).await.map_err(failed);
     };
     let metadata = json!({"ownerReferences": references});
     let released = cluster.patch_metadata(&desired.resource, live, metadata, FIELD_MANAGER).await.map_err(failed)?;
-    update(cluster, desired, &released).await
+    take_over_and_apply(cluster, desired, &released).await.map_err(failed)
+}
+
+async fn take_over_and_apply(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, Problem> {
+    let taken_over = take_over(cluster, desired, live).await?;
+    cluster.apply(desired, taken_over.as_ref().unwrap_or(live)).await
 }
 
 /// Has the record of what was created be one of an apply, so that applying removes what the release no longer has. No field

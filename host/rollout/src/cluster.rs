@@ -41,6 +41,31 @@ pub(crate) struct Page {
     pub(crate) next: Option<String>,
 }
 
+/// Why an apply was refused.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) problem: Problem,
+    /// The fields that the API server names, as in `spec.ports[1].name`.
+    pub(crate) fields: Vec<String>,
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self { problem, fields: Vec::new() }
+    }
+}
+
+impl From<kube::Error> for Refusal {
+    fn from(error: kube::Error) -> Self {
+        let causes = match &error {
+            kube::Error::Api(status) => status.details.as_ref().map(|details| details.causes.as_slice()),
+            _ => None,
+        };
+        let fields = causes.unwrap_or_default().iter().map(|cause| cause.field.clone()).collect();
+        Self { problem: error.into(), fields }
+    }
+}
+
 /// Builds the request for a list: of whole objects, or of their metadata.
 type List = fn(&Request, &ListParams) -> Result<http::Request<Vec<u8>>, kube::core::request::Error>;
 
@@ -184,16 +209,26 @@ impl Cluster {
     /// Applies an object that nobody changed since it was read: its UID keeps another one from being adopted, or a deleted one
     /// from being created, and its version keeps one that was orphaned meanwhile from being taken back.
     pub(crate) async fn apply(&self, desired: &Desired, live: &Value) -> Result<Value, Problem> {
+        self.try_apply(desired, live).await.map_err(|refusal| refusal.problem)
+    }
+
+    /// The same; a refusal names the fields that it is about.
+    pub(crate) async fn try_apply(&self, desired: &Desired, live: &Value) -> Result<Value, Refusal> {
         let version = live::resource_version(live);
         self.apply_to(desired, json!({"uid": live::uid(live), "resourceVersion": version}), false).await
     }
 
     /// What an object would become, whatever version it has by then.
     pub(crate) async fn dry_run(&self, desired: &Desired, live: &Value) -> Result<Value, Problem> {
+        self.try_dry_run(desired, live).await.map_err(|refusal| refusal.problem)
+    }
+
+    /// The same; a refusal names the fields that it is about.
+    pub(crate) async fn try_dry_run(&self, desired: &Desired, live: &Value) -> Result<Value, Refusal> {
         self.apply_to(desired, json!({"uid": live::uid(live)}), true).await
     }
 
-    async fn apply_to(&self, desired: &Desired, preconditions: Value, dry_run: bool) -> Result<Value, Problem> {
+    async fn apply_to(&self, desired: &Desired, preconditions: Value, dry_run: bool) -> Result<Value, Refusal> {
         let mut body = desired.value.clone();
         if let (Some(metadata), Value::Object(preconditions)) =
             (body.get_mut("metadata").and_then(Value::as_object_mut), preconditions)
@@ -218,6 +253,25 @@ impl Cluster {
         let body = serde_json::to_vec(&body).map_err(|error| Problem::Refused(error.to_string()))?;
         let path = at(&desired.resource, desired.key.namespace.as_deref());
         let request = path.replace(&desired.key.name, &parameters, body).map_err(built)?;
+        Ok(self.client.request(request).await?)
+    }
+
+    /// Changes an object (a merge patch) that nobody changed since it was read.
+    pub(crate) async fn merge(
+        &self,
+        desired: &Desired,
+        live: &Value,
+        mut changes: Value,
+        dry_run: bool,
+    ) -> Result<Value, Problem> {
+        if let Some(changes) = changes.as_object_mut() {
+            let read = json!({"uid": live::uid(live), "resourceVersion": live::resource_version(live)});
+            changes.insert("metadata".to_owned(), read);
+        }
+        let parameters =
+            PatchParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let path = at(&desired.resource, desired.key.namespace.as_deref());
+        let request = path.patch(&desired.key.name, &parameters, &Patch::Merge(changes)).map_err(built)?;
         Ok(self.client.request(request).await?)
     }
 

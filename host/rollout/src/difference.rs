@@ -2,24 +2,27 @@
 
 use serde_json::{Map, Value};
 
+use crate::live::text;
+
 /// The first place, as a JSON pointer, where `live` lacks something of `desired` or has it otherwise. What only `live` has
 /// does not count: the API server fills in defaults, and others may own fields too.
 ///
-/// None means equal for certain. Some means that it seems different: the API server may write a quantity or a list in another
-/// way than the bundle, which only a dry run can tell.
+/// None means that all of it is there for certain; whether an apply would reset more, [`unseen`](crate::unseen::unseen) tells.
+/// Some means that it seems different: the API server may write a quantity or a list in another way than the bundle, which only
+/// a dry run can tell.
 pub(crate) fn difference(desired: &Value, live: &Value) -> Option<String> {
-    at("", desired, live)
+    at(is_custom(text(desired, "/apiVersion")), "", desired, live)
 }
 
-fn at(pointer: &str, desired: &Value, live: &Value) -> Option<String> {
+fn at(custom: bool, pointer: &str, desired: &Value, live: &Value) -> Option<String> {
     match (desired, live) {
-        (Value::Object(desired), Value::Object(live)) => in_object(pointer, desired, live),
-        (Value::Array(desired), Value::Array(live)) if pointer == "/metadata/finalizers" => {
-            desired.iter().any(|item| !live.contains(item)).then(|| pointer.to_owned())
-        }
-        (Value::Array(desired), Value::Array(live)) if pointer == "/metadata/ownerReferences" => {
-            let held = |wanted: &Value| live.iter().any(|reference| at("", wanted, reference).is_none());
-            (!desired.iter().all(held)).then(|| pointer.to_owned())
+        (Value::Object(desired), Value::Object(live)) => in_object(custom, pointer, desired, live),
+        // Lists that others have items in, too. An apply sets the order of its own ones, and replaces references whole.
+        (Value::Array(desired), Value::Array(live))
+            if matches!(pointer, "/metadata/finalizers" | "/metadata/ownerReferences") =>
+        {
+            let mut live = live.iter();
+            (!desired.iter().all(|wanted| live.any(|item| item == wanted))).then(|| pointer.to_owned())
         }
         (Value::Array(desired), Value::Array(live)) => {
             if desired.len() != live.len() {
@@ -29,7 +32,7 @@ fn at(pointer: &str, desired: &Value, live: &Value) -> Option<String> {
                 .iter()
                 .zip(live)
                 .enumerate()
-                .find_map(|(index, (desired, live))| at(&format!("{pointer}/{index}"), desired, live))
+                .find_map(|(index, (desired, live))| at(custom, &format!("{pointer}/{index}"), desired, live))
         }
         (Value::Number(desired), Value::Number(live)) => {
             let equal = desired == live || desired.as_f64().is_some_and(|desired| Some(desired) == live.as_f64());
@@ -39,23 +42,43 @@ fn at(pointer: &str, desired: &Value, live: &Value) -> Option<String> {
     }
 }
 
-fn in_object(pointer: &str, desired: &Map<String, Value>, live: &Map<String, Value>) -> Option<String> {
-    desired.iter().find_map(|(name, desired)| {
+fn in_object(custom: bool, pointer: &str, desired: &Map<String, Value>, live: &Map<String, Value>) -> Option<String> {
+    desired.iter().filter(|(name, value)| !is_noise(pointer, name, value)).find_map(|(name, desired)| {
         let below = || format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"));
         match live.get(name) {
-            Some(live) => at(&below(), desired, live),
-            None if is_nothing(desired) => None,
+            Some(live) => at(custom, &below(), desired, live),
+            None if !custom && is_left_out(name, desired) => None,
+            // Of what is empty, too: the API server may have left it out, or somebody removed it, which nothing records.
             None => Some(below()),
         }
     })
 }
 
-/// Whether the API server may leave a value out.
-fn is_nothing(value: &Value) -> bool {
+/// Members of built-in kinds that are maps, of which the API server stores none that is empty. Empty structs are stored: a
+/// selector that matches everything, a volume.
+const MAPS: &[&str] =
+    &["labels", "annotations", "data", "binaryData", "matchLabels", "nodeSelector", "limits", "requests"];
+
+/// Whether the API server leaves this out of every object of a built-in kind.
+fn is_left_out(name: &str, value: &Value) -> bool {
     match value {
         Value::Null => true,
-        Value::Object(map) => map.values().all(is_nothing),
         Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty() && MAPS.contains(&name),
+        _ => false,
+    }
+}
+
+/// Whether the kind of this version comes from a CustomResourceDefinition, for all that its group tells.
+pub(crate) fn is_custom(api_version: &str) -> bool {
+    api_version.split_once('/').is_some_and(|(group, _)| group.contains('.') && !group.ends_with(".k8s.io"))
+}
+
+/// Whether an apply never sets this: the status, and the time that Go writes into everything with metadata.
+fn is_noise(pointer: &str, name: &str, value: &Value) -> bool {
+    match name {
+        "status" => pointer.is_empty(),
+        "creationTimestamp" => value.is_null() && pointer.ends_with("/metadata"),
         _ => false,
     }
 }
@@ -88,7 +111,24 @@ mod tests {
             (json!({"a": 1}), json!({"a": 1.0}), None),
             (json!({"a": {"b/c": 1}}), json!({"a": {"b/c": 2}}), Some("/a/b~1c")),
             (json!({"a": {"b": 1}}), json!({}), Some("/a/b").map(|_| "/a")),
-            (json!({"a": null, "b": {}, "c": [], "d": {"e": null}}), json!({}), None),
+            (json!({"a": null, "b": [], "data": {}}), json!({}), None),
+            (
+                json!({"apiVersion": "rbac.authorization.k8s.io/v1", "a": null}),
+                json!({"apiVersion": "rbac.authorization.k8s.io/v1"}),
+                None,
+            ),
+            (json!({"a": {}}), json!({}), Some("/a")),
+            (json!({"data": {"a": null}}), json!({}), Some("/data")),
+            (json!({"apiVersion": "a.b/v1", "a": null}), json!({"apiVersion": "a.b/v1"}), Some("/a")),
+            (json!({"apiVersion": "a.b/v1", "a": []}), json!({"apiVersion": "a.b/v1"}), Some("/a")),
+            (json!({"apiVersion": "a.b/v1", "data": {}}), json!({"apiVersion": "a.b/v1"}), Some("/data")),
+            (json!({"a": {}}), json!({"a": {"b": 1}}), None),
+            (json!({"status": {"a": 1}, "metadata": {"creationTimestamp": null}}), json!({"metadata": {}}), None),
+            (
+                json!({"spec": {"status": 1, "metadata": {"creationTimestamp": null}}}),
+                json!({"spec": {}}),
+                Some("/spec/metadata"),
+            ),
             (json!({"a": null}), json!({"a": 1}), Some("/a")),
             (json!({"a": [1, 2]}), json!({"a": [1, 2, 3]}), Some("/a")),
             (json!({"a": [{"n": 1}]}), json!({"a": [{"n": 1, "defaulted": true}]}), None),
@@ -96,9 +136,19 @@ mod tests {
             (json!({"a": "1000m"}), json!({"a": "1"}), Some("/a")),
             (json!({"metadata": {"finalizers": ["a"]}}), json!({"metadata": {"finalizers": ["b", "a"]}}), None),
             (
+                json!({"metadata": {"finalizers": ["a", "b"]}}),
+                json!({"metadata": {"finalizers": ["b", "a"]}}),
+                Some("/metadata/finalizers"),
+            ),
+            (
                 json!({"metadata": {"ownerReferences": [{"uid": "a"}]}}),
-                json!({"metadata": {"ownerReferences": [{"uid": "b"}, {"uid": "a", "x": 1}]}}),
+                json!({"metadata": {"ownerReferences": [{"uid": "b"}, {"uid": "a"}]}}),
                 None,
+            ),
+            (
+                json!({"metadata": {"ownerReferences": [{"uid": "a"}]}}),
+                json!({"metadata": {"ownerReferences": [{"uid": "a", "controller": true}]}}),
+                Some("/metadata/ownerReferences"),
             ),
             (
                 json!({"metadata": {"ownerReferences": [{"uid": "a"}]}}),

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use chandler_core::ObjectKey;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
     desired::{APPLIED, Desired},
     fields::key_of,
     owner::{OWNER_KIND, OWNER_NAME, PART_OF},
-    ownership::{Step, is_owned_by_others},
+    ownership::{Step, is_owned_by_others, is_whole},
 };
 
 /// Which objects a rule is about, and which of their fields are left to others. What is not set fits every object.
@@ -166,9 +166,7 @@ fn settle<'a>(desired: &mut Value, here: &'a Value, object: &Value, path: &mut V
                     }
                     (false, _) => {
                         let below = found.map_or(&Value::Null, |(_, value)| value);
-                        if let Some(desired) = desired.get_mut(&name) {
-                            settle(desired, below, object, path, rest);
-                        }
+                        settle_below(desired, name, below, object, path, rest);
                     }
                 }
                 if found.is_some() {
@@ -200,6 +198,36 @@ fn settle<'a>(desired: &mut Value, here: &'a Value, object: &Value, path: &mut V
     }
 }
 
+/// Settles what is below a member. A map goes where only what is ignored would be in it, and comes where it is a part of a value
+/// that an apply would reset as a whole.
+fn settle_below<'a>(
+    desired: &mut Map<String, Value>,
+    name: String,
+    here: &'a Value,
+    object: &Value,
+    path: &mut Vec<Step<'a>>,
+    rest: &[Part],
+) {
+    let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
+    match desired.get_mut(&name) {
+        Some(value) => {
+            let was_empty = is_empty(value);
+            settle(value, here, object, path, rest);
+            if here.is_null() && is_empty(value) && !was_empty {
+                desired.remove(&name);
+            }
+        }
+        None if here.is_object() && path.split_last().is_some_and(|(_, parent)| is_whole(object, parent)) => {
+            let mut value = Value::Object(Map::new());
+            settle(&mut value, here, object, path, rest);
+            if !is_empty(&value) {
+                desired.insert(name, value);
+            }
+        }
+        None => {}
+    }
+}
+
 /// The same item of another list: that of its name, else the one in its place.
 fn counterpart<'a>(item: &Value, place: usize, list: &'a [Value], key: Option<&str>) -> Option<(usize, &'a Value)> {
     match key {
@@ -221,7 +249,7 @@ fn marks(desired: &Value) -> Marks {
 fn put_back(desired: &mut Value, marks: Marks) {
     let Some(metadata) = desired.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     for (map, name, value) in marks {
-        let map = metadata.entry(map).or_insert_with(|| Value::Object(serde_json::Map::new()));
+        let map = metadata.entry(map).or_insert_with(|| Value::Object(Map::new()));
         if let Some(map) = map.as_object_mut() {
             map.insert(name.to_owned(), value);
         }

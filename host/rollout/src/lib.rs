@@ -27,6 +27,8 @@
 //! | [`fields`] | how two states of an object differ, for people to read | no |
 //! | `absent` | what has the name of an object without being in the set | yes |
 //! | `difference` | whether an object is as it should be | no |
+//! | `comparisons` | whether what seems changed is | dry runs |
+//! | `unseen` | whether an apply may change what a comparison does not show | no |
 //! | [`ownership`] | which field managers own a field | no |
 //! | [`ignored`] | fields that are left to others | no |
 //! | [`restraint`] | what is left as it is although it is not as released | no |
@@ -44,6 +46,7 @@
 //! | `preflight` | what is refused before anything is written | dry runs |
 //! | `parent` | the ApplySet's own annotations | yes |
 //! | `record` | what is noted in the owner's record, and when | through the ledger |
+//! | `replace` | applying where what somebody else wrote makes it impossible | yes |
 //! | `apply`, `stages`, `prune`, `orphan`, `teardown` | doing it | yes |
 
 mod absent;
@@ -53,6 +56,7 @@ mod apply;
 mod census;
 mod checks;
 mod cluster;
+mod comparisons;
 mod concurrent;
 mod crd_upgrade;
 mod desired;
@@ -81,6 +85,7 @@ mod preflight;
 pub mod preview;
 mod prune;
 mod record;
+mod replace;
 pub mod report;
 mod reserved;
 mod resolve;
@@ -90,6 +95,7 @@ mod snapshot;
 mod stages;
 mod surroundings;
 mod teardown;
+mod unseen;
 
 pub use account::impersonating;
 pub use adoption::Adoptee;

@@ -32,6 +32,12 @@ pub(crate) fn upgrade(object: &Value) -> Option<Value> {
     Some(std::iter::once(&upgraded).chain(rest).cloned().collect())
 }
 
+/// The records of what this host wrote, but for subresources.
+pub(crate) fn own(object: &Value) -> impl Iterator<Item = &Value> {
+    let records = object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
+    records.filter(|record| text(record, "manager") == FIELD_MANAGER && text(record, "subresource").is_empty())
+}
+
 fn is_our_update(entry: &Value) -> bool {
     let manager = text(entry, "manager");
     text(entry, "operation") == "Update"

@@ -64,6 +64,13 @@ pub(crate) fn is_owned_by_others(object: &Value, path: &[Step<'_>]) -> bool {
         .any(|record| record.get("fieldsV1").and_then(|fields| held(fields, path)) == Some(Held::Exactly))
 }
 
+/// Whether what is at this path was written as a whole, or as a part of something that was.
+pub(crate) fn is_whole(object: &Value, path: &[Step<'_>]) -> bool {
+    records(object)
+        .filter_map(|record| held(record.get("fieldsV1")?, path))
+        .any(|held| matches!(held, Held::Exactly | Held::Above))
+}
+
 /// The records about everything but the status.
 fn records(object: &Value) -> impl Iterator<Item = &Value> {
     let records = object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();

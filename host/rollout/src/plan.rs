@@ -12,6 +12,7 @@ use crate::{
     holder::Holder,
     live::{annotation, foreign_owner, is_terminating},
     owner::Owner,
+    unseen::unseen,
 };
 
 /// How an object in the cluster stands to the release.
@@ -21,7 +22,7 @@ pub(crate) enum Situation {
     Absent,
     /// It is ours and as released.
     Equal,
-    /// It is ours and seems to differ at this place; a dry run tells.
+    /// It is ours and seems to differ at this place, or may; a dry run tells.
     SeemsChanged(String),
     /// It is ours and somebody changed these fields.
     Changed(Vec<FieldDrift>),
@@ -74,7 +75,9 @@ impl Situation {
         if annotation(live, APPLIED) != Some(desired.digest.as_str()) {
             return Self::Outdated;
         }
-        difference(&desired.value, live).map_or(Self::Equal, Self::SeemsChanged)
+        difference(&desired.value, live)
+            .or_else(|| unseen(&desired.value, live))
+            .map_or(Self::Equal, Self::SeemsChanged)
     }
 
     /// The table.
@@ -138,6 +141,11 @@ mod tests {
         let mut live = desired.value.clone();
         live["metadata"]["uid"] = json!("u");
         live["metadata"]["labels"]["added"] = json!("by somebody");
+        live["metadata"]["managedFields"] = json!([
+            {"manager": "chandler", "operation": "Update", "apiVersion": "v1", "fieldsV1": {"f:data": {"f:a": {}}}},
+            {"manager": "kubectl", "operation": "Update", "apiVersion": "v1",
+             "fieldsV1": {"f:metadata": {"f:labels": {"f:added": {}}}}},
+        ]);
         live
     }
 
@@ -155,6 +163,11 @@ mod tests {
             (
                 Some(changed(&|live| live["data"]["a"] = json!("c"))),
                 Situation::SeemsChanged("/data/a".into()),
+                Action::Recover,
+            ),
+            (
+                Some(changed(&|live| live["metadata"]["managedFields"][1]["fieldsV1"] = json!({"f:data": {}}))),
+                Situation::SeemsChanged("/data".into()),
                 Action::Recover,
             ),
             (

@@ -16,6 +16,7 @@ use crate::{
     holder::Collision,
     owner::Owner,
     plan::{Action, Situation},
+    replace,
     report::Conflict,
     resolve::is_crd,
 };
@@ -128,7 +129,7 @@ pub(crate) async fn rehearse(
         None => cluster.create(desired, true).await,
         // Nothing of somebody else's is touched before everything was checked.
         Some(live) if action == Action::Adopt => cluster.dry_run(&desired.unowned(), live).await,
-        Some(live) => cluster.dry_run(desired, live).await,
+        Some(live) => replace::foresee(cluster, desired, live).await,
     }
 }
 

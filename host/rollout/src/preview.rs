@@ -204,14 +204,15 @@ async fn of_object(
     Some((change, failure))
 }
 
-/// How an object would differ, as the API server says or else as far as it can be told, and why it does not say so.
+/// How an object of somebody else would differ, as the API server says or else as far as it can be told, and why it does not say
+/// so.
 pub(crate) async fn difference(
     cluster: &Cluster,
     desired: &Desired,
     live: &Value,
     askable: bool,
 ) -> (Vec<FieldChange>, Option<String>) {
-    let (fields, problem) = compare(cluster, desired, Action::Update, live, askable).await;
+    let (fields, problem) = compare(cluster, desired, Action::Adopt, live, askable).await;
     (fields, problem.map(|problem| problem.to_string()))
 }
 

@@ -22,13 +22,12 @@ use crate::{
     adoption::{self, Adoptee},
     checks::{Checks, Extent, Passed, Refusals},
     cluster::{Cluster, about},
+    comparisons::Comparisons,
     concurrent::all,
     desired::{Desired, Served},
-    difference::essence,
     discovery::Discovery,
     disposal::{DeletionPreview, Disposal},
     error::{Problem, RolloutError},
-    fields,
     going_back::keep_newer_definitions,
     holder::Collision,
     holdings::{ObjectId, Settlement},
@@ -37,7 +36,6 @@ use crate::{
     parent::{self, Inventory},
     permissions::{Inquiry, Work},
     plan::Situation,
-    preview::laid_over,
     prune::{self, Pruned, delete_in_order},
     record,
     report::{Changes, Drift, DriftKind, Observation, Progress, Teardown, Unhealthy},
@@ -69,13 +67,14 @@ impl Default for Options {
 pub struct Rollout {
     cluster: Cluster,
     discovery: Discovery,
-    options: Options,
     /// The rules that were seen, compiled.
     compiler: Compiler,
     /// By the owner's UID, the digest of the release that is on its way and was checked as a whole.
     begun: Mutex<HashMap<String, Digest>>,
-    /// By UID, the digest of what was found equal: of the object and of what it should be.
-    equal: Mutex<HashMap<String, Digest>>,
+    /// Which objects are as released although they seem changed.
+    comparisons: Comparisons,
+    /// How Chandler is installed. It decides what a release may hold.
+    installation: Installation,
 }
 
 /// How closely a release is looked at.
@@ -109,10 +108,10 @@ impl Rollout {
         Self {
             cluster: Cluster::new(client.clone()),
             discovery: Discovery::new(client),
-            options,
+            comparisons: Comparisons::new(options.remembered),
+            installation: options.installation,
             compiler: Compiler::default(),
             begun: Mutex::default(),
-            equal: Mutex::default(),
         }
     }
 
@@ -169,7 +168,7 @@ impl Rollout {
             desired: &desired,
             situations: &situations,
             unwanted: &unwanted,
-            installation: &self.options.installation,
+            installation: &self.installation,
         };
         let Passed { mut warnings, conflicts } =
             checks.before_writing(&mut snapshot.live, verify == Verify::Absence).await?;
@@ -335,7 +334,7 @@ impl Rollout {
     /// Whom to ask about permissions, where a ServiceAccount needs them.
     fn inquiry<'a>(&'a self, actor: &'a Cluster, owner: &'a Owner) -> Option<Inquiry<'a>> {
         let account = owner.account.as_ref()?;
-        let installation = &self.options.installation;
+        let installation = &self.installation;
         Some(Inquiry { own: &self.cluster, actor, discovery: &self.discovery, owner, account, installation })
     }
 
@@ -431,8 +430,8 @@ impl Rollout {
             async move {
                 let situation = Situation::of(desired, live.as_ref(), owner);
                 match (situation, live) {
-                    (Situation::SeemsChanged(_), Some(live)) if look.drift != DriftPolicy::Ignore => {
-                        self.compare(actor, desired, live).await
+                    (Situation::SeemsChanged(place), Some(live)) if look.drift != DriftPolicy::Ignore => {
+                        self.comparisons.compare(actor, desired, live, &place).await
                     }
                     (situation, _) => Ok(situation),
                 }
@@ -442,40 +441,6 @@ impl Rollout {
         let situations = all(situations.collect()).await.into_iter().collect::<Result<_, _>>()?;
         let around = Around::look(actor, &desired, &snapshot.live).await?;
         Ok(Survey { desired, probes, around, snapshot, situations, kept, unwanted, refusals })
-    }
-
-    /// Has the API server tell whether an object that seems changed is: applying would then change it.
-    async fn compare(&self, actor: &Cluster, desired: &Desired, live: &Value) -> Result<Situation, RolloutError> {
-        let essence_now = essence(live);
-        // What is left to others is part of the value and not of the digest of what was released.
-        let digest = Digest::of(format!("{} {essence_now}", desired.value).as_bytes());
-        if self.remembers(live::uid(live), &digest) {
-            return Ok(Situation::Equal);
-        }
-        match actor.dry_run(desired, live).await {
-            Ok(applied) if essence(&applied) == essence_now => {
-                self.remember(live::uid(live), digest);
-                Ok(Situation::Equal)
-            }
-            Ok(applied) => Ok(Situation::Changed(fields::drift(live, &applied))),
-            // A refusal shows up again, with its message, when the object is applied; so does a webhook that refuses dry runs.
-            Err(Problem::Refused(_) | Problem::Invalid(_)) => {
-                Ok(Situation::Changed(fields::drift(live, &laid_over(live, &desired.value))))
-            }
-            Err(problem) => Err(RolloutError::Objects(vec![about(&desired.key, "compare")(problem)])),
-        }
-    }
-
-    fn remembers(&self, uid: &str, digest: &Digest) -> bool {
-        self.equal.lock().unwrap_or_else(PoisonError::into_inner).get(uid) == Some(digest)
-    }
-
-    fn remember(&self, uid: &str, digest: Digest) {
-        let mut equal = self.equal.lock().unwrap_or_else(PoisonError::into_inner);
-        if equal.len() >= self.options.remembered {
-            equal.clear();
-        }
-        equal.insert(uid.to_owned(), digest);
     }
 }
 

@@ -14,6 +14,8 @@ mod crd_upgrade;
 mod delete;
 mod deletion;
 mod drift;
+mod drift_atomic;
+mod drift_everything;
 mod evidence;
 mod faults;
 mod health;

@@ -23,7 +23,11 @@ fn what_stands_in_the_cluster_is_what_is_desired() {
     for (pointer, desired, live, want) in [
         ("/a/b", json!({"a": {"b": 1, "c": 1}}), json!({"a": {"b": 2, "c": 2}}), json!({"a": {"b": 2, "c": 1}})),
         ("/a/b", json!({"a": {"b": 1}}), json!({"a": {}}), json!({"a": {}})),
-        ("/a/b", json!({"a": {"b": 1}}), json!({}), json!({"a": {}})),
+        ("/a/b", json!({"a": {"b": 1}}), json!({}), json!({})),
+        ("/a/b/c", json!({"a": {"b": {"c": 1}, "d": 1}}), json!({"a": {"d": 1}}), json!({"a": {"d": 1}})),
+        ("/a/b", json!({"a": {}}), json!({}), json!({"a": {}})),
+        // What is not there is not desired for what is ignored in it.
+        ("/a/b/c", json!({"a": {}}), json!({"a": {"b": {"c": 1}}}), json!({"a": {}})),
         // A list item or map of another owner may only be written whole.
         ("/a/b", json!({"a": {}}), json!({"a": {"b": 2}}), json!({"a": {"b": 2}})),
         ("/a~1b", json!({"a/b": 1}), json!({"a/b": 2}), json!({"a/b": 2})),
@@ -59,6 +63,28 @@ fn what_others_have_on_record_is_not_applied() {
     });
     let desired = json!({"spec": {"replicas": 1, "paused": false}});
     assert_eq!(laid_over(&["/spec/replicas", "/spec/paused"], &desired, &live), json!({"spec": {"paused": true}}));
+}
+
+#[test]
+fn what_is_ignored_in_a_value_that_is_written_whole_is_applied_with_it() {
+    let record = |fields: Value| json!({"manager": "kubectl-edit", "operation": "Update", "fieldsV1": fields});
+    let live = |fields: Value, selector: Value| json!({"metadata": {"managedFields": [record(fields)]}, "spec": {"selector": selector}});
+    let whole = json!({"f:spec": {"f:selector": {}}});
+    let by_member = json!({"f:spec": {"f:selector": {"f:labels": {"f:extra": {}, "f:more": {}}}}});
+    let edited = json!({"labels": {"extra": 1, "more": 1}});
+    for (fields, selector, desired, want) in [
+        (&whole, &edited, json!({"labels": {"app": 1}}), json!({"labels": {"app": 1, "extra": 1}})),
+        (&whole, &edited, json!({}), json!({"labels": {"extra": 1}})),
+        (&whole, &json!({"labels": {"more": 1}}), json!({}), json!({})),
+        (&whole, &json!({"labels": {"more": 1}}), json!({"labels": {"extra": 1}}), json!({"labels": {}})),
+        (&whole, &json!({}), json!({"labels": {"extra": 1}}), json!({})),
+        (&by_member, &edited, json!({}), json!({})),
+        (&by_member, &edited, json!({"labels": {"app": 1}}), json!({"labels": {"app": 1}})),
+    ] {
+        let (desired, want) = (json!({"spec": {"selector": desired}}), json!({"spec": {"selector": want}}));
+        let live = live(fields.clone(), selector.clone());
+        assert_eq!(laid_over(&["/spec/selector/labels/extra"], &desired, &live), want, "{desired} {live}");
+    }
 }
 
 #[test]
@@ -166,7 +192,7 @@ fn any_pointer() -> impl Strategy<Value = String> {
     prop::collection::vec("[a-c]|[0-2]|name|value|[*]", 0..3).prop_map(|parts| format!("/spec/{}", parts.join("/")))
 }
 
-/// Puts the same in the place of everything that a pointer leads to.
+/// Puts the same in the place of everything that a pointer leads to. Maps of nothing else may go.
 fn masked(mut value: Value, parts: &[&str]) -> Value {
     let Some((part, rest)) = parts.split_first() else { return json!("masked") };
     match &mut value {
@@ -177,6 +203,7 @@ fn masked(mut value: Value, parts: &[&str]) -> Value {
             for (_, below) in map.iter_mut().filter(|(name, _)| name == part || *part == "*") {
                 *below = masked(below.take(), rest);
             }
+            map.retain(|name, below| (name != part && *part != "*") || *below != json!({}));
         }
         Value::Array(items) => {
             for (index, below) in items.iter_mut().enumerate() {

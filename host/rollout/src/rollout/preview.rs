@@ -57,7 +57,7 @@ impl Rollout {
             desired: &desired,
             situations: &situations,
             unwanted: &unwanted,
-            installation: &self.options.installation,
+            installation: &self.installation,
         };
         let warnings = checks.run(&snapshot.live, &mut refusals).await?;
         let mut preview = preview(actor, &desired, &situations, &snapshot.live, &unwanted).await?;

@@ -1,6 +1,7 @@
 //! Releases onto the API server of `chandler-devcluster`.
 
 mod adoption;
+mod atomic;
 mod crash;
 mod crd_upgrade;
 mod drift;

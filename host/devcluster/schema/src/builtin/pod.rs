@@ -73,6 +73,7 @@ fn spec(spec: &Value, restart: &[&str], path: &FieldPath<'_>, errors: &mut Vec<F
                 errors.push(FieldError::duplicate(&path, name));
             }
         }
+        one_of(volume, VOLUME_SOURCES, "may not specify more than 1 volume type", &item, errors);
     }
     if list(spec, "containers").is_empty() {
         errors.push(FieldError::required(&path.field("containers"), ""));
@@ -84,6 +85,28 @@ fn spec(spec: &Value, restart: &[&str], path: &FieldPath<'_>, errors: &mut Vec<F
             container(item, &volumes, &mut seen, &containers_path.index(index), errors);
         }
     }
+}
+
+/// The usual types of volumes, in the order in which kube-apiserver looks for them: it complains about all but the first.
+const VOLUME_SOURCES: &[&str] = &[
+    "emptyDir",
+    "hostPath",
+    "secret",
+    "nfs",
+    "iscsi",
+    "persistentVolumeClaim",
+    "downwardAPI",
+    "configMap",
+    "projected",
+    "csi",
+    "ephemeral",
+    "image",
+];
+
+/// Refuses every member but the first of those that exclude each other.
+fn one_of(value: &Value, members: &[&str], detail: &str, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    let present = members.iter().filter(|member| value.get(**member).is_some_and(|value| !value.is_null()));
+    errors.extend(present.skip(1).map(|member| FieldError::forbidden(&path.field(member), detail)));
 }
 
 fn container<'a>(
@@ -145,9 +168,11 @@ fn container<'a>(
 fn handlers(container: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
         let Some(probe) = container.get(name).filter(|probe| probe.is_object()) else { continue };
-        if !["exec", "httpGet", "tcpSocket", "grpc"].iter().any(|handler| probe.get(handler).is_some()) {
-            errors.push(FieldError::required(&path.field(name), "must specify a handler type"));
+        let (path, handlers) = (path.field(name), ["exec", "httpGet", "tcpSocket", "grpc"]);
+        if !handlers.iter().any(|handler| probe.get(handler).is_some()) {
+            errors.push(FieldError::required(&path, "must specify a handler type"));
         }
+        one_of(probe, &handlers, "may not specify more than 1 handler type", &path, errors);
     }
     let env = path.field("env");
     for (index, variable) in list(container, "env").iter().enumerate() {

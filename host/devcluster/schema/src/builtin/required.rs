@@ -25,6 +25,7 @@ const LENIENT: &[&str] = &[
     "spec",
     "limits",
     "conditions",
+    "drivers",
 ];
 
 /// Kinds whose own rules say all that is required.

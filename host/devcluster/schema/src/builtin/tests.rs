@@ -279,3 +279,28 @@ fn what_else_is_refused() {
         ]
         "#);
 }
+
+#[test]
+fn what_excludes_each_other_is_refused() {
+    let with = |pointer: &str, value: serde_json::Value| {
+        let mut object = defaulted("apps", "Deployment", deployment());
+        let (parent, name) = pointer.rsplit_once('/').unwrap();
+        object.pointer_mut(parent).unwrap()[name] = value;
+        errors("apps", "Deployment", &object, None)
+    };
+    let pod = "/spec/template/spec";
+    assert_eq!(
+        with("/spec/strategy/type", json!("Recreate")),
+        ["spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'"]
+    );
+    assert_eq!(
+        with(&format!("{pod}/volumes/1/secret"), json!({"secretName": "s"})),
+        ["spec.template.spec.volumes[1].configMap: Forbidden: may not specify more than 1 volume type"]
+    );
+    assert_eq!(
+        with(&format!("{pod}/containers/0/readinessProbe/tcpSocket"), json!({"port": 80})),
+        [
+            "spec.template.spec.containers[0].readinessProbe.tcpSocket: Forbidden: may not specify more than 1 handler type"
+        ]
+    );
+}

@@ -47,11 +47,30 @@ pub(super) fn controller(
         errors.push(FieldError::invalid(&path.field("replicas"), value, "must be greater than or equal to 0"));
     }
     pod::template(template, &["Always"], &template_path, errors);
+    strategy(kind, new, path, errors);
     if kind == "StatefulSet" {
         stateful_set_update(new, old, path, errors);
     } else {
         immutable::field("selector", new, old, path, errors);
     }
+}
+
+/// Refuses the parameters of rolling updates beside another strategy.
+fn strategy(kind: &str, new: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    let (name, other) = match kind {
+        "Deployment" => ("strategy", "Recreate"),
+        "StatefulSet" => ("updateStrategy", "OnDelete"),
+        _ => return,
+    };
+    let Some(strategy) = new.get(name).filter(|strategy| text(strategy, "type") == other) else { return };
+    let Some(parameters) = strategy.get("rollingUpdate").filter(|parameters| !parameters.is_null()) else { return };
+    let path = path.field(name);
+    let path = path.field("rollingUpdate");
+    errors.push(if kind == "Deployment" {
+        FieldError::forbidden(&path, "may not be specified when strategy `type` is 'Recreate'")
+    } else {
+        FieldError::invalid(&path, parameters.clone(), "only allowed for updateStrategy 'RollingUpdate'")
+    });
 }
 
 fn stateful_set_update(new: &Value, old: Option<&Value>, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {

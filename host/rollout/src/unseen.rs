@@ -1,0 +1,253 @@
+//! Whether the records of the field managers leave room for changes that comparing member by member does not show. Pure.
+//!
+//! Server-side apply resets some values as a whole: a selector, a list of strings. What a user adds to one of them is not in
+//! the release, so [`difference`](crate::difference::difference) cannot tell it from a member that another manager may own. The
+//! records in `metadata.managedFields` can: a manager that writes anything below an atomic value is recorded as the owner of all
+//! of it, while below other values it owns its own members. Only where a record says so is a dry run needed, so that a
+//! controller that renews an annotation or a Lease, or that writes the status, causes none.
+
+use serde_json::{Map, Value};
+
+use crate::{
+    cluster::FIELD_MANAGER,
+    difference::{difference, is_custom},
+    live::text,
+};
+
+/// The records themselves, where this host did not leave them as they are.
+const RECORDS: &str = "/metadata/managedFields";
+
+/// The first place, as a JSON pointer, where applying `desired` may change `live` although nothing of `desired` differs. None
+/// means that it changes nothing.
+pub(crate) fn unseen(desired: &Value, live: &Value) -> Option<String> {
+    let records = live.pointer(RECORDS).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let (own, others): (Vec<&Value>, Vec<&Value>) = records
+        .iter()
+        .partition(|record| text(record, "/manager") == FIELD_MANAGER && text(record, "/subresource").is_empty());
+    let [own] = own.as_slice() else {
+        // A create and an apply of this host leave one record: another client used its name, or reset the records.
+        return Some(RECORDS.to_owned());
+    };
+    forged(own, desired, live).or_else(|| others.into_iter().find_map(|record| overwritten(record, desired)))
+}
+
+/// Where the record of this host holds what this host did not write: another client used its name.
+fn forged(record: &Value, desired: &Value, live: &Value) -> Option<String> {
+    if text(record, "/operation") == "Update" {
+        // What is created is recorded with the defaults in it, so that only the time tells. Times are of one form and one zone.
+        return (text(record, "/time") > text(live, "/metadata/creationTimestamp")).then(|| RECORDS.to_owned());
+    }
+    // Applying removes what is recorded and is not applied any more: a member, or a part of what is written as a whole. Where
+    // fields are no longer ignored, this host itself applied more.
+    search(record, desired, &|pointer, found| match (found, live.pointer(pointer)) {
+        (Some(desired), Some(live)) => difference(live, desired).is_some(),
+        (found, _) => found.is_none(),
+    })
+}
+
+/// Where another manager wrote a value as a whole that `desired` has members of.
+fn overwritten(record: &Value, desired: &Value) -> Option<String> {
+    // The schema of a custom resource may have made a value atomic after a member of it was recorded.
+    let may_become_atomic = is_custom(text(desired, "/apiVersion")) && text(record, "/subresource").is_empty();
+    search(record, desired, &|pointer, found| match found {
+        Some(value) => value.is_object() || value.is_array(),
+        None => may_become_atomic && !pointer.starts_with("/metadata/"),
+    })
+}
+
+/// Whether a recorded place counts, by its pointer and by what `desired` has there.
+type Counts<'a> = &'a dyn Fn(&str, Option<&Value>) -> bool;
+
+/// The first place that a record holds and that counts. The status does not; what cannot be read does.
+fn search(record: &Value, desired: &Value, counts: Counts<'_>) -> Option<String> {
+    let Some(fields) = record.get("fieldsV1").and_then(Value::as_object) else { return Some(RECORDS.to_owned()) };
+    let same_version = text(record, "/apiVersion") == text(desired, "/apiVersion");
+    fields.iter().find_map(|(element, below)| match element.as_str() {
+        "f:status" => None,
+        // Paths below metadata are the same in all versions of a kind.
+        "f:metadata" => step(element, below, desired, "", counts),
+        _ if same_version => step(element, below, desired, "", counts),
+        _ => Some(RECORDS.to_owned()),
+    })
+}
+
+/// Takes one step of the way to recorded places (the form is described in [`ownership`](crate::ownership)).
+fn step(element: &str, below: &Value, desired: &Value, pointer: &str, counts: Counts<'_>) -> Option<String> {
+    let unclear = || Some(pointer.to_owned());
+    let (name, found) = match (element.split_once(':'), desired) {
+        // The container itself.
+        (None, _) if element == "." => return None,
+        (Some(("f", name)), Value::Object(desired)) => (name.replace('~', "~0").replace('/', "~1"), desired.get(name)),
+        (Some(("k", keys)), Value::Array(items)) => {
+            let Ok(keys) = serde_json::from_str::<Map<String, Value>>(keys) else { return unclear() };
+            // The API server fills in defaults of keys.
+            let is_it = |item: &Value| keys.iter().all(|(name, value)| item.get(name).is_none_or(|own| own == value));
+            place(items, is_it)
+        }
+        (Some(("v", value)), Value::Array(items)) => {
+            let Ok(value) = serde_json::from_str::<Value>(value) else { return unclear() };
+            place(items, |item| *item == value)
+        }
+        _ => return unclear(),
+    };
+    let pointer = format!("{pointer}/{name}");
+    match (below.as_object(), found) {
+        (Some(fields), Some(desired)) if !fields.is_empty() => {
+            fields.iter().find_map(|(element, below)| step(element, below, desired, &pointer, counts))
+        }
+        (_, found) => counts(&pointer, found).then_some(pointer),
+    }
+}
+
+/// The first such item of a list, and what leads to it in a pointer.
+fn place(items: &[Value], is_it: impl Fn(&Value) -> bool) -> (String, Option<&Value>) {
+    match items.iter().enumerate().find(|(_, item)| is_it(item)) {
+        Some((index, item)) => (index.to_string(), Some(item)),
+        None => ("-".to_owned(), None),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "values are made where they are handed over")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn record(manager: &str, operation: &str, fields: Value) -> Value {
+        json!({"manager": manager, "operation": operation, "apiVersion": "apps/v1", "time": "2026-01-01T00:00:00Z",
+            "fieldsType": "FieldsV1", "fieldsV1": fields})
+    }
+
+    fn with(mut record: Value, name: &str, value: &str) -> Value {
+        record[name] = json!(value);
+        record
+    }
+
+    fn desired() -> Value {
+        json!({
+            "apiVersion": "apps/v1",
+            "metadata": {"labels": {"app": "a"}, "ownerReferences": [{"uid": "u"}]},
+            "spec": {
+                "replicas": 1, "selector": {"app": "a"},
+                "template": {"containers": [{"name": "main", "args": ["a"], "ports": [{"containerPort": 80}]}]},
+                "tags": ["x"],
+            },
+        })
+    }
+
+    fn live(records: Value) -> Value {
+        json!({"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z", "managedFields": records},
+            "spec": {"selector": {"app": "a"}, "tags": ["x", "y"]}})
+    }
+
+    fn found(api_version: &str, records: Value) -> Option<String> {
+        let mut desired = desired();
+        desired["apiVersion"] = json!(api_version);
+        unseen(&desired, &live(records))
+    }
+
+    /// A record of a create.
+    fn ours() -> Value {
+        record("chandler", "Update", json!({"f:spec": {"f:replicas": {}, "f:defaulted": {}}}))
+    }
+
+    #[test]
+    fn what_others_write_whole_may_be_reset() {
+        let main = r#"k:{"name":"main"}"#;
+        for (fields, want) in [
+            // Scalars differ, or they are as released.
+            (json!({"f:spec": {"f:replicas": {}}}), None),
+            // Members that the release does not have belong to whoever wrote them.
+            (json!({"f:spec": {"f:paused": {}, "f:extra": {".": {}, "f:a": {}}}}), None),
+            (json!({"f:metadata": {"f:annotations": {".": {}, "f:restartedAt": {}}, "f:labels": {"f:b": {}}}}), None),
+            (json!({"f:status": {"f:spec": {}}}), None),
+            (json!({"f:spec": {"f:selector": {}}}), Some("/spec/selector")),
+            (json!({"f:spec": {"f:selector": {"f:app": {}}}}), None),
+            (json!({"f:spec": {".": {}, "f:tags": {".": {}, "v:\"y\"": {}, "v:\"x\"": {}}}}), None),
+            (json!({"f:spec": {"f:tags": {}}}), Some("/spec/tags")),
+            (json!({"f:spec": {"f:tags": {"i:0": {}}}}), Some("/spec/tags")),
+            (
+                json!({"f:spec": {"f:template": {"f:containers": {main: {".": {}, "f:args": {}}}}}}),
+                Some("/spec/template/containers/0/args"),
+            ),
+            (json!({"f:spec": {"f:template": {"f:containers": {r#"k:{"name":"other"}"#: {"f:args": {}}}}}}), None),
+            (
+                json!({"f:spec": {"f:template": {"f:containers": {main: {"f:ports": {
+                    r#"k:{"containerPort":80,"protocol":"TCP"}"#: {}}}}}}}),
+                Some("/spec/template/containers/0/ports/0"),
+            ),
+            (
+                json!({"f:metadata": {"f:ownerReferences": {r#"k:{"uid":"u"}"#: {}}}}),
+                Some("/metadata/ownerReferences/0"),
+            ),
+            (json!({"f:metadata": {"f:ownerReferences": {r#"k:{"uid":"v"}"#: {}}}}), None),
+            // What cannot be read.
+            (json!({"f:spec": {"f:replicas": {"f:a": {}}}}), Some("/spec/replicas")),
+            (json!({"f:spec": {"f:tags": {"v:": {}}}}), Some("/spec/tags")),
+            (json!("odd"), Some(RECORDS)),
+        ] {
+            for operation in ["Update", "Apply"] {
+                let theirs = record("kubectl", operation, fields.clone());
+                assert_eq!(found("apps/v1", json!([ours(), theirs])).as_deref(), want, "{fields}");
+            }
+        }
+    }
+
+    #[test]
+    fn members_of_custom_resources_may_have_become_parts_of_atomic_values() {
+        let member = json!({"f:spec": {"f:selector": {"f:extra": {}}}});
+        let annotation = json!({"f:metadata": {"f:annotations": {"f:extra": {}}}});
+        let theirs = |api_version, fields| with(record("kubectl", "Update", fields), "apiVersion", api_version);
+        for (api_version, theirs, want) in [
+            ("apps/v1", theirs("apps/v1", member.clone()), None),
+            ("batch.k8s.io/v1", theirs("batch.k8s.io/v1", member.clone()), None),
+            ("example.com/v1", theirs("example.com/v1", member.clone()), Some("/spec/selector/extra")),
+            ("example.com/v1", theirs("example.com/v1", annotation.clone()), None),
+            ("example.com/v1", with(theirs("example.com/v1", member.clone()), "subresource", "scale"), None),
+            // Of another version of the kind, paths may mean something else.
+            ("apps/v1", theirs("apps/v2", member), Some(RECORDS)),
+            ("apps/v1", theirs("apps/v2", annotation), None),
+            ("apps/v1", theirs("apps/v2", json!({"f:status": {"f:a": {}}})), None),
+        ] {
+            assert_eq!(found(api_version, json!([ours(), theirs])).as_deref(), want, "{api_version} {theirs}");
+        }
+    }
+
+    #[test]
+    fn what_a_subresource_writes_counts_like_the_rest() {
+        let sub = |fields, name| with(record("controller", "Update", fields), "subresource", name);
+        for (theirs, want) in [
+            (sub(json!({"f:status": {"f:ready": {}}}), "status"), None),
+            // Updates of the status of some built-in kinds write annotations, too.
+            (sub(json!({"f:metadata": {"f:annotations": {"f:revision": {}}}, "f:status": {}}), "status"), None),
+            (sub(json!({"f:spec": {"f:replicas": {}}}), "scale"), None),
+            (sub(json!({"f:spec": {"f:selector": {}}}), "scale"), Some("/spec/selector")),
+            (with(ours(), "subresource", "status"), None),
+        ] {
+            assert_eq!(found("apps/v1", json!([ours(), theirs])).as_deref(), want, "{theirs}");
+        }
+    }
+
+    #[test]
+    fn records_that_this_host_did_not_leave_are_no_evidence() {
+        let applied = |fields| record("chandler", "Apply", fields);
+        let declared =
+            json!({"f:metadata": {"f:labels": {"f:app": {}}}, "f:spec": {"f:replicas": {}, "f:selector": {}}});
+        for (records, want) in [
+            (json!([ours()]), None),
+            (json!([applied(declared.clone())]), None),
+            (json!([applied(json!({"f:spec": {"f:selector": {}, "f:extra": {}}}))]), Some("/spec/extra")),
+            (json!([applied(json!({"f:metadata": {"f:labels": {"f:b": {}}}}))]), Some("/metadata/labels/b")),
+            (json!([applied(json!({"f:spec": {"f:tags": {}}}))]), Some("/spec/tags")),
+            (json!([with(ours(), "time", "2026-01-01T00:00:01Z")]), Some(RECORDS)),
+            (json!([ours(), applied(declared)]), Some(RECORDS)),
+            (json!([record("kubectl", "Update", json!({}))]), Some(RECORDS)),
+            (json!([]), Some(RECORDS)),
+            (json!("odd"), Some(RECORDS)),
+        ] {
+            assert_eq!(found("apps/v1", records.clone()).as_deref(), want, "{records}");
+        }
+        assert_eq!(unseen(&desired(), &json!({})).as_deref(), Some(RECORDS));
+    }
+}

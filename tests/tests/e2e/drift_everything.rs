@@ -1,0 +1,506 @@
+//! What the API server's dry run would change is drift: tried with random edits of objects of every built-in kind and of real
+//! CustomResourceDefinitions.
+//!
+//! | environment | meaning |
+//! |---|---|
+//! | `CHANDLER_DRIFT_SECONDS` | how long edits are tried; 20 without it |
+//! | `CHANDLER_DRIFT_SEED` | the seed that a failure printed |
+//! | `CHANDLER_DRIFT_KINDS` | only kinds of these names, separated by commas |
+
+mod generate;
+mod samples;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env, fs,
+    panic::AssertUnwindSafe,
+    path::{Path, PathBuf},
+    time::{Duration, Instant, SystemTime},
+};
+
+use chandler_api::BundleDeployment;
+use chandler_core::{Object, Release};
+use chandler_devcluster_schema::{Builtins, CustomResourceDefinition, Schema, Shape};
+use chandler_rollout::{Options, Owner, Rollout, RolloutError};
+use chandler_tests::{World, bundles::workspace, wait};
+use futures::FutureExt as _;
+use kube::{
+    Api,
+    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+};
+use serde_json::{Map, Value, json};
+
+use self::generate::{Random, edit_specification, value};
+
+/// How often a random object or edit may be refused before another one is tried.
+const TRIES: usize = 15;
+/// How many CustomResourceDefinitions one run installs.
+const DEFINITIONS: usize = 10;
+
+/// What the rollout notes on an object.
+const APPLIED: &str = "chandler.dev/applied";
+/// The outcome of what panicked.
+const FAILED: &str = "FAILED";
+
+/// A kind whose objects are edited.
+#[derive(Clone)]
+struct Kind {
+    resource: ApiResource,
+    namespaced: bool,
+    schema: Schema,
+}
+
+/// Everything that one edit needs.
+struct Bench {
+    world: World,
+    rollout: Rollout,
+    random: Random,
+    number: u64,
+    outcomes: BTreeMap<String, BTreeMap<&'static str, usize>>,
+}
+
+/// What the API server says that an apply would do.
+#[derive(Debug, Clone, PartialEq)]
+enum Foreseen {
+    Nothing,
+    Change(Box<Value>),
+    Refused(String),
+}
+
+fn seconds() -> Duration {
+    Duration::from_secs(env::var("CHANDLER_DRIFT_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(20))
+}
+
+fn seed() -> u64 {
+    let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |now| now.as_secs());
+    env::var("CHANDLER_DRIFT_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or_else(now)
+}
+
+async fn bench() -> Bench {
+    let world = World::without_controller(chandler_tests::Cluster::acquire().await).await;
+    let seed = seed();
+    eprintln!("CHANDLER_DRIFT_SEED={seed}");
+    let rollout = Rollout::new(world.client.clone(), Options::default());
+    Bench { rollout, world, random: Random(seed), number: 0, outcomes: BTreeMap::new() }
+}
+
+/// Tries one kind after the other until the time is over; each at least once, that all are known to work.
+async fn try_all(mut bench: Bench, kinds: &[Kind]) {
+    let only = env::var("CHANDLER_DRIFT_KINDS").unwrap_or_default();
+    let chosen = |kind: &&Kind| only.is_empty() || only.split(',').any(|name| name == kind.resource.kind);
+    let kinds: Vec<&Kind> = kinds.iter().filter(chosen).collect();
+    let begin = Instant::now();
+    for round in 0.. {
+        for kind in &kinds {
+            if round > 0 && begin.elapsed() >= seconds() {
+                break;
+            }
+            bench.number += 1;
+            // What fails is printed at once, and the other kinds are tried all the same.
+            let outcome = AssertUnwindSafe(bench.try_kind(kind)).catch_unwind().await.unwrap_or(FAILED);
+            let kind = format!("{} {}", kind.resource.api_version, kind.resource.kind);
+            *bench.outcomes.entry(kind).or_default().entry(outcome).or_default() += 1;
+        }
+        if begin.elapsed() >= seconds() {
+            break;
+        }
+    }
+    let mut total: BTreeMap<&str, usize> = BTreeMap::new();
+    for (kind, outcomes) in &bench.outcomes {
+        eprintln!("{kind}: {outcomes:?}");
+        outcomes.iter().for_each(|(outcome, count)| *total.entry(outcome).or_default() += count);
+    }
+    eprintln!("{} kinds: {total:?}", bench.outcomes.len());
+    assert!(!total.contains_key(FAILED), "{total:?}");
+    assert!(total.contains_key("repaired"), "some edits must have been drift");
+    bench.world.finish().await;
+}
+
+impl Bench {
+    /// Makes an object, has it edited, and compares what is reported with what the API server says; in one word, how it went.
+    async fn try_kind(&mut self, kind: &Kind) -> &'static str {
+        let Some(object) = self.legal_object(kind).await else { return "no legal object" };
+        let name = object["metadata"]["name"].as_str().expect("a name").to_owned();
+        let deployment: BundleDeployment = serde_json::from_value(json!({"apiVersion": "core.rukpak.io/v1alpha2",
+            "kind": "BundleDeployment", "metadata": {"name": format!("{}-{}", self.world.namespace, self.number)},
+            "spec": self.world.spec("none", "example.com/none:v1")}))
+        .expect("a BundleDeployment");
+        let made = self.world.deployments().create(&PostParams::default(), &deployment).await.expect("an owner");
+        let owner = Owner::of(&made, &self.world.namespace).expect("a stored object");
+        let release = Release::new(
+            vec![Object::parse(object.to_string().as_bytes(), 0, None).expect("an object")],
+            vec![],
+            vec![],
+        );
+        let case = Case { rollout: &self.rollout, kind, api: self.api(kind), owner, release, name };
+        let outcome = case.run(&object, &mut self.random).await;
+        let _ = case.api.delete(&case.name, &DeleteParams::background()).await;
+        let _ = self.world.deployments().delete(&case.owner.name, &DeleteParams::background()).await;
+        outcome
+    }
+
+    fn api(&self, kind: &Kind) -> Api<DynamicObject> {
+        if kind.namespaced {
+            Api::namespaced_with(self.world.client.clone(), &self.world.namespace, &kind.resource)
+        } else {
+            Api::all_with(self.world.client.clone(), &kind.resource)
+        }
+    }
+
+    /// A sample, or something generated, with a few edits; the API server would create it.
+    async fn legal_object(&mut self, kind: &Kind) -> Option<Value> {
+        let ApiResource { api_version, kind: name, version, .. } = &kind.resource;
+        let metadata = json!({
+            "name": samples::name(name, self.number).unwrap_or_else(|| format!("{}-{}", self.world.namespace, self.number)),
+            "labels": {"drift": "none"},
+        });
+        let whole = |mut object: Value| {
+            object["apiVersion"] = json!(api_version);
+            object["kind"] = json!(name);
+            object["metadata"] = metadata.clone();
+            object
+        };
+        let mut legal = None;
+        match samples::sample(name, version) {
+            Some(sample) => legal = Some(whole(sample)),
+            None => {
+                for _ in 0..TRIES {
+                    let mut generated = value(&kind.schema, &mut self.random, 0);
+                    generated.as_object_mut()?.remove("status");
+                    let generated = whole(generated);
+                    if self.is_legal(kind, &generated).await {
+                        legal = Some(generated);
+                        break;
+                    }
+                }
+            }
+        }
+        let mut legal = legal?;
+        for _ in 0..self.random.below(5) {
+            let mut edited = legal.clone();
+            edit_specification(&kind.schema, &mut edited, &mut self.random);
+            if self.is_legal(kind, &edited).await {
+                legal = edited;
+            }
+        }
+        Some(legal)
+    }
+
+    /// Whether it can be created, and then be applied.
+    async fn is_legal(&self, kind: &Kind, object: &Value) -> bool {
+        let Ok(typed) = serde_json::from_value::<DynamicObject>(object.clone()) else { return false };
+        let api = self.api(kind);
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let mut apply = PatchParams::apply("chandler").force();
+        apply.dry_run = true;
+        api.create(&PostParams { dry_run: true, ..PostParams::default() }, &typed).await.is_ok()
+            && api.patch(name, &apply, &Patch::Apply(object)).await.is_ok()
+    }
+}
+
+/// An object of a release.
+struct Case<'a> {
+    rollout: &'a Rollout,
+    kind: &'a Kind,
+    api: Api<DynamicObject>,
+    owner: Owner,
+    release: Release,
+    name: String,
+}
+
+impl Case<'_> {
+    async fn run(&self, object: &Value, random: &mut Random) -> &'static str {
+        self.advance().await.unwrap_or_else(|error| panic!("{object} cannot be created: {error}"));
+        let made = self.live().await.expect("what was created is there");
+        // What the rollout applies, of which it tells nobody: with its marks, and without what would delete a Job.
+        let mut desired = object.clone();
+        if let Some(spec) = desired.get_mut("spec").and_then(Value::as_object_mut).filter(|_| object["kind"] == "Job") {
+            spec.remove("ttlSecondsAfterFinished");
+        }
+        desired["metadata"]["annotations"] = json!({APPLIED: made["metadata"]["annotations"][APPLIED]});
+        for member in ["namespace", "labels", "ownerReferences", "uid"] {
+            if let Some(value) = made["metadata"].get(member) {
+                desired["metadata"][member] = value.clone();
+            }
+        }
+        if random.percent(50) {
+            // The record becomes one of an apply.
+            self.patch("first-edit", &json!({"metadata": {"labels": {"drift": "some"}}})).await.expect("a label");
+            if let Err(error) = self.advance().await {
+                // Some servers create what they would refuse as a change.
+                let live = self.live().await.expect("it is still there");
+                let foreseen = self.foresee(&desired, &live).await;
+                assert!(matches!(foreseen, Foreseen::Refused(_)), "{object}: a label cannot be repaired: {error}");
+                return "cannot be repaired";
+            }
+        }
+        let before = self.live().await.expect("it is still there");
+        let Some(edit) = self.edit(&before, random).await else { return "no legal edit" };
+        self.judge(&desired, &before, &edit).await
+    }
+
+    /// Compares what is reported of an edited object with what a dry run of an apply does, then the same after the repair.
+    async fn judge(&self, desired: &Value, before: &Value, edit: &str) -> &'static str {
+        let mut last = String::new();
+        // Simulated controllers may write between the requests.
+        for _ in 0..3 {
+            let Some(live) = self.live().await else { return "gone" };
+            let foreseen = self.foresee(desired, &live).await;
+            let observed = self.rollout.observe(&self.owner, &self.release, &[]).await.expect("it can be observed");
+            let reported: Vec<String> = observed.drift.iter().map(ToString::to_string).collect();
+            if reported.is_empty() != (foreseen == Foreseen::Nothing) {
+                last = format!(
+                    "desired {desired}\nbefore {before}\nedit {edit}\nlive {live}\na dry run: {foreseen:?}\nreported: {reported:?}"
+                );
+                continue;
+            }
+            return match foreseen {
+                Foreseen::Nothing => "as released",
+                Foreseen::Refused(refusal) => self.repair(desired, edit, Some(refusal)).await,
+                Foreseen::Change(_) => self.repair(desired, edit, None).await,
+            };
+        }
+        panic!("{} {}: reported is not what a dry run would change\n{last}", self.kind.resource.kind, self.name)
+    }
+
+    async fn repair(&self, desired: &Value, edit: &str, refused: Option<String>) -> &'static str {
+        let context = || format!("desired {desired}\nedit {edit}\n");
+        match (self.advance().await, &refused) {
+            (Ok(()), _) => {}
+            (Err(RolloutError::Objects(_)), Some(_)) => return "cannot be repaired",
+            (Err(error), _) => panic!("{}it is not repaired: {error}", context()),
+        }
+        let live = self.live().await.expect("it is still there");
+        let foreseen = self.foresee(desired, &live).await;
+        assert_eq!(foreseen, Foreseen::Nothing, "{}after the repair a dry run changes {live}", context());
+        if refused.is_some() { "replaced" } else { "repaired" }
+    }
+
+    /// As the controller does: what other clients were in the way of is tried again.
+    async fn advance(&self) -> Result<(), RolloutError> {
+        let mut tries = TRIES;
+        loop {
+            match self.rollout.advance(&self.owner, &self.release, &[]).await {
+                Err(error) if error.is_transient() && tries > 0 => tries -= 1,
+                result => return result.map(drop),
+            }
+        }
+    }
+
+    async fn live(&self) -> Option<Value> {
+        let found = self.api.get_opt(&self.name).await.expect("the API server answers")?;
+        Some(serde_json::to_value(found).expect("an object is JSON"))
+    }
+
+    /// What applying would change, as the API server says.
+    async fn foresee(&self, desired: &Value, live: &Value) -> Foreseen {
+        let mut parameters = PatchParams::apply("chandler").force();
+        parameters.dry_run = true;
+        match self.api.patch(&self.name, &parameters, &Patch::Apply(desired)).await {
+            Ok(applied) => {
+                let applied = essence(serde_json::to_value(applied).expect("an object is JSON"));
+                if applied == essence(live.clone()) { Foreseen::Nothing } else { Foreseen::Change(Box::new(applied)) }
+            }
+            Err(error) => Foreseen::Refused(error.to_string()),
+        }
+    }
+
+    /// Makes an edit that the API server takes, as one who updates or as one who applies; what was sent.
+    async fn edit(&self, live: &Value, random: &mut Random) -> Option<String> {
+        for _ in 0..TRIES {
+            let mut edited = live.clone();
+            edit_specification(&self.kind.schema, &mut edited, random);
+            if edited == *live {
+                continue;
+            }
+            let applies = random.percent(30);
+            let sent = if applies { declared(live, &edited) } else { merge_patch(live, &edited) };
+            let result = if applies { self.apply(&sent).await } else { self.patch("kubectl-edit", &sent).await };
+            let Ok(after) = result else { continue };
+            let after = essence(serde_json::to_value(after).expect("an object is JSON"));
+            if after != essence(live.clone()) {
+                return Some(format!("{} {sent}", if applies { "apply" } else { "patch" }));
+            }
+        }
+        None
+    }
+
+    async fn patch(&self, manager: &str, patch: &Value) -> kube::Result<DynamicObject> {
+        let user = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
+        self.api.patch(&self.name, &user, &Patch::Merge(patch)).await
+    }
+
+    async fn apply(&self, declared: &Value) -> kube::Result<DynamicObject> {
+        self.api.patch(&self.name, &PatchParams::apply("gitops").force(), &Patch::Apply(declared)).await
+    }
+}
+
+/// What of an object an apply is about.
+fn essence(mut object: Value) -> Value {
+    if let Some(object) = object.as_object_mut() {
+        object.remove("status");
+    }
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for member in ["managedFields", "resourceVersion", "generation"] {
+            metadata.remove(member);
+        }
+    }
+    object
+}
+
+/// The members that differ, whole.
+fn declared(live: &Value, edited: &Value) -> Value {
+    let mut declared = json!({"apiVersion": live["apiVersion"], "kind": live["kind"]});
+    for (name, value) in edited.as_object().into_iter().flatten() {
+        if live.get(name) != Some(value) {
+            declared[name] = value.clone();
+        }
+    }
+    declared
+}
+
+fn merge_patch(live: &Value, edited: &Value) -> Value {
+    let (Value::Object(live), Value::Object(edited)) = (live, edited) else { return edited.clone() };
+    let gone = live.keys().filter(|name| !edited.contains_key(*name)).map(|name| (name.clone(), Value::Null));
+    let changed = edited.iter().filter(|(name, value)| live.get(*name) != Some(value)).map(|(name, value)| {
+        let value = live.get(name).map_or_else(|| value.clone(), |live| merge_patch(live, value));
+        (name.clone(), value)
+    });
+    Value::Object(gone.chain(changed).collect::<Map<String, Value>>())
+}
+
+#[tokio::test]
+async fn edits_of_built_in_kinds() {
+    let bench = bench().await;
+    let served = served(&bench).await;
+    let left_out: BTreeSet<&str> = samples::LEFT_OUT.iter().map(|(kind, _)| *kind).collect();
+    let mut kinds = Vec::new();
+    for resource in Builtins::get().resources() {
+        let kind = &resource.group_version_kind;
+        // Definitions are made by the other test.
+        if resource.virtual_resource || left_out.contains(kind.kind.as_str()) || kind.kind == "CustomResourceDefinition"
+        {
+            continue;
+        }
+        if !served.contains(&(kind.api_version(), resource.plural.clone())) {
+            eprintln!("skipped: {kind} is not served");
+            continue;
+        }
+        assert!(
+            samples::sample(&kind.kind, &kind.version).is_some(),
+            "{kind} has neither a sample nor a reason to be left out"
+        );
+        kinds.push(Kind {
+            resource: ApiResource {
+                group: kind.group.clone(),
+                version: kind.version.clone(),
+                api_version: kind.api_version(),
+                kind: kind.kind.clone(),
+                plural: resource.plural.clone(),
+            },
+            namespaced: resource.namespaced,
+            schema: resource.schema.clone(),
+        });
+    }
+    try_all(bench, &kinds).await;
+}
+
+/// The versions and plurals that the API server serves.
+async fn served(bench: &Bench) -> BTreeSet<(String, String)> {
+    let discovery =
+        kube::Discovery::new(bench.world.client.clone()).run_aggregated().await.expect("it tells its kinds");
+    let groups = discovery
+        .groups()
+        .flat_map(|group| group.versions().flat_map(|version| group.versioned_resources(version)).collect::<Vec<_>>());
+    groups.map(|(resource, _)| (resource.api_version, resource.plural)).collect()
+}
+
+#[tokio::test]
+async fn edits_of_custom_resources() {
+    let corpus = workspace().join("../shared/fixtures/corpus/bundles");
+    if !corpus.is_dir() {
+        eprintln!("skipped: {} does not exist", corpus.display());
+        return;
+    }
+    let mut bench = bench().await;
+    let mut files = Vec::new();
+    manifests(&corpus, &mut files);
+    files.sort();
+    let (mut kinds, mut names) = (Vec::new(), Vec::new());
+    while kinds.len() < DEFINITIONS && !files.is_empty() {
+        let file = files.swap_remove(bench.random.below(files.len()));
+        if let Some((kind, name)) = install(&bench.world, &file).await {
+            kinds.push(kind);
+            names.push(name);
+        }
+    }
+    let client = bench.world.client.clone();
+    try_all(bench, &kinds).await;
+    for name in names {
+        let _ = definitions(&client).delete(&name, &DeleteParams::background()).await;
+    }
+}
+
+fn definitions(client: &kube::Client) -> Api<DynamicObject> {
+    let resource = ApiResource {
+        group: "apiextensions.k8s.io".into(),
+        version: "v1".into(),
+        api_version: "apiextensions.k8s.io/v1".into(),
+        kind: "CustomResourceDefinition".into(),
+        plural: "customresourcedefinitions".into(),
+    };
+    Api::all_with(client.clone(), &resource)
+}
+
+/// The files of bundles.
+fn manifests(directory: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).expect("a directory").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            manifests(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml") {
+            files.push(path);
+        }
+    }
+}
+
+/// Installs the definition in a file, if it is one and has fields to edit, and waits until it is served.
+async fn install(world: &World, file: &Path) -> Option<(Kind, String)> {
+    let text = fs::read_to_string(file).ok()?;
+    if !text.contains("CustomResourceDefinition") {
+        return None;
+    }
+    let mut object: Value = serde_saphyr::from_str(&text).ok()?;
+    if object["kind"] != "CustomResourceDefinition" || object["apiVersion"] != "apiextensions.k8s.io/v1" {
+        return None;
+    }
+    // Nobody converts here.
+    object["spec"].as_object_mut()?.remove("conversion");
+    object.as_object_mut()?.remove("status");
+    let parsed = CustomResourceDefinition::parse(&object).ok()?;
+    let version = parsed.versions.iter().find(|version| version.served && version.storage)?;
+    let Shape::Object { properties, .. } = &version.resource.schema.shape else { return None };
+    properties.keys().find(|name| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status"))?;
+    let name = object["metadata"]["name"].as_str()?.to_owned();
+    let definition: DynamicObject = serde_json::from_value(object).ok()?;
+    let api = definitions(&world.client);
+    api.create(&PostParams::default(), &definition).await.ok()?;
+    let kind = Kind {
+        resource: ApiResource {
+            group: parsed.group.clone(),
+            version: version.name.clone(),
+            api_version: format!("{}/{}", parsed.group, version.name),
+            kind: parsed.kind.clone(),
+            plural: parsed.plural.clone(),
+        },
+        namespaced: parsed.namespaced,
+        schema: version.resource.schema.clone(),
+    };
+    let objects: Api<DynamicObject> = Api::all_with(world.client.clone(), &kind.resource);
+    wait::eventually(&format!("{name} is served"), || async {
+        objects.list(&kube::api::ListParams::default()).await.is_ok()
+    })
+    .await;
+    eprintln!("{}: {}", name, file.display());
+    Some((kind, name))
+}
