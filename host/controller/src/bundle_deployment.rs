@@ -209,22 +209,37 @@ async fn deploy(subject: &mut Subject, context: &Arc<Context>) -> Assessment {
         // Nothing has changed that could help, and it is not time to try again.
         Some(stalled) => found = stalled,
         None => match prepare(subject.pass(context), &mut found).await {
-            Ok(release) => bring(subject, &mut found, release, context).await,
+            Ok(release) => {
+                if running::comes_first(&subject.deployment, found.candidate.as_ref()) {
+                    look_after(subject, &mut found, context).await;
+                }
+                if found.reached != Reached::Superseded {
+                    bring(subject, &mut found, release, context).await;
+                }
+            }
             Err(reached) => found.reached = reached,
         },
     }
     let history = subject.deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default();
-    if running::is_left_alone(&found, history) {
-        let looked = tokio::select! {
-            running = running::look_after(subject.pass(context), &mut found) => Some(running),
-            () = context.generations.newer_than(&subject.deployment) => None,
-        };
-        match looked {
-            Some(running) => found.running = running,
-            None => found.reached = Reached::Superseded,
-        }
+    match running::is_left_alone(&found, history) {
+        true if found.running.is_none() => look_after(subject, &mut found, context).await,
+        true => {}
+        // What was found of it is out of date: another one is on its way.
+        false => found.running = None,
     }
     found
+}
+
+/// Looks after what runs, until a newer spec is seen.
+async fn look_after(subject: &Subject, found: &mut Assessment, context: &Context) {
+    let looked = tokio::select! {
+        running = running::look_after(subject.pass(context), found) => Some(running),
+        () = context.generations.newer_than(&subject.deployment) => None,
+    };
+    match looked {
+        Some(running) => found.running = running,
+        None => found.reached = Reached::Superseded,
+    }
 }
 
 /// The release that is to run, with every approval that it needs.

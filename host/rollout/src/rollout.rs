@@ -29,7 +29,7 @@ use crate::{
     disposal::{DeletionPreview, Disposal},
     error::{Problem, RolloutError},
     going_back::keep_newer_definitions,
-    holder::Collision,
+    holder::{Collision, Holder},
     holdings::{ObjectId, Settlement},
     live, orphan,
     owner::Owner,
@@ -318,8 +318,9 @@ impl Rollout {
         };
         let live = live.map_err(|failure| RolloutError::Objects(vec![failure]))?;
         match live.as_ref().and_then(|live| live::foreign_owner(live, owner)) {
+            // What was left behind is taken back as it is.
+            None | Some(Holder::LeftBehind { .. }) => Ok(live),
             Some(holder) => Err(owner.refuse(vec![Collision { object: key.clone(), holder }])),
-            None => Ok(live),
         }
     }
 

@@ -55,6 +55,7 @@ impl Made {
             "POST" => "create",
             "PATCH" => "patch",
             "PUT" => "update",
+            "DELETE" => "delete",
             other => other,
         };
         let own = str::to_owned;

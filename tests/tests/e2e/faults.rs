@@ -132,6 +132,8 @@ impl Course {
         maps.patch("chart", &PatchParams::default(), &edit).await.expect("it can be edited");
         wait::until(&maps, "chart", "repaired", |map| map.is_some_and(|map| map.data == before.data)).await;
         wait::until(&maps, "steady", "there again", |map| map.is_some_and(|map| map.metadata.uid != deleted)).await;
+        // It is noted and said, too.
+        self.world.ready(&self.world.name()).await;
     }
 
     /// A change waits for approval, and is approved.

@@ -34,9 +34,6 @@ use crate::PLAIN;
 /// How many places of each leg are visited unless the environment says otherwise.
 const ROUNDS: usize = 8;
 
-/// How often a controller has waited for something from outside once it has looked at everything that there is.
-const SETTLED: u64 = 60;
-
 /// How many courses are run side by side where each has a cluster of its own.
 const GROUNDS: usize = 4;
 
@@ -242,9 +239,10 @@ impl Ground {
         let doomed = if leg == Leg::Orphan {
             // It has seen the BundleDeployment, and does not see its deletion.
             let doomed = Mortal::start_with(self.world.config(), self.world.options(), cut, &interruption);
+            let looks = || doomed.life().requests.iter().any(|request| request == "GET /api/v1/services");
             tokio::select! {
                 () = doomed.ended() => {}
-                () = wait::eventually("it has looked", || async { doomed.life().waits > SETTLED }) => {}
+                () = wait::eventually("it has looked", || async { looks() }) => {}
             }
             interruption.begin();
             self.begin(leg).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chandler_api::{BundleDeployment, ConditionStatus, ConditionType, Probe, find_condition};
+use chandler_api::{BundleDeployment, ConditionStatus, ConditionType, Probe, Reason, find_condition};
 use chandler_health::{
     Rule, Steadiness,
     probe::Selector,
@@ -52,6 +52,13 @@ pub(crate) fn weigh(
         Found::Unhealthy
     };
     steady(Steadiness { reported, differs_since }, found, now, grace(deployment))
+}
+
+/// Whether the status says that a release is on its way.
+pub(crate) fn reports_a_rollout(deployment: &BundleDeployment) -> bool {
+    let conditions = deployment.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    find_condition(conditions, ConditionType::Progressing)
+        .is_none_or(|progressing| progressing.reason == Reason::RollingOut.as_str())
 }
 
 fn grace(deployment: &BundleDeployment) -> Duration {

@@ -159,6 +159,12 @@ fn settled(
     context: &Context,
 ) -> Reached {
     let (unsteady, name) = (&context.memory.unsteady, deployment.name_any());
+    if gates::reports_a_rollout(deployment) {
+        // The controller died before it could say that the rollout was complete, or the object in hand is not the newest: what
+        // is reported is out of date, however short what was found has lasted.
+        unsteady.forget(&name);
+        return Reached::Applied(unhealthy.iter().map(told).collect());
+    }
     let decision = gates::weigh(deployment, unhealthy, unsteady.since(&name), unsteady.now());
     unsteady.note(&name, decision.next.differs_since);
     found.unsteady = decision.look_again;

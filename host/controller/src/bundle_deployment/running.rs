@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use chandler_api::{Outcome, Revision};
+use chandler_api::{BundleDeployment, Outcome, Revision};
 
 use super::{
     Pass,
@@ -12,7 +12,7 @@ use super::{
     choose::again,
     decide::Route,
     drift::DriftFound,
-    revisions::{self, Cause},
+    revisions::{self, Candidate, Cause},
     rolling::{look, roll_out},
 };
 
@@ -43,6 +43,16 @@ pub(super) fn is_left_alone(found: &Assessment, history: &[Revision]) -> bool {
         Reached::NotApplied(_) => !candidate_runs,
         _ => false,
     }
+}
+
+/// Whether what runs is looked after before a candidate is tried: one that an earlier reconcile did not bring to the cluster. Its
+/// checks compare it with what is there, and what is missing there, a definition that somebody deleted, say, is no reason to let
+/// it pass.
+pub(super) fn comes_first(deployment: &BundleDeployment, candidate: Option<&Candidate>) -> bool {
+    let Some(status) = &deployment.status else { return false };
+    let succeeded = status.history.last().is_some_and(|current| current.outcome == Outcome::Succeeded);
+    let begins = candidate.is_some_and(|candidate| revisions::begins(&status.history, candidate));
+    succeeded && begins && status.observed_generation == deployment.metadata.generation
 }
 
 /// Looks after the current revision: one that is complete is repaired, one that is on its way is only looked at, since the spec
