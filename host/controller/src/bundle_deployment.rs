@@ -44,6 +44,7 @@ use self::{
     assessment::{Assessment, Reached},
     decide::{Intent, Route},
     revisions::Cause,
+    stalled::Begun,
 };
 pub(crate) use self::{service_account::account, source::image_access, stalled::Stalled};
 use crate::{context::Context, problem::Problem};
@@ -83,11 +84,13 @@ struct Subject {
     /// The status that is stored.
     stored: Option<BundleDeploymentStatus>,
     book: Arc<Book>,
+    /// When the pass began.
+    begun: Begun,
 }
 
 impl Subject {
-    fn new(deployment: BundleDeployment, book: Arc<Book>) -> Self {
-        let mut subject = Self { stored: deployment.status.clone(), deployment, book };
+    fn new(deployment: BundleDeployment, book: Arc<Book>, begun: Begun) -> Self {
+        let mut subject = Self { stored: deployment.status.clone(), deployment, book, begun };
         subject.read_record();
         subject
     }
@@ -129,9 +132,22 @@ pub(crate) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
     if intent == Intent::Leave {
         return Ok(Action::await_change());
     }
+    let begun = context.memory.stalled.begin();
     let orphans = context.generations.is_orphaning(deployment);
-    let book = departure::book(deployment, &context).await?;
-    let mut subject = Subject::new(deployment.clone(), book);
+    if intent == Intent::Deploy {
+        let pause = context.memory.fights.breathe(&deployment.name_any(), asked(deployment));
+        if !pause.is_zero() {
+            return Ok(Action::requeue(pause));
+        }
+    }
+    // What may not be installed, or is not to be yet, needs neither a finalizer nor a record.
+    let account = service_account::account(deployment, &context.options.accounts);
+    let installs = intent == Intent::Deploy && account.is_ok();
+    if installs {
+        departure::hold(deployment, &context).await?;
+    }
+    let book = departure::book(deployment, installs, &context).await?;
+    let mut subject = Subject::new(deployment.clone(), book, begun);
     let found = match intent {
         Intent::Leave => return Ok(Action::await_change()),
         Intent::LetGo => return departure::let_go(&subject, departure::Objects::Stay, &context).await,
@@ -145,14 +161,7 @@ pub(crate) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
             found.running = running::look_after(subject.pass(&context), &mut found).await;
             found
         }
-        Intent::Deploy => {
-            let pause = context.memory.fights.breathe(&deployment.name_any(), asked(deployment));
-            if !pause.is_zero() {
-                return Ok(Action::requeue(pause));
-            }
-            departure::hold(deployment, &context).await?;
-            Box::pin(deploy(&mut subject, &context)).await
-        }
+        Intent::Deploy => Box::pin(deploy(&mut subject, &context)).await,
     };
     finish(&mut subject, &found, &context).await
 }
@@ -175,7 +184,7 @@ async fn finish(subject: &mut Subject, found: &Assessment, context: &Context) ->
         return Ok(report::action(Some(left), found));
     }
     let pause = report::next(&subject.deployment, found, context);
-    context.memory.stalled.note(&name, asked(&subject.deployment), pause, found);
+    context.memory.stalled.note(&name, subject.begun, asked(&subject.deployment), pause, found);
     Ok(report::action(pause, found))
 }
 

@@ -1,6 +1,6 @@
-//! Keeps the caches of content and of releases within their budgets.
+//! Keeps the caches of content and of releases within their budgets, and the records free of what is gone.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::{BTreeSet, HashSet}, sync::Arc, time::Duration};
 
 use chandler_core::Digest;
 use kube::{ResourceExt as _, runtime::reflector::Store as Reflected};
@@ -22,6 +22,7 @@ pub(crate) async fn run(deployments: Reflected<Guarded>, context: Arc<Context>) 
         tick.tick().await;
         content(&deployments, &context).await;
         releases(&context).await;
+        records(&deployments, &context).await;
     }
 }
 
@@ -48,6 +49,16 @@ async fn releases(context: &Context) {
         Ok(Ok(_)) => {}
         Ok(Err(error)) => tracing::warn!(%error, "failed to clean the cache of releases"),
         Err(error) => tracing::warn!(%error, "cleaning the cache of releases was interrupted"),
+    }
+}
+
+/// Removes the records of BundleDeployments that went without their finalizer.
+async fn records(deployments: &Reflected<Guarded>, context: &Context) {
+    let names: HashSet<String> = deployments.state().iter().map(|guarded| guarded.name_any()).collect();
+    match context.records.sweep(|name| names.contains(name)).await {
+        Ok(0) => {}
+        Ok(removed) => tracing::info!(removed, "records of BundleDeployments that are gone"),
+        Err(error) => tracing::warn!(%error, "failed to remove the records of BundleDeployments that are gone"),
     }
 }
 

@@ -41,8 +41,8 @@ pub struct Subject<'a> {
     /// Whether something was installed for it before: then the absence of a record is a loss, and what refers to it by UID is
     /// its own.
     pub is_known: bool,
-    /// Whether it is being deleted. Nothing new is written for it then.
-    pub is_deleted: bool,
+    /// Whether it is to be installed. Otherwise nothing new is written for it.
+    pub installs: bool,
 }
 
 /// The records of one installation of Chandler.
@@ -106,7 +106,7 @@ impl Records {
     }
 
     async fn open_anew(&self, subject: Subject<'_>) -> Result<Book, RecordError> {
-        let Subject { name, uid, is_known, is_deleted } = subject;
+        let Subject { name, uid, is_known, installs } = subject;
         let found = match self.may_exist(name) {
             true => self.secrets.record(name).await?,
             false => None,
@@ -128,7 +128,7 @@ impl Records {
                 Book::new(self.secrets.clone(), State::new(name, holdings), None)
             }
         };
-        if !is_deleted {
+        if installs {
             book.write().await?;
             if let Some(listed) = &mut *self.listed.lock().unwrap_or_else(PoisonError::into_inner) {
                 listed.insert(names::record(name));
@@ -151,6 +151,24 @@ impl Records {
     /// What was read or written of a BundleDeployment, without asking; none where it was not opened.
     pub fn known(&self, name: &str) -> Option<Arc<Book>> {
         self.books().get(name).cloned()
+    }
+
+    /// Removes the records of BundleDeployments that are gone and left nothing behind: of those that somebody took the finalizer
+    /// off. Only what was read or written by this process is looked at.
+    ///
+    /// # Errors
+    /// One cannot be removed.
+    pub async fn sweep(&self, exists: impl Fn(&str) -> bool) -> Result<usize, RecordError> {
+        let books = self.books().clone();
+        let mut removed = 0;
+        for (name, book) in books {
+            // What a deleted one still held was not deleted by anybody here: it stays known.
+            if !exists(&name) && !book.state().holdings.has_left() && book.state().holdings.is_empty() {
+                self.close(&name, &book).await?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
     }
 
     /// Ends the record of a BundleDeployment that is about to go. What it left behind stays known under its name.

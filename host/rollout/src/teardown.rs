@@ -29,15 +29,17 @@ pub(crate) async fn teardown(
     owner: &Owner,
 ) -> Result<Teardown, RolloutError> {
     let ledger = owner.ledger()?;
-    let Some((disposal, in_use)) = plan(own, cluster, discovery, owner, cautious(owner)).await? else {
+    let Some(Plan { disposal, in_use, orphaned }) = plan(own, cluster, discovery, owner, cautious(owner)).await? else {
         // Without the parent nothing tells what there was. The garbage collector follows the references to it.
         return Ok(Teardown::Complete { deleted: Vec::new(), released: Vec::new() });
     };
     if !disposal.stay.is_empty() {
         return Ok(Teardown::Held { in_use });
     }
-    let left: BTreeSet<ObjectId> = disposal.release.iter().map(|member| ObjectId::of(&member.key)).collect();
-    let released = release(cluster, owner, disposal.release).await?;
+    let left = disposal.release.iter().chain(&orphaned).map(|member| ObjectId::of(&member.key));
+    let left: BTreeSet<ObjectId> = left.collect();
+    let mut released = release(cluster, owner, disposal.release).await?;
+    released.extend(orphaned.into_iter().map(|member| member.key));
     if !left.is_empty() {
         ledger.settle(Settlement { left, ..Settlement::default() }).await?;
     }
@@ -56,7 +58,7 @@ pub(crate) async fn preview(
     discovery: &Discovery,
     owner: &Owner,
 ) -> Result<DeletionPreview, RolloutError> {
-    let Some((disposal, in_use)) = plan(own, cluster, discovery, owner, Census::Count).await? else {
+    let Some(Plan { disposal, in_use, .. }) = plan(own, cluster, discovery, owner, Census::Count).await? else {
         return Ok(DeletionPreview::default());
     };
     let held = !disposal.stay.is_empty();
@@ -70,14 +72,24 @@ fn cautious(owner: &Owner) -> Census {
     if owner.deletion.definitions == Definitions::WhileUnused { Census::Count } else { Census::Existence }
 }
 
-/// What becomes of each object, and the definitions in use among those that would go; none where the parent is gone.
+/// What becomes of the objects of an owner that goes.
+struct Plan {
+    /// What becomes of each.
+    disposal: Disposal<Member>,
+    /// The definitions in use among those that would go.
+    in_use: Vec<InUse>,
+    /// Those that the garbage collector has orphaned already. They are left as they are: that takes no right on them.
+    orphaned: Vec<Member>,
+}
+
+/// What becomes of each object; none where the parent is gone.
 async fn plan(
     own: &Cluster,
     cluster: &Cluster,
     discovery: &Discovery,
     owner: &Owner,
     census: Census,
-) -> Result<Option<(Disposal<Member>, Vec<InUse>)>, RolloutError> {
+) -> Result<Option<Plan>, RolloutError> {
     let parent = match snapshot::parent_of(own, owner).await {
         Ok(parent) => parent,
         Err(RolloutError::OwnerGone(_)) => return Ok(None),
@@ -96,6 +108,13 @@ async fn plan(
         if owner.deletion.orphan || keeps { Vec::new() } else { census::in_use(cluster, &members, census).await? };
     let used: BTreeSet<_> = in_use.iter().map(|in_use| in_use.definition.clone()).collect();
     let mut disposal = dispose(owner.deletion, Occasion::Teardown, members, &used);
-    if disposal.stay.is_empty() { &mut disposal.release } else { &mut disposal.stay }.extend(loose);
-    Ok(Some((disposal, in_use)))
+    let mut orphaned = Vec::new();
+    if !disposal.stay.is_empty() {
+        disposal.stay.extend(loose);
+    } else if owner.deletion.orphan {
+        disposal.release.extend(loose);
+    } else {
+        orphaned = loose;
+    }
+    Ok(Some(Plan { disposal, in_use, orphaned }))
 }

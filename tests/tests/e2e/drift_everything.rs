@@ -15,13 +15,14 @@ use std::{
     env, fs,
     panic::AssertUnwindSafe,
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
 
 use chandler_api::BundleDeployment;
 use chandler_core::{Object, Release};
 use chandler_devcluster_schema::{Builtins, CustomResourceDefinition, Schema, Shape};
-use chandler_rollout::{Options, Owner, Rollout, RolloutError};
+use chandler_rollout::{InMemory, Options, Owner, Rollout, RolloutError};
 use chandler_tests::{World, bundles::workspace, wait};
 use futures::FutureExt as _;
 use kube::{
@@ -121,12 +122,12 @@ impl Bench {
     async fn try_kind(&mut self, kind: &Kind) -> &'static str {
         let Some(object) = self.legal_object(kind).await else { return "no legal object" };
         let name = object["metadata"]["name"].as_str().expect("a name").to_owned();
-        let deployment: BundleDeployment = serde_json::from_value(json!({"apiVersion": "core.rukpak.io/v1alpha2",
-            "kind": "BundleDeployment", "metadata": {"name": format!("{}-{}", self.world.namespace, self.number)},
-            "spec": self.world.spec("none", "example.com/none:v1")}))
-        .expect("a BundleDeployment");
-        let made = self.world.deployments().create(&PostParams::default(), &deployment).await.expect("an owner");
+        let deployment = json!({"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment",
+            "metadata": {"name": format!("{}-{}", self.world.namespace, self.number)},
+            "spec": self.world.spec("none", "example.com/none:v1")});
+        let made: BundleDeployment = self.world.create(deployment).await;
         let owner = Owner::of(&made, &self.world.namespace).expect("a stored object");
+        let owner = owner.recorded_in(Arc::new(InMemory::new(made.metadata.uid.as_deref().unwrap_or_default())));
         let release = Release::new(
             vec![Object::parse(object.to_string().as_bytes(), 0, None).expect("an object")],
             vec![],

@@ -190,12 +190,11 @@ async fn where_a_grant_is_required_a_secret_without_one_is_used_by_nobody() {
 
     // A class is another user.
     let classes: Api<ProvisionerClass> = Api::all(world.client.clone());
-    let class = json!({"metadata": {"name": name},
+    let class = json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "ProvisionerClass", "metadata": {"name": name},
                        "spec": {"image": format!("{}/none:v1", world.registry.host()), "pullSecret": "pull"}});
-    let class = serde_json::from_value(class).expect("a class");
     secret(&world, "pull", docker, json!({"chandler.dev/bundledeployments": name})).await;
     world.ready(&name).await;
-    classes.create(&PostParams::default(), &class).await.expect("the class is accepted");
+    let _: ProvisionerClass = world.create(class).await;
     let refused = wait::until(&classes, &name, "refused", |class| {
         class.is_some_and(|class| class.status.as_ref().is_some_and(|status| !status.conditions.is_empty()))
     })

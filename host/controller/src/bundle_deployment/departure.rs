@@ -36,14 +36,17 @@ pub(super) async fn hold(deployment: &BundleDeployment, context: &Context) -> Re
     write_finalizers(deployment, &finalizers, context).await
 }
 
-/// The record of a BundleDeployment. What keeps it from being read or written is said in the status, too.
-pub(super) async fn book(deployment: &BundleDeployment, context: &Context) -> Result<Arc<Book>, ReconcileError> {
+/// The record of a BundleDeployment, which is made for one that is to be installed. What keeps it from being read or written is said in the status, too.
+pub(super) async fn book(
+    deployment: &BundleDeployment,
+    installs: bool,
+    context: &Context,
+) -> Result<Arc<Book>, ReconcileError> {
     let (name, uid) = (deployment.name_any(), deployment.uid().unwrap_or_default());
     let status = deployment.status.as_ref();
     let is_known = !deployment.finalizers().is_empty()
         || status.is_some_and(|status| status.observed_generation.is_some() || !status.conditions.is_empty());
-    let is_deleted = deployment.metadata.deletion_timestamp.is_some();
-    let opened = context.records.open(Subject { name: &name, uid: &uid, is_known, is_deleted }).await;
+    let opened = context.records.open(Subject { name: &name, uid: &uid, is_known, installs }).await;
     match opened {
         Ok(book) => Ok(book),
         Err(error) => {

@@ -16,7 +16,18 @@ use super::assessment::{Assessment, Reached};
 
 /// Candidates that cannot be had, by BundleDeployment.
 #[derive(Default)]
-pub(crate) struct Stalled(Mutex<HashMap<String, Entry>>);
+pub(crate) struct Stalled(Mutex<Entries>);
+
+#[derive(Default)]
+struct Entries {
+    by_name: HashMap<String, Entry>,
+    /// How often something changed that may help.
+    changes: u64,
+}
+
+/// When a pass began: what changed since then may help, although the pass did not see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Begun(u64);
 
 struct Entry {
     /// What was asked for.
@@ -30,10 +41,15 @@ struct Entry {
 const LONGEST: Duration = Duration::from_hours(24);
 
 impl Stalled {
+    /// Now, for the beginning of a pass.
+    pub(super) fn begin(&self) -> Begun {
+        Begun(self.all().changes)
+    }
+
     /// What was found when the candidate was tried last, if it is not to be tried now.
     pub(super) fn of(&self, name: &str, asked: &Digest) -> Option<Assessment> {
         let all = self.all();
-        let entry = all.get(name).filter(|entry| entry.asked == *asked)?;
+        let entry = all.by_name.get(name).filter(|entry| entry.asked == *asked)?;
         let left = match entry.until {
             Some(until) => until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())?,
             None => LONGEST,
@@ -42,9 +58,10 @@ impl Stalled {
     }
 
     /// Notes what was found, and how long it is until the next try.
-    pub(super) fn note(&self, name: &str, asked: Digest, pause: Option<Duration>, found: &Assessment) {
-        if !matches!(found.reached, Reached::NoProvisioner(_) | Reached::NotUnpacked(_) | Reached::NotRendered(_)) {
-            self.clear(name);
+    pub(super) fn note(&self, name: &str, begun: Begun, asked: Digest, pause: Option<Duration>, found: &Assessment) {
+        let failed = matches!(found.reached, Reached::NoProvisioner(_) | Reached::NotUnpacked(_) | Reached::NotRendered(_));
+        if !failed || self.begin() != begun {
+            self.all().by_name.remove(name);
             return;
         }
         // What was seen of the release that runs is seen anew each time.
@@ -57,20 +74,24 @@ impl Stalled {
             ..found.clone()
         };
         let until = pause.map(|pause| Instant::now() + pause);
-        self.all().insert(name.to_owned(), Entry { asked, until, found });
+        self.all().by_name.insert(name.to_owned(), Entry { asked, until, found });
     }
 
     /// Has a candidate tried at the next reconcile: something changed that may help.
     pub(crate) fn clear(&self, name: &str) {
-        self.all().remove(name);
+        let mut all = self.all();
+        all.changes = all.changes.wrapping_add(1);
+        all.by_name.remove(name);
     }
 
     /// The same for all of them.
     pub(crate) fn clear_all(&self) {
-        self.all().clear();
+        let mut all = self.all();
+        all.changes = all.changes.wrapping_add(1);
+        all.by_name.clear();
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
+    fn all(&self) -> MutexGuard<'_, Entries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -86,17 +107,23 @@ mod tests {
     fn a_candidate_is_tried_again_when_it_is_time_or_something_changed() {
         let (stalled, asked, other) = (Stalled::default(), Digest::of(b"1"), Digest::of(b"2"));
         let away = Assessment::early(Reached::NotUnpacked(Problem::passing(Reason::UnpackFailed, "away")));
-        stalled.note("a", asked.clone(), Some(Duration::from_hours(1)), &away);
+        let note = |asked: &Digest, pause, found: &Assessment| stalled.note("a", stalled.begin(), asked.clone(), pause, found);
+        note(&asked, Some(Duration::from_hours(1)), &away);
         assert_eq!(stalled.of("a", &asked).unwrap().reached, away.reached);
         assert!(stalled.of("a", &other).is_none(), "something else is asked for");
         stalled.clear("a");
         assert!(stalled.of("a", &asked).is_none());
 
-        stalled.note("a", asked.clone(), Some(Duration::ZERO), &away);
+        note(&asked, Some(Duration::ZERO), &away);
         assert!(stalled.of("a", &asked).is_none(), "it is time");
-        stalled.note("a", asked.clone(), None, &away);
+        note(&asked, None, &away);
         assert!(stalled.of("a", &asked).is_some(), "only a change helps");
-        stalled.note("a", asked.clone(), None, &Assessment::early(Reached::Applied(vec![])));
+        note(&asked, None, &Assessment::early(Reached::Applied(vec![])));
         assert!(stalled.of("a", &asked).is_none(), "it was had");
+
+        let begun = stalled.begin();
+        stalled.clear("a");
+        stalled.note("a", begun, asked.clone(), None, &away);
+        assert!(stalled.of("a", &asked).is_none(), "something changed while it was tried");
     }
 }
