@@ -316,7 +316,9 @@ fn opening(
     let announce = async move {
         match report::write(&deployment, stored.as_ref(), &status, &context).await {
             Ok(()) => *announced.lock().await = Some(status),
-            Err(error) => tracing::debug!(deployment = %deployment.name_any(), %error, "the beginning was not announced"),
+            Err(error) => {
+                tracing::debug!(deployment = %deployment.name_any(), %error, "the beginning was not announced")
+            }
         }
     };
     Opening { history, release: Arc::clone(release), announce: announce.boxed() }

@@ -1,6 +1,10 @@
 //! Keeps the caches of content and of releases within their budgets, and the records free of what is gone.
 
-use std::{collections::{BTreeSet, HashSet}, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use chandler_core::Digest;
 use kube::{ResourceExt as _, runtime::reflector::Store as Reflected};

@@ -81,7 +81,8 @@ impl Book {
         };
         let parts = self.keep(&release).await?;
         self.change(|state| {
-            let mut state = State { holdings: state.holdings.intending(&intent), history: history.clone(), ..state.clone() };
+            let mut state =
+                State { holdings: state.holdings.intending(&intent), history: history.clone(), ..state.clone() };
             state.releases.insert(release.digest().clone(), parts);
             state
         })

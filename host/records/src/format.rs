@@ -46,7 +46,14 @@ mod tests {
         };
         let uid = |number: usize| {
             let hash = Digest::of(number.to_string().as_bytes());
-            format!("{}-{}-{}-{}-{}", &hash.hex()[..8], &hash.hex()[8..12], &hash.hex()[12..16], &hash.hex()[16..20], &hash.hex()[20..32])
+            format!(
+                "{}-{}-{}-{}-{}",
+                &hash.hex()[..8],
+                &hash.hex()[8..12],
+                &hash.hex()[12..16],
+                &hash.hex()[16..20],
+                &hash.hex()[20..32]
+            )
         };
         let adopted = (0..10_000).map(|number| (id(number), uid(number))).collect();
         let holdings = Holdings::new("u", Seal::new([3; 32])).intending(&Intent { adopted, ..Intent::default() });

@@ -16,7 +16,12 @@ const PART_BYTES: usize = 1_000_000;
 const KEY: &str = "part";
 
 /// Keeps a release; in how many parts.
-pub(crate) async fn keep(secrets: &Secrets, deployment: &str, uid: &str, release: &Release) -> Result<usize, RecordError> {
+pub(crate) async fn keep(
+    secrets: &Secrets,
+    deployment: &str,
+    uid: &str,
+    release: &Release,
+) -> Result<usize, RecordError> {
     let bytes = to_bytes(release)?;
     let parts = bytes.chunks(PART_BYTES);
     let count = parts.len();

@@ -66,7 +66,10 @@ mod tests {
         let digest = Digest::of(b"x");
         for deployment in ["a", &"long.".repeat(50)] {
             for name in [record(deployment), release(deployment, &digest, 12)] {
-                assert!(name.len() < 63 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'), "{name}");
+                assert!(
+                    name.len() < 63 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'),
+                    "{name}"
+                );
             }
         }
         assert_ne!(record("a"), record("b"));

@@ -117,7 +117,11 @@ impl Records {
                 return Ok(Book::new(self.secrets.clone(), state, Some(version)));
             }
             Some((earlier, version)) => {
-                let state = State { history: Vec::new(), holdings: earlier.holdings.clone().succeeded_by(uid, seal), ..earlier.clone() };
+                let state = State {
+                    history: Vec::new(),
+                    holdings: earlier.holdings.clone().succeeded_by(uid, seal),
+                    ..earlier.clone()
+                };
                 let book = Book::new(self.secrets.clone(), state, Some(version));
                 book.forget_releases_of(earlier.holdings.owner()).await?;
                 book
@@ -231,8 +235,11 @@ impl Secrets {
 
     fn parse(&self, secret: &Secret) -> Result<(State, String), RecordError> {
         let name = secret.metadata.name.clone().unwrap_or_default();
-        let unreadable =
-            |message: String| RecordError::Unreadable { namespace: self.namespace.clone(), name: name.clone(), message };
+        let unreadable = |message: String| RecordError::Unreadable {
+            namespace: self.namespace.clone(),
+            name: name.clone(),
+            message,
+        };
         if secret.type_.as_deref() != Some(RECORD_TYPE) {
             return Err(unreadable(format!("it is not of type {RECORD_TYPE}")));
         }
@@ -267,7 +274,9 @@ impl Secrets {
         };
         match written {
             Ok(written) => Ok(Some(written.metadata.resource_version.unwrap_or_default())),
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) && !is_about_namespace(&status.message) => {
+            Err(kube::Error::Api(status))
+                if matches!(status.code, 404 | 409) && !is_about_namespace(&status.message) =>
+            {
                 Ok(None)
             }
             Err(error) => Err(self.failed("write", &name, error)),
@@ -314,7 +323,13 @@ impl Secrets {
     }
 
     fn broken(&self, action: &'static str, name: &str, message: String) -> RecordError {
-        RecordError::Request { action, namespace: self.namespace.clone(), name: name.to_owned(), message, transient: false }
+        RecordError::Request {
+            action,
+            namespace: self.namespace.clone(),
+            name: name.to_owned(),
+            message,
+            transient: false,
+        }
     }
 }
 

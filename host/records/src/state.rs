@@ -54,11 +54,8 @@ mod tests {
     #[test]
     fn the_release_that_runs_and_the_one_on_its_way_are_kept() {
         let digest = |name: &str| Digest::of(name.as_bytes());
-        let revision = |name: &str, outcome| Revision {
-            release_digest: digest(name).to_string(),
-            outcome,
-            ..Revision::default()
-        };
+        let revision =
+            |name: &str, outcome| Revision { release_digest: digest(name).to_string(), outcome, ..Revision::default() };
         let mut state = State::new("a", Holdings::new("u", Seal::new([0; 32])));
         for name in ["a", "b", "c", "d"] {
             state.releases.insert(digest(name), 1);

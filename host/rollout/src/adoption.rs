@@ -7,14 +7,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    cluster::Cluster,
-    desired::Desired,
-    fields::FieldChange,
-    holder::Holder,
-    live,
-    plan::Situation,
-    preflight::redefined_kinds,
-    preview,
+    cluster::Cluster, desired::Desired, fields::FieldChange, holder::Holder, live, plan::Situation,
+    preflight::redefined_kinds, preview,
 };
 
 /// An object of a release that exists and is somebody else's.

@@ -311,10 +311,14 @@ mod tests {
     #[test]
     fn what_is_left_belongs_to_the_next_of_the_name_only_if_it_is_the_same() {
         let held = holdings().settled(&Settlement { held: uids(&[("a", "1"), ("b", "2")]), ..Settlement::default() });
-        let left = held.settled(&Settlement { left: [id("a")].into(), gone: [id("b")].into(), ..Settlement::default() });
+        let left =
+            held.settled(&Settlement { left: [id("a")].into(), gone: [id("b")].into(), ..Settlement::default() });
         assert!(left.is_empty() && left.left_behind(&id("a"), "1") && !left.left_behind(&id("a"), "2"));
         let next = held.succeeded_by("next", Seal::new([9; 32]));
-        assert!(next.is_empty() && next.left_behind(&id("b"), "2"), "an owner that went without a word left everything");
+        assert!(
+            next.is_empty() && next.left_behind(&id("b"), "2"),
+            "an owner that went without a word left everything"
+        );
         let back = next.settled(&Settlement { held: uids(&[("b", "2")]), ..Settlement::default() });
         assert!(back.holds(&id("b"), "2") && !back.left_behind(&id("b"), "2") && back.left_behind(&id("a"), "1"));
     }

@@ -200,8 +200,7 @@ pub(crate) mod tests {
     fn the_record_decides_and_not_what_an_object_says() {
         let owner = recorded_owner();
         let mark = owner.holdings().unwrap().mark(&config_map("y"));
-        let reference =
-            |uid: &str| json!([{"kind": "BundleDeployment", "name": "a", "uid": uid, "controller": true}]);
+        let reference = |uid: &str| json!([{"kind": "BundleDeployment", "name": "a", "uid": uid, "controller": true}]);
         let labels = json!({PART_OF: owner.set_id(), OWNER_KIND: "BundleDeployment", OWNER_NAME: "a"});
         let unrecorded = "carries the marks of BundleDeployment a, which has no record of having created or adopted it";
         for (name, uid, metadata, want) in [
@@ -231,9 +230,7 @@ pub(crate) mod tests {
 
     #[test]
     fn claims_are_the_reference_the_set_and_the_deletion() {
-        let object = |uid: &str, data: &str, set: &str| {
-            json!({"metadata": {"uid": uid, "labels": {PART_OF: set}, "resourceVersion": data}, "data": data})
-        };
+        let object = |uid: &str, data: &str, set: &str| json!({"metadata": {"uid": uid, "labels": {PART_OF: set}, "resourceVersion": data}, "data": data});
         let before = object("u", "1", "s");
         assert!(same_claims(&before, &object("u", "2", "s")));
         assert!(!same_claims(&before, &object("v", "1", "s")) && !same_claims(&before, &object("u", "1", "t")));

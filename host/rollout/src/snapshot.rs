@@ -147,7 +147,10 @@ async fn unlabelled(
     let reads = wanted.into_iter().map(|(id, resource)| {
         async move {
             let found = cluster.get(&resource, id.namespace.as_deref(), &id.name).await.map_err(|problem| {
-                RolloutError::Request { action: format!("read {}.{} {}", resource.plural, resource.group, id.name), problem }
+                RolloutError::Request {
+                    action: format!("read {}.{} {}", resource.plural, resource.group, id.name),
+                    problem,
+                }
             })?;
             let ours = found.filter(|object| live::foreign_owner(object, owner).is_none());
             Ok::<_, RolloutError>(ours.map(|object| Member { key: live::key(&object, &resource), resource, object }))

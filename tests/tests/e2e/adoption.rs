@@ -177,7 +177,8 @@ async fn a_definition_of_two_bundle_deployments_belongs_to_one_and_can_be_moved(
     let found = rollout.adoptees(&owner, &release).await.expect("an answer");
     assert_eq!(found.iter().map(|found| found.object.name.as_str()).collect::<Vec<_>>(), [plural.as_str()]);
     assert!(found[0].holder.is_controller());
-    let named = json!({"kind": found[0].object.kind, "group": found[0].object.group, "name": plural, "uid": found[0].uid});
+    let named =
+        json!({"kind": found[0].object.kind, "group": found[0].object.group, "name": plural, "uid": found[0].uid});
     let adopt = Patch::Merge(json!({"spec": {"adopt": [named]}}));
     world.deployments().patch(&second, &PatchParams::default(), &adopt).await.expect("it is handed over");
     world.ready(&second).await;
@@ -221,8 +222,10 @@ async fn what_is_labelled_by_hand_is_not_taken_and_what_the_spec_names_is() {
     assert_eq!(from(&config_maps(&world).get("typed").await.expect("it is there")), Some("me"));
 
     // Whoever may write the BundleDeployment names the object itself, not only its name.
-    let adopt = |uid: String| Patch::Merge(json!({"spec": {"adopt": [
-        {"kind": "ConfigMap", "namespace": world.namespace, "name": "typed", "uid": uid}]}}));
+    let adopt = |uid: String| {
+        Patch::Merge(json!({"spec": {"adopt": [
+        {"kind": "ConfigMap", "namespace": world.namespace, "name": "typed", "uid": uid}]}}))
+    };
     let patch = PatchParams::default();
     world.deployments().patch(&name, &patch, &adopt("another".to_owned())).await.expect("it is accepted");
     world.condition(&name, "Ready", "False", "ObjectCollision").await;

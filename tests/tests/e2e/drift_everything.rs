@@ -40,6 +40,7 @@ const DEFINITIONS: usize = 10;
 
 /// What the rollout notes on an object.
 const APPLIED: &str = "chandler.dev/applied";
+const SEAL: &str = "chandler.dev/seal";
 /// The outcome of what panicked.
 const FAILED: &str = "FAILED";
 
@@ -218,7 +219,8 @@ impl Case<'_> {
         if let Some(spec) = desired.get_mut("spec").and_then(Value::as_object_mut).filter(|_| object["kind"] == "Job") {
             spec.remove("ttlSecondsAfterFinished");
         }
-        desired["metadata"]["annotations"] = json!({APPLIED: made["metadata"]["annotations"][APPLIED]});
+        let marks = &made["metadata"]["annotations"];
+        desired["metadata"]["annotations"] = json!({APPLIED: marks[APPLIED], SEAL: marks[SEAL]});
         for member in ["namespace", "labels", "ownerReferences", "uid"] {
             if let Some(value) = made["metadata"].get(member) {
                 desired["metadata"][member] = value.clone();

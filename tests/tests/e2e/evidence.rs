@@ -82,7 +82,8 @@ async fn orphaned_objects_stay_although_the_controller_did_not_see_the_choice() 
     let interruption = Interruption::of("/bundledeployments");
     world.start_controller_on(interruption.client(world.config()));
     let name = world.name();
-    let bundle = Bundle::empty().with("manifests/a.yaml", &config_map("kept", "bundle")).with("manifests/b.yaml", CLAIM);
+    let bundle =
+        Bundle::empty().with("manifests/a.yaml", &config_map("kept", "bundle")).with("manifests/b.yaml", CLAIM);
     let image = world.push(&bundle).await;
     let before = world.deploy(&name, PLAIN, &image).await;
     wait::until(&claims(&world), "data", "created", |claim| claim.is_some()).await;
@@ -95,8 +96,10 @@ async fn orphaned_objects_stay_although_the_controller_did_not_see_the_choice() 
     interruption.begin();
     world.deployments().delete(&name, &DeleteParams::orphan()).await.expect("it is there");
     let orphaned = |references: &[_]| references.is_empty();
-    wait::until(&config_maps(&world), "kept", "orphaned", |map| map.is_some_and(|map| orphaned(map.owner_references())))
-        .await;
+    wait::until(&config_maps(&world), "kept", "orphaned", |map| {
+        map.is_some_and(|map| orphaned(map.owner_references()))
+    })
+    .await;
     wait::until(&claims(&world), "data", "orphaned", |claim| claim.is_some_and(|it| orphaned(it.owner_references())))
         .await;
     wait::until(&world.deployments(), &name, "left to the controller", |found| {

@@ -15,13 +15,13 @@ use std::{
     time::Instant,
 };
 
+use chandler_api::BundleDeployment;
 use chandler_tests::{
     Cluster, Cut, Interruption, Mortal, World, buoys,
     lifeline::Life,
     state::{self, State},
     wait,
 };
-use chandler_api::BundleDeployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use kube::{
     Api, ResourceExt as _,
@@ -87,7 +87,9 @@ impl Leg {
             Self::Install | Self::Approve | Self::Withdraw | Self::Orphan | Self::Return => {
                 &["ConfigMap old", "ServiceAccount old"]
             }
-            Self::Upgrade | Self::RollBack | Self::Repair | Self::Refuse | Self::Propose => &["ConfigMap new", "Lease new"],
+            Self::Upgrade | Self::RollBack | Self::Repair | Self::Refuse | Self::Propose => {
+                &["ConfigMap new", "Lease new"]
+            }
             Self::Delete | Self::GiveUp => return BTreeSet::new(),
         };
         ALWAYS.iter().chain(own).copied().collect()

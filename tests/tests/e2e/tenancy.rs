@@ -10,7 +10,7 @@ use chandler_tests::{World, bundles::Bundle, wait, world::condition};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
     Api,
-    api::{Patch, PatchParams, PostParams},
+    api::{Patch, PatchParams},
 };
 use serde_json::{Value, json};
 
@@ -168,7 +168,7 @@ async fn a_secret_is_named_only_by_whom_it_grants_and_a_refusal_tells_nothing_of
     spec["source"]["image"]["pullSecret"] = json!("of-another");
     world.apply(&name, spec).await;
     world.condition(&name, "Unpacked", "False", "UnpackFailed").await;
-    secret(&world, "of-another", docker, json!({"chandler.dev/bundledeployments": "team-a-*, bd-*"})).await;
+    secret(&world, "of-another", docker, json!({"chandler.dev/bundledeployments": "team-a-*, *-bd"})).await;
     world.ready(&name).await;
     world.finish().await;
 }
@@ -227,7 +227,7 @@ async fn content_in_a_config_map_is_named_only_by_whom_it_grants() {
     let foreign = refused(&world.condition(&second, "Unpacked", "False", "UnpackFailed").await);
     assert_eq!(foreign, absent.replace(&name, &second), "a refusal does not tell whether it is there");
     world.delete(&second).await;
-    apply(&world, &[map(json!({"chandler.dev/bundledeployments": "other, bd-*"}))]).await;
+    apply(&world, &[map(json!({"chandler.dev/bundledeployments": "other, *-bd"}))]).await;
     world.ready(&name).await;
     world.finish().await;
 }

@@ -11,10 +11,7 @@ use k8s_openapi::{
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
-use kube::{
-    Api, ResourceExt as _,
-    api::DeleteParams,
-};
+use kube::{Api, ResourceExt as _, api::DeleteParams};
 use serde_json::{Value, json};
 
 use crate::PLAIN;

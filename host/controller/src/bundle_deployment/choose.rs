@@ -67,12 +67,13 @@ pub(super) async fn approved(
     let Some(candidate) = found.candidate.clone().filter(|candidate| approval::is_needed(deployment, candidate)) else {
         return Ok(release);
     };
-    let previewed =
-        preview(pass, &candidate, Arc::clone(&release)).await.map_err(Reached::NotPreviewed)?;
+    let previewed = preview(pass, &candidate, Arc::clone(&release)).await.map_err(Reached::NotPreviewed)?;
     let change = approval::digest(deployment, &candidate, &previewed);
     if let Some(given) = context.approvals.of(deployment, &change) {
-        found.candidate =
-            Some(Candidate { approval: Some(ApprovedChange { change, approved_by: given.spec.approved_by }), ..candidate });
+        found.candidate = Some(Candidate {
+            approval: Some(ApprovedChange { change, approved_by: given.spec.approved_by }),
+            ..candidate
+        });
         return Ok(release);
     }
     found.pending = Some(approval::pending(&candidate, change, &previewed));
@@ -102,7 +103,8 @@ pub(super) fn owner_for(pass: Pass<'_>, candidate: Option<&Candidate>) -> Result
     let Pass { deployment, book, context } = pass;
     let namespace = candidate.map_or(&deployment.spec.install_namespace, |candidate| &candidate.install_namespace);
     let back = candidate.is_some_and(|candidate| revisions::goes_back(deployment, candidate));
-    let owner = owner(deployment, namespace, &context.options.accounts)?.going_back(back).ignoring(drift::ignored(deployment)?);
+    let owner =
+        owner(deployment, namespace, &context.options.accounts)?.going_back(back).ignoring(drift::ignored(deployment)?);
     Ok(owner.recorded_in(Arc::<Book>::clone(book)))
 }
 

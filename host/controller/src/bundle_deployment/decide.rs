@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use chandler_api::{
-    BundleDeployment, BundleSource, Outcome, Reason, Revision, names::TEARDOWN_FINALIZER,
-};
+use chandler_api::{BundleDeployment, BundleSource, Outcome, Reason, Revision, names::TEARDOWN_FINALIZER};
 use kube::ResourceExt as _;
 
 use super::{

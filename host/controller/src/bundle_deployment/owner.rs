@@ -1,6 +1,8 @@
 //! A BundleDeployment as the owner of objects. Pure.
 
-use chandler_api::{AdoptedObject, BundleDeployment, CollisionProtection, DefinitionDeletion, Deletion, DeletionPolicy, Reason};
+use chandler_api::{
+    AdoptedObject, BundleDeployment, CollisionProtection, DefinitionDeletion, Deletion, DeletionPolicy, Reason,
+};
 use chandler_permissions::AccountPolicy;
 use chandler_rollout::{Definitions, ObjectId, Owner};
 

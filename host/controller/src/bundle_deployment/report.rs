@@ -16,11 +16,7 @@ use super::{
 use crate::{context::Context, events, status_patch};
 
 /// Writes what a pass found: first the record, then the status, which is a copy for people.
-pub(super) async fn report(
-    subject: &mut Subject,
-    found: &Assessment,
-    context: &Context,
-) -> Result<(), ReconcileError> {
+pub(super) async fn report(subject: &mut Subject, found: &Assessment, context: &Context) -> Result<(), ReconcileError> {
     let status = status::derive(&subject.deployment, found, Timestamp::now());
     if status.history != subject.book.state().history {
         subject.book.write_history(&status.history).await?;

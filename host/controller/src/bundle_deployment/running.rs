@@ -29,7 +29,6 @@ pub(crate) struct Running {
     pub(crate) drift: Option<DriftFound>,
 }
 
-
 /// Whether the release that runs is another one than the one that the pass was about, so that nobody has looked after it.
 pub(super) fn is_left_alone(found: &Assessment, history: &[Revision]) -> bool {
     let candidate_runs = found.candidate.as_ref().is_some_and(|candidate| !revisions::begins(history, candidate));
@@ -65,7 +64,8 @@ pub(super) async fn look_after(pass: Pass<'_>, found: &mut Assessment) -> Option
     let release = match again(pass, current, Cause::Waiting(current.number), &mut about).await {
         Ok(release) => release,
         Err(problem) => {
-            let health = Err(format!("the release that runs cannot be had, so that it is not looked at: {}", problem.message));
+            let health =
+                Err(format!("the release that runs cannot be had, so that it is not looked at: {}", problem.message));
             return Some(Running { bundle: None, health, unsteady: None, drift: None });
         }
     };

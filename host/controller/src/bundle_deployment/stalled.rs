@@ -59,7 +59,8 @@ impl Stalled {
 
     /// Notes what was found, and how long it is until the next try.
     pub(super) fn note(&self, name: &str, begun: Begun, asked: Digest, pause: Option<Duration>, found: &Assessment) {
-        let failed = matches!(found.reached, Reached::NoProvisioner(_) | Reached::NotUnpacked(_) | Reached::NotRendered(_));
+        let failed =
+            matches!(found.reached, Reached::NoProvisioner(_) | Reached::NotUnpacked(_) | Reached::NotRendered(_));
         if !failed || self.begin() != begun {
             self.all().by_name.remove(name);
             return;
@@ -107,7 +108,8 @@ mod tests {
     fn a_candidate_is_tried_again_when_it_is_time_or_something_changed() {
         let (stalled, asked, other) = (Stalled::default(), Digest::of(b"1"), Digest::of(b"2"));
         let away = Assessment::early(Reached::NotUnpacked(Problem::passing(Reason::UnpackFailed, "away")));
-        let note = |asked: &Digest, pause, found: &Assessment| stalled.note("a", stalled.begin(), asked.clone(), pause, found);
+        let note =
+            |asked: &Digest, pause, found: &Assessment| stalled.note("a", stalled.begin(), asked.clone(), pause, found);
         note(&asked, Some(Duration::from_hours(1)), &away);
         assert_eq!(stalled.of("a", &asked).unwrap().reached, away.reached);
         assert!(stalled.of("a", &other).is_none(), "something else is asked for");

@@ -1,11 +1,12 @@
 //! Derives the status from what a pass found. Pure: the clock comes in as an argument.
 
 use chandler_api::{
-    BundleCandidate, BundleDeployment, BundleDeploymentStatus, ConditionType as Type, NewCondition, Outcome, PendingChange, Reason,
-    ReleaseInUse, Revision, conditions::remove_condition, find_condition, set_condition,
+    BundleCandidate, BundleDeployment, BundleDeploymentStatus, ConditionType as Type, NewCondition, Outcome,
+    PendingChange, Reason, ReleaseInUse, Revision, conditions::remove_condition, find_condition, set_condition,
 };
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 
+use super::drift::DriftFound;
 use super::{
     approval,
     assessment::{Assessment, Reached, ReleaseFacts, RollingOut},
@@ -13,7 +14,6 @@ use super::{
     revisions::{self, Candidate, Cause, Step, Terms},
     upgrade_warnings,
 };
-use super::drift::DriftFound;
 use crate::problem::Problem;
 
 /// How many objects a message names before it only counts.

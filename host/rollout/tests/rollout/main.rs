@@ -7,7 +7,7 @@ mod crd_upgrade;
 mod drift;
 mod gates;
 mod install;
-mod record;
 mod preview;
+mod record;
 mod support;
 mod upgrade;

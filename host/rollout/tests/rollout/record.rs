@@ -6,7 +6,8 @@ use std::sync::{
 };
 
 use chandler_rollout::{
-    CollisionProtection, Holdings, InMemory, Intent, Ledger, LedgerError, Owner, RolloutError, Seal, Settlement, Teardown,
+    CollisionProtection, Holdings, InMemory, Intent, Ledger, LedgerError, Owner, RolloutError, Seal, Settlement,
+    Teardown,
 };
 use futures::{FutureExt as _, future::BoxFuture};
 use kube::{
@@ -149,14 +150,17 @@ async fn the_next_owner_of_a_name_takes_back_what_was_left_behind_and_prunes_not
 
     let again = release(&[(0, config_map("wanted", json!({"a": "2"})))]);
     let progress = stage.rollout.advance(&owner, &again, &[]).await.unwrap();
-    assert_eq!((progress.changes().adopted.as_slice(), progress.changes().pruned.len()), (&[config_map_key("wanted")][..], 0));
+    assert_eq!(
+        (progress.changes().adopted.as_slice(), progress.changes().pruned.len()),
+        (&[config_map_key("wanted")][..], 0)
+    );
     let after = stage.live(&config_map_key("wanted")).await.unwrap();
     assert_eq!((&after["metadata"]["uid"], &after["data"]), (&before["metadata"]["uid"], &json!({"a": "2"})));
     assert!(stage.live(&config_map_key("forgotten")).await.is_some(), "it has the label of the set, and is nobody's");
-    assert_eq!(stage.rollout.teardown(&owner).await.unwrap(), Teardown::Complete {
-        deleted: vec![config_map_key("wanted")],
-        released: vec![],
-    });
+    assert_eq!(
+        stage.rollout.teardown(&owner).await.unwrap(),
+        Teardown::Complete { deleted: vec![config_map_key("wanted")], released: vec![] }
+    );
 }
 
 #[tokio::test]

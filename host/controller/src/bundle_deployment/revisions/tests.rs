@@ -171,7 +171,8 @@ fn a_pin_names_what_is_kept() {
 fn a_long_configuration_and_certificates_are_not_kept() {
     let mut status = BundleDeploymentStatus::default();
     let mut long = candidate(1, Cause::Spec);
-    long.config.insert("a".into(), json!("x".repeat(KEPT_CONFIG_BYTES)));
+    let config = json!({"a": "x".repeat(KEPT_CONFIG_BYTES)});
+    long.config = Config::Known(config.as_object().cloned().unwrap());
     long.source =
         serde_json::from_value(json!({"type": "image", "image": {"ref": "a", "certificateData": "x"}})).unwrap();
     let current = record(&mut status, &long, Step::Complete, &terms(1, 0)).unwrap();

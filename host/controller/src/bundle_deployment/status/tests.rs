@@ -22,7 +22,7 @@ fn deployment(rollout: &serde_json::Value) -> BundleDeployment {
 }
 
 fn facts(text: &str) -> ReleaseFacts {
-    ReleaseFacts { digest: Digest::of(text.as_bytes()), objects: 3, stages: 2 }
+    ReleaseFacts { digest: Digest::of(text.as_bytes()), objects: 3, stages: 2, version: None }
 }
 
 fn candidate(cause: Cause, release: ReleaseFacts) -> Candidate {
