@@ -167,9 +167,6 @@ fn of_bundle_deployment(
         // The controller refuses it.
         Err(_) => Vec::new(),
     };
-    if text(spec, "/approvedChange").is_some() {
-        found.push(Delegation::Approves(key.name.clone()));
-    }
     let reads = |resource, name: &str| {
         let namespace = installation.system_namespace.clone()?;
         Some(Delegation::Reads { resource, namespace, name: name.to_owned() })

@@ -117,7 +117,7 @@ impl Users {
             {"apiGroups": ["core.rukpak.io", "chandler.dev"],
              "resources": ["bundledeployments", "bundledeployments/status", "provisionerclasses/status", "changeapprovals"],
              "verbs": ["get", "create", "update", "patch", "delete"]},
-            {"apiGroups": ["", "apps"], "resources": ["secrets", "controllerrevisions"],
+            {"apiGroups": [""], "resources": ["secrets"],
              "verbs": ["get", "list", "create", "update", "patch", "delete", "deletecollection"]},
             {"apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": ["friend"], "verbs": ["impersonate"]},
         ]);
@@ -156,35 +156,10 @@ fn record(world: &World, name: &str, type_: &str) -> Value {
            "metadata": {"name": name, "namespace": world.system_namespace}})
 }
 
-fn revision(world: &World, name: &str, manager: &str) -> Value {
-    json!({"apiVersion": "apps/v1", "kind": "ControllerRevision", "revision": 1, "data": {},
-           "metadata": {"name": name, "namespace": world.system_namespace,
-                        "labels": {"app.kubernetes.io/managed-by": manager}}})
-}
-
 fn approval(name: &str, deployment: &str, by: &str) -> Value {
     json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "ChangeApproval", "metadata": {"name": name},
-           "spec": {"bundleDeployment": deployment, "change": "sha256:1", "approvedBy": by}})
-}
-
-/// The definition of ChangeApprovals, where this version has none of its own.
-async fn ensure_approvals(world: &World) {
-    let name = "changeapprovals.chandler.dev";
-    if chandler_api::crds().iter().any(|crd| crd.metadata.name.as_deref() == Some(name)) {
-        return;
-    }
-    let text = json!({"type": "string"});
-    let spec = json!({"type": "object", "required": ["bundleDeployment", "change", "approvedBy"],
-                      "properties": {"bundleDeployment": text, "change": text, "approvedBy": text}});
-    let schema = json!({"type": "object", "properties": {"spec": spec}});
-    let crd = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": name},
-        "spec": {"group": "chandler.dev", "scope": "Cluster",
-                 "names": {"kind": "ChangeApproval", "plural": "changeapprovals"},
-                 "versions": [{"name": "v1alpha1", "served": true, "storage": true,
-                               "schema": {"openAPIV3Schema": schema}}]},
-    });
-    apply(world, &[crd]).await;
+           "spec": {"bundleDeployment": deployment, "bundleDeploymentUID": "none",
+                    "change": format!("sha256:{}", "0".repeat(64)), "approvedBy": by}})
 }
 
 /// A request, by whom, and the policy that refuses it; none where it is allowed.
@@ -225,21 +200,8 @@ fn about_records<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
         Request::Change(record(world, "record", ""), "", json!({"metadata": {"labels": {"a": "b"}}})),
         Request::Delete(record(world, "record", "")),
         Request::DeleteAll(record(world, "record", "")),
-        Request::Create(revision(world, "new", "chandler")),
-        Request::Change(revision(world, "revision", ""), "", json!({"metadata": {"labels": null}})),
-        Request::Change(
-            revision(world, "other", ""),
-            "",
-            json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": "chandler"}}}),
-        ),
-        Request::Delete(revision(world, "revision", "")),
     ];
-    let others = [
-        Request::Create(record(world, "new", "Opaque")),
-        Request::Create(revision(world, "new", "kustomize")),
-        Request::Change(revision(world, "other", ""), "", json!({"metadata": {"labels": {"a": "b"}}})),
-        Request::Delete(revision(world, "other", "")),
-    ];
+    let others = [Request::Create(record(world, "new", "Opaque"))];
     let users_and_cases = refused.into_iter().flat_map(|request| {
         [
             (&users.author, request.clone(), policy),
@@ -269,7 +231,7 @@ fn about_approval<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
     let policy = Some("chandler-approval");
     let spec = |spec: Value| Request::Change(deployment(world, "friends", &json!({})), "", json!({"spec": spec}));
     let mut cases = vec![(&users.author, spec(json!({"suspend": true})), None)];
-    for change in [json!({"approval": null}), json!({"approval": "Automatic"}), json!({"approvedChange": "sha256:1"})] {
+    for change in [json!({"approval": null}), json!({"approval": "Automatic"})] {
         cases.push((&users.author, spec(change.clone()), policy));
         cases.push((&users.boss, spec(change), None));
     }
@@ -292,7 +254,6 @@ async fn the_policies_refuse_what_they_say_and_nothing_else() {
         );
         return world.finish().await;
     }
-    ensure_approvals(&world).await;
     let users = Users::new(&world).await;
     let by = |name: &str, account: &str, more: Value| {
         let mut object = deployment(&world, name, &json!({"serviceAccount": {"name": account}}));
@@ -306,8 +267,6 @@ async fn the_policies_refuse_what_they_say_and_nothing_else() {
         by("friends", "friend", json!({"approval": "Manual"})),
         held,
         record(&world, "record", "chandler.dev/record"),
-        revision(&world, "revision", "chandler"),
-        revision(&world, "other", "kustomize"),
     ];
     apply(&world, &objects).await;
     let policies = policies(&world);

@@ -173,7 +173,9 @@ fn the_definitions_are_those_of_the_api() {
     assert_eq!(definitions, chandler_api::crds_yaml().unwrap());
     let names: Vec<Value> =
         support::documents(&definitions).iter().map(|definition| definition["metadata"]["name"].clone()).collect();
-    assert_eq!(names, ["bundledeployments.core.rukpak.io", "provisionerclasses.chandler.dev"]);
+    let expected =
+        ["bundledeployments.core.rukpak.io", "provisionerclasses.chandler.dev", "changeapprovals.chandler.dev"];
+    assert_eq!(names, expected);
 }
 
 /// Asks until the bundle is healthy.

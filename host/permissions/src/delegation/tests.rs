@@ -91,13 +91,12 @@ fn a_nested_bundle_deployment_takes_the_right_to_act_as_its_account() {
 
 #[test]
 fn what_a_nested_bundle_deployment_has_the_controller_read_its_writer_may_read() {
-    let source = json!({"serviceAccount": {"name": "deployer"}, "approvedChange": "sha256:1", "source": {
+    let source = json!({"serviceAccount": {"name": "deployer"}, "source": {
         "type": "image", "image": {"ref": "a:v1", "pullSecret": "pull"},
         "configMaps": [{"configMap": {"name": "content"}}, {"configMap": {}}]}});
     assert_eq!(
         lacks(&[nested(&source)], AccountPolicy::Optional, &Held::default()),
         [
-            r#"in the whole cluster: {APIGroups:["core.rukpak.io"], Resources:["bundledeployments"], ResourceNames:["inner"], Verbs:["approve"]}; BundleDeployment.core.rukpak.io inner approves a change of BundleDeployment inner"#,
             r#"in namespace chandler-system: {APIGroups:[""], Resources:["configmaps"], ResourceNames:["content"], Verbs:["get"]}; BundleDeployment.core.rukpak.io inner makes the controller read ConfigMap chandler-system/content"#,
             r#"in namespace chandler-system: {APIGroups:[""], Resources:["secrets"], ResourceNames:["pull"], Verbs:["get"]}; BundleDeployment.core.rukpak.io inner makes the controller read Secret chandler-system/pull"#,
         ]
