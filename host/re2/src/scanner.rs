@@ -28,7 +28,7 @@ impl<'a> Scanner<'a> {
 
     /// The name of a class, if the end of one is still to come; it is read with its end.
     pub(crate) fn name(&mut self) -> Option<&'a str> {
-        if self.rest.len() < self.last_name.max(1) { None } else { self.until(NAME_END) }
+        if self.last_name == 0 || self.rest.len() < self.last_name { None } else { self.until(NAME_END) }
     }
 
     /// The next character, which stays.
