@@ -158,7 +158,7 @@ pub(crate) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
         },
         Intent::Suspend => {
             let mut found = Assessment::early(Reached::Suspended);
-            found.running = running::look_after(subject.pass(&context), &mut found).await;
+            found.running = Box::pin(running::look_after(subject.pass(&context), &mut found)).await;
             found
         }
         Intent::Deploy => Box::pin(deploy(&mut subject, &context)).await,
@@ -220,7 +220,7 @@ async fn deploy(subject: &mut Subject, context: &Arc<Context>) -> Assessment {
         None => match prepare(subject.pass(context), &mut found).await {
             Ok(release) => {
                 if running::comes_first(&subject.deployment, found.candidate.as_ref()) {
-                    look_after(subject, &mut found, context).await;
+                    Box::pin(look_after(subject, &mut found, context)).await;
                 }
                 if found.reached != Reached::Superseded {
                     bring(subject, &mut found, release, context).await;
@@ -231,7 +231,7 @@ async fn deploy(subject: &mut Subject, context: &Arc<Context>) -> Assessment {
     }
     let history = subject.deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default();
     match running::is_left_alone(&found, history) {
-        true if found.running.is_none() => look_after(subject, &mut found, context).await,
+        true if found.running.is_none() => Box::pin(look_after(subject, &mut found, context)).await,
         true => {}
         // What was found of it is out of date: another one is on its way.
         false => found.running = None,
@@ -317,7 +317,7 @@ fn opening(
         match report::write(&deployment, stored.as_ref(), &status, &context).await {
             Ok(()) => *announced.lock().await = Some(status),
             Err(error) => {
-                tracing::debug!(deployment = %deployment.name_any(), %error, "the beginning was not announced")
+                tracing::debug!(deployment = %deployment.name_any(), %error, "the beginning was not announced");
             }
         }
     };

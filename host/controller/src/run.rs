@@ -251,7 +251,9 @@ fn helped(
     concerned: impl Fn(&BundleDeployment) -> bool,
 ) -> Vec<ObjectRef<Guarded>> {
     let concerned = users(store, concerned);
-    concerned.iter().for_each(|user| context.memory.stalled.clear(&user.name));
+    for user in &concerned {
+        context.memory.stalled.clear(&user.name);
+    }
     concerned
 }
 

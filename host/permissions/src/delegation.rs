@@ -16,7 +16,6 @@
 
 use std::fmt;
 
-use chandler_core::ObjectKey;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -90,7 +89,7 @@ impl Delegation {
         let spec = item.value.get("spec").and_then(Value::as_object);
         let mut found: Vec<Self> = reserved(item, installation).into_iter().collect();
         match (item.key.group.as_str(), item.key.kind.as_str()) {
-            (BUNDLES, "BundleDeployment") => found.extend(of_bundle_deployment(item.key, spec, installation)),
+            (BUNDLES, "BundleDeployment") => found.extend(of_bundle_deployment(spec, installation)),
             (CLASSES, "ProvisionerClass") => found.push(Self::Provisioner),
             (CLASSES, "ChangeApproval") => {
                 found.push(Self::Approves(text(spec, "/bundleDeployment").unwrap_or_default().to_owned()));
@@ -152,11 +151,7 @@ pub(crate) fn needs(items: &[Item<'_>], installation: &Installation, own: &Accou
         .collect()
 }
 
-fn of_bundle_deployment(
-    key: &ObjectKey,
-    spec: Option<&Map<String, Value>>,
-    installation: &Installation,
-) -> Vec<Delegation> {
+fn of_bundle_deployment(spec: Option<&Map<String, Value>>, installation: &Installation) -> Vec<Delegation> {
     // What is not a text is refused by the API server; until then it counts as not said, which takes more rights.
     let named = text(spec, "/serviceAccount/name")
         .map(|name| NamedAccount { namespace: text(spec, "/serviceAccount/namespace"), name });

@@ -107,10 +107,7 @@ impl Records {
 
     async fn open_anew(&self, subject: Subject<'_>) -> Result<Book, RecordError> {
         let Subject { name, uid, is_known, installs } = subject;
-        let found = match self.may_exist(name) {
-            true => self.secrets.record(name).await?,
-            false => None,
-        };
+        let found = if self.may_exist(name) { self.secrets.record(name).await? } else { None };
         let seal = Seal::new(random()?);
         let book = match found {
             Some((state, version)) if state.holdings.owner() == uid => {

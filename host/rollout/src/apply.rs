@@ -36,11 +36,9 @@ pub(crate) async fn create(cluster: &Cluster, owner: &Owner, desired: &Desired) 
         Some((holder, yields))
     });
     Err(match holder {
-        // What may be taken over is, once the next call has read it as a whole.
-        Some((_, true)) => failed(Problem::Conflict(exists)),
         Some((holder, false)) => Failure::Collision(Collision { object: desired.key.clone(), holder }),
-        // It is ours after all, or gone again: the next call sees it.
-        None => failed(Problem::Conflict(exists)),
+        // What may be taken over is, once the next call has read it as a whole; it is ours after all, or gone again.
+        Some((_, true)) | None => failed(Problem::Conflict(exists)),
     })
 }
 

@@ -10,7 +10,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use chandler_core::ObjectKey;
+use chandler_core::{Digest, ObjectKey};
 use hmac::{Hmac, Mac as _};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
@@ -85,7 +85,7 @@ impl Seal {
         mac.update(owner.as_bytes());
         mac.update(b"\n");
         mac.update(id.text().as_bytes());
-        mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+        Digest::from_hash(mac.finalize().into_bytes().into()).hex().to_owned()
     }
 }
 

@@ -205,7 +205,7 @@ impl Rollout {
         changes.pruned = deleted;
         let gone = gone.iter().map(ObjectId::of).collect();
         let complete = waiting.is_empty();
-        record::note(ledger, Settlement { left, gone, complete, ..Settlement::default() }).await?;
+        record::note(ledger, Settlement { gone, left, complete, ..Settlement::default() }).await?;
         if !waiting.is_empty() {
             return Ok(Progress::Waiting { stage, stages, installed: true, waiting, changes });
         }

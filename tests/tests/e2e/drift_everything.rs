@@ -110,7 +110,9 @@ async fn try_all(mut bench: Bench, kinds: &[Kind]) {
     let mut total: BTreeMap<&str, usize> = BTreeMap::new();
     for (kind, outcomes) in &bench.outcomes {
         eprintln!("{kind}: {outcomes:?}");
-        outcomes.iter().for_each(|(outcome, count)| *total.entry(outcome).or_default() += count);
+        for (outcome, count) in outcomes {
+            *total.entry(outcome).or_default() += count;
+        }
     }
     eprintln!("{} kinds: {total:?}", bench.outcomes.len());
     assert!(!total.contains_key(FAILED), "{total:?}");

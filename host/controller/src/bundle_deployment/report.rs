@@ -54,7 +54,7 @@ pub(super) fn next(deployment: &BundleDeployment, found: &Assessment, context: &
     let name = deployment.name_any();
     let status = deployment.status.clone().unwrap_or_default();
     let clock = status::clock(deployment, &status, Timestamp::now());
-    let pause = match decide::next(found, clock, &deployment.spec.source) {
+    match decide::next(found, clock, &deployment.spec.source) {
         // Only the next pass knows that the revision failed.
         _ if has_just_failed(deployment, found) => Some(Duration::ZERO),
         Next::Change => {
@@ -77,8 +77,7 @@ pub(super) fn next(deployment: &BundleDeployment, found: &Assessment, context: &
             let pause = context.backoff.failed(&name).max(asked);
             Some(clock.left.map_or(pause, |left| pause.min(left + Duration::from_secs(1))))
         }
-    };
-    pause
+    }
 }
 
 /// The next look: after this pause, or earlier where something of what runs is to be looked at.

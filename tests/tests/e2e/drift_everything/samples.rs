@@ -68,8 +68,9 @@ pub(super) fn sample(kind: &str, version: &str) -> Option<Value> {
         "ReplicationController" => {
             json!({"spec": {"replicas": 0, "selector": {"app": "web"}, "template": pod("Always")}})
         }
-        "ReplicaSet" => json!({"spec": {"replicas": 0, "selector": selector, "template": pod("Always")}}),
-        "Deployment" => json!({"spec": {"replicas": 0, "selector": selector, "template": pod("Always")}}),
+        "ReplicaSet" | "Deployment" => {
+            json!({"spec": {"replicas": 0, "selector": selector, "template": pod("Always")}})
+        }
         "DaemonSet" => json!({"spec": {"selector": selector, "template": pod("Always")}}),
         "StatefulSet" => {
             json!({"spec": {"replicas": 0, "serviceName": "web", "selector": selector, "template": pod("Always"),
