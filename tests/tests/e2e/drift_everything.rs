@@ -3,8 +3,8 @@
 //!
 //! | environment | meaning |
 //! |---|---|
-//! | `CHANDLER_DRIFT_SECONDS` | how long edits are tried; 20 without it |
-//! | `CHANDLER_DRIFT_SEED` | the seed that a failure printed |
+//! | `CHANDLER_DRIFT_SECONDS` | how long edits are tried; without it a few of each kind, the same ones each time |
+//! | `CHANDLER_DRIFT_SEED` | the seed that a failure printed, or `random` |
 //! | `CHANDLER_DRIFT_KINDS` | only kinds of these names, separated by commas |
 
 mod generate;
@@ -69,13 +69,21 @@ enum Foreseen {
     Refused(String),
 }
 
-fn seconds() -> Duration {
-    Duration::from_secs(env::var("CHANDLER_DRIFT_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(20))
+/// How often each kind is tried unless the environment says how long.
+const ROUNDS: usize = 3;
+
+/// How long edits are tried, where the environment says so.
+fn seconds() -> Option<Duration> {
+    env::var("CHANDLER_DRIFT_SECONDS").ok().and_then(|text| text.parse().ok()).map(Duration::from_secs)
 }
 
+/// The same for everybody who does not ask for another one: what CI runs is what a developer runs.
 fn seed() -> u64 {
-    let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |now| now.as_secs());
-    env::var("CHANDLER_DRIFT_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or_else(now)
+    match env::var("CHANDLER_DRIFT_SEED").as_deref() {
+        Ok("random") => SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |now| now.as_secs()),
+        Ok(text) => text.parse().expect("CHANDLER_DRIFT_SEED is a number or `random`"),
+        Err(_) => 1,
+    }
 }
 
 async fn bench() -> Bench {
@@ -86,15 +94,16 @@ async fn bench() -> Bench {
     Bench { rollout, world, random: Random(seed), number: 0, outcomes: BTreeMap::new() }
 }
 
-/// Tries one kind after the other until the time is over; each at least once, that all are known to work.
+/// Tries one kind after the other, each at least once.
 async fn try_all(mut bench: Bench, kinds: &[Kind]) {
     let only = env::var("CHANDLER_DRIFT_KINDS").unwrap_or_default();
     let chosen = |kind: &&Kind| only.is_empty() || only.split(',').any(|name| name == kind.resource.kind);
     let kinds: Vec<&Kind> = kinds.iter().filter(chosen).collect();
     let begin = Instant::now();
+    let is_over = |round| seconds().map_or(round >= ROUNDS, |seconds| begin.elapsed() >= seconds);
     for round in 0.. {
         for kind in &kinds {
-            if round > 0 && begin.elapsed() >= seconds() {
+            if round > 0 && is_over(round) {
                 break;
             }
             bench.number += 1;
@@ -103,7 +112,7 @@ async fn try_all(mut bench: Bench, kinds: &[Kind]) {
             let kind = format!("{} {}", kind.resource.api_version, kind.resource.kind);
             *bench.outcomes.entry(kind).or_default().entry(outcome).or_default() += 1;
         }
-        if begin.elapsed() >= seconds() {
+        if is_over(round + 1) {
             break;
         }
     }

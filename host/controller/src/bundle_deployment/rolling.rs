@@ -97,6 +97,10 @@ pub(super) async fn roll_out(
         }
         Progress::Waiting { stage, stages, installed, waiting, changes } => {
             log_changes(&owner, &changes);
+            if route == Route::Observe {
+                // How long it has been so counts from here, for those who report on its health alone.
+                settled(deployment, found, &waiting, context);
+            }
             let waiting = waiting.iter().map(told).collect();
             Reached::RollingOut(RollingOut { stage, stages, all_applied: installed, waiting })
         }
