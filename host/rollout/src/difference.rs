@@ -11,7 +11,9 @@ use crate::live::text;
 /// Some means that it seems different: the API server may write a quantity or a list in another way than the bundle, which only
 /// a dry run can tell.
 pub(crate) fn difference(desired: &Value, live: &Value) -> Option<String> {
-    at(is_custom(text(desired, "/apiVersion")), "", desired, live)
+    // The data of a ControllerRevision is any object, stored as it is.
+    let as_written = is_custom(text(desired, "/apiVersion")) || text(desired, "/kind") == "ControllerRevision";
+    at(as_written, "", desired, live)
 }
 
 fn at(custom: bool, pointer: &str, desired: &Value, live: &Value) -> Option<String> {
@@ -122,6 +124,7 @@ mod tests {
             (json!({"apiVersion": "a.b/v1", "a": null}), json!({"apiVersion": "a.b/v1"}), Some("/a")),
             (json!({"apiVersion": "a.b/v1", "a": []}), json!({"apiVersion": "a.b/v1"}), Some("/a")),
             (json!({"apiVersion": "a.b/v1", "data": {}}), json!({"apiVersion": "a.b/v1"}), Some("/data")),
+            (json!({"kind": "ControllerRevision", "data": {}}), json!({"kind": "ControllerRevision"}), Some("/data")),
             (json!({"a": {}}), json!({"a": {"b": 1}}), None),
             (json!({"status": {"a": 1}, "metadata": {"creationTimestamp": null}}), json!({"metadata": {}}), None),
             (
