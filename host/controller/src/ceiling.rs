@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use chandler_core::pattern;
 use kube::core::ObjectMeta;
 
 /// The annotation with the names of the BundleDeployments that may name the object.
@@ -37,7 +38,7 @@ impl User<'_> {
         let annotations = object.annotations.as_ref();
         let text = |annotation: &str| annotations.and_then(|annotations| annotations.get(annotation));
         match text(self.annotation()) {
-            Some(patterns) => patterns.split(',').any(|pattern| matches(pattern.trim(), name)),
+            Some(patterns) => patterns.split(',').any(|pattern| pattern::matches(pattern.trim(), name)),
             // What is granted to some of one kind is not open to all of the other.
             None => !grant_required && text(BUNDLE_DEPLOYMENTS).or(text(PROVISIONER_CLASSES)).is_none(),
         }
@@ -53,51 +54,11 @@ impl fmt::Display for User<'_> {
     }
 }
 
-/// Whether a pattern stands for a name: `*` for any characters, also for none; everything else for itself.
-fn matches(pattern: &str, name: &str) -> bool {
-    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
-    let Some(mut left) = name.strip_prefix(first) else { return false };
-    let mut parts: Vec<&str> = rest.split('*').collect();
-    let last = parts.pop().unwrap_or_default();
-    // The earliest place leaves the most for the parts that follow.
-    for part in parts {
-        let Some((_, after)) = left.split_once(part) else { return false };
-        left = after;
-    }
-    left.ends_with(last)
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn a_star_stands_for_any_characters() {
-        let cases = [
-            // The pattern, names that it stands for, names that it does not.
-            ("harbour", &["harbour"][..], &["harbours", "a-harbour", ""][..]),
-            ("team-a-*", &["team-a-", "team-a-x"], &["team-a", "team-b-x", "x-team-a-x"]),
-            ("*-a", &["-a", "team-a"], &["a", "team-ab"]),
-            ("a*b*c", &["abc", "axbxc", "abbcc"], &["ab", "acb", "abcd"]),
-            ("a*a", &["aa", "aba"], &["a"]),
-            ("*", &["", "x"], &[]),
-            ("**", &["", "x"], &[]),
-            ("", &[""], &["x"]),
-            ("a.c", &["a.c"], &["abc"]),
-            ("[a-z]?", &["[a-z]?"], &["ab"]),
-        ];
-        for (pattern, yes, no) in cases {
-            for name in yes {
-                assert!(matches(pattern, name), "{pattern:?} {name:?}");
-            }
-            for name in no {
-                assert!(!matches(pattern, name), "{pattern:?} {name:?}");
-            }
-        }
-    }
 
     #[test]
     fn an_annotation_names_those_who_may() {
@@ -124,27 +85,6 @@ mod tests {
             let object = object(annotations.clone());
             let allowed = (user.may_name(&object, false), user.may_name(&object, true));
             assert_eq!(allowed, expected, "{annotations} {user}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn a_pattern_stands_for_what_a_regular_expression_does(pattern in "[ab*]{0,8}", name in "[ab]{0,10}") {
-            let naive = |pattern: &[u8], name: &[u8]| -> bool {
-                fn go(pattern: &[u8], name: &[u8]) -> bool {
-                    match pattern.split_first() {
-                        None => name.is_empty(),
-                        Some((b'*', rest)) => {
-                            go(rest, name) || name.split_first().is_some_and(|(_, left)| go(pattern, left))
-                        }
-                        Some((first, rest)) => {
-                            name.split_first().is_some_and(|(found, left)| found == first && go(rest, left))
-                        }
-                    }
-                }
-                go(pattern, name)
-            };
-            prop_assert_eq!(matches(&pattern, &name), naive(pattern.as_bytes(), name.as_bytes()));
         }
     }
 }

@@ -11,6 +11,7 @@
 //! | [`diagnostic`] | findings with positions |
 //! | [`object`] | a Kubernetes object and its identity |
 //! | [`order`] | the order of kinds inside a stage |
+//! | [`pattern`] | names with `*` in them |
 //! | [`release`] | what a provisioner made of a bundle |
 //! | [`request`] | what a provisioner is asked |
 
@@ -20,6 +21,7 @@ pub mod diagnostic;
 pub mod digest;
 pub mod object;
 pub mod order;
+pub mod pattern;
 pub mod release;
 pub mod request;
 

@@ -7,6 +7,7 @@
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use chandler_core::pattern;
 use serde::Deserialize;
 
 use super::{AccessError, Credentials, ImageReference};
@@ -133,20 +134,7 @@ fn host_matches(pattern: &str, host: &str) -> bool {
         return pattern == host;
     }
     let (patterns, hosts): (Vec<_>, Vec<_>) = (pattern.split('.').collect(), host.split('.').collect());
-    patterns.len() == hosts.len() && patterns.iter().zip(hosts).all(|(pattern, part)| part_matches(pattern, part))
-}
-
-/// `*` is any text, also none.
-fn part_matches(pattern: &str, part: &str) -> bool {
-    let Some((first, rest)) = pattern.split_once('*') else { return pattern == part };
-    let Some(mut part) = part.strip_prefix(first) else { return false };
-    let mut pieces: Vec<&str> = rest.split('*').collect();
-    let last = pieces.pop().unwrap_or_default();
-    for piece in pieces {
-        let Some((_, after)) = part.split_once(piece) else { return false };
-        part = after;
-    }
-    part.ends_with(last)
+    patterns.len() == hosts.len() && patterns.iter().zip(hosts).all(|(pattern, part)| pattern::matches(pattern, part))
 }
 
 #[cfg(test)]
