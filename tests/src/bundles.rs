@@ -17,6 +17,15 @@ pub fn sample(name: &str) -> Bundle {
     Bundle::copy_of(&workspace().join("tests/fixtures").join(name))
 }
 
+/// The sample `plain/lighthouse` with an image that nothing can pull: its stage of workloads does not end.
+pub fn stalled_lighthouse() -> Bundle {
+    sample("plain/lighthouse").replacing(
+        "manifests/0000_50_lighthouse_keeper.yaml",
+        "registry.k8s.io/pause:3.10",
+        "registry.invalid/keeper:v1",
+    )
+}
+
 /// A real bundle beside the checkout; says why where there is none.
 pub fn shared(name: &str) -> Option<Bundle> {
     let path = workspace().join("../shared/fixtures").join(name);

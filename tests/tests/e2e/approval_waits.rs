@@ -212,12 +212,7 @@ async fn an_unsafe_definition_is_said_and_waits_when_it_is_allowed() {
 async fn a_rollout_that_was_begun_without_approval_stops_when_it_is_asked_for() {
     let world = World::new().await;
     let name = world.name();
-    let stalled = bundles::sample("plain/lighthouse").replacing(
-        "manifests/0000_50_lighthouse_keeper.yaml",
-        "registry.k8s.io/pause:3.10",
-        "registry.invalid/keeper:v1",
-    );
-    let image = world.push(&stalled).await;
+    let image = world.push(&bundles::stalled_lighthouse()).await;
     world.deploy(&name, PLAIN, &image).await;
     let keepers: Api<Deployment> = Api::namespaced(world.client.clone(), "lighthouse");
     wait::until(&keepers, "keeper", "created", |keeper| keeper.is_some()).await;

@@ -41,12 +41,7 @@ async fn a_custom_resource_follows_its_definition_in_one_bundle() {
 async fn a_stage_waits_for_the_one_before_it() {
     let world = World::new().await;
     let name = world.name();
-    let stalled = bundles::sample("plain/lighthouse").replacing(
-        "manifests/0000_50_lighthouse_keeper.yaml",
-        "registry.k8s.io/pause:3.10",
-        "registry.invalid/keeper:v1",
-    );
-    let image = world.push(&stalled).await;
+    let image = world.push(&bundles::stalled_lighthouse()).await;
     world.deploy(&name, PLAIN, &image).await;
     let keepers: Api<Deployment> = Api::namespaced(world.client.clone(), "lighthouse");
     wait::until(&keepers, "keeper", "created", |keeper| keeper.is_some()).await;
