@@ -16,6 +16,7 @@ use crate::{
     desired::Desired,
     error::{ObjectFailure, Problem},
     live,
+    untyped::{self, Untyped},
 };
 
 /// The name under which the API server records what is changed here.
@@ -47,11 +48,20 @@ pub(crate) struct Refusal {
     pub(crate) problem: Problem,
     /// The fields that the API server names, as in `spec.ports[1].name`.
     pub(crate) fields: Vec<String>,
+    /// The values of the stored object that are not of their type.
+    pub(crate) untyped: Vec<Untyped>,
+}
+
+impl Refusal {
+    /// Whether it may be what others wrote that makes the apply impossible.
+    pub(crate) fn is_about_stored(&self) -> bool {
+        matches!(&self.problem, Problem::Invalid(message) if !untyped::is_applied(message))
+    }
 }
 
 impl From<Problem> for Refusal {
     fn from(problem: Problem) -> Self {
-        Self { problem, fields: Vec::new() }
+        Self { problem, fields: Vec::new(), untyped: Vec::new() }
     }
 }
 
@@ -62,7 +72,12 @@ impl From<kube::Error> for Refusal {
             _ => None,
         };
         let fields = causes.unwrap_or_default().iter().map(|cause| cause.field.clone()).collect();
-        Self { problem: error.into(), fields }
+        let problem = Problem::from(error);
+        let untyped = match &problem {
+            Problem::Invalid(message) => untyped::named(message),
+            _ => Vec::new(),
+        };
+        Self { problem, fields, untyped }
     }
 }
 
@@ -197,13 +212,13 @@ impl Cluster {
         Ok(paged(self.client.request(request).await?, resource))
     }
 
-    /// Creates an object that must not exist.
+    /// Creates an object that must not exist. A field that its kind does not have is refused: no later apply could have it.
     pub(crate) async fn create(&self, desired: &Desired, dry_run: bool) -> Result<Value, Problem> {
         let parameters = PostParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()) };
         let body = serde_json::to_vec(&desired.value).map_err(|error| Problem::Refused(error.to_string()))?;
         let request =
             at(&desired.resource, desired.key.namespace.as_deref()).create(&parameters, body).map_err(built)?;
-        Ok(self.client.request(request).await?)
+        Ok(self.client.request(with_strict_fields(request)?).await?)
     }
 
     /// Applies an object that nobody changed since it was read: its UID keeps another one from being adopted, or a deleted one
@@ -396,4 +411,13 @@ fn typed(mut object: Value, resource: &ApiResource) -> Value {
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn built(error: kube::core::request::Error) -> Problem {
     Problem::Refused(error.to_string())
+}
+
+/// The request, refused where the object has fields that its kind does not have. Parameters of kube have no such member.
+fn with_strict_fields(request: http::Request<Vec<u8>>) -> Result<http::Request<Vec<u8>>, Problem> {
+    let (mut parts, body) = request.into_parts();
+    let separator = if parts.uri.query().is_some() { '&' } else { '?' };
+    let uri = format!("{}{separator}fieldValidation=Strict", parts.uri);
+    parts.uri = uri.parse().map_err(|error: http::uri::InvalidUri| Problem::Refused(error.to_string()))?;
+    Ok(http::Request::from_parts(parts, body))
 }

@@ -8,7 +8,7 @@ use chandler_health::RuleError;
 use chandler_permissions::{Account, Delegation, Missing};
 use kube::core::Status;
 
-use crate::{holder::Collisions, ledger::LedgerError};
+use crate::{holder::Collisions, ledger::LedgerError, untyped};
 
 /// How many objects a message lists.
 const LISTED: usize = 10;
@@ -185,7 +185,8 @@ pub enum Problem {
     /// The controller may not do this (401, 403).
     #[error("{0}")]
     Forbidden(String),
-    /// It is not a legal object of its kind, or not a legal successor of what is there (422).
+    /// It is not a legal object of its kind, or not a legal successor of what is there (422; 400 where its kind does not have one
+    /// of its fields; 500 where what is there is not of its type).
     #[error("{0}")]
     Invalid(String),
     /// The API server or an admission policy refused it (other 4xx).
@@ -195,6 +196,9 @@ pub enum Problem {
     #[error("{0}")]
     Unavailable(String),
 }
+
+/// What the API server says of fields that a kind does not have (`strictDecodingError` in `k8s.io/apimachinery/pkg/runtime`).
+const UNKNOWN_FIELDS: &str = "strict decoding error: ";
 
 impl Problem {
     /// Whether trying again soon may help.
@@ -207,6 +211,8 @@ impl Problem {
         let message =
             if status.message.is_empty() { format!("status {}", status.code) } else { status.message.clone() };
         match status.code {
+            400 if message.contains(UNKNOWN_FIELDS) => Self::Invalid(message),
+            500 if status.reason.is_empty() && untyped::is_untyped(&message) => Self::Invalid(message),
             404 => Self::NotFound(message),
             409 if status.reason == "AlreadyExists" => Self::AlreadyExists(message),
             409 => Self::Conflict(message),
@@ -247,4 +253,34 @@ pub(crate) fn list<T>(items: &[T], line: impl Fn(&T) -> String) -> String {
         lines.push(format!("and {} more", items.len() - LISTED));
     }
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_an_outage_only_where_waiting_may_help() {
+        let invalid = |message: &str| Problem::Invalid(message.to_owned());
+        let unavailable = |message: &str| Problem::Unavailable(message.to_owned());
+        let not_typed =
+            "failed to create typed patch object (n/a; /v1, Kind=ConfigMap): .a: field not declared in schema";
+        let unknown =
+            r#"ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: unknown field "a""#;
+        for (code, reason, message, want) in [
+            (400, "BadRequest", unknown, invalid(unknown)),
+            (400, "BadRequest", "no", Problem::Refused("no".to_owned())),
+            (422, "Invalid", "no", invalid("no")),
+            (500, "", not_typed, invalid(not_typed)),
+            (500, "InternalError", not_typed, unavailable(not_typed)),
+            (500, "", "etcdserver: request timed out", unavailable("etcdserver: request timed out")),
+            (409, "Conflict", "no", Problem::Conflict("no".to_owned())),
+            (409, "AlreadyExists", "no", Problem::AlreadyExists("no".to_owned())),
+            (503, "ServiceUnavailable", "", unavailable("status 503")),
+        ] {
+            let status =
+                Status { code, reason: reason.to_owned(), message: message.to_owned(), ..Status::failure("", "") };
+            assert_eq!(Problem::of_status(&status), want, "{code} {reason} {message}");
+        }
+    }
 }

@@ -47,6 +47,7 @@
 //! | `parent` | the ApplySet's own annotations | yes |
 //! | `record` | what is noted in the owner's record, and when | through the ledger |
 //! | `replace` | applying where what somebody else wrote makes it impossible | yes |
+//! | `untyped` | what the API server says of values that are not of their type | no |
 //! | `apply`, `stages`, `prune`, `orphan`, `teardown` | doing it | yes |
 
 mod absent;
@@ -96,6 +97,7 @@ mod stages;
 mod surroundings;
 mod teardown;
 mod unseen;
+mod untyped;
 
 pub use account::impersonating;
 pub use adoption::Adoptee;

@@ -1,10 +1,10 @@
 //! Applies an object of ours where what another manager wrote makes that impossible.
 //!
 //! An apply leaves the items and members of others in place, and these may not go with ours: a Service whose unnamed port 80 was
-//! edited to 8080 would get both, a volume whose source was edited would have two sources. Such an apply is refused whenever it
-//! is tried. So the values that the API server complains about are first replaced by those that are desired, as an update under
-//! our field manager, and then the object is applied as usual. This is a merge patch rather than a PUT: it replaces lists, too,
-//! and needs no right that an apply does not need.
+//! edited to 8080 would get both, a volume whose source was edited would have two sources. Or they are
+//! not of their type (see [`untyped`]). Such an apply is refused whenever it is tried. So the values that the API server complains
+//! about are first replaced by those that are desired, as an update under our field manager, and then the object is applied as
+//! usual. This is a merge patch rather than a PUT: it replaces lists, too, and needs no right that an apply does not need.
 
 use serde_json::{Map, Value};
 
@@ -14,13 +14,14 @@ use crate::{
     desired::Desired,
     error::Problem,
     fields::key_of,
+    untyped::{self, Untyped},
 };
 
 /// Applies an object of ours that nobody changed since it was read. Replaced is as little as the API server takes; where it takes
 /// nothing, or that is of no use, the first refusal stands.
 pub(crate) async fn apply(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, Problem> {
     let refusal = match cluster.try_apply(desired, live).await {
-        Err(refusal) if matches!(refusal.problem, Problem::Invalid(_)) => refusal,
+        Err(refusal) if refusal.is_about_stored() => refusal,
         applied => return applied.map_err(|refusal| refusal.problem),
     };
     let mut live = live.clone();
@@ -38,7 +39,7 @@ pub(crate) async fn apply(cluster: &Cluster, desired: &Desired, live: &Value) ->
 /// What [`apply`] would make of an object of ours, by dry runs.
 pub(crate) async fn foresee(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, Problem> {
     let refusal = match cluster.try_dry_run(desired, live).await {
-        Err(refusal) if matches!(refusal.problem, Problem::Invalid(_)) => refusal,
+        Err(refusal) if refusal.is_about_stored() => refusal,
         applied => return applied.map_err(|refusal| refusal.problem),
     };
     for lists in LISTS {
@@ -58,7 +59,7 @@ async fn replace(
     lists: Lists,
     dry_run: bool,
 ) -> Result<Option<Value>, Problem> {
-    let wanted = replacement(live, &desired.value, &refusal.fields, lists);
+    let wanted = replacement(live, &desired.value, refusal, lists);
     if wanted == *live {
         return Ok(None);
     }
@@ -80,18 +81,25 @@ enum Lists {
     Whole,
 }
 
-/// The live object with what is desired laid over it, and with these fields as they are desired. Its metadata stays: an apply is
-/// never refused because of what others have there.
-fn replacement(live: &Value, desired: &Value, fields: &[String], lists: Lists) -> Value {
+/// The live object with what is desired laid over it, with the named fields as they are desired, and without items that lack
+/// their keys. Its metadata stays: an apply is never refused because of what others have there.
+fn replacement(live: &Value, desired: &Value, refusal: &Refusal, lists: Lists) -> Value {
     let mut desired = desired.clone();
     if let Some(desired) = desired.as_object_mut() {
         for name in ["metadata", "status"] {
             desired.remove(name);
         }
     }
-    let mut wanted = laid_over(live, &desired, lists);
-    for field in fields {
-        set(&mut wanted, &desired, &path(field), lists);
+    let mut wanted = live.clone();
+    let (lacking_keys, whole): (Vec<&Untyped>, Vec<&Untyped>) =
+        refusal.untyped.iter().partition(|untyped| !untyped.keys.is_empty());
+    for untyped in lacking_keys {
+        untyped::remove_items_without_keys(&mut wanted, untyped);
+    }
+    wanted = laid_over(&wanted, &desired, lists);
+    let named = refusal.fields.iter().map(|field| path(field));
+    for path in named.chain(whole.into_iter().map(|untyped| untyped.path.clone())) {
+        set(&mut wanted, &desired, &path, lists);
     }
     wanted
 }
@@ -243,11 +251,30 @@ mod tests {
             for (lists, want) in [(Lists::ByName, &by_name), (Lists::Whole, whole.as_ref().unwrap_or(&by_name))] {
                 let mut live = root(&live);
                 live["metadata"] = json!({"name": "x", "finalizers": ["theirs"]});
-                let wanted = replacement(&live, &root(&desired), &[field.to_owned()], lists);
+                let problem = Problem::Invalid(String::new());
+                let refusal = Refusal { problem, fields: vec![field.to_owned()], untyped: Vec::new() };
+                let wanted = replacement(&live, &root(&desired), &refusal, lists);
                 assert_eq!(wanted["spec"], *want, "{field} {lists:?}");
                 assert_eq!(wanted["metadata"], live["metadata"]);
             }
         }
+    }
+
+    #[test]
+    fn what_is_not_of_its_type_is_removed_or_replaced() {
+        let untyped = |name: &str, keys: &[&str]| Untyped {
+            path: vec!["spec".to_owned(), name.to_owned()],
+            keys: keys.iter().map(|&key| key.to_owned()).collect(),
+        };
+        let root = |spec: &Value| json!({"apiVersion": "v1", "kind": "X", "spec": spec});
+        let live = root(&json!({"a": [{"name": "theirs"}, {}], "b": "x", "c": [{}], "d": 1}));
+        let refusal = Refusal {
+            problem: Problem::Invalid(String::new()),
+            fields: Vec::new(),
+            untyped: vec![untyped("a", &["name"]), untyped("b", &[]), untyped("c", &[])],
+        };
+        let wanted = replacement(&live, &root(&json!({"b": {"y": "z"}})), &refusal, Lists::ByName);
+        assert_eq!(wanted, root(&json!({"a": [{"name": "theirs"}], "b": {"y": "z"}, "d": 1})));
     }
 
     #[test]

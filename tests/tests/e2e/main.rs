@@ -24,6 +24,7 @@ mod idle;
 mod install;
 mod interrupted;
 mod large;
+mod malformed;
 mod ownership;
 mod permissions;
 mod plain;

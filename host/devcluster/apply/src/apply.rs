@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     conflict::{Conflict, write_conflicts},
-    conform,
+    conform::{Duplicates, conform},
     field_set::{FieldSet, display_path},
     last_applied,
     managers::{Managers, Owned, Owner, with_managed_fields, without_managed_fields},
@@ -53,7 +53,7 @@ pub struct ApplyOutcome {
 pub enum ApplyError {
     /// Others own fields with other values (409, reason `Conflict`).
     Conflicts(Vec<Conflict>),
-    /// The declared object is not of its type (500, without a reason).
+    /// The declared object, or what is stored, is not of its type (500, without a reason).
     Untyped(String),
     /// The object cannot be applied (400): two items of a list with one key, `managedFields` set, no manager.
     Invalid(String),
@@ -83,28 +83,14 @@ impl fmt::Display for ApplyError {
 pub fn apply(request: ApplyRequest<'_>) -> Result<ApplyOutcome, ApplyError> {
     check_request(&request)?;
     let applied = without_managed_fields(request.applied);
-    let untyped = |error: String| {
-        let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (namespace, name) = (applied.pointer("/metadata/namespace"), applied.pointer("/metadata/name"));
-        let version = match request.api_version.split_once('/') {
-            Some(_) => request.api_version.to_owned(),
-            None => format!("/{}", request.api_version),
-        };
-        ApplyError::Untyped(format!(
-            "failed to create typed patch object ({}/{}; {version}, Kind={}): {error}",
-            text(namespace),
-            text(name),
-            text(applied.get("kind"))
-        ))
-    };
-    let errors = conform::errors(request.schema, &applied);
-    if let Some(error) = conform::join(&errors) {
-        return Err(untyped(error));
-    }
-    let declared = typed::field_set(request.schema, &applied, true).map_err(untyped)?;
+    conform(request.schema, &applied, Duplicates::Refused)
+        .map_err(|error| untyped(&request, "failed to create typed patch object", "", &error))?;
+    let declared = typed::field_set(request.schema, &applied)
+        .map_err(|error| untyped(&request, "failed to create typed patch object", "", &error))?;
     let empty = Value::Object(serde_json::Map::new());
     let live = request.live.map_or_else(|| empty.clone(), without_managed_fields);
     let before = request.live.map(Managers::of).unwrap_or_default();
+    check_live(&request, &live, &before)?;
     let managers = tracked_from_the_start(&request, &live, before.clone());
     let mut result = merge_and_prune(&request, &live, &applied, &declared, managers.clone(), request.force);
     if let (Err(ApplyError::Conflicts(conflicts)), true) = (&result, last_applied::is_kubectl(request.manager)) {
@@ -144,6 +130,31 @@ fn check_request(request: &ApplyRequest<'_>) -> Result<(), ApplyError> {
         )),
         _ => Ok(()),
     }
+}
+
+/// What is stored may not be of its type: clients can write lists whose items lack their keys, and a type can change.
+fn check_live(request: &ApplyRequest<'_>, live: &Value, managers: &Managers) -> Result<(), ApplyError> {
+    if request.live.is_none() {
+        return Ok(());
+    }
+    conform(request.schema, live, Duplicates::Allowed).map_err(|error| {
+        if managers.owners.is_empty() {
+            let failed = "failed to create manager for existing fields: failed to convert new object";
+            return untyped(request, failed, " to smd typed", &error);
+        }
+        untyped(request, "failed to create typed live object", "", &error)
+    })
+}
+
+/// An error of the kind that names the object, in the words of kube-apiserver.
+fn untyped(request: &ApplyRequest<'_>, failed: &str, to: &str, error: &str) -> ApplyError {
+    let text = |pointer: &str| request.applied.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let version = match request.api_version.split_once('/') {
+        Some(_) => request.api_version.to_owned(),
+        None => format!("/{}", request.api_version),
+    };
+    let (namespace, name, kind) = (text("/metadata/namespace"), text("/metadata/name"), text("/kind"));
+    ApplyError::Untyped(format!("{failed} ({namespace}/{name}; {version}, Kind={kind}){to}: {error}"))
 }
 
 /// An object that nothing tracked so far belongs to a manager of its own, lest the first apply own nothing jointly.
@@ -205,7 +216,7 @@ fn prune(schema: &Schema, merged: &Value, managers: &Managers, last: &FieldSet) 
         return merged.clone();
     }
     let parents = |set: &FieldSet| typed::with_named_parents(schema, Some(merged), set);
-    let fields_of = |value: &Value| parents(&typed::field_set(schema, value, false).unwrap_or_default());
+    let fields_of = |value: &Value| parents(&typed::field_set(schema, value).unwrap_or_default());
     let last = parents(last);
     let everything = fields_of(merged);
     let pruned = typed::remove(schema, merged, &last);

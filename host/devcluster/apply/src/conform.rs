@@ -1,29 +1,36 @@
-//! Whether a declared object is of its type, in the words of structured-merge-diff.
+//! Whether an object is of its type, in the words of structured-merge-diff.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use chandler_devcluster_schema::{Scalar, Schema, Shape};
 use serde_json::Value;
 
 use crate::structure;
 
-/// What keeps a value from being of a type, each with its path; empty when nothing does.
-pub(crate) fn errors(schema: &Schema, value: &Value) -> Vec<String> {
-    let mut errors = Vec::new();
-    check(schema, value, &mut String::new(), &mut errors);
-    errors
+/// Whether two items of a list may have one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Duplicates {
+    /// In what is stored.
+    Allowed,
+    /// In what is applied.
+    Refused,
 }
 
-/// Several errors as one text.
-pub(crate) fn join(errors: &[String]) -> Option<String> {
-    match errors {
-        [] => None,
-        [only] => Some(only.clone()),
-        many => Some(many.iter().fold("errors:".to_owned(), |text, error| format!("{text}\n  {error}"))),
+/// Whether a value is of a type.
+///
+/// # Errors
+/// Everything that keeps it from being so, each with its path.
+pub(crate) fn conform(schema: &Schema, value: &Value, duplicates: Duplicates) -> Result<(), String> {
+    let mut errors = Vec::new();
+    check(schema, value, duplicates, &mut String::new(), &mut errors);
+    match errors.as_slice() {
+        [] => Ok(()),
+        [only] => Err(only.clone()),
+        many => Err(many.iter().fold("errors:".to_owned(), |text, error| format!("{text}\n  {error}"))),
     }
 }
 
-fn check(schema: &Schema, value: &Value, path: &mut String, errors: &mut Vec<String>) {
+fn check(schema: &Schema, value: &Value, duplicates: Duplicates, path: &mut String, errors: &mut Vec<String>) {
     if value.is_null() {
         return;
     }
@@ -35,7 +42,7 @@ fn check(schema: &Schema, value: &Value, path: &mut String, errors: &mut Vec<Str
                 let _ = write!(path, ".{name}");
                 let field = structure::field(schema, name);
                 if field.known {
-                    check(&field.schema, child, path, errors);
+                    check(&field.schema, child, duplicates, path, errors);
                 } else {
                     errors.push(format!("{path}: field not declared in schema"));
                 }
@@ -44,18 +51,7 @@ fn check(schema: &Schema, value: &Value, path: &mut String, errors: &mut Vec<Str
             return;
         }
         (Shape::List { items, .. }, Value::Array(list)) => {
-            let elements = match structure::structure(schema, Some(value)) {
-                structure::Structure::List(structure) => Some(structure),
-                _ => None,
-            };
-            for (index, item) in list.iter().enumerate() {
-                let length = path.len();
-                let step =
-                    elements.as_ref().and_then(|list| list.element(item).ok()).map(|element| element.to_string());
-                path.push_str(&step.unwrap_or_else(|| format!("[{index}]")));
-                check(items, item, path, errors);
-                path.truncate(length);
-            }
+            check_items(schema, items, list, duplicates, path, errors);
             return;
         }
         (Shape::Object { .. }, value) => format!("expected map, got &{{{}}}", plain(value)),
@@ -65,7 +61,49 @@ fn check(schema: &Schema, value: &Value, path: &mut String, errors: &mut Vec<Str
             None => return,
         },
     };
-    errors.push(format!("{path}: {expected}"));
+    errors.push(at(path, &expected));
+}
+
+/// Checks items up to the first that cannot be told apart from the others.
+fn check_items(
+    schema: &Schema,
+    items: &Schema,
+    list: &[Value],
+    duplicates: Duplicates,
+    path: &mut String,
+    errors: &mut Vec<String>,
+) {
+    let elements = match structure::structure(schema, None) {
+        structure::Structure::List(elements) => Some(elements),
+        _ => None,
+    };
+    let mut seen = BTreeSet::new();
+    for (index, item) in list.iter().enumerate() {
+        let length = path.len();
+        match elements.map(|elements| elements.element(item)) {
+            None => {
+                let _ = write!(path, "[{index}]");
+            }
+            Some(Err(error)) => {
+                errors.push(at(path, &format!("element {index}: {error}")));
+                return;
+            }
+            Some(Ok(element)) => {
+                if duplicates == Duplicates::Refused && seen.contains(&element) {
+                    errors.push(at(path, &format!("duplicate entries for key {element}")));
+                }
+                let _ = write!(path, "{element}");
+                seen.insert(element);
+            }
+        }
+        check(items, item, duplicates, path, errors);
+        path.truncate(length);
+    }
+}
+
+/// An error with its path, if it has one.
+fn at(path: &str, error: &str) -> String {
+    if path.is_empty() { error.to_owned() } else { format!("{path}: {error}") }
 }
 
 fn scalar_error(scalar: &Scalar, value: &Value) -> Option<String> {
@@ -137,20 +175,34 @@ mod tests {
     fn what_is_not_of_its_type() {
         let schema = &Builtins::get().kind(&GroupVersionKind::new("", "v1", "Service")).unwrap().schema;
         let cases = [
-            (json!({"spec": {"ports": [{"port": 1}]}}), vec![]),
-            (json!({"spec": []}), vec![".spec: expected map, got &{[]}"]),
-            (json!({"spec": {"type": 5}}), vec![".spec.type: expected string, got &value.valueUnstructured{Value:5}"]),
-            (json!({"spec": {"bogus": 5}}), vec![".spec.bogus: field not declared in schema"]),
+            (json!({"spec": {"ports": [{"port": 1}]}}), ""),
+            (json!({"spec": []}), ".spec: expected map, got &{[]}"),
+            (json!({"spec": {"type": 5}}), ".spec.type: expected string, got &value.valueUnstructured{Value:5}"),
+            (json!({"spec": {"bogus": 5}}), ".spec.bogus: field not declared in schema"),
             (
                 json!({"spec": {"ports": [{"port": "x"}], "publishNotReadyAddresses": "False"}}),
-                vec![
-                    ".spec.ports[port=\"x\",protocol=\"TCP\"].port: expected numeric (int or float), got string",
-                    ".spec.publishNotReadyAddresses: expected boolean, got &{False}",
-                ],
+                "errors:\n  .spec.ports[port=\"x\",protocol=\"TCP\"].port: expected numeric (int or float), got string\n  \
+                 .spec.publishNotReadyAddresses: expected boolean, got &{False}",
             ),
         ];
         for (value, expected) in cases {
-            assert_eq!(errors(schema, &value), expected);
+            assert_eq!(conform(schema, &value, Duplicates::Refused).err().unwrap_or_default(), expected);
         }
+    }
+
+    #[test]
+    fn items_that_cannot_be_told_apart() {
+        let schema = &Builtins::get().kind(&GroupVersionKind::new("", "v1", "ServiceAccount")).unwrap().schema;
+        let twice = json!({"secrets": [{"name": "a"}, {"name": "a"}]});
+        assert_eq!(conform(schema, &twice, Duplicates::Allowed), Ok(()));
+        let error = conform(schema, &twice, Duplicates::Refused).unwrap_err();
+        assert_eq!(error, ".secrets: duplicate entries for key [name=\"a\"]");
+        // What follows such an item is not looked at.
+        let without_key = json!({"secrets": [{"name": "a"}, {"uid": "b"}, {"name": 1}]});
+        assert_eq!(
+            conform(schema, &without_key, Duplicates::Allowed).unwrap_err(),
+            ".secrets: element 1: associative list with keys has an element that omits all key fields [\"name\"] (and doesn't \
+             have default values for any key fields)"
+        );
     }
 }

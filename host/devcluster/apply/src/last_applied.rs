@@ -23,7 +23,7 @@ pub(crate) fn is_kubectl(manager: &str) -> bool {
 pub(crate) fn remaining_conflicts(schema: &Schema, live: &Value, conflicts: &[Conflict]) -> Vec<Conflict> {
     let last = live.pointer(POINTER).and_then(Value::as_str).and_then(|text| serde_json::from_str::<Value>(text).ok());
     let allowed: Vec<String> = last
-        .and_then(|last| typed::field_set(schema, &last, false).ok())
+        .and_then(|last| typed::field_set(schema, &last).ok())
         .map(|set| set.paths().iter().map(|path| display_path(path)).collect())
         .unwrap_or_default();
     conflicts.iter().filter(|conflict| !allowed.contains(&conflict.field)).cloned().collect()

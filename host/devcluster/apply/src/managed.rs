@@ -4,6 +4,7 @@ use chandler_devcluster_schema::{Schema, canonicalize};
 use serde_json::{Map, Value};
 
 use crate::{
+    conform::{Duplicates, conform},
     element::PathElement,
     field_set::FieldSet,
     managers::{Managers, Operation, Owned, Owner, with_managed_fields, without_managed_fields},
@@ -34,13 +35,18 @@ pub struct UpdateRequest<'a> {
 /// Returns `new` with its `metadata.managedFields`: fields that changed belong to the manager alone.
 ///
 /// A write that changes nothing changes no entry, so that the caller can tell by comparing. Call it when defaults are filled in and
-/// before the server adds anything of its own, which has no owner. Never fails: what cannot be tracked (a malformed entry) is left out, as kube-apiserver does.
+/// before the server adds anything of its own, which has no owner. Never fails: what cannot be tracked (a malformed entry) is
+/// left out, and of an object that is not of its type nothing is tracked, as kube-apiserver does.
 pub fn track_update(request: UpdateRequest<'_>) -> Value {
     let new = without_managed_fields(request.new);
     let live = request.live.map_or_else(|| blank(request.schema), without_managed_fields);
     let mut managers = starting_managers(&request);
     if request.live.is_some() && managers.owners.is_empty() {
         // What nothing tracks stays so until something is applied, lest the first apply find wrong owners.
+        return new;
+    }
+    let is_typed = |object: &Value| conform(request.schema, object, Duplicates::Allowed).is_ok();
+    if !is_typed(&new) || request.live.is_some() && !is_typed(&live) {
         return new;
     }
     let comparison = typed::compare(request.schema, &live, &new);

@@ -124,7 +124,12 @@ impl<'a> List<'a> {
             })
             .collect();
         if keys.is_empty() {
-            return Err(format!("associative list with keys has an element that omits all key fields {:?}", self.keys));
+            let keys: Vec<String> = self.keys.iter().map(|key| format!("{key:?}")).collect();
+            return Err(format!(
+                "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values \
+                 for any key fields)",
+                keys.join(" ")
+            ));
         }
         Ok(PathElement::Key(keys))
     }

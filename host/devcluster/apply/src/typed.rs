@@ -14,20 +14,15 @@ use crate::{
 /// The fields that a value sets.
 ///
 /// # Errors
-/// When an item of a list cannot be told apart from the others. Two items with one key are an error only when `strict`; so are
-/// fields that the type does not know.
-pub(crate) fn field_set(schema: &Schema, value: &Value, strict: bool) -> Result<FieldSet, String> {
+/// When an item of a list cannot be told apart from the others.
+pub(crate) fn field_set(schema: &Schema, value: &Value) -> Result<FieldSet, String> {
     match structure(schema, Some(value)) {
         Structure::Leaf => Ok(FieldSet::new()),
         Structure::Map(schema) => {
             let mut set = FieldSet::new();
             for (name, child) in structure::fields(Some(value)).into_iter().flatten() {
                 let field = structure::field(schema, name);
-                if strict && !field.known {
-                    return Err(format!(".{name}: field not declared in schema"));
-                }
-                let below =
-                    field_set(&field.schema, child, strict).map_err(|error| prefix(&format!(".{name}"), &error))?;
+                let below = field_set(&field.schema, child).map_err(|error| prefix(&format!(".{name}"), &error))?;
                 // Keys of maps are members even when something is below them: the key itself is somebody's.
                 let member = !field.named || is_leaf(&field.schema, child) || is_empty_object(child);
                 set.set(PathElement::field(name), member, below);
@@ -39,14 +34,10 @@ pub(crate) fn field_set(schema: &Schema, value: &Value, strict: bool) -> Result<
             let items = structure::items(Some(value));
             for (element, item) in list.elements(items).map_err(|error| format!(": {error}"))?.into_iter().zip(items) {
                 if set.contains_element(&element) {
-                    if strict {
-                        return Err(format!(": duplicate entries for key {element}"));
-                    }
                     set.set(element, true, FieldSet::new());
                     continue;
                 }
-                let below =
-                    field_set(list.items(), item, strict).map_err(|error| prefix(&element.to_string(), &error))?;
+                let below = field_set(list.items(), item).map_err(|error| prefix(&element.to_string(), &error))?;
                 set.set(element, true, below);
             }
             Ok(set)

@@ -237,7 +237,7 @@ fn objects_that_cannot_be_applied() {
     let twice = containers(&json!([{"name": "a"}, {"name": "a"}]));
     insta::assert_snapshot!(error(&mut cluster, "m", &twice), @r#"failed to create typed patch object (/web; apps/v1, Kind=Deployment): .spec.template.spec.containers: duplicate entries for key [name="a"]"#);
     insta::assert_snapshot!(error(&mut cluster, "m", &deployment(&json!({"colour": 1}))), @"failed to create typed patch object (/web; apps/v1, Kind=Deployment): .spec.colour: field not declared in schema");
-    insta::assert_snapshot!(error(&mut cluster, "m", &containers(&json!([7]))), @"failed to create typed patch object (/web; apps/v1, Kind=Deployment): .spec.template.spec.containers[0]: expected map, got &{7}");
+    insta::assert_snapshot!(error(&mut cluster, "m", &containers(&json!([7]))), @"failed to create typed patch object (/web; apps/v1, Kind=Deployment): .spec.template.spec.containers: element 0: associative list with keys may not have non-map elements");
     // A name that is left out is the empty text, which validation refuses later.
     assert!(cluster.try_apply("m", &containers(&json!([{"image": "a"}])), true, LATER).is_ok());
     let managed = json!({"metadata": {"name": "a", "managedFields": [{"manager": "x"}]}});
@@ -272,6 +272,22 @@ fn an_object_that_nothing_tracked_gets_an_owner_before_the_first_apply() {
     cluster.apply("a", &config_map(&json!({"new": "2"})));
     assert_eq!(cluster.fields("before-first-apply").unwrap(), &json!({"f:data": {".": {}, "f:old": {}}}));
     assert_eq!(cluster.at("/data").unwrap(), &json!({"old": "1", "new": "2"}));
+}
+
+#[test]
+fn nothing_is_tracked_of_an_object_that_is_not_of_its_type() {
+    let mut cluster = Cluster::new("", "v1", "ServiceAccount");
+    let account = |secrets: Value| json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}, "secrets": secrets});
+    cluster.apply("m", &account(json!([{"name": "a"}])));
+    cluster.update("u", &account(json!([{"uid": "b"}])));
+    assert_eq!(cluster.at("/metadata/managedFields"), None);
+    let Err(ApplyError::Untyped(message)) = cluster.try_apply("m", &account(json!([])), true, LATER) else { panic!() };
+    insta::assert_snapshot!(message, @r#"failed to create manager for existing fields: failed to convert new object (/a; /v1, Kind=ServiceAccount) to smd typed: .secrets: element 0: associative list with keys has an element that omits all key fields ["name"] (and doesn't have default values for any key fields)"#);
+    // It can be mended by an update only, and is tracked again from the next apply on.
+    cluster.update("u", &account(json!([{"name": "b"}])));
+    assert_eq!(cluster.at("/metadata/managedFields"), None);
+    cluster.apply("m", &account(json!([])));
+    assert!(cluster.fields("before-first-apply").is_some());
 }
 
 #[test]

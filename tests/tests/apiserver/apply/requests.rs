@@ -1,7 +1,7 @@
 //! What an apply request must be, and creating by apply.
 
 use http::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{
     APPLY, Scope, cases,
@@ -19,6 +19,7 @@ cases! {
     "3.09" an_apply_does_not_generate_names;
     "3.09" what_the_schema_does_not_know_is_refused;
     "3.09" an_apply_is_validated_as_a_whole;
+    "3.09" what_is_stored_must_be_of_its_type;
     "3.09" apply_through_scale_owns_replicas: differs("the scale is not written by server-side apply");
 }
 
@@ -141,4 +142,30 @@ async fn apply_through_scale_owns_replicas(scope: &Scope) {
     let mut silent = deployment("web", 0);
     silent["spec"].as_object_mut().unwrap().remove("replicas");
     assert_eq!(deployments.apply("web", "one", &silent).await.is(200)["spec"]["replicas"], 1);
+}
+
+async fn what_is_stored_must_be_of_its_type(scope: &Scope) {
+    let account = |secrets: Value| json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}, "secrets": secrets});
+    let accounts = scope.collection("v1", "serviceaccounts").await;
+    accounts.apply("a", "one", &account(json!([{"name": "x"}]))).await.is(201);
+    // Updates may leave out the key; of what they write nothing is tracked any more.
+    let live = accounts.merge("a", &json!({"secrets": [{"name": "x"}, {"uid": "y"}]})).await.ok();
+    assert_eq!(live["metadata"].get("managedFields"), None);
+    let status = accounts.apply("a", "one", &account(json!([{"name": "x"}]))).await.is(500);
+    let message = status["message"].as_str().unwrap_or_default();
+    assert!(
+        message.starts_with("failed to create manager for existing fields: failed to convert new object ("),
+        "{message}"
+    );
+    assert!(
+        message.ends_with(
+            r#"/v1, Kind=ServiceAccount) to smd typed: .secrets: element 1: associative list with keys has an element that omits all key fields ["name"] (and doesn't have default values for any key fields)"#
+        ),
+        "{message}"
+    );
+    // What an update mends is tracked from the next apply on.
+    accounts.merge("a", &json!({"secrets": [{"name": "z"}]})).await.ok();
+    let live = accounts.apply("a", "one", &account(json!([{"name": "x"}]))).await.ok();
+    assert_eq!(live["secrets"], json!([{"name": "z"}, {"name": "x"}]));
+    assert!(entry(&live, "before-first-apply", "Update", "").is_some(), "{live}");
 }

@@ -1,0 +1,53 @@
+//! Values that the API server stores and then cannot merge an apply with, and such that it drops.
+
+use chandler_tests::{World, bundles::Bundle, wait, world::condition};
+use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
+
+use crate::PLAIN;
+
+const ACCOUNT: &str =
+    "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: keeper}\nautomountServiceAccountToken: false\n";
+
+/// Since the item has no key, the API server can tell neither whose it is nor what an apply leaves of the object.
+#[tokio::test]
+async fn a_list_item_without_its_key_is_removed_so_that_the_object_can_be_repaired() {
+    let world = World::new().await;
+    let name = world.name();
+    let image = world.push(&Bundle::empty().with("manifests/keeper.yaml", ACCOUNT)).await;
+    world.deploy(&name, PLAIN, &image).await;
+    world.condition(&name, "Drifted", "False", "AsReleased").await;
+
+    let accounts: Api<ServiceAccount> = Api::namespaced(world.client.clone(), &world.namespace);
+    let edit = json!({"secrets": [{"name": "theirs"}, {}], "automountServiceAccountToken": true});
+    accounts.patch("keeper", &PatchParams::default(), &Patch::Merge(edit)).await.expect("an edit");
+    let keeper = wait::until(&accounts, "keeper", "repaired", |keeper| {
+        keeper.and_then(|keeper| keeper.automount_service_account_token) == Some(false)
+    })
+    .await;
+    let secrets: Vec<_> = keeper.into_iter().flat_map(|keeper| keeper.secrets.unwrap_or_default()).collect();
+    assert_eq!(secrets.iter().map(|secret| secret.name.as_deref()).collect::<Vec<_>>(), [Some("theirs")]);
+    world.condition(&name, "Drifted", "False", "AsReleased").await;
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn a_field_that_its_kind_does_not_have_is_refused_before_anything_is_written() {
+    let world = World::new().await;
+    let name = world.name();
+    let bundle = Bundle::empty()
+        .with("manifests/a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: first}\ndata: {a: b}\n")
+        .with("manifests/b.yaml", &format!("{ACCOUNT}colour: red\n"));
+    let image = world.push(&bundle).await;
+    world.deploy(&name, PLAIN, &image).await;
+    let deployment = world.condition(&name, "Ready", "False", "ObjectRefused").await;
+    let message = &condition(&deployment, "Ready").expect("Ready").message;
+    assert!(message.contains("keeper") && message.contains("colour"), "{message}");
+    let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
+    assert!(maps.get_opt("first").await.expect("an answer").is_none());
+    world.finish().await;
+}
