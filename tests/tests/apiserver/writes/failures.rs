@@ -15,6 +15,7 @@ cases! {
     "3.06" a_namespace_must_exist;
     "3.06" each_broken_rule_is_a_cause;
     "3.06" built_in_objects_are_validated;
+    "3.06" a_pod_template_has_a_container;
     "3.06" immutable_fields_of_built_in_kinds;
     "3.06" bodies_must_be_objects;
     "3.06" other_verbs_are_not_allowed;
@@ -184,5 +185,16 @@ async fn unknown_paths_and_kinds_are_not_found(scope: &Scope) {
         format!("/apis/apps/v9/namespaces/{namespace}/deployments"),
     ] {
         assert_eq!(scope.http().get(&path).await.status, 404, "{path}");
+    }
+}
+
+async fn a_pod_template_has_a_container(scope: &Scope) {
+    let templates = scope.pod_templates().await;
+    for template in [json!(null), json!({}), json!({"spec": {"containers": []}}), json!({"spec": {"hostname": "a"}})] {
+        let object =
+            json!({"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "a"}, "template": template});
+        let cause = templates.create(&object).await.invalid("template.spec.containers");
+        assert_eq!(cause["message"], "Required value", "{template}");
+        assert_eq!(templates.get("a").await.status, 404);
     }
 }

@@ -65,6 +65,7 @@ pub fn validate(kind: &GroupVersionKind, new: &Value, old: Option<&Value>) -> Ve
         ("batch", "Job") => workload::job(new_spec, old_spec, &spec, &mut errors),
         ("batch", "CronJob") => workload::cron_job(new_spec, &spec, &mut errors),
         ("", "Pod") => pod::pod(new_spec, old_spec, &spec, &mut errors),
+        ("", "PodTemplate") => pod::alone(new, &root, &mut errors),
         ("", "Service") => service::service(new_spec, old_spec, &spec, &mut errors),
         ("", "ConfigMap" | "Secret") => storage::data(&kind.kind, new, old, &mut errors),
         ("", "PersistentVolumeClaim") => storage::claim(new_spec, old_spec, &spec, &mut errors),

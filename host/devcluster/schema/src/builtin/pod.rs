@@ -13,9 +13,22 @@ use crate::{
     path::FieldPath,
 };
 
+/// The restart policies of a Pod that no controller makes.
+const RESTART_POLICIES: &[&str] = &["Always", "Never", "OnFailure"];
+
+/// Validates a PodTemplate.
+pub(super) fn alone(new: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    let path = path.field("template");
+    match new.get("template") {
+        Some(value) if value.get("spec").is_some() => template(value, RESTART_POLICIES, &path, errors),
+        // All else of what kube-apiserver takes a Pod without a spec for has a default.
+        _ => errors.push(FieldError::required(&path.field("spec").field("containers"), "")),
+    }
+}
+
 /// Validates the `spec` of a Pod.
 pub(super) fn pod(new: &Value, old: Option<&Value>, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
-    spec(new, &["Always", "Never", "OnFailure"], path, errors);
+    spec(new, RESTART_POLICIES, path, errors);
     if old.is_some_and(|old| fixed(old) != fixed(new)) {
         let detail = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,\
                       `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\

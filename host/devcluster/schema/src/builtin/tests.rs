@@ -237,6 +237,14 @@ fn a_workload_selects_its_pods_for_good() {
 }
 
 #[test]
+fn a_pod_template_has_a_container() {
+    for object in [json!({}), json!({"template": {}}), json!({"template": {"metadata": {"labels": {"a": "b"}}}})] {
+        let object = defaulted("", "PodTemplate", object);
+        assert_eq!(errors("", "PodTemplate", &object, None), ["template.spec.containers: Required value"], "{object}");
+    }
+}
+
+#[test]
 fn what_else_is_refused() {
     let rbac = "rbac.authorization.k8s.io";
     let binding = json!({"roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "a"}, "subjects": [{"kind": "ServiceAccount", "name": "x"}]});
