@@ -25,6 +25,7 @@ mod install;
 mod interrupted;
 mod large;
 mod malformed;
+mod overtaken;
 mod ownership;
 mod permissions;
 mod plain;

@@ -3,15 +3,19 @@
 
 use std::fs;
 
+use chandler_devregistry::{Fault, FaultOn};
 use chandler_tests::{World, bundles::Bundle, wait, world::condition};
 use k8s_openapi::{
     api::{
         apps::v1::Deployment,
-        core::v1::{ConfigMap, Namespace},
+        core::v1::{ConfigMap, Namespace, Secret},
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
-use kube::{Api, ResourceExt as _, api::DeleteParams};
+use kube::{
+    Api, ResourceExt as _,
+    api::{DeleteParams, ListParams},
+};
 use serde_json::{Value, json};
 
 use crate::PLAIN;
@@ -123,6 +127,17 @@ async fn every_object_comes_back_while_the_next_version_is_refused() {
     world.finish().await;
 }
 
+/// Stops the controller, empties its caches, takes the registry away, and asks for a version that is nowhere.
+async fn nothing_can_be_fetched(world: &mut World, name: &str, image: &str) {
+    world.stop_controller().await;
+    for cache in ["content", "releases"] {
+        fs::remove_dir_all(world.cache().join(cache)).expect("a cache can be removed");
+    }
+    world.registry.set_fault(Some((FaultOn::Everything, Fault::Status(503))));
+    let (repository, _) = image.rsplit_once('@').expect("a digest");
+    world.deploy(name, PLAIN, &format!("{repository}:v9.9.9")).await;
+}
+
 #[tokio::test]
 async fn what_runs_is_repaired_with_an_empty_cache_while_the_registry_is_away() {
     let mut world = World::new().await;
@@ -130,13 +145,7 @@ async fn what_runs_is_repaired_with_an_empty_cache_while_the_registry_is_away() 
     let image = world.push(&bundle(&world, "colour")).await;
     world.deploy(&name, PLAIN, &image).await;
     world.ready(&name).await;
-    world.stop_controller().await;
-    for cache in ["content", "releases"] {
-        fs::remove_dir_all(world.cache().join(cache)).expect("a cache can be removed");
-    }
-    // An image of nowhere: the registry of the test cannot be asked for it, and no other is.
-    let away = image.replacen(&world.registry.address().to_string(), "127.0.0.1:1", 1);
-    world.deploy(&name, PLAIN, &away).await;
+    nothing_can_be_fetched(&mut world, &name, &image).await;
     world.start_controller();
     world.condition(&name, "Unpacked", "False", "UnpackFailed").await;
     every_object_comes_back(&world).await;
@@ -144,6 +153,32 @@ async fn what_runs_is_repaired_with_an_empty_cache_while_the_registry_is_away() 
         deployment.and_then(|it| condition(it, "Healthy")).is_some_and(|healthy| healthy.status == "True")
     })
     .await;
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn nothing_is_claimed_of_a_release_that_is_lost() {
+    let mut world = World::new().await;
+    let name = world.name();
+    let image = world.push(&Bundle::empty().with("manifests/chart.yaml", CHART)).await;
+    world.deploy(&name, PLAIN, &image).await;
+    world.ready(&name).await;
+    nothing_can_be_fetched(&mut world, &name, &image).await;
+    let secrets: Api<Secret> = Api::namespaced(world.client.clone(), &world.system_namespace);
+    let releases = ListParams::default().fields("type=chandler.dev/release");
+    let lost = secrets.delete_collection(&DeleteParams::default(), &releases).await.expect("they can be deleted");
+    assert!(lost.left().is_none_or(|lost| !lost.items.is_empty()), "the bytes of the release were kept");
+    world.start_controller();
+    for about in ["Healthy", "Drifted"] {
+        wait::until(&world.deployments(), &name, &format!("{about} is unknown"), |deployment| {
+            deployment.and_then(|it| condition(it, about)).is_none_or(|found| found.status == "Unknown")
+        })
+        .await;
+    }
+    // With the registry it can be had again.
+    world.registry.set_fault(None);
+    world.deploy(&name, PLAIN, &image).await;
+    world.ready(&name).await;
     world.finish().await;
 }
 

@@ -1,0 +1,83 @@
+//! What happens to an object between the moment when the controller reads it and the one when it writes it.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use chandler_tests::{Cluster, World, bundles::Bundle, wait};
+use http::{Method, Request};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, Client, Config, ResourceExt as _,
+    api::{DeleteParams, Patch, PatchParams},
+    client::{Body, ClientBuilder},
+};
+use serde_json::json;
+use tower::{BoxError, buffer::BufferLayer, filter::AsyncFilterLayer};
+
+use crate::PLAIN;
+
+const CHART: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: chart}\ndata: {depth: '10'}\n";
+
+fn charts(client: &Client, namespace: &str) -> Api<ConfigMap> {
+    Api::namespaced(client.clone(), namespace)
+}
+
+/// Whether a request applies the chart for good.
+fn applies(request: &Request<Body>) -> bool {
+    request.method() == Method::PATCH
+        && request.uri().path().ends_with("/configmaps/chart")
+        && request.headers().get("content-type").is_some_and(|kind| kind == "application/apply-patch+yaml")
+        && !request.uri().query().unwrap_or_default().contains("dryRun")
+}
+
+/// The garbage collector has released it; an apply that did not notice would put the reference back, and have the object
+/// deleted.
+#[tokio::test]
+async fn an_object_that_is_orphaned_meanwhile_is_not_taken_back() {
+    let mut world = World::without_controller(Cluster::acquire().await).await;
+    if !world.collects_garbage() {
+        eprintln!("skipped: nobody collects garbage on this API server, so nothing is orphaned");
+        return world.finish().await;
+    }
+    let (name, armed) = (world.name(), Arc::new(AtomicBool::new(false)));
+    let orphaning = {
+        let (client, deployments) = (world.client.clone(), world.deployments());
+        let (name, namespace, armed) = (name.clone(), world.namespace.clone(), Arc::clone(&armed));
+        AsyncFilterLayer::new(move |request: Request<Body>| {
+            let meets = applies(&request) && armed.swap(false, Ordering::SeqCst);
+            let (deployments, charts, name) = (deployments.clone(), charts(&client, &namespace), name.clone());
+            async move {
+                if meets {
+                    deployments.delete(&name, &DeleteParams::orphan()).await.expect("it is there");
+                    wait::until(&charts, "chart", "orphaned", |chart| {
+                        chart.is_some_and(|chart| chart.owner_references().is_empty())
+                    })
+                    .await;
+                }
+                Ok::<_, BoxError>(request)
+            }
+        })
+    };
+    let config: Config = world.config();
+    let client = ClientBuilder::try_from(config).expect("a usable configuration");
+    // The filter needs a service that can be cloned.
+    let client = client.with_layer(&BufferLayer::new(1024)).with_layer(&orphaning).build();
+    world.start_controller_on(client);
+    let image = world.push(&Bundle::empty().with("manifests/chart.yaml", CHART)).await;
+    world.deploy(&name, PLAIN, &image).await;
+    world.ready(&name).await;
+    let charts = charts(&world.client, &world.namespace);
+    let before = charts.get("chart").await.expect("it is there");
+
+    armed.store(true, Ordering::SeqCst);
+    let edit = Patch::Merge(json!({"data": {"depth": "0"}}));
+    charts.patch("chart", &PatchParams::default(), &edit).await.expect("an edit");
+    wait::until(&world.deployments(), &name, "gone", |found| found.is_none()).await;
+    assert!(!armed.load(Ordering::SeqCst), "the edit was repaired");
+    let after = charts.get("chart").await.expect("it stays");
+    assert_eq!((after.uid(), after.owner_references()), (before.uid(), [].as_slice()));
+    assert_eq!(after.metadata.deletion_timestamp, None);
+    world.finish().await;
+}
