@@ -138,7 +138,9 @@ names! {
         AsReleased,
         /// Objects are not as released, and the spec says to leave them so.
         DriftReported,
-        /// Others change objects again and again, so that they are put right ever less often.
+        /// Objects are not as released, and repairing them failed.
+        RepairFailed,
+        /// Others change objects again and again, so that Chandler repairs them ever less often.
         Contested,
 
         // Progressing and Ready

@@ -46,6 +46,23 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
         }
         Reason::InstallNamespaceNotFound => "create the namespace that spec.installNamespace names",
         Reason::ObjectRefused => "correct the object in the bundle; the message is the API server's own",
+        Reason::ServiceAccountNotFound => {
+            "create the ServiceAccount that the message names, or correct spec.serviceAccount"
+        }
+        Reason::PermissionsMissing => {
+            "`chandler rbac` with the bundle and `--service-account` prints the roles that the account needs: \
+             pipe them to `kubectl apply -f -`"
+        }
+        Reason::UnsafeCRDUpgrade => "choose another version, or allow what the message names in spec.crdUpgrades",
+        Reason::RecordUnavailable => {
+            "see whether the controller may read and write Secrets in its namespace, and whether the API server takes them"
+        }
+        Reason::RepairFailed | Reason::ReconcileFailed => {
+            return Some(format!(
+                "mend what the message of `Installed` names: kubectl get bundledeployment {name} -o yaml; the repair is \
+                 tried again by itself"
+            ));
+        }
         Reason::ServiceAccountRequired => "name the account that installs the bundle in spec.serviceAccount",
         Reason::ReservedObjects => {
             "leave the objects out of the bundle, or name an account that holds every right in spec.serviceAccount"
@@ -65,12 +82,12 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
         }
         Reason::DriftReported => {
             return Some(format!(
-                "undo what was done, or have it put right once: at=\"$(date)\"; kubectl annotate bundledeployment {name} \
+                "undo the change, or have Chandler repair the objects once: at=\"$(date)\"; kubectl annotate bundledeployment {name} \
                  --overwrite reconcile.chandler.dev/requestedAt=\"$at\" reconcile.chandler.dev/repairAt=\"$at\""
             ));
         }
         Reason::Contested => {
-            "stop whoever writes the fields that the message names, or leave them to him: list them in \
+            "stop the client that writes the fields that the message names, or leave the fields to it: list them in \
              spec.ignoreDifferences"
         }
         Reason::RevisionUnavailable => {
@@ -107,6 +124,11 @@ mod tests {
             Reason::InstallNamespaceNotFound,
             Reason::Forbidden,
             Reason::ServiceAccountRequired,
+            Reason::ServiceAccountNotFound,
+            Reason::PermissionsMissing,
+            Reason::UnsafeCRDUpgrade,
+            Reason::RecordUnavailable,
+            Reason::RepairFailed,
             Reason::ReservedObjects,
             Reason::Suspended,
         ] {

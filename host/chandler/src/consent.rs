@@ -13,7 +13,10 @@ pub fn given(terminal: &Terminal, question: &str, beforehand: bool) -> Result<bo
         return Ok(true);
     }
     if !io::stdin().is_terminal() {
-        return Err(CommandError::usage(format!("{question} Nobody can be asked here")).hint("say it: --yes"));
+        return Err(CommandError::usage(format!(
+            "{question} Standard input is not a terminal, so the command cannot ask"
+        ))
+        .hint("pass --yes to agree"));
     }
     terminal.write(format!("{question} [y/N] "));
     answered(&mut io::stdin().lock())

@@ -78,10 +78,14 @@ impl CommandError {
 
     /// Adds the error that led to this one, and what led to that.
     #[must_use]
-    pub fn because(mut self, error: &dyn Error) -> Self {
+    pub fn because(mut self, error: &(dyn Error + 'static)) -> Self {
         let mut next = Some(error);
         while let Some(error) = next {
-            let text = error.to_string();
+            let text = match error.downcast_ref::<kube::Error>() {
+                // Of the whole status, what the API server says to people.
+                Some(kube::Error::Api(status)) if !status.message.is_empty() => status.message.clone(),
+                _ => error.to_string(),
+            };
             // An error that is `transparent`, or that repeats its source in its own message, says nothing new.
             if !text.is_empty() && !self.causes.last().is_some_and(|last| last.contains(&text)) {
                 self.causes.push(text);

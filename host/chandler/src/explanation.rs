@@ -75,7 +75,9 @@ impl Explanation {
         let up_to_date = status.observed_generation >= deployment.metadata.generation;
         let ready = find_condition(&status.conditions, ConditionType::Ready);
         let is_ready = up_to_date && ready.is_some_and(|ready| ready.status == "True");
-        let all_well = objects.iter().all(|leaf| leaf.health == Mark::Healthy) && unreadable.is_empty();
+        let expected = status.release.as_ref().and_then(|release| usize::try_from(release.objects).ok());
+        let all_there = expected.is_none_or(|expected| tree::healthy(&objects).1 >= expected);
+        let all_well = all_there && objects.iter().all(|leaf| leaf.health == Mark::Healthy) && unreadable.is_empty();
         let mut explanation = Self {
             healthy: is_ready && all_well,
             up_to_date,
@@ -106,6 +108,9 @@ impl Explanation {
             let drifted = find_condition(&self.conditions, ConditionType::Drifted).filter(|drifted| is_wrong(drifted));
             let reason = drifted.and_then(|drifted| Reason::from_name(&drifted.reason));
             steps.extend(reason.and_then(|reason| advice(reason, &self.name)));
+            if self.is_suspended() {
+                steps.extend(advice(Reason::Suspended, &self.name));
+            }
             return steps;
         }
         if !self.up_to_date || self.conditions.is_empty() {
@@ -118,9 +123,14 @@ impl Explanation {
         let sick: Vec<&Leaf> = self.objects.iter().filter(|leaf| leaf.health != Mark::Healthy).collect();
         steps.extend(sick.iter().take(3).map(|leaf| describe(leaf)));
         if steps.is_empty() {
-            steps.push("wait; nothing is wrong so far".to_owned());
+            steps.push(format!("wait: `chandler status {} --watch` follows it", self.name));
         }
         steps
+    }
+
+    fn is_suspended(&self) -> bool {
+        let progressing = find_condition(&self.conditions, ConditionType::Progressing);
+        progressing.is_some_and(|progressing| progressing.reason == Reason::Suspended.as_str())
     }
 
     /// The explanation for people.
@@ -159,7 +169,9 @@ impl Explanation {
                 let _ = writeln!(text, "  - {}", one_line(step));
             }
         }
-        let _ = writeln!(text, "\n{}", if self.healthy { "healthy" } else { "not healthy" });
+        let health = if self.healthy { "healthy" } else { "not healthy" };
+        let suspended = if self.is_suspended() { ", and suspended: a newer spec waits" } else { "" };
+        let _ = writeln!(text, "\n{health}{suspended}");
         text
     }
 
@@ -424,7 +436,10 @@ mod tests {
           Namespace harbour�: Missing
           and 1 more
         ");
-        assert!(rest.contains("what to do next\n  - undo what was done, or have it put right once"), "{rest}");
+        assert!(
+            rest.contains("what to do next\n  - undo the change, or have Chandler repair the objects once"),
+            "{rest}"
+        );
         deployment.status.as_mut().unwrap().conditions[0].status = "False".into();
         deployment.status.as_mut().unwrap().conditions[0].reason = "AsReleased".into();
         assert!(Explanation::new(&deployment, vec![], vec![]).next_steps.is_empty());

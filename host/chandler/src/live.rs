@@ -39,7 +39,7 @@ pub struct Members {
 
 /// A client for the cluster that the user means.
 pub async fn client(kubeconfig: Option<&std::path::Path>) -> Result<Client, CommandError> {
-    let failed = |error: &dyn std::error::Error| {
+    let failed = |error: &(dyn std::error::Error + 'static)| {
         CommandError::failed("failed to read the kubeconfig")
             .because(error)
             .hint("name one with --kubeconfig or $KUBECONFIG; `chandler dev --keep` makes one")

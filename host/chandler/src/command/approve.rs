@@ -72,14 +72,23 @@ impl Approve {
         let approval = ChangeApproval::of(&deployment, &pending.digest, &user, self.reason.clone());
         let approval =
             approval.ok_or_else(|| CommandError::failed(format!("BundleDeployment {} has no UID", self.name)))?;
-        let approved_by = create(&client, &deployment, &approval).await?;
-        terminal.line(format!(
-            "approved by {}: `chandler status {} --watch` follows it",
-            one_line(&approved_by),
-            self.name
-        ));
+        let approved = match create(&client, &deployment, &approval).await? {
+            Approved::Now(user) => format!("approved by {}", one_line(&user)),
+            Approved::Before(user) => {
+                format!("{} approved this change before, and that approval stays as it is", one_line(&user))
+            }
+        };
+        terminal.line(format!("{approved}: `chandler status {} --watch` follows it", self.name));
         Ok(())
     }
+}
+
+/// By whom a change is approved.
+enum Approved {
+    /// By this command.
+    Now(String),
+    /// By an approval that was there.
+    Before(String),
 }
 
 /// Who the API server takes the caller for.
@@ -92,23 +101,23 @@ async fn user(client: &Client) -> Result<String, CommandError> {
     user.ok_or_else(failed)
 }
 
-/// Creates the approval; the user who approved the change, which may have been done before.
+/// Creates the approval.
 async fn create(
     client: &Client,
     deployment: &BundleDeployment,
     approval: &ChangeApproval,
-) -> Result<String, CommandError> {
+) -> Result<Approved, CommandError> {
     let approvals: Api<ChangeApproval> = Api::all(client.clone());
     let parameters = PostParams { field_manager: Some("chandler-approve".to_owned()), ..PostParams::default() };
     let error = match approvals.create(&parameters, approval).await {
-        Ok(created) => return Ok(created.spec.approved_by),
+        Ok(created) => return Ok(Approved::Now(created.spec.approved_by)),
         Err(error) => error,
     };
     let name = approval.name_any();
     if matches!(&error, kube::Error::Api(status) if status.is_already_exists()) {
         let found = approvals.get(&name).await.map_err(|error| not_created(approval, &error))?;
         if found.approves(deployment, &approval.spec.change) {
-            return Ok(found.spec.approved_by);
+            return Ok(Approved::Before(found.spec.approved_by));
         }
         let hint =
             format!("it approves something else or is being deleted: `kubectl get changeapproval {name} -o yaml`");

@@ -284,7 +284,9 @@ impl Published {
 
 /// Writes the kubeconfig and tells where it is.
 fn publish(plane: &ControlPlane, progress: &Progress) -> Result<Published, CommandError> {
-    let failed = |error: &dyn std::error::Error| CommandError::failed("failed to write the kubeconfig").because(error);
+    let failed = |error: &(dyn std::error::Error + 'static)| {
+        CommandError::failed("failed to write the kubeconfig").because(error)
+    };
     let kubeconfig = plane.cluster().kubeconfig();
     let published = match plane.data() {
         Some(data) => {

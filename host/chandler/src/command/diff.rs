@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use chandler_api::BundleDeployment;
+use chandler_api::{BundleDeployment, ConditionType, Reason, find_condition};
 use chandler_certificates::annotations::ROTATE;
 use chandler_controller::certificates::complete;
 use chandler_core::Release;
@@ -78,7 +78,10 @@ impl Diff {
             (Some(deployment), opened)
         };
         let release = deployed::release(&client, &mut opened).await?;
-        let preview = preview(client, deployment.as_ref(), &opened, &release).await?;
+        let mut preview = preview(client, deployment.as_ref(), &opened, &release).await?;
+        if let Some(refusal) = deployment.as_ref().filter(|_| !is_bundle(&self.rendering.bundle)).and_then(of_account) {
+            preview.refusals.insert(0, refusal);
+        }
         match self.output {
             StatusFormat::Json => output::print(&output::json(&preview)?)?,
             StatusFormat::Text => output::print(&difference::text(&preview, Terminal::output().look()))?,
@@ -96,6 +99,17 @@ impl Diff {
             (true, false) => CHANGES,
         })
     }
+}
+
+/// What the controller says of the account on whose behalf it installs. Only the controller can check that: whoever asks for a
+/// preview need not be allowed to act on behalf of the account.
+fn of_account(deployment: &BundleDeployment) -> Option<String> {
+    let status = deployment.status.as_ref()?;
+    let progressing = find_condition(&status.conditions, ConditionType::Progressing)?;
+    let is_current = progressing.observed_generation == deployment.metadata.generation;
+    let about_account = [Reason::ServiceAccountRequired, Reason::ServiceAccountNotFound, Reason::PermissionsMissing];
+    let reason = Reason::from_name(&progressing.reason)?;
+    (is_current && about_account.contains(&reason)).then(|| progressing.message.clone())
 }
 
 async fn preview(
@@ -124,4 +138,34 @@ async fn preview(
     let completed = complete(&rollout, &policy, &owner, rotate.map(String::as_str), Arc::new(release.clone())).await;
     let completed = completed.map_err(|error| refused().because(&error))?;
     rollout.preview_with(&owner, &completed.release, &[], drift).await.map_err(|error| refused().because(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_the_controller_says_of_the_account_refuses_the_same_spec() {
+        for (reason, generation, refused) in [
+            ("PermissionsMissing", 2, true),
+            ("ServiceAccountNotFound", 2, true),
+            ("ServiceAccountRequired", 2, true),
+            ("PermissionsMissing", 1, false),
+            ("Succeeded", 2, false),
+        ] {
+            let deployment = serde_json::from_value(json!({
+                "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment",
+                "metadata": {"name": "harbour", "generation": 2},
+                "spec": {"installNamespace": "n", "provisionerClassName": "c", "source": {"type": "image"}},
+                "status": {"conditions": [{
+                    "type": "Progressing", "status": "True", "reason": reason, "message": "it may not",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": generation,
+                }]},
+            }));
+            let deployment: BundleDeployment = deployment.unwrap();
+            assert_eq!(of_account(&deployment).as_deref(), refused.then_some("it may not"), "{reason} {generation}");
+        }
+    }
 }

@@ -262,7 +262,7 @@ impl Rbac {
 
 /// The release with the Secrets that the host adds for serving certificates.
 fn with_secrets(release: Release, namespace: &str) -> Result<Release, CommandError> {
-    let failed = |error: &dyn std::error::Error| {
+    let failed = |error: &(dyn std::error::Error + 'static)| {
         CommandError::failed("the release asks for serving certificates that it cannot have").because(error)
     };
     let declarations = Declarations::of(&release, namespace).map_err(|error| failed(&error))?;

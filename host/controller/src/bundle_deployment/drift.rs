@@ -28,6 +28,8 @@ pub(crate) struct DriftFound {
     pub(crate) lines: Vec<String>,
     /// Whether others change them again and again.
     pub(crate) contested: bool,
+    /// Whether repairing them failed.
+    pub(crate) failed: bool,
 }
 
 impl DriftFound {
@@ -35,10 +37,15 @@ impl DriftFound {
     pub(crate) fn reported(drift: &[Drift]) -> Self {
         let lines = drift.iter().map(ToString::to_string).collect();
         let objects = drift.iter().take(LISTED_OBJECTS).map(object).collect();
-        Self { drifted: Drifted { total: count(drift.len()), objects }, lines, contested: false }
+        Self { drifted: Drifted { total: count(drift.len()), objects }, lines, contested: false, failed: false }
     }
 
-    /// What is put right ever less often.
+    /// What could not be repaired.
+    pub(crate) fn not_repaired(drift: &[Drift]) -> Self {
+        Self { failed: !drift.is_empty(), ..Self::reported(drift) }
+    }
+
+    /// What is repaired ever less often.
     pub(crate) fn contested(contested: &[Contested]) -> Self {
         let drift = contested.iter().cloned().map(|Contested { object, kind }| Drift { object, kind });
         let drift: Vec<Drift> = drift.collect();
@@ -60,12 +67,17 @@ impl DriftFound {
             (false, true) => {
                 let minutes = SPELL.as_secs() / 60;
                 let message = format!(
-                    "{objects} changed again by others whenever put right, {REPAIRS} times within {minutes} minutes or \
-                     more often, and put right ever less often: {lines}"
+                    "{objects} changed again by others after each repair, {REPAIRS} times within {minutes} minutes or more \
+                     often; Chandler repairs ever less often: {lines}"
                 );
                 (Reason::Contested, message)
             }
-            (false, false) => (Reason::DriftReported, format!("{objects} not as released and left so: {lines}")),
+            (false, false) if self.failed => {
+                (Reason::RepairFailed, format!("{objects} not as released, and the repair failed: {lines}"))
+            }
+            (false, false) => {
+                (Reason::DriftReported, format!("{objects} not as released, and the policy does not repair: {lines}"))
+            }
         }
     }
 }

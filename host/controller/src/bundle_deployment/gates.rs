@@ -42,7 +42,9 @@ pub(crate) fn weigh(
     now: Duration,
 ) -> Decision {
     let conditions = deployment.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    // What was not known stands for nothing.
     let reported = find_condition(conditions, ConditionType::Healthy)
+        .filter(|healthy| healthy.status != ConditionStatus::Unknown.as_str())
         .map(|healthy| healthy.status == ConditionStatus::True.as_str());
     let found = if unhealthy.is_empty() {
         Found::Healthy

@@ -67,7 +67,11 @@ pub(super) async fn roll_out(
     let progress = context.rollout.advance_with(&owner, completed, &rules, &restraint).await;
     // Also after a failure: what was applied before it has to be seen changing.
     service_account::watch(&owner, completed, context);
-    let progress = progress.map_err(|error| Problem::from(&error))?;
+    let progress = progress.map_err(|error| Problem::from(&error)).inspect_err(|problem| {
+        if route == Route::Observe && !problem.is_hiccup() && drift::policy(deployment) != DriftPolicy::Ignore {
+            found.drift = Some(DriftFound::not_repaired(&seen));
+        }
+    })?;
     // A revision that has nothing to write begins, too.
     book.begin_revision().await.map_err(|error| Problem::from(&error))?;
     keep(book, &release).await?;

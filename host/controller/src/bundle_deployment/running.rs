@@ -27,6 +27,8 @@ pub(crate) struct Running {
     pub(crate) unsteady: Option<Duration>,
     /// What of it is not as released and left so; none where nobody looked.
     pub(crate) drift: Option<DriftFound>,
+    /// Why it could not be repaired.
+    pub(crate) not_repaired: Option<String>,
 }
 
 /// Whether the release that runs is another one than the one that the pass was about, so that nobody has looked after it.
@@ -66,7 +68,7 @@ pub(super) async fn look_after(pass: Pass<'_>, found: &mut Assessment) -> Option
         Err(problem) => {
             let health =
                 Err(format!("the release that runs cannot be had, so that it is not looked at: {}", problem.message));
-            return Some(Running { bundle: None, health, unsteady: None, drift: None });
+            return Some(Running { bundle: None, health, unsteady: None, drift: None, not_repaired: None });
         }
     };
     let bundle = Some(bundle::facts(&release));
@@ -76,6 +78,8 @@ pub(super) async fn look_after(pass: Pass<'_>, found: &mut Assessment) -> Option
     } else {
         look(pass, &about, &release).await.map(Reached::Applied)
     };
+    let not_repaired =
+        reached.as_ref().err().filter(|problem| !problem.is_hiccup()).map(|problem| problem.message.clone());
     let health = match reached {
         Ok(Reached::Applied(unhealthy)) => Ok(unhealthy),
         Ok(_) => Ok(about.health.take().unwrap_or_default()),
@@ -91,5 +95,5 @@ pub(super) async fn look_after(pass: Pass<'_>, found: &mut Assessment) -> Option
     (found.renewal, found.contest) = (about.renewal, about.contest);
     found.kept = about.kept;
     found.repaired = about.repaired;
-    Some(Running { bundle, health, unsteady: about.unsteady, drift: about.drift })
+    Some(Running { bundle, health, unsteady: about.unsteady, drift: about.drift, not_repaired })
 }

@@ -1,10 +1,14 @@
 //! Derives the status from what a pass found. Pure: the clock comes in as an argument.
 
 use chandler_api::{
-    BundleCandidate, BundleDeployment, BundleDeploymentStatus, ConditionType as Type, NewCondition, Outcome,
-    PendingChange, Reason, ReleaseInUse, Revision, conditions::remove_condition, find_condition, set_condition,
+    BundleCandidate, BundleDeployment, BundleDeploymentStatus, ConditionStatus, ConditionType as Type, NewCondition,
+    Outcome, PendingChange, Reason, ReleaseInUse, Revision, conditions::remove_condition, find_condition,
+    set_condition,
 };
-use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+use k8s_openapi::{
+    apimachinery::pkg::apis::meta::v1::{Condition, Time},
+    jiff::Timestamp,
+};
 
 use super::drift::DriftFound;
 use super::{
@@ -56,8 +60,11 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
             if current.outcome == Outcome::Failed {
                 draft.too_late(&current, found, &terms);
             }
-            if let Some(unhealthy) = &found.health {
-                draft.health(unhealthy, found.unsteady.is_some());
+            match &found.health {
+                Some(unhealthy) => draft.health(unhealthy, found.unsteady.is_some()),
+                // It runs, and what keeps it from being repaired keeps it from being looked at, too.
+                None if current.outcome == Outcome::Succeeded => draft.unseen(&problem.message),
+                None => {}
             }
         }
         Reached::Beginning => {
@@ -87,7 +94,13 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
     if matches!(found.reached, Reached::NeedsApproval | Reached::RollingOut(_) | Reached::Applied(_)) {
         draft.needs_approval(deployment);
     }
+    if let Reached::NotUnpacked(problem) | Reached::NoProvisioner(problem) = &found.reached {
+        draft.installed_before(problem);
+    }
     draft.running(found);
+    if found.reached == Reached::Suspended {
+        draft.ready_while_suspended();
+    }
     draft.finish(deployment)
 }
 
@@ -209,15 +222,18 @@ impl Draft {
         let Some(running) = &found.running else { return };
         match &running.health {
             Ok(unhealthy) => self.health(unhealthy, running.unsteady.is_some()),
-            Err(message) => {
-                self.unknown(Type::Healthy, message);
-                if find_condition(&self.status.conditions, Type::Drifted).is_some() {
-                    self.unknown(Type::Drifted, message);
-                }
-            }
+            Err(message) => self.unseen(message),
         }
         if let Some(drift) = &running.drift {
             self.drifted(drift);
+        }
+        let installed = self.condition(Type::Installed).and_then(|installed| Reason::from_name(&installed.reason));
+        match (&running.not_repaired, installed) {
+            (Some(message), Some(Reason::InstallationSucceeded | Reason::ReconcileFailed)) => {
+                self.no(Type::Installed, Reason::ReconcileFailed, message);
+            }
+            (None, Some(Reason::ReconcileFailed)) if running.health.is_ok() => self.installed(),
+            _ => {}
         }
         if let Some(bundle) = &running.bundle {
             self.status.bundle.clone_from(&bundle.description);
@@ -233,6 +249,18 @@ impl Draft {
         } else {
             self.no(Type::Healthy, Reason::Unhealthy, &list(unhealthy));
         }
+    }
+
+    /// Says that nobody could look at what runs.
+    fn unseen(&mut self, message: &str) {
+        self.unknown(Type::Healthy, message);
+        if self.condition(Type::Drifted).is_some() {
+            self.unknown(Type::Drifted, message);
+        }
+    }
+
+    fn condition(&self, kind: Type) -> Option<&Condition> {
+        find_condition(&self.status.conditions, kind)
     }
 
     fn unknown(&mut self, kind: Type, message: &str) {
@@ -358,14 +386,13 @@ impl Draft {
 
     fn applied(&mut self, unhealthy: &[String], unsteady: bool, current: &Revision, candidate: Option<&Candidate>) {
         self.installed();
-        if unsteady {
-            // What was found has not lasted: what was said stands, for the spec as it is now.
-            for kind in [Type::Healthy, Type::Progressing, Type::Ready] {
-                self.confirm(kind);
-            }
-            return;
-        }
-        self.health(unhealthy, false);
+        self.health(unhealthy, unsteady);
+        // Where what was found has not lasted, what was said of health stands. What was said of an earlier spec does not.
+        let unhealthy = match self.condition(Type::Healthy).filter(|_| unsteady) {
+            Some(healthy) if healthy.status == ConditionStatus::True.as_str() => None,
+            Some(healthy) => Some(healthy.message.clone()),
+            None => (!unhealthy.is_empty()).then(|| list(unhealthy)),
+        };
         if let Some(Cause::Failed { failed, message, to }) = candidate.map(|candidate| &candidate.cause) {
             let message = format!(
                 "revision {failed} failed: {message}; revision {to} runs again as revision {}, and revision {failed} is \
@@ -377,10 +404,36 @@ impl Draft {
             return;
         }
         self.no(Type::Progressing, Reason::Succeeded, "desired state reached");
-        if unhealthy.is_empty() {
-            self.yes(Type::Ready, Reason::Succeeded, &well(current, candidate));
-        } else {
-            self.no(Type::Ready, Reason::Unhealthy, &list(unhealthy));
+        match unhealthy {
+            None => self.yes(Type::Ready, Reason::Succeeded, &well(current, candidate)),
+            Some(unhealthy) => self.no(Type::Ready, Reason::Unhealthy, &unhealthy),
+        }
+    }
+
+    /// What is suspended is as ready as what runs is healthy.
+    fn ready_while_suspended(&mut self) {
+        let Some(healthy) = self.condition(Type::Healthy).cloned() else { return };
+        let was_ready = self.condition(Type::Ready).is_some_and(|ready| {
+            [Reason::Succeeded, Reason::Unhealthy, Reason::ObjectLookupFailure]
+                .map(Reason::as_str)
+                .contains(&&*ready.reason)
+        });
+        match (healthy.status.as_str(), was_ready) {
+            (_, false) => {}
+            ("True", true) => self.yes(Type::Ready, Reason::Succeeded, &healthy.message),
+            ("False", true) => self.no(Type::Ready, Reason::Unhealthy, &healthy.message),
+            (_, true) => self.unknown(Type::Ready, &healthy.message),
+        }
+    }
+
+    /// What was said of the release of an earlier spec, which could not be installed, is not about this one, of which nothing
+    /// came so far.
+    fn installed_before(&mut self, problem: &Problem) {
+        let said = self.condition(Type::Installed).and_then(|installed| Reason::from_name(&installed.reason));
+        match said {
+            Some(Reason::InstallFailed) => self.no(Type::Installed, Reason::InstallFailed, &problem.message),
+            Some(Reason::UpgradeFailed) => self.installed(),
+            _ => {}
         }
     }
 
@@ -438,3 +491,5 @@ fn list(items: &[String]) -> String {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod two_tracks_tests;

@@ -5,11 +5,11 @@ use serde_json::json;
 use super::*;
 use crate::bundle_deployment::assessment::Unpacked;
 
-fn at(second: i64) -> Timestamp {
+pub(super) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-fn deployment(rollout: &serde_json::Value) -> BundleDeployment {
+pub(super) fn deployment(rollout: &serde_json::Value) -> BundleDeployment {
     serde_json::from_value(json!({
         "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment",
         "metadata": {"name": "a", "generation": 1},
@@ -21,7 +21,7 @@ fn deployment(rollout: &serde_json::Value) -> BundleDeployment {
     .unwrap()
 }
 
-fn facts(text: &str) -> ReleaseFacts {
+pub(super) fn facts(text: &str) -> ReleaseFacts {
     ReleaseFacts { digest: Digest::of(text.as_bytes()), objects: 3, stages: 2, version: None }
 }
 
@@ -38,7 +38,7 @@ fn candidate(cause: Cause, release: ReleaseFacts) -> Candidate {
     }
 }
 
-fn found(release: Option<ReleaseFacts>, reached: Reached) -> Assessment {
+pub(super) fn found(release: Option<ReleaseFacts>, reached: Reached) -> Assessment {
     let unpacked =
         Unpacked { resolved_source: chandler_api::BundleSource::default(), content_digest: Digest::of(b"content") };
     Assessment {
@@ -54,7 +54,7 @@ fn waiting(stage: usize, all_applied: bool) -> Reached {
 }
 
 /// One line for each condition.
-fn lines(status: &BundleDeploymentStatus) -> String {
+pub(super) fn lines(status: &BundleDeploymentStatus) -> String {
     let line = |condition: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
         let second = condition.last_transition_time.0.as_second();
         format!("{}={}/{} @{second}: {}\n", condition.type_, condition.status, condition.reason, condition.message)
@@ -63,7 +63,7 @@ fn lines(status: &BundleDeploymentStatus) -> String {
 }
 
 /// Runs passes one after the other, a second apart.
-fn passes(mut deployment: BundleDeployment, passes: &[Assessment]) -> BundleDeploymentStatus {
+pub(super) fn passes(mut deployment: BundleDeployment, passes: &[Assessment]) -> BundleDeploymentStatus {
     for (second, pass) in (1..).zip(passes) {
         deployment.status = Some(derive(&deployment, pass, at(second)));
     }

@@ -1,0 +1,123 @@
+//! What the status says of what runs, and of what was said about an earlier spec.
+
+use chandler_rollout::{Drift, DriftKind};
+use serde_json::json;
+
+use super::tests::{at, deployment, facts, found, lines, passes};
+use super::*;
+use crate::bundle_deployment::running::Running;
+
+fn installed() -> Assessment {
+    Assessment { drift: Some(DriftFound::reported(&[])), ..found(Some(facts("a")), Reached::Applied(vec![])) }
+}
+
+fn running(health: Result<&[&str], &str>) -> Running {
+    let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+    Running {
+        bundle: None,
+        health: health.map(texts).map_err(str::to_owned),
+        unsteady: None,
+        drift: None,
+        not_repaired: None,
+    }
+}
+
+fn with(running: Running, reached: Reached) -> Assessment {
+    Assessment { running: Some(running), ..Assessment::early(reached) }
+}
+
+fn no_image() -> Reached {
+    Reached::NotUnpacked(Problem::passing(Reason::UnpackFailed, "no such image"))
+}
+
+/// Status and reason of each condition, after these passes.
+fn short(last: &[Assessment]) -> String {
+    let status = passes(deployment(&json!(null)), &[&[installed()], last].concat());
+    let kinds = status.conditions.iter().filter(|condition| condition.type_ != "Unpacked");
+    kinds.map(|it| format!("{}={}/{}", it.type_, it.status, it.reason)).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn what_cannot_be_looked_at_is_not_called_healthy() {
+    let problem = || Problem::passing(Reason::ServiceAccountNotFound, "ServiceAccount n/deployer does not exist");
+    let refused = || found(Some(facts("a")), Reached::NotApplied(problem()));
+    let status = passes(deployment(&json!(null)), &[installed(), refused()]);
+    insta::assert_snapshot!(lines(&status), @r"
+    Unpacked=True/UnpackSuccessful @1: Successfully unpacked the image Bundle
+    Drifted=Unknown/ObjectLookupFailure @2: ServiceAccount n/deployer does not exist
+    Installed=False/ReconcileFailed @2: ServiceAccount n/deployer does not exist
+    Healthy=Unknown/ObjectLookupFailure @2: ServiceAccount n/deployer does not exist
+    Progressing=True/ServiceAccountNotFound @2: ServiceAccount n/deployer does not exist
+    Ready=False/ServiceAccountNotFound @2: ServiceAccount n/deployer does not exist
+    ");
+    // What was seen before it failed counts.
+    let seen = Assessment { health: Some(vec!["ConfigMap n/a: does not exist".into()]), ..refused() };
+    assert!(short(std::slice::from_ref(&seen)).contains("Healthy=False/Unhealthy"), "{}", short(&[seen]));
+    assert!(short(&[refused(), installed()]).contains("Healthy=True/Healthy"));
+}
+
+#[test]
+fn what_is_suspended_is_as_ready_as_it_is_healthy() {
+    let gone = || with(running(Ok(&["ConfigMap n/a: does not exist"])), Reached::Suspended);
+    let well = || with(running(Ok(&[])), Reached::Suspended);
+    let unknown = || with(running(Err("no such record")), Reached::Suspended);
+    insta::assert_snapshot!(short(&[gone()]), @"Drifted=False/AsReleased Installed=True/InstallationSucceeded Healthy=False/Unhealthy Progressing=False/Suspended Ready=False/Unhealthy");
+    assert!(short(&[unknown()]).contains("Ready=Unknown/ObjectLookupFailure"), "{}", short(&[unknown()]));
+    assert!(short(&[gone(), well()]).contains("Ready=True/Succeeded"), "{}", short(&[gone(), well()]));
+    // What was in the way when it was suspended is still said.
+    let waits = [with(running(Ok(&[])), no_image()), well()];
+    assert!(short(&waits).contains("Ready=False/UnpackFailed"), "{}", short(&waits));
+}
+
+#[test]
+fn what_was_in_the_way_of_an_earlier_spec_is_not_said_of_this_one() {
+    let weak = Assessment {
+        unsteady: Some(std::time::Duration::from_secs(9)),
+        ..found(Some(facts("a")), Reached::Applied(vec!["ConfigMap n/a: does not exist".into()]))
+    };
+    let refused = || found(None, Reached::NotRendered(Problem::lasting(Reason::InvalidContent, "broken")));
+    // The health has not changed for long enough; the refusal is over.
+    assert!(
+        short(&[refused(), weak]).contains("Healthy=True/Healthy Progressing=False/Succeeded Ready=True/Succeeded")
+    );
+    assert!(short(&[refused()]).contains("Installed=False/UpgradeFailed"));
+    assert!(short(&[refused(), with(running(Ok(&[])), no_image())]).contains("Installed=True/InstallationSucceeded"));
+    let first = passes(deployment(&json!(null)), &[refused(), Assessment::early(no_image())]);
+    assert!(lines(&first).contains("Installed=False/InstallFailed @1: no such image"), "{}", lines(&first));
+}
+
+#[test]
+fn what_could_not_be_repaired_is_neither_installed_nor_as_released() {
+    let missing = Drift {
+        object: chandler_core::ObjectKey {
+            group: String::new(),
+            version: "v1".into(),
+            kind: "ConfigMap".into(),
+            namespace: Some("n".into()),
+            name: "a".into(),
+        },
+        kind: DriftKind::Missing,
+    };
+    let broken = || Running {
+        drift: Some(DriftFound::not_repaired(std::slice::from_ref(&missing))),
+        not_repaired: Some("the namespace n does not exist".into()),
+        ..running(Ok(&["ConfigMap n/a: does not exist"]))
+    };
+    let mut deployment = deployment(&json!(null));
+    deployment.status = Some(derive(&deployment, &installed(), at(1)));
+    deployment.status = Some(derive(&deployment, &with(broken(), no_image()), at(2)));
+    insta::assert_snapshot!(lines(deployment.status.as_ref().unwrap()), @r"
+    Unpacked=False/UnpackFailed @2: no such image
+    Drifted=True/RepairFailed @2: 1 object is not as released, and the repair failed: ConfigMap n/a does not exist
+    Installed=False/ReconcileFailed @2: the namespace n does not exist
+    Healthy=False/Unhealthy @2: ConfigMap n/a: does not exist
+    Progressing=True/UnpackFailed @2: no such image
+    Ready=False/UnpackFailed @2: no such image
+    ");
+    let mended = Running { drift: Some(DriftFound::reported(&[])), ..running(Ok(&[])) };
+    let again = short(&[with(broken(), no_image()), with(mended, no_image())]);
+    assert!(
+        again.starts_with("Drifted=False/AsReleased Installed=True/InstallationSucceeded Healthy=True/Healthy "),
+        "{again}"
+    );
+}
