@@ -100,6 +100,19 @@ impl RolloutError {
         }
     }
 
+    /// Whether it is about this object, so that the others of the release may be written without it.
+    pub fn concerns(&self, object: &ObjectKey) -> bool {
+        match self {
+            Self::Objects(failures) => failures.iter().any(|failure| failure.object == *object),
+            Self::Collisions(collisions) => collisions.found.iter().any(|collision| collision.object == *object),
+            Self::UnknownKinds(unknown) => unknown.iter().any(|(_, _, key)| key == object),
+            Self::NamespacesNotFound(missing) => {
+                object.namespace.as_ref().is_some_and(|namespace| missing.contains(namespace))
+            }
+            _ => false,
+        }
+    }
+
     /// Whether trying again soon may help, without anybody changing anything.
     pub fn is_transient(&self) -> bool {
         match self {

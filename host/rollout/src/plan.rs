@@ -28,6 +28,8 @@ pub(crate) enum Situation {
     Changed(Vec<FieldDrift>),
     /// It is ours, or should be, and whatever it is like, it is left so.
     Left,
+    /// Nothing can be done about it now, and others do not wait for it.
+    Aside,
     /// It is ours and from another release, or was made by the predecessor.
     Outdated,
     /// It is ours and being deleted. Nothing can be done about it until it is gone.
@@ -87,7 +89,7 @@ impl Situation {
             Self::Equal | Self::Left => Action::Keep,
             Self::SeemsChanged(_) | Self::Changed(_) => Action::Recover,
             Self::Outdated => Action::Update,
-            Self::Terminating => Action::Wait,
+            Self::Terminating | Self::Aside => Action::Wait,
             Self::Foreign(_) => Action::Refuse,
             Self::Adoptable(_) => Action::Adopt,
         }

@@ -6,7 +6,7 @@ use chandler_core::ObjectKey;
 
 use crate::{
     desired::Desired,
-    plan::Situation,
+    plan::{Action, Situation},
     report::{Drift, DriftKind},
 };
 
@@ -33,6 +33,8 @@ pub struct Restraint {
     pub complete: bool,
     /// Objects that others change again and again, and that are left to them for now.
     pub contested: BTreeSet<ObjectKey>,
+    /// Objects about which nothing can be done now, so that they do not stand in the way of the others.
+    pub aside: BTreeSet<ObjectKey>,
 }
 
 impl Restraint {
@@ -56,7 +58,9 @@ impl Restraint {
     pub(crate) fn hold(&self, desired: &[Desired], situations: &mut [Situation]) -> Vec<Drift> {
         let mut held = Vec::new();
         for (desired, situation) in desired.iter().zip(situations) {
-            if self.leaves(&desired.key, situation) {
+            if self.aside.contains(&desired.key) && situation.action() != Action::Keep {
+                *situation = Situation::Aside;
+            } else if self.leaves(&desired.key, situation) {
                 held.extend(drift(&desired.key, situation));
                 *situation = Situation::Left;
             }
@@ -69,7 +73,7 @@ impl Restraint {
 pub(crate) fn drift(key: &ObjectKey, situation: &Situation) -> Option<Drift> {
     let kind = match situation {
         // What only seems changed was not compared.
-        Situation::Equal | Situation::Left | Situation::SeemsChanged(_) => return None,
+        Situation::Equal | Situation::Left | Situation::Aside | Situation::SeemsChanged(_) => return None,
         Situation::Absent => DriftKind::Missing,
         Situation::Changed(fields) => DriftKind::Changed(fields.clone()),
         Situation::Outdated => DriftKind::Outdated,
@@ -119,7 +123,7 @@ mod tests {
             (Repair, false, "contested", &Situation::Outdated, false),
             (Report, true, "x", &Situation::Terminating, false),
         ] {
-            let restraint = Restraint { drift, complete, contested: [key("contested")].into() };
+            let restraint = Restraint { drift, complete, contested: [key("contested")].into(), ..Restraint::default() };
             assert_eq!(restraint.leaves(&key(name), situation), left, "{drift:?} {complete} {name} {situation:?}");
         }
         assert!(!Restraint { complete: true, ..Restraint::default() }.keeps_stale());

@@ -189,7 +189,7 @@ impl Rollout {
             probes: &probes,
             around: &around,
         };
-        let mut objects = Stages::new(scene, snapshot.live, &situations);
+        let mut objects = Stages::new(scene, snapshot.live, &situations, restraint);
         let reached = objects.run().await;
         record::settle(ledger, owner, &desired, objects.ours(), &unwanted).await?;
         let Reached { stage, stages, waiting } = reached?;
@@ -432,7 +432,13 @@ impl Rollout {
                 let situation = Situation::of(desired, live.as_ref(), owner);
                 match (situation, live) {
                     (Situation::SeemsChanged(place), Some(live)) if look.drift != DriftPolicy::Ignore => {
-                        self.comparisons.compare(actor, desired, live, &place).await
+                        match self.comparisons.compare(actor, desired, live, &place).await {
+                            // A webhook that does not answer, say. The apply will tell, and the others do not wait for it.
+                            Err(RolloutError::Objects(_)) if look.extent == Extent::First => {
+                                Ok(Situation::Changed(Vec::new()))
+                            }
+                            compared => compared,
+                        }
                     }
                     (situation, _) => Ok(situation),
                 }

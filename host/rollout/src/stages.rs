@@ -23,6 +23,7 @@ use crate::{
     plan::{Action, Situation},
     report::{Changes, Unhealthy},
     resolve::{cannot_discover, is_crd},
+    restraint::Restraint,
     surroundings::Around,
 };
 
@@ -43,6 +44,8 @@ pub(crate) struct Stages<'a> {
     live: Vec<Option<Value>>,
     actions: Vec<Action>,
     done: Vec<Option<Action>>,
+    /// Whether the release was complete once: then no stage waits for another one.
+    complete: bool,
 }
 
 /// How far the stages have come.
@@ -57,9 +60,14 @@ pub(crate) struct Reached {
 
 impl<'a> Stages<'a> {
     /// The objects as they are now.
-    pub(crate) fn new(scene: Scene<'a>, live: Vec<Option<Value>>, situations: &[Situation]) -> Self {
+    pub(crate) fn new(
+        scene: Scene<'a>,
+        live: Vec<Option<Value>>,
+        situations: &[Situation],
+        restraint: &Restraint,
+    ) -> Self {
         let actions: Vec<Action> = situations.iter().map(Situation::action).collect();
-        Self { scene, live, done: vec![None; actions.len()], actions }
+        Self { scene, live, done: vec![None; actions.len()], actions, complete: restraint.complete }
     }
 
     /// Does as much as can be done now.
@@ -69,16 +77,22 @@ impl<'a> Stages<'a> {
         self.write(changed).await?;
         let stages = ranges(self.scene.desired, |desired| desired.stage);
         let count = stages.len();
+        let mut first = None;
         for (number, stage) in stages.into_iter().enumerate() {
             let mut waiting = self.run_stage(stage.clone()).await?;
             if waiting.is_empty() {
                 waiting = self.gate(stage);
             }
-            if !waiting.is_empty() {
-                return Ok(Reached { stage: number + 1, stages: count, waiting });
+            if waiting.is_empty() {
+                continue;
             }
+            let reached = Reached { stage: number + 1, stages: count, waiting };
+            if !self.complete {
+                return Ok(reached);
+            }
+            first.get_or_insert(reached);
         }
-        Ok(Reached { stage: count, stages: count, waiting: Vec::new() })
+        Ok(first.unwrap_or(Reached { stage: count, stages: count, waiting: Vec::new() }))
     }
 
     /// Writes the objects of a stage in the order of the phases; what it waits for in the midst of it.

@@ -71,6 +71,44 @@ async fn an_object_that_somebody_marked_is_not_pruned() {
     world.finish().await;
 }
 
+/// A BundleDeployment that never installed anything has no objects, whatever refers to it.
+#[tokio::test]
+async fn what_refers_to_a_deployment_before_it_installs_is_not_its_own() {
+    let mut world = World::new().await;
+    let name = world.name();
+    let bundle = Bundle::empty().with("manifests/a.yaml", &config_map("wanted", "bundle"));
+    let image = world.push(&bundle).await;
+    let mut spec = world.spec(PLAIN, &image);
+    spec["suspend"] = json!(true);
+    world.apply(&name, spec.clone()).await;
+    let finalizer = Patch::Merge(json!({"metadata": {"finalizers": ["gitops.example.com/keep"]}}));
+    world.deployments().patch(&name, &PatchParams::default(), &finalizer).await.expect("it is there");
+    world.condition(&name, "Progressing", "False", "Suspended").await;
+    for victim in ["wanted", "victim"] {
+        let object = json!({"metadata": {"name": victim}, "data": {"from": "somebody"}});
+        let object: ConfigMap = serde_json::from_value(object).expect("a ConfigMap");
+        config_maps(&world).create(&PostParams::default(), &object).await.expect("a ConfigMap");
+        let marks = Patch::Merge(marks(&world, &name).await);
+        config_maps(&world).patch(victim, &PatchParams::default(), &marks).await.expect("it is there");
+    }
+    // Another controller has nothing but the status, which says that it is known.
+    world.stop_controller().await;
+    world.start_controller();
+    spec["suspend"] = json!(false);
+    world.apply(&name, spec).await;
+    world.condition(&name, "Ready", "False", "ObjectCollision").await;
+    for victim in ["wanted", "victim"] {
+        let spared = config_maps(&world).get(victim).await.expect("it stays");
+        assert_eq!(spared.data.and_then(|data| data.get("from").cloned()).as_deref(), Some("somebody"));
+        let free = Patch::Merge(json!({"metadata": {"ownerReferences": null}}));
+        config_maps(&world).patch(victim, &PatchParams::default(), &free).await.expect("it is there");
+    }
+    let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    world.deployments().patch(&name, &PatchParams::default(), &free).await.expect("it is there");
+    world.delete(&name).await;
+    world.finish().await;
+}
+
 #[tokio::test]
 async fn orphaned_objects_stay_although_the_controller_did_not_see_the_choice() {
     let mut world = World::without_controller(chandler_tests::Cluster::acquire().await).await;

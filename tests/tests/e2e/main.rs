@@ -29,6 +29,7 @@ mod overtaken;
 mod ownership;
 mod permissions;
 mod plain;
+mod poisoned;
 mod quiet;
 mod revisions;
 mod safety;

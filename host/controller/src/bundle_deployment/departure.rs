@@ -26,9 +26,14 @@ use super::{
 };
 use crate::{context::Context, problem::Problem};
 
-/// Puts our finalizer on before anything is created.
+/// Whether our finalizer is on it.
+fn is_held(deployment: &BundleDeployment) -> bool {
+    deployment.finalizers().iter().any(|finalizer| finalizer == TEARDOWN_FINALIZER)
+}
+
+/// Puts our finalizer on before anything is created, and after the record exists.
 pub(super) async fn hold(deployment: &BundleDeployment, context: &Context) -> Result<(), ReconcileError> {
-    if deployment.finalizers().iter().any(|finalizer| finalizer == TEARDOWN_FINALIZER) {
+    if is_held(deployment) {
         return Ok(());
     }
     let mut finalizers = deployment.finalizers().to_vec();
@@ -36,16 +41,16 @@ pub(super) async fn hold(deployment: &BundleDeployment, context: &Context) -> Re
     write_finalizers(deployment, &finalizers, context).await
 }
 
-/// The record of a BundleDeployment, which is made for one that is to be installed. What keeps it from being read or written is said in the status, too.
+/// The record of a BundleDeployment, which is made for one that is to be installed. What keeps it from being read or written is
+/// said in the status, too.
 pub(super) async fn book(
     deployment: &BundleDeployment,
     installs: bool,
     context: &Context,
 ) -> Result<Arc<Book>, ReconcileError> {
     let (name, uid) = (deployment.name_any(), deployment.uid().unwrap_or_default());
-    let status = deployment.status.as_ref();
-    let is_known = !deployment.finalizers().is_empty()
-        || status.is_some_and(|status| status.observed_generation.is_some() || !status.conditions.is_empty());
+    // Our finalizer follows the record, and revisions follow that: what has both had a record, which was lost.
+    let is_known = is_held(deployment) && deployment.status.as_ref().is_some_and(|status| !status.history.is_empty());
     let opened = context.records.open(Subject { name: &name, uid: &uid, is_known, installs }).await;
     match opened {
         Ok(book) => Ok(book),

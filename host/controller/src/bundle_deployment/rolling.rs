@@ -1,11 +1,11 @@
 //! A release onto the cluster: applied where it is new, looked after where it is in place.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use chandler_api::{BundleDeployment, DriftPolicy};
 use chandler_core::Release;
 use chandler_records::Book;
-use chandler_rollout::{Changes, Owner, Progress, Restraint};
+use chandler_rollout::{Changes, Drift, Owner, Progress, Restraint, RolloutError, Rule};
 use kube::ResourceExt as _;
 
 use super::{
@@ -31,7 +31,7 @@ pub(super) async fn roll_out(
     let mut completed = certificates::complete(deployment, &owner, Arc::clone(&release), context).await?;
     let rules = gates::rules(deployment);
     let fights = &context.memory.fights;
-    let mut restraint = Restraint { drift: drift::policy_now(deployment), complete: false, contested: BTreeSet::new() };
+    let mut restraint = Restraint { drift: drift::policy_now(deployment), ..Restraint::default() };
     let mut seen = Vec::new();
     if route == Route::Observe {
         let observed = context.rollout.observe_with(&owner, &completed.release, &rules, restraint.drift).await;
@@ -64,13 +64,11 @@ pub(super) async fn roll_out(
         });
     }
     let completed = completed.release.as_ref();
-    let progress = context.rollout.advance_with(&owner, completed, &rules, &restraint).await;
+    let (progress, refused) = advance(context, &owner, completed, &rules, &mut restraint, &seen).await;
     // Also after a failure: what was applied before it has to be seen changing.
     service_account::watch(&owner, completed, context);
     let progress = progress.map_err(|error| Problem::from(&error)).inspect_err(|problem| {
-        if route == Route::Observe && !problem.is_hiccup() && drift::policy(deployment) != DriftPolicy::Ignore {
-            found.drift = Some(DriftFound::not_repaired(&seen));
-        }
+        note_not_repaired(deployment, found, &seen, problem);
     })?;
     // A revision that has nothing to write begins, too.
     book.begin_revision().await.map_err(|error| Problem::from(&error))?;
@@ -93,6 +91,13 @@ pub(super) async fn roll_out(
     // It is about a release that is in place, but for a fight: that may be what keeps it from getting there.
     let in_place = route == Route::Observe || progress.is_complete();
     found.drift = found.drift.take().filter(|drift| in_place || drift.contested);
+    if let Some(error) = refused {
+        log_changes(&owner, changes);
+        seen.retain(|drift| restraint.aside.contains(&drift.object));
+        let problem = Problem::from(&error);
+        note_not_repaired(deployment, found, &seen, &problem);
+        return Err(problem);
+    }
     Ok(match progress {
         // A repair of what was complete is no rollout: what was put back gets the time that everything else gets.
         Progress::Waiting { installed: true, waiting, changes, .. } if route == Route::Observe => {
@@ -119,6 +124,45 @@ pub(super) async fn roll_out(
             }
         }
     })
+}
+
+/// How often objects are set aside in one pass.
+const ASIDE: usize = 8;
+
+/// Applies a release. Of one that was complete, an object that cannot be written keeps no other from being repaired: it is set
+/// aside, and the first refusal comes with what was done.
+async fn advance(
+    context: &Context,
+    owner: &Owner,
+    release: &Release,
+    rules: &[Rule],
+    restraint: &mut Restraint,
+    seen: &[Drift],
+) -> (Result<Progress, RolloutError>, Option<RolloutError>) {
+    let mut refused = None;
+    for _ in 0..ASIDE {
+        let error = match context.rollout.advance_with(owner, release, rules, restraint).await {
+            Err(error) if restraint.complete => error,
+            progress => return (progress, refused),
+        };
+        let before = restraint.aside.len();
+        let concerned = seen.iter().map(|drift| &drift.object).filter(|object| error.concerns(object));
+        restraint.aside.extend(concerned.cloned());
+        let first = refused.take().unwrap_or(error);
+        if restraint.aside.len() == before {
+            return (Err(first), None);
+        }
+        refused = Some(first);
+    }
+    let last = context.rollout.advance_with(owner, release, rules, restraint).await;
+    (last, refused)
+}
+
+/// Notes that these objects are not as released and could not be repaired, unless that is about to be tried again.
+fn note_not_repaired(deployment: &BundleDeployment, found: &mut Assessment, drift: &[Drift], problem: &Problem) {
+    if !drift.is_empty() && !problem.is_hiccup() && drift::policy(deployment) != DriftPolicy::Ignore {
+        found.drift = Some(DriftFound::not_repaired(drift));
+    }
 }
 
 /// Looks at a release without changing anything; what of it is not healthy.

@@ -1,0 +1,118 @@
+//! An object that cannot be repaired keeps no other one from being repaired.
+
+use chandler_tests::{World, bundles::Bundle, wait, world::condition};
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+use kube::{
+    Api, ResourceExt as _,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use crate::PLAIN;
+
+fn config_map(name: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{from: bundle}}\n")
+}
+
+fn config_maps(world: &World) -> Api<ConfigMap> {
+    Api::namespaced(world.client.clone(), &world.namespace)
+}
+
+async fn edit(world: &World, name: &str, edit: Value) {
+    config_maps(world).patch(name, &PatchParams::default(), &Patch::Merge(edit)).await.expect("it is there");
+}
+
+fn is_of_bundle(map: Option<&ConfigMap>) -> bool {
+    map.and_then(|map| map.data.as_ref()).and_then(|data| data.get("from")).map(String::as_str) == Some("bundle")
+}
+
+/// Edits one object and deletes another, and waits until both are as they were.
+async fn others_are_repaired(world: &World) {
+    edit(world, "edited", json!({"data": {"from": "somebody"}})).await;
+    config_maps(world).delete("deleted", &DeleteParams::default()).await.expect("it is there");
+    for name in ["edited", "deleted"] {
+        wait::until(&config_maps(world), name, "as released", is_of_bundle).await;
+    }
+}
+
+async fn installed() -> (World, String) {
+    let world = World::new().await;
+    let name = world.name();
+    let maps = ["poisoned", "edited", "deleted"];
+    let bundle = maps
+        .iter()
+        .fold(Bundle::empty(), |bundle, name| bundle.with(&format!("manifests/{name}.yaml"), &config_map(name)));
+    let image = world.push(&bundle).await;
+    world.deploy(&name, PLAIN, &image).await;
+    world.condition(&name, "Drifted", "False", "AsReleased").await;
+    (world, name)
+}
+
+#[tokio::test]
+async fn an_object_that_became_immutable_holds_up_no_other() {
+    let (world, name) = installed().await;
+    let poison = json!({"immutable": true, "data": {"from": "somebody"},
+        "metadata": {"annotations": {"chandler.dev/applied": "x"}}});
+    edit(&world, "poisoned", poison).await;
+    world.condition(&name, "Drifted", "True", "RepairFailed").await;
+    others_are_repaired(&world).await;
+    let deployment = world.condition(&name, "Ready", "False", "ObjectRefused").await;
+    let message = &condition(&deployment, "Ready").expect("Ready").message;
+    assert!(message.contains("/poisoned") && message.contains("immutable"), "{message}");
+    config_maps(&world).delete("poisoned", &DeleteParams::default()).await.expect("it is there");
+    wait::until(&config_maps(&world), "poisoned", "as released", is_of_bundle).await;
+    world.condition(&name, "Ready", "True", "Succeeded").await;
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn an_object_that_was_given_away_holds_up_no_other() {
+    let (world, name) = installed().await;
+    let other = serde_json::from_value(json!({"metadata": {"name": "other"}})).expect("a ConfigMap");
+    let other = config_maps(&world).create(&PostParams::default(), &other).await.expect("a ConfigMap");
+    let before = config_maps(&world).get("poisoned").await.expect("it is there");
+    let owner =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": other.uid(), "controller": true});
+    edit(&world, "poisoned", json!({"metadata": {"ownerReferences": [owner]}})).await;
+    world.condition(&name, "Ready", "False", "ObjectCollision").await;
+    world.condition(&name, "Drifted", "True", "RepairFailed").await;
+    others_are_repaired(&world).await;
+    // It still is the other one's: nothing was done about it.
+    let after = config_maps(&world).get("poisoned").await.expect("it is there");
+    assert_eq!((after.uid(), after.owner_references()[0].uid.clone()), (before.uid(), other.uid().unwrap_or_default()));
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn what_is_not_well_holds_up_no_repair_of_a_later_stage() {
+    let world = World::new().await;
+    let name = world.name();
+    let keeper = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: keeper}\nspec:\n  selector: {matchLabels: {app: k}}\n  \
+                  template:\n    metadata: {labels: {app: k}}\n    spec: {containers: [{name: k, image: \
+                  'registry.k8s.io/pause:3.10'}]}\n";
+    let bundle = Bundle::empty()
+        .with("manifests/0000_50_a_01.yaml", keeper)
+        .with("manifests/0000_60_b_01.yaml", &config_map("edited"))
+        .with("manifests/0000_60_b_02.yaml", &config_map("deleted"));
+    let image = world.push(&bundle).await;
+    let mut spec = world.spec(PLAIN, &image);
+    spec["ignoreDifferences"] =
+        json!([{"group": "apps", "kind": "Deployment", "jsonPointers": ["/spec/template/spec/containers/0/image"]}]);
+    world.apply(&name, spec).await;
+    world.ready(&name).await;
+    let deployments: Api<Deployment> = Api::namespaced(world.client.clone(), &world.namespace);
+    let broken =
+        json!([{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "registry.invalid/k:v1"}]);
+    let broken: Patch<Deployment> = Patch::Json(serde_json::from_value(broken).expect("a patch"));
+    deployments.patch("keeper", &PatchParams::default(), &broken).await.expect("it is there");
+    let weak = |keeper: Option<&Deployment>| {
+        let status = keeper.and_then(|keeper| keeper.status.as_ref());
+        status.is_some_and(|status| {
+            status.updated_replicas.unwrap_or_default() > status.ready_replicas.unwrap_or_default()
+                || status.unavailable_replicas.is_some()
+        })
+    };
+    wait::until(&deployments, "keeper", "not well", weak).await;
+    others_are_repaired(&world).await;
+    world.finish().await;
+}
