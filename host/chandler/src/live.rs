@@ -53,7 +53,9 @@ pub async fn client(kubeconfig: Option<&std::path::Path>) -> Result<Client, Comm
         }
         None => kube::Config::infer().await.map_err(|error| failed(&error))?,
     };
-    Client::try_from(config).map_err(|error| CommandError::failed("failed to make a client").because(&error))
+    let client = Client::try_from(config);
+    let client = client.map_err(|error| CommandError::failed("failed to make a client").because(&error))?;
+    Ok(chandler_rollout::readable(&client))
 }
 
 /// Reads a BundleDeployment.

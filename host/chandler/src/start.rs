@@ -66,6 +66,9 @@ fn log_to_standard_error(arguments: &Arguments, terminal: &Terminal) -> Result<(
             "write `error`, `warn`, `info`, `debug`, `trace`, or directives such as `warn,chandler_controller=debug`",
         )
     })?;
+    // What it cannot parse, kube logs as a whole, Secrets included.
+    let silenced = "kube_client::client=error".parse().ok().filter(|_| !directives.contains("kube_client"));
+    let filter = silenced.into_iter().fold(filter, EnvFilter::add_directive);
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

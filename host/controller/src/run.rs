@@ -9,7 +9,7 @@ use chandler_engine::{Engine, EngineError, EngineOptions};
 use chandler_permissions::Installation;
 use chandler_records::{MANAGED_BY, RecordError, Records};
 use chandler_releases::Releases;
-use chandler_rollout::Rollout;
+use chandler_rollout::{Rollout, readable};
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, future::Either};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
@@ -77,6 +77,7 @@ pub async fn run(
     options: Options,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), ControllerError> {
+    let client = readable(&client);
     let (watches, triggers) = ManagedWatches::new(client.clone());
     let (approvals, watch_approvals) = Approvals::new(client.clone(), watches.triggers());
     let context = Arc::new(context(client.clone(), options, watches, approvals)?);

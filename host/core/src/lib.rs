@@ -9,6 +9,7 @@
 //! | [`content`] | what a bundle's unpacked files look like to a reader |
 //! | [`description`] | what a bundle says of itself |
 //! | [`diagnostic`] | findings with positions |
+//! | [`nesting`] | JSON that is nested too deeply to be read |
 //! | [`object`] | a Kubernetes object and its identity |
 //! | [`order`] | the order of kinds inside a stage |
 //! | [`pattern`] | names with `*` in them |
@@ -19,6 +20,7 @@ pub mod content;
 pub mod description;
 pub mod diagnostic;
 pub mod digest;
+pub mod nesting;
 pub mod object;
 pub mod order;
 pub mod pattern;

@@ -42,10 +42,7 @@ impl Comparisons {
         place: &str,
     ) -> Result<Situation, RolloutError> {
         let essence_now = essence(live);
-        // What is left to others is part of the value and not of the digest of what was released. What this host has on record
-        // decides what an apply removes.
-        let records: Vec<&Value> = managed_fields::own(live).filter_map(|record| record.get("fieldsV1")).collect();
-        let digest = Digest::of(json!([desired.value, essence_now, records]).to_string().as_bytes());
+        let digest = digest(desired, live);
         if self.remembers(live::uid(live), &digest) {
             return Ok(Situation::Equal);
         }
@@ -64,6 +61,11 @@ impl Comparisons {
         }
     }
 
+    /// Notes an object that was just created: it is as released, with what the API server filled in.
+    pub(crate) fn created(&self, desired: &Desired, live: &Value) {
+        self.remember(live::uid(live), digest(desired, live));
+    }
+
     fn remembers(&self, uid: &str, digest: &Digest) -> bool {
         self.equal.lock().unwrap_or_else(PoisonError::into_inner).get(uid) == Some(digest)
     }
@@ -75,6 +77,21 @@ impl Comparisons {
         }
         equal.insert(uid.to_owned(), digest);
     }
+}
+
+/// What decides whether an apply changes an object.
+fn digest(desired: &Desired, live: &Value) -> Digest {
+    let mut object = essence(live);
+    for names in ["labels", "annotations"] {
+        let own = desired.value.pointer(&format!("/metadata/{names}")).and_then(Value::as_object);
+        if let Some(found) = object.pointer_mut(&format!("/metadata/{names}")).and_then(Value::as_object_mut) {
+            found.retain(|name, _| own.is_some_and(|own| own.contains_key(name)));
+        }
+    }
+    // What is left to others is part of the value and not of the digest of what was released. What this host has on record
+    // decides what an apply removes.
+    let records: Vec<&Value> = managed_fields::own(live).filter_map(|record| record.get("fieldsV1")).collect();
+    Digest::of(json!([desired.value, object, records]).to_string().as_bytes())
 }
 
 /// What an apply makes of an object, where the API server does not tell: what is desired laid over it, and whole at the place

@@ -21,6 +21,7 @@
 //! | `lingering` | what holds back an object that is being deleted | lists |
 //! | `resolve` | the release, object by object, with everything that can be refused before any write | no |
 //! | `cluster` | the requests | yes |
+//! | `answers` | answers that are nested too deeply to be read | no |
 //! | `concurrent` | several requests at a time | no |
 //! | `snapshot` | what is in the cluster | yes |
 //! | [`preview`] | what a rollout would change | dry runs |
@@ -53,6 +54,7 @@
 mod absent;
 mod account;
 mod adoption;
+mod answers;
 mod apply;
 mod census;
 mod checks;
@@ -101,6 +103,7 @@ mod untyped;
 
 pub use account::impersonating;
 pub use adoption::Adoptee;
+pub use answers::readable;
 pub use chandler_health::{Health, Rule, State, Surroundings, assess};
 pub use disposal::{DeletionPreview, InUse};
 pub use error::{ObjectFailure, PermissionsMissing, RolloutError};

@@ -142,6 +142,7 @@ mod tests {
     fn applied(desired: &Desired) -> Value {
         let mut live = desired.value.clone();
         live["metadata"]["uid"] = json!("u");
+        live["metadata"]["generation"] = json!(1);
         live["metadata"]["labels"]["added"] = json!("by somebody");
         live["metadata"]["managedFields"] = json!([
             {"manager": "chandler", "operation": "Update", "apiVersion": "v1", "fieldsV1": {"f:data": {"f:a": {}}}},

@@ -6,6 +6,7 @@
 //! about are first replaced by those that are desired, as an update under our field manager, and then the object is applied as
 //! usual. This is a merge patch rather than a PUT: it replaces lists, too, and needs no right that an apply does not need.
 
+use chandler_core::nesting;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -59,6 +60,10 @@ async fn replace(
     lists: Lists,
     dry_run: bool,
 ) -> Result<Option<Value>, Problem> {
+    if nesting::is_too_deep(live) {
+        // Something of it could not be read, and what could not be read cannot be written back.
+        return Ok(None);
+    }
     let wanted = replacement(live, &desired.value, refusal, lists);
     if wanted == *live {
         return Ok(None);

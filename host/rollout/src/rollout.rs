@@ -191,6 +191,7 @@ impl Rollout {
         };
         let mut objects = Stages::new(scene, snapshot.live, &situations, restraint);
         let reached = objects.run().await;
+        objects.created().for_each(|(desired, live)| self.comparisons.created(desired, live));
         record::settle(ledger, owner, &desired, objects.ours(), &unwanted).await?;
         let Reached { stage, stages, waiting } = reached?;
         let mut changes = Changes { warnings, conflicts, left, kept: definitions, ..objects.changes() };

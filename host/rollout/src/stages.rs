@@ -268,6 +268,14 @@ impl<'a> Stages<'a> {
         })
     }
 
+    /// What was created.
+    pub(crate) fn created(&self) -> impl Iterator<Item = (&Desired, &Value)> {
+        let objects = self.scene.desired.iter().zip(&self.live).zip(&self.done);
+        objects.filter_map(|((desired, live), done)| {
+            live.as_ref().filter(|_| *done == Some(Action::Create)).map(|live| (desired, live))
+        })
+    }
+
     /// What was changed.
     pub(crate) fn changes(&self) -> Changes {
         let mut changes = Changes::default();

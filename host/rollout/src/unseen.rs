@@ -34,8 +34,10 @@ pub(crate) fn unseen(desired: &Value, live: &Value) -> Option<String> {
 /// Where the record of this host holds what this host did not write: another client used its name.
 fn forged(record: &Value, desired: &Value, live: &Value) -> Option<String> {
     if text(record, "/operation") == "Update" {
-        // What is created is recorded with the defaults in it, so that only the time tells. Times are of one form and one zone.
-        return (text(record, "/time") > text(live, "/metadata/creationTimestamp")).then(|| RECORDS.to_owned());
+        // What is created is recorded with the defaults in it, so that only the time tells; and clients can write that, too. Times
+        // are of one form and one zone.
+        let is_later = text(record, "/time") > text(live, "/metadata/creationTimestamp");
+        return (is_later || may_have_changed(desired, live)).then(|| RECORDS.to_owned());
     }
     // Applying removes what is recorded and is not applied any more: a member, or a part of what is written as a whole. Where
     // fields are no longer ignored, this host itself applied more.
@@ -43,6 +45,36 @@ fn forged(record: &Value, desired: &Value, live: &Value) -> Option<String> {
         (Some(desired), Some(live)) => difference(live, desired).is_some(),
         (found, _) => found.is_none(),
     })
+}
+
+/// Built-in kinds without a generation, and the values of theirs that an apply writes as a whole and that get no defaults.
+const WHOLE: &[(&str, &str, &[&str])] = &[
+    ("v1", "ConfigMap", &[]),
+    ("v1", "Secret", &[]),
+    ("v1", "ServiceAccount", &[]),
+    ("v1", "Namespace", &[]),
+    ("v1", "Service", &["/spec/selector"]),
+    ("rbac.authorization.k8s.io/v1", "Role", &["/rules"]),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole", &["/rules", "/aggregationRule"]),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding", &[]),
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", &[]),
+];
+
+/// Whether a value that an apply writes as a whole may have got more members since the object was created. The API server alone
+/// counts generations; some kinds have none.
+fn may_have_changed(desired: &Value, live: &Value) -> bool {
+    if let Some(generation) = live.pointer("/metadata/generation").and_then(Value::as_i64) {
+        return generation > 1;
+    }
+    let is_it = |(version, kind, _): &&(&str, &str, &[&str])| {
+        *version == text(live, "/apiVersion") && *kind == text(live, "/kind")
+    };
+    match WHOLE.iter().find(is_it) {
+        Some((.., pointers)) => pointers
+            .iter()
+            .any(|pointer| desired.pointer(pointer).is_some_and(|desired| live.pointer(pointer) != Some(desired))),
+        None => true,
+    }
 }
 
 /// Where another manager wrote a value as a whole that `desired` has members of.
@@ -80,9 +112,13 @@ fn step(element: &str, below: &Value, desired: &Value, pointer: &str, counts: Co
         (Some(("f", name)), Value::Object(desired)) => (name.replace('~', "~0").replace('/', "~1"), desired.get(name)),
         (Some(("k", keys)), Value::Array(items)) => {
             let Ok(keys) = serde_json::from_str::<Map<String, Value>>(keys) else { return unclear() };
-            // The API server fills in defaults of keys.
+            // The API server fills in defaults of keys, which are not known here.
             let is_it = |item: &Value| keys.iter().all(|(name, value)| item.get(name).is_none_or(|own| own == value));
-            place(items, is_it)
+            let (name, item) = place(items, is_it);
+            if item.is_some_and(|item| keys.keys().any(|key| item.get(key).is_none())) {
+                return Some(format!("{pointer}/{name}"));
+            }
+            (name, item)
         }
         (Some(("v", value)), Value::Array(items)) => {
             let Ok(value) = serde_json::from_str::<Value>(value) else { return unclear() };
@@ -137,7 +173,7 @@ mod tests {
     }
 
     fn live(records: Value) -> Value {
-        json!({"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z", "managedFields": records},
+        json!({"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z", "generation": 1, "managedFields": records},
             "spec": {"selector": {"app": "a"}, "tags": ["x", "y"]}})
     }
 
@@ -191,6 +227,30 @@ mod tests {
                 let theirs = record("kubectl", operation, fields.clone());
                 assert_eq!(found("apps/v1", json!([ours(), theirs])).as_deref(), want, "{fields}");
             }
+        }
+    }
+
+    /// Whoever may patch an object may write its records, too, as if it had never changed.
+    #[test]
+    fn a_record_of_a_create_is_evidence_only_while_nothing_can_have_changed() {
+        let desired = json!({"spec": {"selector": {"app": "a"}}, "data": {}});
+        let selector = |selector: Value| json!({"spec": {"selector": selector}});
+        let (same, more) = (selector(json!({"app": "a"})), selector(json!({"app": "a", "b": "c"})));
+        for (api_version, kind, generation, found, want) in [
+            ("apps/v1", "Deployment", json!(1), &more, None),
+            ("apps/v1", "Deployment", json!(2), &same, Some(RECORDS)),
+            ("v1", "Service", json!(null), &same, None),
+            ("v1", "Service", json!(null), &more, Some(RECORDS)),
+            ("v1", "ConfigMap", json!(null), &more, None),
+            ("v1", "PodTemplate", json!(null), &same, Some(RECORDS)),
+            ("example.com/v1", "ConfigMap", json!(null), &same, Some(RECORDS)),
+        ] {
+            let mut live = found.clone();
+            live["apiVersion"] = json!(api_version);
+            live["kind"] = json!(kind);
+            live["metadata"] = json!({"generation": generation, "creationTimestamp": "2026-01-01T00:00:00Z"});
+            live["metadata"]["managedFields"] = json!([ours()]);
+            assert_eq!(unseen(&desired, &live).as_deref(), want, "{api_version} {kind} {live}");
         }
     }
 

@@ -71,6 +71,33 @@ async fn an_object_that_somebody_marked_is_not_pruned() {
     world.finish().await;
 }
 
+/// Its marks are those of the real one, its UID is not.
+#[tokio::test]
+async fn what_took_the_place_of_an_object_is_not_that_object() {
+    let mut world = World::new().await;
+    let name = world.name();
+    let image = world.push(&Bundle::empty().with("manifests/a.yaml", &config_map("first", "bundle"))).await;
+    world.deploy(&name, PLAIN, &image).await;
+    world.ready(&name).await;
+    world.stop_controller().await;
+    let mut copy = config_maps(&world).get("first").await.expect("it is there");
+    config_maps(&world).delete("first", &DeleteParams::default()).await.expect("it is there");
+    (copy.metadata.uid, copy.metadata.resource_version, copy.metadata.managed_fields) = (None, None, None);
+    copy.data = Some([("from".to_owned(), "somebody".to_owned())].into());
+    config_maps(&world).create(&PostParams::default(), &copy).await.expect("a copy");
+    let image = world.push(&Bundle::empty().with("manifests/a.yaml", &config_map("second", "bundle"))).await;
+    world.deploy(&name, PLAIN, &image).await;
+    world.start_controller();
+    world.ready(&name).await;
+    let free = Patch::Merge(json!({"metadata": {"ownerReferences": null}}));
+    let spared = config_maps(&world).patch("first", &PatchParams::default(), &free).await.expect("it was not pruned");
+    assert_eq!(spared.metadata.deletion_timestamp, None);
+    world.delete(&name).await;
+    let spared = config_maps(&world).get("first").await.expect("it is somebody's");
+    assert_eq!(spared.data.and_then(|data| data.get("from").cloned()).as_deref(), Some("somebody"));
+    world.finish().await;
+}
+
 /// A BundleDeployment that never installed anything has no objects, whatever refers to it.
 #[tokio::test]
 async fn what_refers_to_a_deployment_before_it_installs_is_not_its_own() {

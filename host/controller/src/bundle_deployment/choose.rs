@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use chandler_api::{ApprovedChange, Outcome, ProvisionerInUse, Revision};
-use chandler_core::{Digest, Release};
+use chandler_api::{ApprovedChange, Outcome, ProvisionerInUse, Reason, Revision};
+use chandler_core::{Digest, Release, nesting};
 use chandler_records::{Book, RecordError};
 use chandler_rollout::{Owner, Preview};
 use kube::ResourceExt as _;
@@ -118,6 +118,14 @@ async fn described(pass: Pass<'_>, found: &mut Assessment) -> Result<Rendered, R
     let provisioner = in_use(class_name, &class);
     found.provisioner = Some(provisioner.clone());
     let config = render::laid_over(&class.defaults, deployment.spec.config.as_ref());
+    if config.values().any(nesting::is_too_deep) {
+        let message = format!(
+            "spec.config, or spec.config of the ProvisionerClass {class_name}, is nested more than about {} levels deep, so \
+             that Chandler cannot read all of it: nest it less deeply",
+            nesting::DEEPEST
+        );
+        return Err(Reached::NotRendered(Problem::lasting(Reason::InvalidConfiguration, message)));
+    }
     let namespace = &deployment.spec.install_namespace;
     let rendered = render::render(deployment, &class, tree, config.clone(), namespace, context).await;
     let rendered = rendered.map_err(Reached::NotRendered)?;
