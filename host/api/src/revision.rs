@@ -72,6 +72,10 @@ pub struct ApprovedChange {
     pub change: String,
     /// The user who approved it, as the ChangeApproval says.
     pub approved_by: String,
+    /// The digest of what the spec let the rollout do when the change was approved. Where it lets it do something else, the rollout
+    /// needs another approval to go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terms: Option<String>,
 }
 
 /// How the rollout of a revision went.

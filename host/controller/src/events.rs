@@ -233,7 +233,8 @@ mod tests {
 
     #[test]
     fn an_approval_is_told_once() {
-        let approval = Some(chandler_api::ApprovedChange { change: "sha256:1".into(), approved_by: "alice".into() });
+        let approval =
+            Some(chandler_api::ApprovedChange { change: "sha256:1".into(), approved_by: "alice".into(), terms: None });
         let begun = [Revision { number: 2, ..Revision::default() }];
         let approved_later = [Revision { number: 2, approval: approval.clone(), ..Revision::default() }];
         let next = [approved_later[0].clone(), Revision { number: 3, approval, ..Revision::default() }];

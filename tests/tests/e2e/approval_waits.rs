@@ -245,6 +245,28 @@ async fn a_rollout_that_was_begun_without_approval_stops_when_it_is_asked_for() 
     world.finish().await;
 }
 
+/// Otherwise who may change the spec could have the rest of an approved rollout take over objects of others.
+#[tokio::test]
+async fn a_rollout_stops_where_the_spec_lets_it_do_more_than_was_approved() {
+    let world = World::new().await;
+    let name = world.name();
+    let image = world.push(&bundles::stalled_lighthouse()).await;
+    world.apply(&name, manual(world.spec(PLAIN, &image))).await;
+    let first = world.pending(&name).await;
+    world.approve(&name, &first.digest).await;
+    let keepers: Api<Deployment> = Api::namespaced(world.client.clone(), "lighthouse");
+    wait::until(&keepers, "keeper", "created", |keeper| keeper.is_some()).await;
+    let merge = Patch::Merge(json!({"spec": {"collisionProtection": "None"}}));
+    world.deployments().patch(&name, &PatchParams::default(), &merge).await.expect("the object is accepted");
+    let rest = world.pending(&name).await;
+    assert_ne!(rest.digest, first.digest);
+    // As it was approved it goes on.
+    let merge = Patch::Merge(json!({"spec": {"collisionProtection": null}}));
+    world.deployments().patch(&name, &PatchParams::default(), &merge).await.expect("the object is accepted");
+    world.condition(&name, "Progressing", "True", "RollingOut").await;
+    world.finish().await;
+}
+
 /// A bundle of a Deployment with this variable, whose Pods have this label.
 fn web(variable: &Value, label: &str) -> Bundle {
     let container = json!({"name": "web", "image": "registry.k8s.io/pause:3.10", "env": [variable]});

@@ -258,7 +258,9 @@ impl Case<'_> {
             let foreseen = self.foresee(desired, &live).await;
             let observed = self.rollout.observe(&self.owner, &self.release, &[]).await.expect("it can be observed");
             let reported: Vec<String> = observed.drift.iter().map(ToString::to_string).collect();
-            if reported.is_empty() != (foreseen == Foreseen::Nothing) {
+            // What is refused because of what others added, while all of the release is there, changes nothing.
+            let is_whole = matches!(foreseen, Foreseen::Refused(_)) && holds(&live, desired);
+            if reported.is_empty() != (foreseen == Foreseen::Nothing) && !(reported.is_empty() && is_whole) {
                 last = format!(
                     "desired {desired}\nbefore {before}\nedit {edit}\nlive {live}\na dry run: {foreseen:?}\nreported: {reported:?}"
                 );
@@ -266,6 +268,7 @@ impl Case<'_> {
             }
             return match foreseen {
                 Foreseen::Nothing => "as released",
+                Foreseen::Refused(_) if reported.is_empty() => "as released",
                 Foreseen::Refused(refusal) => self.repair(desired, edit, Some(refusal)).await,
                 Foreseen::Change(_) => self.repair(desired, edit, None).await,
             };
@@ -342,6 +345,19 @@ impl Case<'_> {
 
     async fn apply(&self, declared: &Value) -> kube::Result<DynamicObject> {
         self.api.patch(&self.name, &PatchParams::apply("gitops").force(), &Patch::Apply(declared)).await
+    }
+}
+
+/// Whether all that is desired is there for certain. Items of lists that have members may be others than they seem, by defaults.
+fn holds(live: &Value, desired: &Value) -> bool {
+    match desired {
+        Value::Null => true,
+        Value::Array(items) if items.is_empty() => true,
+        Value::Array(items) => items.iter().all(Value::is_string) && live == desired,
+        Value::Object(members) => {
+            members.iter().all(|(name, desired)| holds(live.get(name).unwrap_or(&Value::Null), desired))
+        }
+        scalar => live == scalar,
     }
 }
 

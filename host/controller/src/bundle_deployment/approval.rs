@@ -25,24 +25,37 @@ pub(crate) fn is_needed(deployment: &BundleDeployment, candidate: &Candidate) ->
     let current = history.last().filter(|_| !revisions::begins(history, candidate));
     match candidate.cause {
         Cause::Waiting(_) | Cause::Failed { .. } => false,
-        Cause::Spec => !current.is_some_and(may_run),
+        Cause::Spec => !current.is_some_and(|current| may_run(deployment, current)),
         Cause::Pinned(number) => {
             let named = history.iter().find(|revision| revision.number == number);
-            ![named, current].into_iter().flatten().any(may_run)
+            ![named, current].into_iter().flatten().any(|revision| may_run(deployment, revision))
         }
     }
 }
 
-/// Whether a revision ran before, goes back to one that did, or was approved.
-fn may_run(revision: &Revision) -> bool {
-    revision.outcome == Outcome::Succeeded || revision.rollback_to.is_some() || revision.approval.is_some()
+/// Whether a revision ran before, goes back to one that did, or was approved for what the spec says now.
+fn may_run(deployment: &BundleDeployment, revision: &Revision) -> bool {
+    let is_approved = || {
+        let approved = revision.approval.as_ref().and_then(|approval| approval.terms.as_deref());
+        approved == Some(terms(deployment).as_str())
+    };
+    revision.outcome == Outcome::Succeeded || revision.rollback_to.is_some() || is_approved()
 }
 
-/// What stands for the change: what the preview says would be done, and the number of the revision that would do it. So an
-/// approval serves once: the same change after a rollback is another one.
+/// What stands for all that the spec lets a rollout do beyond the release: on whose behalf, which objects of others it may take, which
+/// checks it may skip, what it deletes.
+pub(crate) fn terms(deployment: &BundleDeployment) -> String {
+    let spec = &deployment.spec;
+    let terms = json!([spec.service_account, spec.collision_protection, spec.adopt, spec.deletion, spec.preflight]);
+    Digest::of(terms.to_string().as_bytes()).to_string()
+}
+
+/// What stands for the change: what the preview says would be done, what the spec lets the rollout do, and the number of the
+/// revision that would do it. So an approval serves once: the same change after a rollback is another one.
 pub(crate) fn digest(deployment: &BundleDeployment, candidate: &Candidate, preview: &Preview) -> String {
     let change = preview.digest(&candidate.release.digest, &candidate.install_namespace);
-    Digest::of(json!([change, revisions::number(deployment, candidate)]).to_string().as_bytes()).to_string()
+    let number = revisions::number(deployment, candidate);
+    Digest::of(json!([change, number, terms(deployment)]).to_string().as_bytes()).to_string()
 }
 
 /// What waits for approval.
@@ -173,13 +186,17 @@ mod tests {
     #[test]
     fn what_was_begun_goes_on_only_if_it_was_approved_or_ran_before() {
         let (same, other) = (Digest::of(b"a"), Digest::of(b"b"));
-        let approval = json!({"approval": {"change": "sha256:1", "approvedBy": "alice"}});
+        let terms = terms(&deployment(json!({})));
+        let approval = json!({"approval": {"change": "sha256:1", "approvedBy": "alice", "terms": terms}});
+        let on_other_terms = json!({"approval": {"change": "sha256:1", "approvedBy": "alice", "terms": "sha256:2"}});
         for (outcome, release, more, spec, pinned) in [
             ("Succeeded", &same, json!({}), false, false),
             ("RollingOut", &same, json!({}), true, true),
             ("Failed", &same, json!({}), true, true),
             ("RollingOut", &same, approval.clone(), false, false),
             ("Failed", &same, approval.clone(), false, false),
+            ("RollingOut", &same, on_other_terms.clone(), true, true),
+            ("Succeeded", &same, on_other_terms, false, false),
             ("RollingOut", &same, json!({"rollbackTo": 1}), false, false),
             // Another one is the current revision, but the spec may name that one.
             ("Succeeded", &other, json!({}), true, false),
@@ -190,6 +207,21 @@ mod tests {
             assert_eq!(is_needed(&deployment, &candidate(Cause::Pinned(3))), pinned, "{outcome} {more}");
             let failed = Cause::Failed { failed: 3, message: String::new(), to: 1 };
             assert!(!is_needed(&deployment, &candidate(failed)), "what ran before needs none");
+        }
+    }
+
+    #[test]
+    fn what_the_spec_lets_a_rollout_do_is_a_part_of_what_is_approved() {
+        let before = terms(&deployment(json!({"approval": "Manual"})));
+        for (spec, same) in [
+            (json!({"suspend": true, "drift": "Report", "approval": "Automatic"}), true),
+            (json!({"collisionProtection": "None"}), false),
+            (json!({"serviceAccount": {"name": "admin"}}), false),
+            (json!({"adopt": [{"kind": "ConfigMap", "name": "a", "uid": "u"}]}), false),
+            (json!({"deletion": {"crds": "Delete"}}), false),
+            (json!({"preflight": {}}), false),
+        ] {
+            assert_eq!(terms(&deployment(spec.clone())) == before, same, "{spec}");
         }
     }
 

@@ -71,7 +71,11 @@ pub(super) async fn approved(
     let change = approval::digest(deployment, &candidate, &previewed);
     if let Some(given) = context.approvals.of(deployment, &change) {
         found.candidate = Some(Candidate {
-            approval: Some(ApprovedChange { change, approved_by: given.spec.approved_by }),
+            approval: Some(ApprovedChange {
+                change,
+                approved_by: given.spec.approved_by,
+                terms: Some(approval::terms(deployment)),
+            }),
             ..candidate
         });
         return Ok(release);

@@ -108,7 +108,7 @@ fn an_approval_is_kept_and_begins_what_was_begun_without_it() {
     record(&mut status, &spec, Step::Going("a"), &terms(1, 0));
     record(&mut status, &spec, Step::Going("a"), &terms(1, 10));
     assert_eq!(lines(&status), "1 Failed 0..10: a\n");
-    let approval = ApprovedChange { change: "sha256:1".into(), approved_by: "alice".into() };
+    let approval = ApprovedChange { change: "sha256:1".into(), approved_by: "alice".into(), terms: None };
     let approved = Candidate { approval: Some(approval.clone()), ..spec.clone() };
     record(&mut status, &approved, Step::Going("a"), &terms(1, 50));
     assert_eq!(lines(&status), "1 RollingOut 50..-1\n");
