@@ -16,6 +16,7 @@ cases! {
     "3.06" each_broken_rule_is_a_cause;
     "3.06" built_in_objects_are_validated;
     "3.06" a_pod_template_has_a_container;
+    "3.06" an_http_rule_has_a_path;
     "3.06" immutable_fields_of_built_in_kinds;
     "3.06" bodies_must_be_objects;
     "3.06" other_verbs_are_not_allowed;
@@ -196,5 +197,15 @@ async fn a_pod_template_has_a_container(scope: &Scope) {
         let cause = templates.create(&object).await.invalid("template.spec.containers");
         assert_eq!(cause["message"], "Required value", "{template}");
         assert_eq!(templates.get("a").await.status, 404);
+    }
+}
+
+async fn an_http_rule_has_a_path(scope: &Scope) {
+    let ingresses = scope.ingresses().await;
+    for http in [json!({}), json!({"paths": []})] {
+        let mut object = ingress("a");
+        object["spec"] = json!({"rules": [{"host": "a.example.com", "http": http}]});
+        let cause = ingresses.create(&object).await.invalid("spec.rules[0].http.paths");
+        assert_eq!(cause["message"], "Required value", "{http}");
     }
 }

@@ -44,6 +44,9 @@ pub(super) fn ingress(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<Field
         let http = rule_path.field("http");
         let paths_path = http.field("paths");
         let Some(rule) = rule.get("http") else { continue };
+        if list(rule, "paths").is_empty() {
+            errors.push(FieldError::required(&paths_path, ""));
+        }
         for (index, route) in list(rule, "paths").iter().enumerate() {
             let path = paths_path.index(index);
             match text(route, "pathType") {
