@@ -63,7 +63,7 @@ impl ControlPlane {
         };
         install_definitions(&client)
             .await
-            .map_err(|error| CommandError::failed("failed to install the definitions").because(error.as_ref()))?;
+            .map_err(|error| CommandError::failed("failed to install the CRDs").because(error.as_ref()))?;
         ensure_namespace(&client, &options.system_namespace).await?;
         let (stop, stopped) = oneshot::channel();
         let shutdown = async {

@@ -69,7 +69,7 @@ pub fn not_read(name: &str, error: &kube::Error) -> CommandError {
     let failed = CommandError::failed(format!("failed to read BundleDeployment {name}")).because(error);
     match error {
         kube::Error::Api(status) if status.is_not_found() => {
-            failed.hint("`kubectl get bundledeployments` lists those that are there")
+            failed.hint("`kubectl get bundledeployments` lists all of them")
         }
         _ => failed,
     }

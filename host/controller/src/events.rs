@@ -106,7 +106,7 @@ fn told_adoption(adopted: &[ObjectKey]) -> Option<String> {
     if adopted.len() > NAMED {
         lines.push(format!("and {} more", adopted.len() - NAMED));
     }
-    (!lines.is_empty()).then(|| format!("took over what was somebody else's:\n{}", lines.join("\n")))
+    (!lines.is_empty()).then(|| format!("took over objects that Chandler did not make:\n{}", lines.join("\n")))
 }
 
 /// Who approved the newest revision, where that is news.
@@ -227,7 +227,7 @@ mod tests {
         };
         assert_eq!(told_adoption(&[]), None);
         let told = told_adoption(&(0..12).map(object).collect::<Vec<_>>()).unwrap();
-        assert!(told.starts_with("took over what was somebody else's:\nConfigMap n/x0\n"), "{told}");
+        assert!(told.starts_with("took over objects that Chandler did not make:\nConfigMap n/x0\n"), "{told}");
         assert!(told.ends_with("\nConfigMap n/x9\nand 2 more"), "{told}");
     }
 

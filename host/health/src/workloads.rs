@@ -14,7 +14,7 @@ fn fewer(have: i64, want: i64, what: &str, verb: &str) -> Option<Health> {
 /// More replicas than wanted.
 fn surplus(have: i64, want: i64) -> Option<Health> {
     (have > want).then(|| match have - want {
-        1 => Health::progressing("1 old replica is still to go"),
+        1 => Health::progressing("1 old replica is still running"),
         more => Health::progressing(format!("{more} old replicas are still to go")),
     })
 }

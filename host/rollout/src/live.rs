@@ -211,7 +211,7 @@ pub(crate) mod tests {
             ("z", "u", json!({"labels": labels, "ownerReferences": reference("uid-a")}), Some(unrecorded)),
             ("y", "v", json!({"annotations": {SEAL: mark}, "labels": labels}), None),
             ("y", "v", json!({"annotations": {SEAL: "forged"}, "labels": labels}), Some(unrecorded)),
-            ("z", "v", json!({"annotations": {SEAL: mark}}), Some("was made by somebody else")),
+            ("z", "v", json!({"annotations": {SEAL: mark}}), Some("was not made by Chandler")),
             (
                 "x",
                 "u",
@@ -266,7 +266,7 @@ pub(crate) mod tests {
                 Some("belongs to the Helm release n/r"),
             ),
             (json!({"managedFields": [{"manager": "kubectl-create"}]}), Some("was made by kubectl-create")),
-            (json!({"ownerReferences": "odd", "labels": 1}), Some("was made by somebody else")),
+            (json!({"ownerReferences": "odd", "labels": 1}), Some("was not made by Chandler")),
         ] {
             let object = json!({"metadata": metadata});
             assert_eq!(foreign_owner(&object, &owner).map(|holder| holder.to_string()).as_deref(), want, "{object}");

@@ -229,7 +229,7 @@ async fn compare(
             Err(problem) => problem,
         }
     } else {
-        Problem::Refused("the release changes the definition of its kind; no dry run could be made".to_owned())
+        Problem::Refused("the release changes the CRD of its kind, so that no dry run could be made".to_owned())
     };
     (fields::changes(&desired.key, live, &laid_over(live, &desired.value)), Some(problem))
 }

@@ -302,7 +302,7 @@ pub(crate) fn verdict(
     surroundings: &Surroundings,
     budget: &mut Budget,
 ) -> Health {
-    let Some(live) = live else { return Health::progressing("does not exist yet") };
+    let Some(live) = live else { return Health::progressing("does not exist") };
     let health = assess(live, surroundings);
     if health.is_healthy() { probes.assess(key, live, budget) } else { health }
 }

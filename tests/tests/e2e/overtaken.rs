@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use chandler_tests::{Cluster, World, bundles::Bundle, wait};
+use chandler_tests::{Cluster, Interruption, World, bundles::Bundle, wait};
 use http::{Method, Request};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
@@ -41,27 +41,37 @@ async fn an_object_that_is_orphaned_meanwhile_is_not_taken_back() {
         eprintln!("skipped: nobody collects garbage on this API server, so nothing is orphaned");
         return world.finish().await;
     }
-    let (name, armed) = (world.name(), Arc::new(AtomicBool::new(false)));
+    // The controller does not see the deletion, or it would drop the request itself.
+    let interruption = Interruption::of("/bundledeployments");
+    let name = world.name();
+    let (armed, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let orphaning = {
-        let (client, deployments) = (world.client.clone(), world.deployments());
-        let (name, namespace, armed) = (name.clone(), world.namespace.clone(), Arc::clone(&armed));
+        let (client, deployments, interruption) = (world.client.clone(), world.deployments(), interruption.clone());
+        let (name, namespace, armed, sent) = (name.clone(), world.namespace.clone(), armed.clone(), sent.clone());
         AsyncFilterLayer::new(move |request: Request<Body>| {
             let meets = applies(&request) && armed.swap(false, Ordering::SeqCst);
+            if sent.load(Ordering::SeqCst) && !request.uri().path().ends_with("/bundledeployments") {
+                // The request was answered, and the controller goes on.
+                interruption.end();
+            }
             let (deployments, charts, name) = (deployments.clone(), charts(&client, &namespace), name.clone());
+            let (interruption, sent) = (interruption.clone(), Arc::clone(&sent));
             async move {
                 if meets {
+                    interruption.begin();
                     deployments.delete(&name, &DeleteParams::orphan()).await.expect("it is there");
                     wait::until(&charts, "chart", "orphaned", |chart| {
                         chart.is_some_and(|chart| chart.owner_references().is_empty())
                     })
                     .await;
+                    sent.store(true, Ordering::SeqCst);
                 }
                 Ok::<_, BoxError>(request)
             }
         })
     };
     let config: Config = world.config();
-    let client = ClientBuilder::try_from(config).expect("a usable configuration");
+    let client = ClientBuilder::try_from(config).expect("a usable configuration").with_layer(&interruption);
     // The filter needs a service that can be cloned.
     let client = client.with_layer(&BufferLayer::new(1024)).with_layer(&orphaning).build();
     world.start_controller_on(client);
@@ -75,7 +85,7 @@ async fn an_object_that_is_orphaned_meanwhile_is_not_taken_back() {
     let edit = Patch::Merge(json!({"data": {"depth": "0"}}));
     charts.patch("chart", &PatchParams::default(), &edit).await.expect("an edit");
     wait::until(&world.deployments(), &name, "gone", |found| found.is_none()).await;
-    assert!(!armed.load(Ordering::SeqCst), "the edit was repaired");
+    assert!(sent.load(Ordering::SeqCst), "the repair met the deletion");
     let after = charts.get("chart").await.expect("it stays");
     assert_eq!((after.uid(), after.owner_references()), (before.uid(), [].as_slice()));
     assert_eq!(after.metadata.deletion_timestamp, None);

@@ -193,7 +193,7 @@ impl Adopt {
         let unknown = self.objects.iter().find(|wanted| !found.iter().any(|adoptee| wanted.is(&adoptee.object)));
         if let Some(Wanted { kind, name, .. }) = unknown {
             return Err(CommandError::failed(format!(
-                "{kind} {name} is not among the objects of the bundle that are somebody else's"
+                "{kind} {name} is not among the objects of the bundle that belong to others"
             ))
             .hint(format!("`chandler adopt {} --dry-run` lists them", self.name)));
         }

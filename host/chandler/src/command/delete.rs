@@ -229,7 +229,7 @@ fn text(preview: &DeletionPreview) -> String {
 fn summary(preview: &DeletionPreview) -> String {
     let custom: u64 = preview.in_use.iter().filter_map(|in_use| in_use.count).sum();
     let custom = match (preview.held, custom) {
-        (false, 1..) => format!(", and {custom} custom resources with their definitions"),
+        (false, 1..) => format!(", and {custom} custom resources with their CRDs"),
         _ => String::new(),
     };
     format!("{} to delete{custom}, {} to keep", count(preview.deleted.len(), "object"), preview.released.len())
@@ -273,7 +273,7 @@ mod tests {
         insta::assert_snapshot!(text(&of(false)) + &summary(&of(false)), @r"
         - delete CustomResourceDefinition.apiextensions.k8s.io oxen.example.com
         - delete custom resources: oxen.example.com: 3 in 1 namespace (shop/a, …)
-        1 object to delete, and 3 custom resources with their definitions, 0 to keep
+        1 object to delete, and 3 custom resources with their CRDs, 0 to keep
         ");
         let orphaned = DeletionPreview { released: vec![definition()], ..DeletionPreview::default() };
         insta::assert_snapshot!(text(&orphaned) + &summary(&orphaned), @r"

@@ -69,10 +69,10 @@ impl Rollback {
         })?;
         terminal.line(match number {
             Some(number) => format!(
-                "revision {number} of {name} is to run again: `chandler status {name} --watch` follows it, \
+                "the controller now runs revision {number} of {name} again: `chandler status {name} --watch` follows it, \
                  `chandler rollback {name} --cancel` ends it"
             ),
-            None => format!("what the spec of {name} describes is to run: `chandler status {name} --watch` follows it"),
+            None => format!("the controller now installs what the spec of {name} describes: `chandler status {name} --watch` follows it"),
         });
         Ok(())
     }

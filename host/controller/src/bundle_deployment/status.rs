@@ -344,7 +344,7 @@ impl Draft {
         };
         self.no(Type::Installed, reason, &problem.message);
         if before.is_none() {
-            self.no(Type::Healthy, Reason::InstallationStatusFalse, "Installed condition is false");
+            self.no(Type::Healthy, Reason::InstallationStatusFalse, "the first release is not installed");
         }
         self.blocked(problem);
     }

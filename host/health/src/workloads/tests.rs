@@ -36,7 +36,7 @@ fn deployments() {
             (json!({}), json!({}), "Progressing: 0 of 1 replica is created"),
             (two(), status(1, 1, 1, 1), "Progressing: 1 of 2 replicas are created"),
             (two(), status(2, 1, 1, 1), "Progressing: 1 of 2 replicas are updated"),
-            (two(), status(3, 2, 2, 2), "Progressing: 1 old replica is still to go"),
+            (two(), status(3, 2, 2, 2), "Progressing: 1 old replica is still running"),
             (two(), status(4, 2, 2, 2), "Progressing: 2 old replicas are still to go"),
             (two(), status(2, 2, 1, 2), "Progressing: 1 of 2 replicas are available"),
             (two(), status(2, 2, 2, 1), "Progressing: 1 of 2 replicas are ready"),
@@ -94,7 +94,7 @@ fn replica_sets_and_replication_controllers() {
         &[
             (json!({}), json!({}), "Progressing: 0 of 1 replica is labelled"),
             (json!({}), json!({"fullyLabeledReplicas": 1}), "Progressing: 0 of 1 replica is available"),
-            (json!({"replicas": 0}), json!({"replicas": 1}), "Progressing: 1 old replica is still to go"),
+            (json!({"replicas": 0}), json!({"replicas": 1}), "Progressing: 1 old replica is still running"),
             (json!({"replicas": 0}), json!({}), "Healthy"),
             (
                 json!({"replicas": 0}),
@@ -127,7 +127,7 @@ fn stateful_sets() {
         &[
             (json!({}), json!({}), "Progressing: 0 of 1 replica is created"),
             (json!({}), json!({"replicas": 1}), "Progressing: 0 of 1 replica is ready"),
-            (json!({"replicas": 0}), json!({"replicas": 1}), "Progressing: 1 old replica is still to go"),
+            (json!({"replicas": 0}), json!({"replicas": 1}), "Progressing: 1 old replica is still running"),
             (json!({"replicas": 0}), json!({"currentRevision": "a", "updateRevision": "a"}), "Healthy"),
             (two(Value::Null), all(1, "a"), "Progressing: 1 of 2 replicas are updated"),
             (two(Value::Null), all(2, "b"), "Progressing: the last pods are being updated"),
