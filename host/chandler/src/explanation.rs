@@ -422,6 +422,7 @@ mod tests {
                 },
             ],
         });
+        deployment.status.as_mut().unwrap().release.as_mut().unwrap().objects = 1;
         let explanation = Explanation::new(&deployment, vec![leaf("Service", "metrics", Mark::Healthy, None)], vec![]);
         assert!(explanation.healthy);
         let text = explanation.text();
@@ -442,7 +443,8 @@ mod tests {
         );
         deployment.status.as_mut().unwrap().conditions[0].status = "False".into();
         deployment.status.as_mut().unwrap().conditions[0].reason = "AsReleased".into();
-        assert!(Explanation::new(&deployment, vec![], vec![]).next_steps.is_empty());
+        let well = vec![leaf("Service", "metrics", Mark::Healthy, None)];
+        assert!(Explanation::new(&deployment, well, vec![]).next_steps.is_empty());
     }
 
     #[test]
@@ -451,6 +453,8 @@ mod tests {
         let ready = (Type::Ready, True, Reason::Succeeded, "");
         let well = || vec![leaf("Service", "metrics", Mark::Healthy, None)];
         let mut it = deployment(&[ready]);
+        it.status.as_mut().unwrap().release.as_mut().unwrap().objects = 1;
+        assert!(!Explanation::new(&it, vec![], vec![]).healthy, "an object of the release is gone");
         let explanation = Explanation::new(&it, well(), vec![]);
         assert!(explanation.healthy && explanation.next_steps.is_empty());
         assert!(explanation.text().ends_with("\nhealthy\n"));

@@ -266,7 +266,7 @@ mod tests {
         ConfigMap n/x5 already exists and belongs to the ApplySet applyset-x-v1
         ConfigMap n/x6 already exists and belongs to the Helm release n/r
         ConfigMap n/x7 already exists and was made by kubectl-create
-        ConfigMap n/x8 already exists, and Chandler did not make it
+        ConfigMap n/x8 already exists and was not made by Chandler
         one object belongs to one BundleDeployment: leave it out of this bundle or out of that of b, or move it here: `chandler adopt a --force`
         what nobody controls is taken over by `chandler adopt a` or with spec.collisionProtection: IfNoController; or delete it, or leave it out of the bundle
         what an earlier owner of this name left is about to go; this then goes on by itself
