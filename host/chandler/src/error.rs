@@ -81,16 +81,17 @@ impl CommandError {
     pub fn because(mut self, error: &(dyn Error + 'static)) -> Self {
         let mut next = Some(error);
         while let Some(error) = next {
-            let text = match error.downcast_ref::<kube::Error>() {
-                // Of the whole status, what the API server says to people.
-                Some(kube::Error::Api(status)) if !status.message.is_empty() => status.message.clone(),
-                _ => error.to_string(),
+            // Of the whole status, what the API server says to people.
+            let said = match error.downcast_ref::<kube::Error>() {
+                Some(kube::Error::Api(status)) => Some(&status.message).filter(|message| !message.is_empty()),
+                _ => None,
             };
+            let text = said.cloned().unwrap_or_else(|| error.to_string());
             // An error that is `transparent`, or that repeats its source in its own message, says nothing new.
             if !text.is_empty() && !self.causes.last().is_some_and(|last| last.contains(&text)) {
                 self.causes.push(text);
             }
-            next = error.source();
+            next = if said.is_some() { None } else { error.source() };
         }
         self
     }

@@ -41,8 +41,12 @@ pub async fn follow(client: &Client, name: &str, progress: &mut Progress, last: 
                     }
                     current = Some(deployment);
                 }
-                // Deleted, or not there yet.
-                Some(Ok(None)) => current = None,
+                // Deleted, not there yet, or mistyped.
+                Some(Ok(None)) => {
+                    let message = format!("BundleDeployment {name} does not exist; waiting until it is created");
+                    progress.step("absent", &message);
+                    (current, *last) = (None, Standing::Waiting { message, reason: None });
+                }
                 Some(Err(error)) => tracing::debug!(%error, "the watch was interrupted"),
                 None => return futures::future::pending().await,
             },

@@ -66,8 +66,6 @@ impl Status {
     pub async fn run(&self, terminal: &Terminal) -> Result<ExitCode, CommandError> {
         let client = live::client(self.kubeconfig.as_deref()).await?;
         if self.watch {
-            // A mistyped name is said at once.
-            live::deployment(&client, &self.name).await?;
             let mut waiting = Standing::Waiting { message: "the controller".to_owned(), reason: None };
             let mut progress = Progress::new(terminal);
             let followed = following::follow(&client, &self.name, &mut progress, &mut waiting);

@@ -148,8 +148,11 @@ impl Draft {
         }
     }
 
-    /// The status. What came to the same in the end has not changed in between.
+    /// The status. What came to the same in the end has not changed in between, and conditions stand in one order, whichever was set
+    /// first.
     fn finish(mut self, deployment: &BundleDeployment) -> BundleDeploymentStatus {
+        let place = |condition: &Condition| Type::from_name(&condition.type_).map_or((1, None), |kind| (0, Some(kind)));
+        self.status.conditions.sort_by_key(place);
         let before = deployment.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
         for condition in &mut self.status.conditions {
             let same = before.iter().find(|old| old.type_ == condition.type_ && old.status == condition.status);

@@ -44,10 +44,10 @@ fn what_cannot_be_looked_at_is_not_called_healthy() {
     let status = passes(deployment(&json!(null)), &[installed(), refused()]);
     insta::assert_snapshot!(lines(&status), @r"
     Unpacked=True/UnpackSuccessful @1: Successfully unpacked the image Bundle
-    Drifted=Unknown/ObjectLookupFailure @2: ServiceAccount n/deployer does not exist
     Installed=False/ReconcileFailed @2: ServiceAccount n/deployer does not exist
     Healthy=Unknown/ObjectLookupFailure @2: ServiceAccount n/deployer does not exist
     Progressing=True/ServiceAccountNotFound @2: ServiceAccount n/deployer does not exist
+    Drifted=Unknown/ObjectLookupFailure @2: ServiceAccount n/deployer does not exist
     Ready=False/ServiceAccountNotFound @2: ServiceAccount n/deployer does not exist
     ");
     // What was seen before it failed counts.
@@ -61,7 +61,7 @@ fn what_is_suspended_is_as_ready_as_it_is_healthy() {
     let gone = || with(running(Ok(&["ConfigMap n/a: does not exist"])), Reached::Suspended);
     let well = || with(running(Ok(&[])), Reached::Suspended);
     let unknown = || with(running(Err("no such record")), Reached::Suspended);
-    insta::assert_snapshot!(short(&[gone()]), @"Drifted=False/AsReleased Installed=True/InstallationSucceeded Healthy=False/Unhealthy Progressing=False/Suspended Ready=False/Unhealthy");
+    insta::assert_snapshot!(short(&[gone()]), @"Installed=True/InstallationSucceeded Healthy=False/Unhealthy Progressing=False/Suspended Drifted=False/AsReleased Ready=False/Unhealthy");
     assert!(short(&[unknown()]).contains("Ready=Unknown/ObjectLookupFailure"), "{}", short(&[unknown()]));
     assert!(short(&[gone(), well()]).contains("Ready=True/Succeeded"), "{}", short(&[gone(), well()]));
     // What was in the way when it was suspended is still said.
@@ -108,16 +108,16 @@ fn what_could_not_be_repaired_is_neither_installed_nor_as_released() {
     deployment.status = Some(derive(&deployment, &with(broken(), no_image()), at(2)));
     insta::assert_snapshot!(lines(deployment.status.as_ref().unwrap()), @r"
     Unpacked=False/UnpackFailed @2: no such image
-    Drifted=True/RepairFailed @2: 1 object is not as released, and the repair failed: ConfigMap n/a does not exist
     Installed=False/ReconcileFailed @2: the namespace n does not exist
     Healthy=False/Unhealthy @2: ConfigMap n/a: does not exist
     Progressing=True/UnpackFailed @2: no such image
+    Drifted=True/RepairFailed @2: 1 object is not as released, and the repair failed: ConfigMap n/a does not exist
     Ready=False/UnpackFailed @2: no such image
     ");
     let mended = Running { drift: Some(DriftFound::reported(&[])), ..running(Ok(&[])) };
     let again = short(&[with(broken(), no_image()), with(mended, no_image())]);
     assert!(
-        again.starts_with("Drifted=False/AsReleased Installed=True/InstallationSucceeded Healthy=True/Healthy "),
+        again.starts_with("Installed=True/InstallationSucceeded Healthy=True/Healthy Progressing=True/UnpackFailed Drifted=False/AsReleased"),
         "{again}"
     );
 }
