@@ -143,10 +143,10 @@ pub(crate) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
     // What may not be installed, or is not to be yet, needs neither a finalizer nor a record.
     let account = service_account::account(deployment, &context.options.accounts);
     let installs = intent == Intent::Deploy && account.is_ok();
-    let book = departure::book(deployment, installs, &context).await?;
     if installs {
         departure::hold(deployment, &context).await?;
     }
+    let book = departure::book(deployment, installs, &context).await?;
     let mut subject = Subject::new(deployment.clone(), book, begun);
     let found = match intent {
         Intent::Leave => return Ok(Action::await_change()),

@@ -31,7 +31,7 @@ fn is_held(deployment: &BundleDeployment) -> bool {
     deployment.finalizers().iter().any(|finalizer| finalizer == TEARDOWN_FINALIZER)
 }
 
-/// Puts our finalizer on before anything is created, and after the record exists.
+/// Puts our finalizer on before anything is created, the record included: it goes with the finalizer.
 pub(super) async fn hold(deployment: &BundleDeployment, context: &Context) -> Result<(), ReconcileError> {
     if is_held(deployment) {
         return Ok(());
@@ -49,7 +49,7 @@ pub(super) async fn book(
     context: &Context,
 ) -> Result<Arc<Book>, ReconcileError> {
     let (name, uid) = (deployment.name_any(), deployment.uid().unwrap_or_default());
-    // Our finalizer follows the record, and revisions follow that: what has both had a record, which was lost.
+    // The record follows our finalizer, and revisions follow the record: what has both had one, which was lost.
     let is_known = is_held(deployment) && deployment.status.as_ref().is_some_and(|status| !status.history.is_empty());
     let opened = context.records.open(Subject { name: &name, uid: &uid, is_known, installs }).await;
     match opened {
