@@ -15,15 +15,25 @@ use crate::{
     snapshot::Member,
 };
 
+/// What is taken off an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Marks {
+    /// All that says whose it is.
+    All,
+    /// The reference to the owner, as the garbage collector does.
+    Reference,
+}
+
 /// Releases these objects, several at a time; those that were. All are tried, then the failures are told.
 pub(crate) async fn release(
     cluster: &Cluster,
     owner: &Owner,
     members: Vec<Member>,
+    marks: Marks,
 ) -> Result<Vec<ObjectKey>, RolloutError> {
     let requests = members.into_iter().map(|member| {
         async move {
-            let released = release_one(cluster, owner, &member).await;
+            let released = release_one(cluster, owner, &member, marks).await;
             released.map(|done| done.then_some(member.key))
         }
         .boxed()
@@ -40,23 +50,29 @@ pub(crate) async fn release(
 
 /// Releases an object, and tells whether there was something to take off. Where it changed since it was read, it is read
 /// again, once.
-async fn release_one(cluster: &Cluster, owner: &Owner, member: &Member) -> Result<bool, ObjectFailure> {
+async fn release_one(cluster: &Cluster, owner: &Owner, member: &Member, marks: Marks) -> Result<bool, ObjectFailure> {
     let failed = about(&member.key, "release");
-    match take_off(cluster, owner, member, &member.object).await {
+    match take_off(cluster, owner, member, &member.object, marks).await {
         Err(Problem::Conflict(_)) => {}
         result => return result.map_err(failed),
     }
     let again = async {
         match member.now(cluster).await? {
-            Some(found) => take_off(cluster, owner, member, &found).await,
+            Some(found) => take_off(cluster, owner, member, &found, marks).await,
             None => Ok(false),
         }
     };
     again.await.map_err(failed)
 }
 
-async fn take_off(cluster: &Cluster, owner: &Owner, member: &Member, object: &Value) -> Result<bool, Problem> {
-    let Some(metadata) = without_marks(object, owner) else { return Ok(false) };
+async fn take_off(
+    cluster: &Cluster,
+    owner: &Owner,
+    member: &Member,
+    object: &Value,
+    marks: Marks,
+) -> Result<bool, Problem> {
+    let Some(metadata) = without_marks(object, owner, marks) else { return Ok(false) };
     match cluster.patch_metadata(&member.resource, object, metadata, FIELD_MANAGER).await {
         Ok(_) => Ok(true),
         Err(Problem::NotFound(_)) => Ok(false),
@@ -65,7 +81,7 @@ async fn take_off(cluster: &Cluster, owner: &Owner, member: &Member, object: &Va
 }
 
 /// The change of its metadata that takes the owner's marks off an object, and no one else's; none where it has none.
-fn without_marks(object: &Value, owner: &Owner) -> Option<Value> {
+fn without_marks(object: &Value, owner: &Owner, marks: Marks) -> Option<Value> {
     let mut change = Map::new();
     let references = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     if let Some(references) = references {
@@ -76,7 +92,7 @@ fn without_marks(object: &Value, owner: &Owner) -> Option<Value> {
         }
     }
     let in_other_set = live::label(object, PART_OF).is_some_and(|set| set != owner.set_id());
-    if !in_other_set {
+    if !in_other_set && marks == Marks::All {
         let marks = [PART_OF, OWNER_KIND, OWNER_NAME].into_iter().filter(|name| live::label(object, name).is_some());
         let labels: Map<String, Value> = marks.map(|name| (name.to_owned(), Value::Null)).collect();
         if !labels.is_empty() {
@@ -118,7 +134,11 @@ mod tests {
             (json!({"labels": {"team": "t"}, "ownerReferences": [other]}), None),
             (json!({"labels": 1, "ownerReferences": "odd"}), None),
         ] {
-            assert_eq!(without_marks(&json!({"metadata": metadata}), &owner), expected, "{metadata}");
+            let object = json!({"metadata": metadata});
+            assert_eq!(without_marks(&object, &owner, Marks::All), expected, "{metadata}");
+            let references = expected.as_ref().and_then(|expected| expected.get("ownerReferences"));
+            let reference = references.map(|references| json!({"ownerReferences": references}));
+            assert_eq!(without_marks(&object, &owner, Marks::Reference), reference, "{metadata}");
         }
     }
 }

@@ -201,7 +201,7 @@ impl Rollout {
         }
         let Disposal { delete, release, stay } = unwanted;
         let left = release.iter().map(|member| ObjectId::of(&member.key)).collect();
-        changes.released = orphan::release(actor, owner, release).await?;
+        changes.released = orphan::release(actor, owner, release, orphan::Marks::All).await?;
         let Pruned { deleted, gone, waiting } = delete_in_order(actor, owner, delete).await?;
         changes.pruned = deleted;
         let gone = gone.iter().map(ObjectId::of).collect();
@@ -282,6 +282,16 @@ impl Rollout {
         let actor = account::actor(&self.cluster, owner).await?;
         let result = teardown::teardown(&self.cluster, &actor, &self.discovery, owner).await;
         self.explained(result, &actor, owner, None).await
+    }
+
+    /// Takes the owner's reference off its objects where they are to stay. The garbage collector does that for the kinds that it
+    /// knows; those of new CustomResourceDefinitions may not be among them, and it would delete their objects later.
+    pub async fn let_go(&self, owner: &Owner) -> Result<(), RolloutError> {
+        if owner.ledger()?.holdings().is_empty() {
+            return Ok(());
+        }
+        let actor = account::actor(&self.cluster, owner).await?;
+        teardown::let_go(&self.cluster, &actor, &self.discovery, owner).await
     }
 
     /// Tells what [`teardown`](Self::teardown) would do, and counts the custom resources of every definition that would go.

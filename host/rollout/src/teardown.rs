@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use crate::{
     census::{self, Census},
     cluster::Cluster,
+    difference::is_custom,
     discovery::Discovery,
     disposal::{DeletionPreview, Disposal, InUse, Occasion, dispose},
     error::RolloutError,
     holdings::{ObjectId, Settlement},
     live,
-    orphan::release,
+    orphan::{Marks, release},
     owner::Owner,
     policy::Definitions,
     prune::{Pruned, delete_in_order},
@@ -29,7 +30,9 @@ pub(crate) async fn teardown(
     owner: &Owner,
 ) -> Result<Teardown, RolloutError> {
     let ledger = owner.ledger()?;
-    let Some(Plan { disposal, in_use, orphaned }) = plan(own, cluster, discovery, owner, cautious(owner)).await? else {
+    let Some(Plan { disposal, in_use, orphaned, all_stay }) =
+        plan(own, cluster, discovery, owner, cautious(owner)).await?
+    else {
         // Without the parent nothing tells what there was. The garbage collector follows the references to it.
         return Ok(Teardown::Complete { deleted: Vec::new(), released: Vec::new() });
     };
@@ -38,7 +41,8 @@ pub(crate) async fn teardown(
     }
     let left = disposal.release.iter().chain(&orphaned).map(|member| ObjectId::of(&member.key));
     let left: BTreeSet<ObjectId> = left.collect();
-    let mut released = release(cluster, owner, disposal.release).await?;
+    let marks = if all_stay { Marks::Reference } else { Marks::All };
+    let mut released = release(cluster, owner, disposal.release, marks).await?;
     released.extend(orphaned.into_iter().map(|member| member.key));
     if !left.is_empty() {
         ledger.settle(Settlement { left, ..Settlement::default() }).await?;
@@ -80,6 +84,8 @@ struct Plan {
     in_use: Vec<InUse>,
     /// Those that the garbage collector has orphaned already. They are left as they are: that takes no right on them.
     orphaned: Vec<Member>,
+    /// Whether the choice was that all of them stay, of which the garbage collector has orphaned those that it knew.
+    all_stay: bool,
 }
 
 /// What becomes of each object; none where the parent is gone.
@@ -99,6 +105,10 @@ async fn plan(
     // What no longer refers to the owner was orphaned by the garbage collector (`--cascade=orphan`), or never made ours whole.
     let (mut members, loose): (Vec<Member>, Vec<Member>) =
         members.into_iter().partition(|member| live::refers_to(&member.object, &owner.uid));
+    if !owner.deletion.orphan && are_orphaned(&members, &loose) {
+        let disposal = Disposal { release: members, ..Disposal::default() };
+        return Ok(Some(Plan { disposal, in_use: Vec::new(), orphaned: loose, all_stay: true }));
+    }
     let keeps = owner.deletion.definitions == Definitions::Keep;
     if owner.deletion.orphan || keeps && members.iter().any(|member| is_crd(&member.key)) {
         let strays = snapshot::strays(cluster, discovery, owner, &parent).await?;
@@ -116,5 +126,30 @@ async fn plan(
     } else {
         orphaned = loose;
     }
-    Ok(Some(Plan { disposal, in_use, orphaned }))
+    Ok(Some(Plan { disposal, in_use, orphaned, all_stay: false }))
+}
+
+/// Whether the garbage collector has orphaned what it knew of (`--cascade=orphan`). It takes the reference off every dependent
+/// before it lets the owner go, but may not know the kinds of new CustomResourceDefinitions yet: objects of these still refer to
+/// the owner.
+fn are_orphaned(referring: &[Member], loose: &[Member]) -> bool {
+    let is_built_in = |member: &Member| !is_custom(&member.key.api_version());
+    loose.iter().any(is_built_in) && !referring.iter().any(is_built_in)
+}
+
+/// Takes the reference off everything that still refers to the owner; the parent is read with the rights of the controller.
+pub(crate) async fn let_go(
+    own: &Cluster,
+    cluster: &Cluster,
+    discovery: &Discovery,
+    owner: &Owner,
+) -> Result<(), RolloutError> {
+    let parent = match snapshot::parent_of(own, owner).await {
+        Ok(parent) => parent,
+        Err(RolloutError::OwnerGone(_)) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let members = snapshot::members(cluster, discovery, owner, &parent, &[]).await?;
+    let referring = members.into_iter().filter(|member| live::refers_to(&member.object, &owner.uid));
+    release(cluster, owner, referring.collect(), Marks::Reference).await.map(drop)
 }

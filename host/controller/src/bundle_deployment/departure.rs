@@ -125,6 +125,7 @@ pub(super) async fn let_go(
     let deployment = &subject.deployment;
     let name = deployment.name_any();
     if objects == Objects::Stay {
+        let_go_of_objects(subject, context).await;
         subject.book.leave_all().await?;
     }
     context.records.close(&name, &subject.book).await?;
@@ -136,6 +137,20 @@ pub(super) async fn let_go(
     let kept = deployment.finalizers().iter().filter(|finalizer| !ours.contains(&finalizer.as_str()));
     write_finalizers(deployment, &kept.cloned().collect::<Vec<_>>(), context).await?;
     Ok(Action::await_change())
+}
+
+/// Takes our reference off the objects, as far as that is allowed: `--cascade=orphan` is the way out for who lacks rights, too.
+async fn let_go_of_objects(subject: &super::Subject, context: &Context) {
+    let deployment = &subject.deployment;
+    let let_go = async {
+        let owner = owner_at_deletion(deployment, &context.options.accounts)?;
+        let owner = owner.recorded_in(Arc::<Book>::clone(&subject.book));
+        context.rollout.let_go(&owner).await.map_err(|error| Problem::from(&error))
+    };
+    if let Err(problem) = let_go.await {
+        let message = &problem.message;
+        tracing::warn!(deployment = %deployment.name_any(), message, "left the references to the garbage collector");
+    }
 }
 
 /// Writes the finalizers, unless the object changed meanwhile: the list is replaced whole.
