@@ -166,6 +166,8 @@ impl Book {
         for (digest, parts) in &self.state().releases {
             kept::remove(&self.secrets, uid, digest, *parts).await?;
         }
+        // One is kept before the record says so, and a controller that died in between left it.
+        self.secrets.delete_releases(&self.state().name).await?;
         let mut known = self.known();
         let state = State { releases: std::collections::BTreeMap::new(), ..State::clone(&known.state) };
         known.set(state);

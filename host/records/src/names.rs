@@ -41,6 +41,11 @@ pub(crate) fn records_selector() -> String {
     format!("{}={},{COMPONENT}=record", MANAGED_BY.0, MANAGED_BY.1)
 }
 
+/// What selects the releases.
+pub(crate) fn releases_selector() -> String {
+    format!("{}={},{COMPONENT}=release", MANAGED_BY.0, MANAGED_BY.1)
+}
+
 /// The metadata of a Secret of a BundleDeployment.
 pub(crate) fn metadata(name: String, component: &str, deployment: &str) -> ObjectMeta {
     let labels = [MANAGED_BY, (COMPONENT, component)].map(|(name, text)| (name.to_owned(), text.to_owned()));

@@ -301,6 +301,23 @@ impl Secrets {
         }
     }
 
+    /// Removes all releases that are kept for BundleDeployments of this name.
+    pub(crate) async fn delete_releases(&self, deployment: &str) -> Result<(), RecordError> {
+        let mut page = ListParams::default().labels(&names::releases_selector()).limit(PAGE);
+        loop {
+            let listed = self.api.list_metadata(&page).await;
+            let listed = listed.map_err(|error| self.failed("list", "releases", error))?;
+            let own = listed.items.iter().filter(|secret| names::deployment(&secret.metadata) == Some(deployment));
+            for name in own.filter_map(|secret| secret.metadata.name.as_deref()) {
+                self.delete(name).await?;
+            }
+            match listed.metadata.continue_.filter(|next| !next.is_empty()) {
+                Some(next) => page = page.continue_token(&next),
+                None => return Ok(()),
+            }
+        }
+    }
+
     pub(crate) async fn delete_record(&self, deployment: &str) -> Result<(), RecordError> {
         self.delete(&names::record(deployment)).await
     }

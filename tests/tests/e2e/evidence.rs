@@ -71,6 +71,30 @@ async fn an_object_that_somebody_marked_is_not_pruned() {
     world.finish().await;
 }
 
+/// A release is kept before the record says so; it may hold the Secrets of the bundle.
+#[tokio::test]
+async fn a_release_that_a_dead_controller_kept_goes_with_its_deployment() {
+    let world = World::new().await;
+    let name = world.name();
+    let image = world.push(&Bundle::empty().with("manifests/a.yaml", &config_map("first", "bundle"))).await;
+    world.deploy(&name, PLAIN, &image).await;
+    world.ready(&name).await;
+    let secrets: Api<Secret> = Api::namespaced(world.client.clone(), &world.system_namespace);
+    let releases = ListParams::default().fields("type=chandler.dev/release");
+    let mut release = secrets.list(&releases).await.expect("Secrets").items.pop().expect("the release that runs");
+    release.metadata.name = Some("release-0123456789abcdef01234567-0".to_owned());
+    (release.metadata.uid, release.metadata.resource_version, release.metadata.managed_fields) = (None, None, None);
+    secrets.create(&PostParams::default(), &release).await.expect("what the dead one left");
+    release.metadata.name = Some("release-ffffffffffffffffffffffff-0".to_owned());
+    let other = [("chandler.dev/bundledeployment".to_owned(), "another".to_owned())];
+    release.metadata.annotations = Some(other.into());
+    secrets.create(&PostParams::default(), &release).await.expect("that of another one");
+    world.delete(&name).await;
+    let left = secrets.list(&releases).await.expect("Secrets").items;
+    assert_eq!(left.iter().map(|secret| secret.name_any()).collect::<Vec<_>>(), ["release-ffffffffffffffffffffffff-0"]);
+    world.finish().await;
+}
+
 /// Its marks are those of the real one, its UID is not.
 #[tokio::test]
 async fn what_took_the_place_of_an_object_is_not_that_object() {
