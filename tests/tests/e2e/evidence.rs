@@ -4,7 +4,7 @@
 use chandler_tests::{Interruption, World, bundles::Bundle, wait};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, ServiceAccount};
 use kube::{
-    Api, ResourceExt as _,
+    Api, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
@@ -91,7 +91,7 @@ async fn a_release_that_a_dead_controller_kept_goes_with_its_deployment() {
     secrets.create(&PostParams::default(), &release).await.expect("that of another one");
     world.delete(&name).await;
     let left = secrets.list(&releases).await.expect("Secrets").items;
-    assert_eq!(left.iter().map(|secret| secret.name_any()).collect::<Vec<_>>(), ["release-ffffffffffffffffffffffff-0"]);
+    assert_eq!(left.iter().map(ResourceExt::name_any).collect::<Vec<_>>(), ["release-ffffffffffffffffffffffff-0"]);
     world.finish().await;
 }
 
