@@ -26,6 +26,11 @@ pub fn stalled_lighthouse() -> Bundle {
     )
 }
 
+/// A ConfigMap for a bundle, whose data say where it is `from`.
+pub fn config_map(name: &str, from: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{from: {from}}}\n")
+}
+
 /// A real bundle beside the checkout; says why where there is none.
 pub fn shared(name: &str) -> Option<Bundle> {
     let path = workspace().join("../shared/fixtures").join(name);

@@ -6,7 +6,11 @@ use chandler_api::BundleDeployment;
 use chandler_controller::Options;
 use chandler_devcluster::DevCluster;
 use chandler_devregistry::Registry;
-use k8s_openapi::{ClusterResourceScope, api::core::v1::Namespace, apimachinery::pkg::apis::meta::v1::Condition};
+use k8s_openapi::{
+    ClusterResourceScope,
+    api::core::v1::{ConfigMap, Namespace},
+    apimachinery::pkg::apis::meta::v1::Condition,
+};
 use kube::{
     Api, Client, Resource,
     api::{DeleteParams, Patch, PatchParams, PostParams},
@@ -190,6 +194,11 @@ impl World {
     /// A name that no other test uses.
     pub fn name(&self) -> String {
         format!("{}-bd", self.run)
+    }
+
+    /// The ConfigMaps of the namespace that bundles are installed into.
+    pub fn config_maps(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.client.clone(), &self.namespace)
     }
 
     /// Creates or changes a BundleDeployment of this run, as `kubectl apply` would.

@@ -53,13 +53,15 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
             "`chandler rbac` with the bundle and `--service-account` prints the roles that the account needs: \
              pipe them to `kubectl apply -f -`"
         }
-        Reason::UnsafeCRDUpgrade => "choose another version, or allow what the message names in spec.crdUpgrades",
+        Reason::UnsafeCRDUpgrade => {
+            "choose another version, or allow what the message names in spec.preflight.crdUpgradeSafety"
+        }
         Reason::RecordUnavailable => {
             "see whether the controller may read and write Secrets in its namespace, and whether the API server takes them"
         }
         Reason::RepairFailed | Reason::ReconcileFailed => {
             return Some(format!(
-                "mend what the message of `Installed` names: kubectl get bundledeployment {name} -o yaml; the repair is \
+                "correct what the message of `Installed` names: kubectl get bundledeployment {name} -o yaml; the repair is \
                  tried again by itself"
             ));
         }

@@ -31,6 +31,6 @@ pub use content::{Content, Entry, MemoryContent, ReadError};
 pub use description::{Description, Property};
 pub use diagnostic::{Diagnostic, Location, Severity};
 pub use digest::Digest;
-pub use object::{Object, ObjectError, ObjectKey};
+pub use object::{Object, ObjectError, ObjectKey, is_custom_group};
 pub use release::{Probe, Release};
 pub use request::{Request, Target};

@@ -24,6 +24,11 @@ pub struct ObjectKey {
     pub version: String,
 }
 
+/// Whether the kinds of a group come from CustomResourceDefinitions, for all that its name tells.
+pub fn is_custom_group(group: &str) -> bool {
+    group.contains('.') && !group.ends_with(".k8s.io")
+}
+
 impl ObjectKey {
     /// `group/version`, or `version` for the core group.
     pub fn api_version(&self) -> String {

@@ -2,6 +2,7 @@
 //!
 //! Such a write fails with an internal error of the API server; waiting says what is the matter instead.
 
+use chandler_core::is_custom_group;
 use serde_json::Value;
 
 use crate::{
@@ -102,8 +103,8 @@ impl Interceptor {
     ///
     /// Only custom resources wait. A webhook that looks at workloads may look at its own, which must come up first.
     pub fn holds(&self, write: Write<'_>, surroundings: &Surroundings) -> Option<String> {
-        let custom = write.group.contains('.') && !write.group.ends_with(".k8s.io");
-        let holds = custom && self.intercepts(write) && surroundings.lacks_endpoints(&self.service);
+        let holds =
+            is_custom_group(write.group) && self.intercepts(write) && surroundings.lacks_endpoints(&self.service);
         holds.then(|| format!("waits for {}, which {} calls, to have ready endpoints", self.service, self.caller))
     }
 

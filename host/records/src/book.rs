@@ -161,12 +161,9 @@ impl Book {
         self.change(|state| State { holdings: state.holdings.left_all(), ..state.clone() }).await
     }
 
-    /// Removes the releases of an earlier owner of this name.
-    pub(crate) async fn forget_releases_of(&self, uid: &str) -> Result<(), RecordError> {
-        for (digest, parts) in &self.state().releases {
-            kept::remove(&self.secrets, uid, digest, *parts).await?;
-        }
-        // One is kept before the record says so, and a controller that died in between left it.
+    /// Removes the releases that are kept under this name, of whichever owner. One is kept before the record says so, and a
+    /// controller that died in between left it: what the record names is not all.
+    pub(crate) async fn forget_releases(&self) -> Result<(), RecordError> {
         self.secrets.delete_releases(&self.state().name).await?;
         let mut known = self.known();
         let state = State { releases: std::collections::BTreeMap::new(), ..State::clone(&known.state) };
@@ -176,8 +173,7 @@ impl Book {
 
     /// Removes everything but what was left behind.
     pub(crate) async fn close(&self) -> Result<(), RecordError> {
-        let uid = self.state().holdings.owner().to_owned();
-        self.forget_releases_of(&uid).await?;
+        self.forget_releases().await?;
         let state = self.state();
         if state.holdings.has_left() {
             self.known().is_ahead = true;

@@ -28,7 +28,7 @@ pub(crate) async fn keep(
     for (number, part) in parts.enumerate() {
         let name = names::release(uid, release.digest(), number);
         let secret = Secret {
-            metadata: names::metadata(name, "release", deployment),
+            metadata: names::metadata(name, names::RELEASE, deployment),
             type_: Some(RELEASE_TYPE.to_owned()),
             immutable: Some(true),
             data: Some([(KEY.to_owned(), ByteString(part.to_vec()))].into()),

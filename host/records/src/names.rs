@@ -36,14 +36,14 @@ pub(crate) fn release(owner_uid: &str, digest: &Digest, part: usize) -> String {
     format!("release-{}-{part}", hash(&[owner_uid, digest.as_str()]))
 }
 
-/// What selects the records.
-pub(crate) fn records_selector() -> String {
-    format!("{}={},{COMPONENT}=record", MANAGED_BY.0, MANAGED_BY.1)
-}
+/// What holds records.
+pub(crate) const RECORD: &str = "record";
+/// What holds releases.
+pub(crate) const RELEASE: &str = "release";
 
-/// What selects the releases.
-pub(crate) fn releases_selector() -> String {
-    format!("{}={},{COMPONENT}=release", MANAGED_BY.0, MANAGED_BY.1)
+/// What selects the Secrets that hold this.
+pub(crate) fn selector(component: &str) -> String {
+    format!("{}={},{COMPONENT}={component}", MANAGED_BY.0, MANAGED_BY.1)
 }
 
 /// The metadata of a Secret of a BundleDeployment.

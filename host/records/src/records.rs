@@ -68,7 +68,7 @@ impl Records {
     pub async fn load(&self, alone: bool) -> Result<(), RecordError> {
         self.secrets.ensure_namespace().await?;
         let mut names = HashSet::new();
-        let mut parameters = ListParams::default().labels(&names::records_selector()).limit(PAGE);
+        let mut parameters = ListParams::default().labels(&names::selector(names::RECORD)).limit(PAGE);
         loop {
             let page = self.secrets.api.list(&parameters).await;
             let page = page.map_err(|error| self.secrets.failed("list", "record-*", error))?;
@@ -120,7 +120,7 @@ impl Records {
                     ..earlier.clone()
                 };
                 let book = Book::new(self.secrets.clone(), state, Some(version));
-                book.forget_releases_of(earlier.holdings.owner()).await?;
+                book.forget_releases().await?;
                 book
             }
             None => {
@@ -256,7 +256,7 @@ impl Secrets {
         if bytes.len() > LIMIT {
             return Err(RecordError::TooLarge { owner: state.name.clone(), bytes: bytes.len(), limit: LIMIT });
         }
-        let mut metadata = names::metadata(name.clone(), "record", &state.name);
+        let mut metadata = names::metadata(name.clone(), names::RECORD, &state.name);
         metadata.resource_version = version.map(str::to_owned);
         let secret = Secret {
             metadata,
@@ -303,7 +303,7 @@ impl Secrets {
 
     /// Removes all releases that are kept for BundleDeployments of this name.
     pub(crate) async fn delete_releases(&self, deployment: &str) -> Result<(), RecordError> {
-        let mut page = ListParams::default().labels(&names::releases_selector()).limit(PAGE);
+        let mut page = ListParams::default().labels(&names::selector(names::RELEASE)).limit(PAGE);
         loop {
             let listed = self.api.list_metadata(&page).await;
             let listed = listed.map_err(|error| self.failed("list", "releases", error))?;

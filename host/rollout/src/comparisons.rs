@@ -41,11 +41,11 @@ impl Comparisons {
         live: &Value,
         place: &str,
     ) -> Result<Situation, RolloutError> {
-        let essence_now = essence(live);
         let digest = digest(desired, live);
         if self.remembers(live::uid(live), &digest) {
             return Ok(Situation::Equal);
         }
+        let essence_now = essence(live);
         match replace::foresee(actor, desired, live).await {
             Ok(applied) if essence(&applied) == essence_now => {
                 self.remember(live::uid(live), digest);

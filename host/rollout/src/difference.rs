@@ -1,5 +1,6 @@
 //! Whether an object is as it should be.
 
+use chandler_core::is_custom_group;
 use serde_json::{Map, Value};
 
 use crate::live::text;
@@ -73,7 +74,7 @@ fn is_left_out(name: &str, value: &Value) -> bool {
 
 /// Whether the kind of this version comes from a CustomResourceDefinition, for all that its group tells.
 pub(crate) fn is_custom(api_version: &str) -> bool {
-    api_version.split_once('/').is_some_and(|(group, _)| group.contains('.') && !group.ends_with(".k8s.io"))
+    api_version.split_once('/').is_some_and(|(group, _)| is_custom_group(group))
 }
 
 /// Whether an apply never sets this: the status, and the time that Go writes into everything with metadata.

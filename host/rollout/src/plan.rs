@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::HashSet};
 
-use chandler_core::{ObjectKey, order};
+use chandler_core::{ObjectKey, is_custom_group, order};
 use serde_json::Value;
 
 use crate::{
@@ -99,8 +99,7 @@ impl Situation {
 /// The order of deletion: the reverse of the order in which objects are applied. Within the workloads, custom resources go
 /// first, so that the controllers that are deleted with them can still clean up behind them.
 pub(crate) fn deletion_rank(key: &ObjectKey) -> (Reverse<order::Phase>, bool) {
-    let custom = key.group.contains('.') && !key.group.ends_with(".k8s.io");
-    (Reverse(order::phase_of(key)), !custom)
+    (Reverse(order::phase_of(key)), !is_custom_group(&key.group))
 }
 
 /// Which of the owner's objects the release does not hold.

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use chandler_core::is_custom_group;
+use serde_json::Value;
+
 use crate::{
     census::{self, Census},
     cluster::Cluster,
-    difference::is_custom,
     discovery::Discovery,
     disposal::{DeletionPreview, Disposal, InUse, Occasion, dispose},
     error::RolloutError,
@@ -88,6 +90,22 @@ struct Plan {
     all_stay: bool,
 }
 
+/// The parent, and what it has in the cluster; none where it is gone.
+async fn members(
+    own: &Cluster,
+    cluster: &Cluster,
+    discovery: &Discovery,
+    owner: &Owner,
+) -> Result<Option<(Value, Vec<Member>)>, RolloutError> {
+    let parent = match snapshot::parent_of(own, owner).await {
+        Ok(parent) => parent,
+        Err(RolloutError::OwnerGone(_)) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let members = snapshot::members(cluster, discovery, owner, &parent, &[]).await?;
+    Ok(Some((parent, members)))
+}
+
 /// What becomes of each object; none where the parent is gone.
 async fn plan(
     own: &Cluster,
@@ -96,12 +114,7 @@ async fn plan(
     owner: &Owner,
     census: Census,
 ) -> Result<Option<Plan>, RolloutError> {
-    let parent = match snapshot::parent_of(own, owner).await {
-        Ok(parent) => parent,
-        Err(RolloutError::OwnerGone(_)) => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let members = snapshot::members(cluster, discovery, owner, &parent, &[]).await?;
+    let Some((parent, members)) = members(own, cluster, discovery, owner).await? else { return Ok(None) };
     // What no longer refers to the owner was orphaned by the garbage collector (`--cascade=orphan`), or never made ours whole.
     let (mut members, loose): (Vec<Member>, Vec<Member>) =
         members.into_iter().partition(|member| live::refers_to(&member.object, &owner.uid));
@@ -133,7 +146,7 @@ async fn plan(
 /// before it lets the owner go, but may not know the kinds of new CustomResourceDefinitions yet: objects of these still refer to
 /// the owner.
 fn are_orphaned(referring: &[Member], loose: &[Member]) -> bool {
-    let is_built_in = |member: &Member| !is_custom(&member.key.api_version());
+    let is_built_in = |member: &Member| !is_custom_group(&member.key.group);
     loose.iter().any(is_built_in) && !referring.iter().any(is_built_in)
 }
 
@@ -144,12 +157,7 @@ pub(crate) async fn let_go(
     discovery: &Discovery,
     owner: &Owner,
 ) -> Result<(), RolloutError> {
-    let parent = match snapshot::parent_of(own, owner).await {
-        Ok(parent) => parent,
-        Err(RolloutError::OwnerGone(_)) => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    let members = snapshot::members(cluster, discovery, owner, &parent, &[]).await?;
+    let Some((_, members)) = members(own, cluster, discovery, owner).await? else { return Ok(()) };
     let referring = members.into_iter().filter(|member| live::refers_to(&member.object, &owner.uid));
     release(cluster, owner, referring.collect(), Marks::Reference).await.map(drop)
 }

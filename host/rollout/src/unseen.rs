@@ -230,7 +230,7 @@ mod tests {
         }
     }
 
-    /// Whoever may patch an object may write its records, too, as if it had never changed.
+    /// A user who may patch an object may write its records, too, as if it had never changed.
     #[test]
     fn a_record_of_a_create_is_evidence_only_while_nothing_can_have_changed() {
         let desired = json!({"spec": {"selector": {"app": "a"}}, "data": {}});

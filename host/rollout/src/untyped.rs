@@ -2,7 +2,7 @@
 //!
 //! Such values are stored all the same, from clients that do not apply: items of a list without the member that tells them apart
 //! (a Secret without a name in a ServiceAccount), or values that a CustomResourceDefinition no longer allows. The API server
-//! then answers every apply, whoever sends it, with a status of 500 and no reason. It stands for a refusal and not for an
+//! then answers every apply, from any client, with a status of 500 and no reason. It stands for a refusal and not for an
 //! outage, so that waiting does not help. The messages are those of `structuredmerge.go` and `skipnonapplied.go` in
 //! `k8s.io/apimachinery/pkg/util/managedfields/internal`, and of `sigs.k8s.io/structured-merge-diff/v6/typed`.
 

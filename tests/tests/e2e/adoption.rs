@@ -3,7 +3,12 @@
 use std::collections::BTreeMap;
 
 use chandler_rollout::Rollout;
-use chandler_tests::{World, bundles::Bundle, wait, world::condition};
+use chandler_tests::{
+    World,
+    bundles::{Bundle, config_map},
+    wait,
+    world::condition,
+};
 use k8s_openapi::{
     api::core::v1::ConfigMap, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     apimachinery::pkg::apis::meta::v1::OwnerReference,
@@ -16,18 +21,10 @@ use serde_json::json;
 
 use crate::{PLAIN, deletion::definition, permissions::look_again};
 
-fn config_map(name: &str) -> String {
-    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{from: bundle}}\n")
-}
-
-fn config_maps(world: &World) -> Api<ConfigMap> {
-    Api::namespaced(world.client.clone(), &world.namespace)
-}
-
 async fn make(world: &World, manager: &str, object: serde_json::Value) -> ConfigMap {
     let object: ConfigMap = serde_json::from_value(object).expect("a ConfigMap");
     let parameters = PostParams { field_manager: Some(manager.to_owned()), ..PostParams::default() };
-    config_maps(world).create(&parameters, &object).await.expect("a ConfigMap")
+    world.config_maps().create(&parameters, &object).await.expect("a ConfigMap")
 }
 
 /// The controllers of an object by kind and name.
@@ -58,7 +55,12 @@ async fn what_nobody_controls_is_taken_over_when_the_spec_says_so() {
     let kubectl =
         make(&world, "kubectl-create", json!({"metadata": {"name": "typed"}, "data": {"from": "me", "mine": "yes"}}))
             .await;
-    let manifests = format!("{}---\n{}---\n{}", config_map("charted"), config_map("typed"), config_map("new"));
+    let manifests = format!(
+        "{}---\n{}---\n{}",
+        config_map("charted", "bundle"),
+        config_map("typed", "bundle"),
+        config_map("new", "bundle")
+    );
     let image = world.push(&Bundle::empty().with("manifests/all.yaml", &manifests)).await;
     let mut spec = world.spec(PLAIN, &image);
     world.apply(&name, spec.clone()).await;
@@ -72,20 +74,20 @@ async fn what_nobody_controls_is_taken_over_when_the_spec_says_so() {
     ] {
         assert!(message.contains(&part), "{part}: {message}");
     }
-    assert!(config_maps(&world).get_opt("new").await.expect("an answer").is_none(), "nothing was written");
+    assert!(world.config_maps().get_opt("new").await.expect("an answer").is_none(), "nothing was written");
 
     spec["collisionProtection"] = json!("IfNoController");
     world.apply(&name, spec).await;
     world.ready(&name).await;
     for before in [helm, kubectl] {
-        let after = config_maps(&world).get(&before.name_any()).await.expect("it is there");
+        let after = world.config_maps().get(&before.name_any()).await.expect("it is there");
         assert_eq!(after.uid(), before.uid(), "the same object");
         assert_eq!(from(&after), Some("bundle"));
         assert_eq!(controllers(after.owner_references()), [("BundleDeployment", name.as_str())]);
     }
-    let charted = config_maps(&world).get("charted").await.expect("it is there");
+    let charted = world.config_maps().get("charted").await.expect("it is there");
     assert!(!charted.annotations().contains_key("meta.helm.sh/release-name"), "Helm does not know it any more");
-    let typed = config_maps(&world).get("typed").await.expect("it is there");
+    let typed = world.config_maps().get("typed").await.expect("it is there");
     assert_eq!(typed.data.as_ref().and_then(|data| data.get("mine")).map(String::as_str), Some("yes"));
 
     let events: Api<k8s_openapi::api::events::v1::Event> = Api::namespaced(world.client.clone(), "default");
@@ -98,7 +100,7 @@ async fn what_nobody_controls_is_taken_over_when_the_spec_says_so() {
     .await;
     // From here on they are as any object of the release.
     world.delete(&name).await;
-    assert!(config_maps(&world).get_opt("charted").await.expect("an answer").is_none());
+    assert!(world.config_maps().get_opt("charted").await.expect("an answer").is_none());
     world.finish().await;
 }
 
@@ -116,7 +118,7 @@ async fn what_a_controller_holds_is_taken_only_without_protection() {
         json!({"metadata": {"name": "held", "ownerReferences": references}, "data": {"from": "e2e"}}),
     )
     .await;
-    let image = world.push(&Bundle::empty().with("manifests/all.yaml", &config_map("held"))).await;
+    let image = world.push(&Bundle::empty().with("manifests/all.yaml", &config_map("held", "bundle"))).await;
     let mut spec = world.spec(PLAIN, &image);
     spec["collisionProtection"] = json!("IfNoController");
     world.apply(&name, spec.clone()).await;
@@ -124,12 +126,12 @@ async fn what_a_controller_holds_is_taken_only_without_protection() {
     let message = &condition(&refused, "Ready").expect("Ready").message;
     assert!(message.contains("/held already exists and is controlled by ConfigMap holder\n"), "{message}");
     assert!(message.contains("spec.collisionProtection: None"), "{message}");
-    assert_eq!(config_maps(&world).get("held").await.expect("it is there"), held);
+    assert_eq!(world.config_maps().get("held").await.expect("it is there"), held);
 
     spec["collisionProtection"] = json!("None");
     world.apply(&name, spec).await;
     world.ready(&name).await;
-    let taken = config_maps(&world).get("held").await.expect("it is there");
+    let taken = world.config_maps().get("held").await.expect("it is there");
     assert_eq!((taken.uid(), from(&taken)), (held.uid(), Some("bundle")));
     assert_eq!(controllers(taken.owner_references()), [("BundleDeployment", name.as_str())]);
     assert!(taken.owner_references().iter().any(|reference| reference.name == "team"), "who only owns it stays");
@@ -142,10 +144,14 @@ async fn a_definition_of_two_bundle_deployments_belongs_to_one_and_can_be_moved(
     let (first, second) = (world.name(), format!("{}-second", world.name()));
     let (definition, plural) = definition(&world);
     let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
-    let with = Bundle::empty().with("manifests/crd.yaml", &definition).with("manifests/a.yaml", &config_map("first"));
+    let with = Bundle::empty()
+        .with("manifests/crd.yaml", &definition)
+        .with("manifests/a.yaml", &config_map("first", "bundle"));
     let with = world.push(&with).await;
-    let without = world.push(&Bundle::empty().with("manifests/a.yaml", &config_map("first"))).await;
-    let other = Bundle::empty().with("manifests/crd.yaml", &definition).with("manifests/b.yaml", &config_map("second"));
+    let without = world.push(&Bundle::empty().with("manifests/a.yaml", &config_map("first", "bundle"))).await;
+    let other = Bundle::empty()
+        .with("manifests/crd.yaml", &definition)
+        .with("manifests/b.yaml", &config_map("second", "bundle"));
     let other = world.push(&other).await;
     world.deploy(&first, PLAIN, &with).await;
     world.ready(&first).await;
@@ -207,19 +213,19 @@ async fn what_is_labelled_by_hand_is_not_taken_and_what_the_spec_names_is() {
     let world = World::new().await;
     let name = world.name();
     let typed = make(&world, "kubectl-create", json!({"metadata": {"name": "typed"}, "data": {"from": "me"}})).await;
-    let image = world.push(&Bundle::empty().with("manifests/all.yaml", &config_map("typed"))).await;
+    let image = world.push(&Bundle::empty().with("manifests/all.yaml", &config_map("typed", "bundle"))).await;
     let deployed = world.deploy(&name, PLAIN, &image).await;
     world.condition(&name, "Ready", "False", "ObjectCollision").await;
     let owner = chandler_controller::owner_of(&deployed, &world.namespace).expect("it is stored");
     let labels = json!({"metadata": {"labels": {"applyset.kubernetes.io/part-of": owner.set_id()}}});
-    config_maps(&world).patch("typed", &PatchParams::default(), &Patch::Merge(labels)).await.expect("it is there");
+    world.config_maps().patch("typed", &PatchParams::default(), &Patch::Merge(labels)).await.expect("it is there");
     look_again(&world, &name).await;
     wait::until(&world.deployments(), &name, "says whose marks it carries", |deployment| {
         let ready = deployment.and_then(|deployment| condition(deployment, "Ready"));
         ready.is_some_and(|ready| ready.message.contains("which has no record of having created or adopted it"))
     })
     .await;
-    assert_eq!(from(&config_maps(&world).get("typed").await.expect("it is there")), Some("me"));
+    assert_eq!(from(&world.config_maps().get("typed").await.expect("it is there")), Some("me"));
 
     // Whoever may write the BundleDeployment names the object itself, not only its name.
     let adopt = |uid: String| {
@@ -232,10 +238,10 @@ async fn what_is_labelled_by_hand_is_not_taken_and_what_the_spec_names_is() {
     let uid = typed.uid().expect("a UID");
     world.deployments().patch(&name, &patch, &adopt(uid)).await.expect("it is accepted");
     world.ready(&name).await;
-    let taken = config_maps(&world).get("typed").await.expect("it is there");
+    let taken = world.config_maps().get("typed").await.expect("it is there");
     assert_eq!((from(&taken), taken.uid()), (Some("bundle"), typed.uid()));
-    config_maps(&world).delete("typed", &DeleteParams::default()).await.expect("it is there");
-    wait::until(&config_maps(&world), "typed", "made again", |map| map.is_some_and(|map| from(map) == Some("bundle")))
+    world.config_maps().delete("typed", &DeleteParams::default()).await.expect("it is there");
+    wait::until(&world.config_maps(), "typed", "made again", |map| map.is_some_and(|map| from(map) == Some("bundle")))
         .await;
     world.finish().await;
 }

@@ -1,6 +1,11 @@
 //! Objects that are nested more deeply than JSON is read here: an API server stores them, and nothing else may suffer.
 
-use chandler_tests::{World, bundles::Bundle, wait, world::condition};
+use chandler_tests::{
+    World,
+    bundles::{Bundle, config_map},
+    wait,
+    world::condition,
+};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api,
@@ -16,18 +21,10 @@ fn nested(levels: usize, name: &str) -> Value {
     (0..levels).fold(json!({}), |inner, _| json!({name: inner}))
 }
 
-fn config_map(name: &str) -> String {
-    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{from: bundle}}\n")
-}
-
-fn config_maps(world: &World) -> Api<ConfigMap> {
-    Api::namespaced(world.client.clone(), &world.namespace)
-}
-
 async fn edit_is_repaired(world: &World, name: &str) {
     let edit = Patch::Merge(json!({"data": {"from": "somebody"}}));
-    config_maps(world).patch(name, &PatchParams::default(), &edit).await.expect("it is there");
-    wait::until(&config_maps(world), name, "as released", |map| {
+    world.config_maps().patch(name, &PatchParams::default(), &edit).await.expect("it is there");
+    wait::until(&world.config_maps(), name, "as released", |map| {
         map.and_then(|map| map.data.as_ref()?.get("from").map(String::as_str)) == Some("bundle")
     })
     .await;
@@ -37,8 +34,9 @@ async fn edit_is_repaired(world: &World, name: &str) {
 async fn an_object_with_deep_records_stops_neither_repairs_nor_the_deletion() {
     let mut world = World::new().await;
     let name = world.name();
-    let bundle =
-        Bundle::empty().with("manifests/a.yaml", &config_map("deep")).with("manifests/b.yaml", &config_map("flat"));
+    let bundle = Bundle::empty()
+        .with("manifests/a.yaml", &config_map("deep", "bundle"))
+        .with("manifests/b.yaml", &config_map("flat", "bundle"));
     let image = world.push(&bundle).await;
     world.deploy(&name, PLAIN, &image).await;
     world.ready(&name).await;
@@ -61,7 +59,7 @@ async fn an_object_with_deep_records_stops_neither_repairs_nor_the_deletion() {
     }
     world.ready(&name).await;
     world.delete(&name).await;
-    assert!(config_maps(&world).get_opt("flat").await.expect("an answer").is_none());
+    assert!(world.config_maps().get_opt("flat").await.expect("an answer").is_none());
     world.finish().await;
 }
 
@@ -69,10 +67,10 @@ async fn an_object_with_deep_records_stops_neither_repairs_nor_the_deletion() {
 async fn a_deep_configuration_is_refused_and_stops_no_other_deployment() {
     let mut world = World::new().await;
     let (name, other) = (world.name(), format!("{}-other", world.name()));
-    let image = world.push(&Bundle::empty().with("manifests/a.yaml", &config_map("other"))).await;
+    let image = world.push(&Bundle::empty().with("manifests/a.yaml", &config_map("other", "bundle"))).await;
     world.deploy(&other, PLAIN, &image).await;
     world.ready(&other).await;
-    let bundle = Bundle::empty().with("manifests/a.yaml", &config_map("own"));
+    let bundle = Bundle::empty().with("manifests/a.yaml", &config_map("own", "bundle"));
     let image = world.push(&bundle).await;
     world.deploy(&name, PLAIN, &image).await;
     world.ready(&name).await;
@@ -97,6 +95,6 @@ async fn a_deep_configuration_is_refused_and_stops_no_other_deployment() {
     }
     deployments.delete(&name, &DeleteParams::default()).await.expect("it is there");
     wait::until(&deployments, &name, "gone", |deployment| deployment.is_none()).await;
-    assert!(config_maps(&world).get_opt("own").await.expect("an answer").is_none());
+    assert!(world.config_maps().get_opt("own").await.expect("an answer").is_none());
     world.finish().await;
 }

@@ -56,10 +56,6 @@ async fn make_ox(world: &World, name: &str, finalizers: &[&str]) {
     oxen(world).create(&PostParams::default(), &ox).await.expect("an ox");
 }
 
-fn config_maps(world: &World) -> Api<ConfigMap> {
-    Api::namespaced(world.client.clone(), &world.namespace)
-}
-
 fn definitions(world: &World) -> Api<CustomResourceDefinition> {
     Api::all(world.client.clone())
 }
@@ -97,14 +93,14 @@ async fn orphaned_objects_stay_and_belong_to_nobody() {
     spec["deletion"] = json!({"policy": "Orphan"});
     world.apply(&name, spec).await;
     world.ready(&name).await;
-    let before = config_maps(&world).get("operator").await.expect("it is there");
+    let before = world.config_maps().get("operator").await.expect("it is there");
 
     // As a controller leaves it that died after the first object; the labels of the other one were taken off by somebody.
     world.stop_controller().await;
     let marks = json!({"metadata": {"ownerReferences": [], "annotations": {"chandler.dev/applied": null}, "labels": {
         "applyset.kubernetes.io/part-of": null, "core.rukpak.io/owner-kind": null, "core.rukpak.io/owner-name": null}}});
     let patch = PatchParams::default();
-    config_maps(&world).patch("operator", &patch, &Patch::Merge(marks)).await.expect("it is there");
+    world.config_maps().patch("operator", &patch, &Patch::Merge(marks)).await.expect("it is there");
     let label = json!({"metadata": {"labels": {"applyset.kubernetes.io/part-of": null}}});
     let plural = definition(&world).1;
     definitions(&world).patch(&plural, &patch, &Patch::Merge(label)).await.expect("it is there");
@@ -112,7 +108,7 @@ async fn orphaned_objects_stay_and_belong_to_nobody() {
     world.start_controller();
     gone(&world, &name).await;
 
-    let after = config_maps(&world).get("operator").await.expect("it stays");
+    let after = world.config_maps().get("operator").await.expect("it stays");
     assert_eq!(after.uid(), before.uid());
     assert!(is_free(&after.metadata), "{:?}", after.metadata);
     let definition = definitions(&world).get(&plural).await.expect("it stays");
@@ -138,7 +134,7 @@ async fn nothing_is_deleted_while_custom_resources_of_others_exist() {
     let ready = condition(&held, "Ready").expect("Ready");
     assert_eq!(ready.reason, "CustomResourcesExist");
     assert!(ready.message.contains("set spec.deletion.crds to Keep"), "{}", ready.message);
-    let map = config_maps(&world).get("operator").await.expect("nothing is deleted");
+    let map = world.config_maps().get("operator").await.expect("nothing is deleted");
     let crd = definitions(&world).get(&plural).await.expect("nothing is deleted");
     assert_eq!((map.metadata.deletion_timestamp, crd.metadata.deletion_timestamp), (None, None));
 
@@ -147,7 +143,7 @@ async fn nothing_is_deleted_while_custom_resources_of_others_exist() {
     }
     gone(&world, &name).await;
     assert!(definitions(&world).get_opt(&plural).await.expect("an answer").is_none());
-    assert!(config_maps(&world).get_opt("operator").await.expect("an answer").is_none());
+    assert!(world.config_maps().get_opt("operator").await.expect("an answer").is_none());
     world.finish().await;
 }
 
@@ -170,7 +166,7 @@ async fn kept_definitions_stay_with_their_custom_resources() {
     let kept = definitions(&world).get(&plural).await.expect("it stays");
     assert!(is_free(&kept.metadata) && kept.metadata.deletion_timestamp.is_none(), "{:?}", kept.metadata);
     oxen(&world).get("a").await.expect("it stays");
-    assert!(config_maps(&world).get_opt("operator").await.expect("an answer").is_none());
+    assert!(world.config_maps().get_opt("operator").await.expect("an answer").is_none());
     definitions(&world).delete(&plural, &DeleteParams::default()).await.expect("it is there");
     world.finish().await;
 }
@@ -187,13 +183,13 @@ async fn definitions_go_first_while_whoever_cleans_up_is_still_there() {
     delete(&world, &name).await;
     let held = format!("Ox {}/a is being deleted, held by finalizer example.com/stable", world.namespace);
     says(&world, &name, "Deleting", &held).await;
-    config_maps(&world).get("operator").await.expect("the operator is still there");
+    world.config_maps().get("operator").await.expect("the operator is still there");
 
     let freed = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     oxen(&world).patch("a", &PatchParams::default(), &freed).await.expect("it is there");
     gone(&world, &name).await;
     assert!(definitions(&world).get_opt(&definition(&world).1).await.expect("an answer").is_none());
-    assert!(config_maps(&world).get_opt("operator").await.expect("an answer").is_none());
+    assert!(world.config_maps().get_opt("operator").await.expect("an answer").is_none());
     world.finish().await;
 }
 
@@ -278,7 +274,7 @@ async fn what_refuses_to_go_is_named() {
     world.deploy(&name, PLAIN, &world.push(&bundle).await).await;
     world.ready(&name).await;
     let finalizers = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/anchor"]}}));
-    config_maps(&world).patch("operator", &PatchParams::default(), &finalizers).await.expect("it is there");
+    world.config_maps().patch("operator", &PatchParams::default(), &finalizers).await.expect("it is there");
     let stranger = json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "stranger", "namespace": inner, "finalizers": ["example.com/buoy"]}});
     apply(&world, &[stranger]).await;
@@ -288,7 +284,7 @@ async fn what_refuses_to_go_is_named() {
         format!("ConfigMap {}/operator: is being deleted, held by finalizer example.com/anchor", world.namespace);
     says(&world, &name, "Deleting", &held).await;
     let freed = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-    config_maps(&world).patch("operator", &PatchParams::default(), &freed).await.expect("it is there");
+    world.config_maps().patch("operator", &PatchParams::default(), &freed).await.expect("it is there");
     if world.is_embedded() {
         // Elsewhere nobody may empty namespaces.
         says(&world, &name, "Deleting", "example.com/buoy").await;
@@ -324,7 +320,7 @@ async fn without_its_account_a_deletion_waits_or_leaves_the_objects() {
     delete(&world, &name).await;
     let way_out = format!("kubectl delete bundledeployment {name} --cascade=orphan");
     says(&world, &name, "ServiceAccountNotFound", &way_out).await;
-    config_maps(&world).get("operator").await.expect("it stays");
+    world.config_maps().get("operator").await.expect("it stays");
 
     let orphan =
         DeleteParams { propagation_policy: Some(kube::api::PropagationPolicy::Orphan), ..DeleteParams::default() };
@@ -340,7 +336,7 @@ async fn without_its_account_a_deletion_waits_or_leaves_the_objects() {
         let freed = Patch::Merge(json!({"metadata": {"finalizers": null}}));
         world.deployments().patch(&name, &PatchParams::default(), &freed).await.expect("it is there");
     }
-    let map = config_maps(&world).get("operator").await.expect("it stays");
+    let map = world.config_maps().get("operator").await.expect("it stays");
     assert_eq!(map.metadata.deletion_timestamp, None);
     let _ = definitions(&world).delete(&definition(&world).1, &DeleteParams::default()).await;
     world.finish().await;

@@ -1,7 +1,11 @@
 //! Nothing that users can write is evidence: labels, owner references and the status decide neither what is deleted nor what is
 //! installed.
 
-use chandler_tests::{Interruption, World, bundles::Bundle, wait};
+use chandler_tests::{
+    Interruption, World,
+    bundles::{Bundle, config_map},
+    wait,
+};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, ServiceAccount};
 use kube::{
     Api, ResourceExt,
@@ -11,16 +15,8 @@ use serde_json::{Value, json};
 
 use crate::PLAIN;
 
-fn config_map(name: &str, from: &str) -> String {
-    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{from: {from}}}\n")
-}
-
 const CLAIM: &str = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec:\n  accessModes: \
                      [ReadWriteOnce]\n  resources: {requests: {storage: 1Gi}}\n";
-
-fn config_maps(world: &World) -> Api<ConfigMap> {
-    Api::namespaced(world.client.clone(), &world.namespace)
-}
 
 fn claims(world: &World) -> Api<PersistentVolumeClaim> {
     Api::namespaced(world.client.clone(), &world.namespace)
@@ -53,20 +49,20 @@ async fn an_object_that_somebody_marked_is_not_pruned() {
     world.ready(&name).await;
     let victim = json!({"metadata": {"name": "victim"}, "data": {"from": "somebody"}});
     let victim: ConfigMap = serde_json::from_value(victim).expect("a ConfigMap");
-    config_maps(&world).create(&PostParams::default(), &victim).await.expect("a ConfigMap");
+    world.config_maps().create(&PostParams::default(), &victim).await.expect("a ConfigMap");
     let marks = Patch::Merge(marks(&world, &name).await);
-    config_maps(&world).patch("victim", &PatchParams::default(), &marks).await.expect("it is there");
+    world.config_maps().patch("victim", &PatchParams::default(), &marks).await.expect("it is there");
 
     let image = world.push(&Bundle::empty().with("manifests/a.yaml", &config_map("second", "bundle"))).await;
     world.deploy(&name, PLAIN, &image).await;
     world.ready(&name).await;
-    wait::until(&config_maps(&world), "first", "pruned", |map| map.is_none()).await;
-    assert!(config_maps(&world).get_opt("victim").await.expect("an answer").is_some());
+    wait::until(&world.config_maps(), "first", "pruned", |map| map.is_none()).await;
+    assert!(world.config_maps().get_opt("victim").await.expect("an answer").is_some());
     // The reference alone would have the garbage collector take it.
     let free = Patch::Merge(json!({"metadata": {"ownerReferences": null}}));
-    config_maps(&world).patch("victim", &PatchParams::default(), &free).await.expect("it is there");
+    world.config_maps().patch("victim", &PatchParams::default(), &free).await.expect("it is there");
     world.delete(&name).await;
-    let spared = config_maps(&world).get("victim").await.expect("it is nobody's");
+    let spared = world.config_maps().get("victim").await.expect("it is nobody's");
     assert_eq!(spared.data.and_then(|data| data.get("from").cloned()).as_deref(), Some("somebody"));
     world.finish().await;
 }
@@ -104,20 +100,20 @@ async fn what_took_the_place_of_an_object_is_not_that_object() {
     world.deploy(&name, PLAIN, &image).await;
     world.ready(&name).await;
     world.stop_controller().await;
-    let mut copy = config_maps(&world).get("first").await.expect("it is there");
-    config_maps(&world).delete("first", &DeleteParams::default()).await.expect("it is there");
+    let mut copy = world.config_maps().get("first").await.expect("it is there");
+    world.config_maps().delete("first", &DeleteParams::default()).await.expect("it is there");
     (copy.metadata.uid, copy.metadata.resource_version, copy.metadata.managed_fields) = (None, None, None);
     copy.data = Some([("from".to_owned(), "somebody".to_owned())].into());
-    config_maps(&world).create(&PostParams::default(), &copy).await.expect("a copy");
+    world.config_maps().create(&PostParams::default(), &copy).await.expect("a copy");
     let image = world.push(&Bundle::empty().with("manifests/a.yaml", &config_map("second", "bundle"))).await;
     world.deploy(&name, PLAIN, &image).await;
     world.start_controller();
     world.ready(&name).await;
     let free = Patch::Merge(json!({"metadata": {"ownerReferences": null}}));
-    let spared = config_maps(&world).patch("first", &PatchParams::default(), &free).await.expect("it was not pruned");
+    let spared = world.config_maps().patch("first", &PatchParams::default(), &free).await.expect("it was not pruned");
     assert_eq!(spared.metadata.deletion_timestamp, None);
     world.delete(&name).await;
-    let spared = config_maps(&world).get("first").await.expect("it is somebody's");
+    let spared = world.config_maps().get("first").await.expect("it is somebody's");
     assert_eq!(spared.data.and_then(|data| data.get("from").cloned()).as_deref(), Some("somebody"));
     world.finish().await;
 }
@@ -138,9 +134,9 @@ async fn what_refers_to_a_deployment_before_it_installs_is_not_its_own() {
     for victim in ["wanted", "victim"] {
         let object = json!({"metadata": {"name": victim}, "data": {"from": "somebody"}});
         let object: ConfigMap = serde_json::from_value(object).expect("a ConfigMap");
-        config_maps(&world).create(&PostParams::default(), &object).await.expect("a ConfigMap");
+        world.config_maps().create(&PostParams::default(), &object).await.expect("a ConfigMap");
         let marks = Patch::Merge(marks(&world, &name).await);
-        config_maps(&world).patch(victim, &PatchParams::default(), &marks).await.expect("it is there");
+        world.config_maps().patch(victim, &PatchParams::default(), &marks).await.expect("it is there");
     }
     // Another controller has nothing but the status, which says that it is known.
     world.stop_controller().await;
@@ -149,10 +145,10 @@ async fn what_refers_to_a_deployment_before_it_installs_is_not_its_own() {
     world.apply(&name, spec).await;
     world.condition(&name, "Ready", "False", "ObjectCollision").await;
     for victim in ["wanted", "victim"] {
-        let spared = config_maps(&world).get(victim).await.expect("it stays");
+        let spared = world.config_maps().get(victim).await.expect("it stays");
         assert_eq!(spared.data.and_then(|data| data.get("from").cloned()).as_deref(), Some("somebody"));
         let free = Patch::Merge(json!({"metadata": {"ownerReferences": null}}));
-        config_maps(&world).patch(victim, &PatchParams::default(), &free).await.expect("it is there");
+        world.config_maps().patch(victim, &PatchParams::default(), &free).await.expect("it is there");
     }
     let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     world.deployments().patch(&name, &PatchParams::default(), &free).await.expect("it is there");
@@ -176,16 +172,16 @@ async fn orphaned_objects_stay_although_the_controller_did_not_see_the_choice() 
     let image = world.push(&bundle).await;
     let before = world.deploy(&name, PLAIN, &image).await;
     wait::until(&claims(&world), "data", "created", |claim| claim.is_some()).await;
-    wait::until(&config_maps(&world), "kept", "created", |map| map.is_some()).await;
+    wait::until(&world.config_maps(), "kept", "created", |map| map.is_some()).await;
     let (map, claim) = (
-        config_maps(&world).get("kept").await.expect("it is there"),
+        world.config_maps().get("kept").await.expect("it is there"),
         claims(&world).get("data").await.expect("it is there"),
     );
 
     interruption.begin();
     world.deployments().delete(&name, &DeleteParams::orphan()).await.expect("it is there");
     let orphaned = |references: &[_]| references.is_empty();
-    wait::until(&config_maps(&world), "kept", "orphaned", |map| {
+    wait::until(&world.config_maps(), "kept", "orphaned", |map| {
         map.is_some_and(|map| orphaned(map.owner_references()))
     })
     .await;
@@ -197,7 +193,7 @@ async fn orphaned_objects_stay_although_the_controller_did_not_see_the_choice() 
     .await;
     interruption.end();
     wait::until(&world.deployments(), &name, "gone", |found| found.is_none()).await;
-    let still = config_maps(&world).get("kept").await.expect("it stays");
+    let still = world.config_maps().get("kept").await.expect("it stays");
     assert_eq!((still.uid(), still.metadata.deletion_timestamp), (map.uid(), None));
     let still = claims(&world).get("data").await.expect("it stays");
     assert_eq!((still.uid(), still.metadata.deletion_timestamp), (claim.uid(), None));
@@ -207,12 +203,12 @@ async fn orphaned_objects_stay_although_the_controller_did_not_see_the_choice() 
     let after = world.deploy(&name, PLAIN, &image).await;
     assert_ne!(after.uid(), before.uid());
     world.ready(&name).await;
-    let back = config_maps(&world).get("kept").await.expect("it stays");
+    let back = world.config_maps().get("kept").await.expect("it stays");
     assert_eq!(back.uid(), map.uid());
     assert_eq!(back.data.and_then(|data| data.get("from").cloned()).as_deref(), Some("again"));
     assert_eq!(claims(&world).get("data").await.expect("it stays").uid(), claim.uid());
     world.delete(&name).await;
-    assert!(config_maps(&world).get_opt("kept").await.expect("an answer").is_none());
+    assert!(world.config_maps().get_opt("kept").await.expect("an answer").is_none());
     let still = claims(&world).get("data").await.expect("it is nobody's");
     assert_eq!(still.metadata.deletion_timestamp, None);
     claims(&world).delete("data", &DeleteParams::default()).await.expect("it is there");
@@ -243,7 +239,7 @@ async fn a_status_that_somebody_wrote_installs_nothing() {
     let refused = world.condition(&name, "Ready", "False", "RevisionUnavailable").await;
     let numbers: Vec<i64> = refused.status.expect("a status").history.iter().map(|revision| revision.number).collect();
     assert_eq!(numbers, [1], "the copy for people is put right");
-    assert!(config_maps(&world).get_opt("evil").await.expect("an answer").is_none());
+    assert!(world.config_maps().get_opt("evil").await.expect("an answer").is_none());
 
     // A history without the one that ran begins nothing anew.
     let unpin = Patch::Merge(json!({"spec": {"rollout": {"toRevision": null}}}));
@@ -307,7 +303,7 @@ async fn what_runs_is_known_after_the_record_was_lost_and_nothing_is_left_of_it_
     let image = world.push(&Bundle::empty().with("manifests/a.yaml", &config_map("steady", "bundle"))).await;
     world.deploy(&name, PLAIN, &image).await;
     world.ready(&name).await;
-    let before = config_maps(&world).get("steady").await.expect("it is there");
+    let before = world.config_maps().get("steady").await.expect("it is there");
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), &world.system_namespace);
     let kept = secrets.list(&ListParams::default()).await.expect("a list").items;
     let types: Vec<&str> = kept.iter().filter_map(|secret| secret.type_.as_deref()).collect();
@@ -321,11 +317,11 @@ async fn what_runs_is_known_after_the_record_was_lost_and_nothing_is_left_of_it_
     let image = world.push(&Bundle::empty().with("manifests/a.yaml", &config_map("steady", "next"))).await;
     world.deploy(&name, PLAIN, &image).await;
     world.ready(&name).await;
-    let after = config_maps(&world).get("steady").await.expect("it is there");
+    let after = world.config_maps().get("steady").await.expect("it is there");
     assert_eq!(after.uid(), before.uid(), "its reference told whose it is");
     assert_eq!(after.data.and_then(|data| data.get("from").cloned()).as_deref(), Some("next"));
     world.delete(&name).await;
-    assert!(config_maps(&world).get_opt("steady").await.expect("an answer").is_none());
+    assert!(world.config_maps().get_opt("steady").await.expect("an answer").is_none());
     let left = secrets.list(&ListParams::default()).await.expect("a list").items;
     assert_eq!(left.iter().map(kube::ResourceExt::name_any).collect::<Vec<_>>(), [""; 0]);
     world.finish().await;

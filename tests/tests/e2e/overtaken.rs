@@ -38,7 +38,7 @@ fn applies(request: &Request<Body>) -> bool {
 async fn an_object_that_is_orphaned_meanwhile_is_not_taken_back() {
     let mut world = World::without_controller(Cluster::acquire().await).await;
     if !world.collects_garbage() {
-        eprintln!("skipped: nobody collects garbage on this API server, so nothing is orphaned");
+        eprintln!("skipped: no garbage collector runs on this API server, so nothing is orphaned");
         return world.finish().await;
     }
     // The controller does not see the deletion, or it would drop the request itself.

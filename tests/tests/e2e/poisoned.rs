@@ -1,6 +1,11 @@
 //! An object that cannot be repaired keeps no other one from being repaired.
 
-use chandler_tests::{World, bundles::Bundle, wait, world::condition};
+use chandler_tests::{
+    World,
+    bundles::{Bundle, config_map},
+    wait,
+    world::condition,
+};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use kube::{
     Api, ResourceExt as _,
@@ -10,16 +15,8 @@ use serde_json::{Value, json};
 
 use crate::PLAIN;
 
-fn config_map(name: &str) -> String {
-    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{from: bundle}}\n")
-}
-
-fn config_maps(world: &World) -> Api<ConfigMap> {
-    Api::namespaced(world.client.clone(), &world.namespace)
-}
-
 async fn edit(world: &World, name: &str, edit: Value) {
-    config_maps(world).patch(name, &PatchParams::default(), &Patch::Merge(edit)).await.expect("it is there");
+    world.config_maps().patch(name, &PatchParams::default(), &Patch::Merge(edit)).await.expect("it is there");
 }
 
 fn is_of_bundle(map: Option<&ConfigMap>) -> bool {
@@ -29,9 +26,9 @@ fn is_of_bundle(map: Option<&ConfigMap>) -> bool {
 /// Edits one object and deletes another, and waits until both are as they were.
 async fn others_are_repaired(world: &World) {
     edit(world, "edited", json!({"data": {"from": "somebody"}})).await;
-    config_maps(world).delete("deleted", &DeleteParams::default()).await.expect("it is there");
+    world.config_maps().delete("deleted", &DeleteParams::default()).await.expect("it is there");
     for name in ["edited", "deleted"] {
-        wait::until(&config_maps(world), name, "as released", is_of_bundle).await;
+        wait::until(&world.config_maps(), name, "as released", is_of_bundle).await;
     }
 }
 
@@ -39,9 +36,9 @@ async fn installed() -> (World, String) {
     let world = World::new().await;
     let name = world.name();
     let maps = ["poisoned", "edited", "deleted"];
-    let bundle = maps
-        .iter()
-        .fold(Bundle::empty(), |bundle, name| bundle.with(&format!("manifests/{name}.yaml"), &config_map(name)));
+    let bundle = maps.iter().fold(Bundle::empty(), |bundle, name| {
+        bundle.with(&format!("manifests/{name}.yaml"), &config_map(name, "bundle"))
+    });
     let image = world.push(&bundle).await;
     world.deploy(&name, PLAIN, &image).await;
     world.condition(&name, "Drifted", "False", "AsReleased").await;
@@ -59,8 +56,8 @@ async fn an_object_that_became_immutable_holds_up_no_other() {
     let deployment = world.condition(&name, "Ready", "False", "ObjectRefused").await;
     let message = &condition(&deployment, "Ready").expect("Ready").message;
     assert!(message.contains("/poisoned") && message.contains("immutable"), "{message}");
-    config_maps(&world).delete("poisoned", &DeleteParams::default()).await.expect("it is there");
-    wait::until(&config_maps(&world), "poisoned", "as released", is_of_bundle).await;
+    world.config_maps().delete("poisoned", &DeleteParams::default()).await.expect("it is there");
+    wait::until(&world.config_maps(), "poisoned", "as released", is_of_bundle).await;
     world.condition(&name, "Ready", "True", "Succeeded").await;
     world.finish().await;
 }
@@ -69,8 +66,8 @@ async fn an_object_that_became_immutable_holds_up_no_other() {
 async fn an_object_that_was_given_away_holds_up_no_other() {
     let (world, name) = installed().await;
     let other = serde_json::from_value(json!({"metadata": {"name": "other"}})).expect("a ConfigMap");
-    let other = config_maps(&world).create(&PostParams::default(), &other).await.expect("a ConfigMap");
-    let before = config_maps(&world).get("poisoned").await.expect("it is there");
+    let other = world.config_maps().create(&PostParams::default(), &other).await.expect("a ConfigMap");
+    let before = world.config_maps().get("poisoned").await.expect("it is there");
     let owner =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": other.uid(), "controller": true});
     edit(&world, "poisoned", json!({"metadata": {"ownerReferences": [owner]}})).await;
@@ -78,7 +75,7 @@ async fn an_object_that_was_given_away_holds_up_no_other() {
     world.condition(&name, "Drifted", "True", "RepairFailed").await;
     others_are_repaired(&world).await;
     // It still is the other one's: nothing was done about it.
-    let after = config_maps(&world).get("poisoned").await.expect("it is there");
+    let after = world.config_maps().get("poisoned").await.expect("it is there");
     assert_eq!((after.uid(), after.owner_references()[0].uid.clone()), (before.uid(), other.uid().unwrap_or_default()));
     world.finish().await;
 }
@@ -92,8 +89,8 @@ async fn what_is_not_well_holds_up_no_repair_of_a_later_stage() {
                   'registry.k8s.io/pause:3.10'}]}\n";
     let bundle = Bundle::empty()
         .with("manifests/0000_50_a_01.yaml", keeper)
-        .with("manifests/0000_60_b_01.yaml", &config_map("edited"))
-        .with("manifests/0000_60_b_02.yaml", &config_map("deleted"));
+        .with("manifests/0000_60_b_01.yaml", &config_map("edited", "bundle"))
+        .with("manifests/0000_60_b_02.yaml", &config_map("deleted", "bundle"));
     let image = world.push(&bundle).await;
     let mut spec = world.spec(PLAIN, &image);
     spec["ignoreDifferences"] =

@@ -44,10 +44,6 @@ fn bundle(world: &World, field: &str) -> Bundle {
         .with("manifests/keeper.yaml", KEEPER)
 }
 
-fn config_maps(world: &World) -> Api<ConfigMap> {
-    Api::namespaced(world.client.clone(), &world.namespace)
-}
-
 fn deployments(world: &World) -> Api<Deployment> {
     Api::namespaced(world.client.clone(), &world.namespace)
 }
@@ -60,15 +56,15 @@ fn definitions(world: &World) -> Api<CustomResourceDefinition> {
 async fn every_object_comes_back(world: &World) {
     let plural = format!("oxen.{}.example.com", world.namespace);
     let before = (
-        config_maps(world).get("chart").await.expect("it is there").uid(),
+        world.config_maps().get("chart").await.expect("it is there").uid(),
         deployments(world).get("keeper").await.expect("it is there").uid(),
         definitions(world).get(&plural).await.expect("it is there").uid(),
     );
     let delete = DeleteParams::background();
-    config_maps(world).delete("chart", &delete).await.expect("it is there");
+    world.config_maps().delete("chart", &delete).await.expect("it is there");
     deployments(world).delete("keeper", &delete).await.expect("it is there");
     definitions(world).delete(&plural, &delete).await.expect("it is there");
-    wait::until(&config_maps(world), "chart", "there again", |it| it.is_some_and(|it| it.uid() != before.0)).await;
+    wait::until(&world.config_maps(), "chart", "there again", |it| it.is_some_and(|it| it.uid() != before.0)).await;
     wait::until(&deployments(world), "keeper", "there again", |it| it.is_some_and(|it| it.uid() != before.1)).await;
     wait::until(&definitions(world), &plural, "there again", |it| it.is_some_and(|it| it.uid() != before.2)).await;
 }

@@ -101,8 +101,8 @@ impl Diff {
     }
 }
 
-/// What the controller says of the account on whose behalf it installs. Only the controller can check that: whoever asks for a
-/// preview need not be allowed to act on behalf of the account.
+/// What the controller says of the account on whose behalf it installs. Only the controller can check that: a user who asks
+/// for a preview need not be allowed to act on behalf of the account.
 fn of_account(deployment: &BundleDeployment) -> Option<String> {
     let status = deployment.status.as_ref()?;
     let progressing = find_condition(&status.conditions, ConditionType::Progressing)?;

@@ -37,13 +37,18 @@ pub(crate) enum Intent {
     Deploy,
 }
 
+/// Whether our finalizer is on it.
+pub(crate) fn is_held(deployment: &BundleDeployment) -> bool {
+    deployment.finalizers().iter().any(|finalizer| finalizer == TEARDOWN_FINALIZER)
+}
+
 /// The finalizer of a deletion that leaves dependents alone (`metav1.FinalizerOrphanDependents`).
 const ORPHAN: &str = "orphan";
 
 /// What a reconcile does about this object. Deletion comes first: what is being deleted is never installed again
 /// (the predecessor did, and left a cached archive behind).
 pub(crate) fn decide(deployment: &BundleDeployment) -> Intent {
-    let held = deployment.finalizers().iter().any(|finalizer| finalizer == TEARDOWN_FINALIZER);
+    let held = is_held(deployment);
     let orphans = deployment.finalizers().iter().any(|finalizer| finalizer == ORPHAN);
     match (deployment.metadata.deletion_timestamp.is_some(), held) {
         (true, true) if orphans => Intent::LetGo,

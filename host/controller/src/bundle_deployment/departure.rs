@@ -7,7 +7,7 @@ use chandler_api::{
     names::{CLEANUP_UNPACK_CACHE_FINALIZER, DELETE_CACHED_BUNDLE_FINALIZER, TEARDOWN_FINALIZER},
 };
 use chandler_records::{Book, Subject};
-use chandler_rollout::{Teardown, disposal::held};
+use chandler_rollout::{Owner, Teardown, disposal::held};
 use k8s_openapi::jiff::Timestamp;
 use kube::{
     Api, ResourceExt as _,
@@ -19,17 +19,13 @@ use serde_json::json;
 use super::{
     ReconcileError,
     assessment::{Assessment, Reached},
+    decide::is_held,
     owner::owner_at_deletion,
     report,
     rolling::told,
     status,
 };
 use crate::{context::Context, problem::Problem};
-
-/// Whether our finalizer is on it.
-fn is_held(deployment: &BundleDeployment) -> bool {
-    deployment.finalizers().iter().any(|finalizer| finalizer == TEARDOWN_FINALIZER)
-}
 
 /// Puts our finalizer on before anything is created, the record included: it goes with the finalizer.
 pub(super) async fn hold(deployment: &BundleDeployment, context: &Context) -> Result<(), ReconcileError> {
@@ -65,17 +61,20 @@ pub(super) async fn book(
     }
 }
 
+/// The owner of the objects, with the record of them.
+fn owner(subject: &super::Subject, context: &Context) -> Result<Owner, Problem> {
+    let owner = owner_at_deletion(&subject.deployment, &context.options.accounts)?;
+    Ok(owner.recorded_in(Arc::<Book>::clone(&subject.book)))
+}
+
 /// Deletes or releases the objects of the release; none once that is done and the BundleDeployment may go too.
 pub(super) async fn tear_down(
     subject: &super::Subject,
     context: &Context,
 ) -> Result<Option<Assessment>, ReconcileError> {
     let deployment = &subject.deployment;
-    let torn_down = match owner_at_deletion(deployment, &context.options.accounts) {
-        Ok(owner) => {
-            let owner = owner.recorded_in(Arc::<Book>::clone(&subject.book));
-            context.rollout.teardown(&owner).await.map_err(|error| Problem::from(&error))
-        }
+    let torn_down = match owner(subject, context) {
+        Ok(owner) => context.rollout.teardown(&owner).await.map_err(|error| Problem::from(&error)),
         Err(problem) => Err(problem),
     };
     let name = deployment.name_any();
@@ -143,8 +142,7 @@ pub(super) async fn let_go(
 async fn let_go_of_objects(subject: &super::Subject, context: &Context) {
     let deployment = &subject.deployment;
     let let_go = async {
-        let owner = owner_at_deletion(deployment, &context.options.accounts)?;
-        let owner = owner.recorded_in(Arc::<Book>::clone(&subject.book));
+        let owner = owner(subject, context)?;
         context.rollout.let_go(&owner).await.map_err(|error| Problem::from(&error))
     };
     if let Err(problem) = let_go.await {

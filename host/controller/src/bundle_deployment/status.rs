@@ -254,7 +254,7 @@ impl Draft {
         }
     }
 
-    /// Says that nobody could look at what runs.
+    /// Says that the controller could not look at what runs.
     fn unseen(&mut self, message: &str) {
         self.unknown(Type::Healthy, message);
         if self.condition(Type::Drifted).is_some() {

@@ -283,7 +283,7 @@ fn nothing_is_tracked_of_an_object_that_is_not_of_its_type() {
     assert_eq!(cluster.at("/metadata/managedFields"), None);
     let Err(ApplyError::Untyped(message)) = cluster.try_apply("m", &account(json!([])), true, LATER) else { panic!() };
     insta::assert_snapshot!(message, @r#"failed to create manager for existing fields: failed to convert new object (/a; /v1, Kind=ServiceAccount) to smd typed: .secrets: element 0: associative list with keys has an element that omits all key fields ["name"] (and doesn't have default values for any key fields)"#);
-    // It can be mended by an update only, and is tracked again from the next apply on.
+    // Only an update can correct it, and it is tracked again from the next apply on.
     cluster.update("u", &account(json!([{"name": "b"}])));
     assert_eq!(cluster.at("/metadata/managedFields"), None);
     cluster.apply("m", &account(json!([])));

@@ -117,7 +117,7 @@ async fn a_dry_run_is_made_only_where_somebody_may_have_overwritten_something() 
     assert_eq!(drift(&stage, &release).await, [""; 0]);
     assert_eq!(dry_runs(&stage), 0, "the status does not count");
 
-    // Where somebody writes the same into a selector, the process that created the object knows it as it is, and the next one asks
+    // Where another client writes the same into a selector, the process that created the object knows it as it is, and the next one asks
     // once.
     let same = json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "fence"},
         "spec": {"podSelector": {"matchLabels": {"app": "web"}}}});

@@ -163,7 +163,7 @@ async fn what_is_stored_must_be_of_its_type(scope: &Scope) {
         ),
         "{message}"
     );
-    // What an update mends is tracked from the next apply on.
+    // What an update corrects is tracked from the next apply on.
     accounts.merge("a", &json!({"secrets": [{"name": "z"}]})).await.ok();
     let live = accounts.apply("a", "one", &account(json!([{"name": "x"}]))).await.ok();
     assert_eq!(live["secrets"], json!([{"name": "z"}, {"name": "x"}]));

@@ -114,8 +114,8 @@ fn what_could_not_be_repaired_is_neither_installed_nor_as_released() {
     Drifted=True/RepairFailed @2: 1 object is not as released, and the repair failed: ConfigMap n/a does not exist
     Ready=False/UnpackFailed @2: no such image
     ");
-    let mended = Running { drift: Some(DriftFound::reported(&[])), ..running(Ok(&[])) };
-    let again = short(&[with(broken(), no_image()), with(mended, no_image())]);
+    let repaired = Running { drift: Some(DriftFound::reported(&[])), ..running(Ok(&[])) };
+    let again = short(&[with(broken(), no_image()), with(repaired, no_image())]);
     assert!(
         again.starts_with("Installed=True/InstallationSucceeded Healthy=True/Healthy Progressing=True/UnpackFailed Drifted=False/AsReleased"),
         "{again}"
