@@ -1,4 +1,4 @@
-//! A controller that loses sight of a kind for a while: lists and watches of it are interrupted, and everything else goes on.
+//! A controller that loses sight of something for a while: requests about it are interrupted, and everything else goes on.
 
 use std::{
     pin::Pin,
@@ -16,19 +16,31 @@ use kube::{
 use tokio::sync::watch;
 use tower::{Layer, Service};
 
-/// Interrupts the lists and watches of one kind. A clone is the same.
+/// Interrupts some requests. A clone is the same.
 #[derive(Clone)]
 pub struct Interruption {
-    /// How the paths of the kind end.
-    plural: &'static str,
+    /// Which ones.
+    concerns: Arc<dyn Fn(&Method, &str) -> bool + Send + Sync>,
     /// Whether they are interrupted.
     active: Arc<watch::Sender<bool>>,
+    /// How many requests it has struck.
+    struck: Arc<watch::Sender<usize>>,
 }
 
 impl Interruption {
     /// One of the kind with this plural name, which has not begun.
     pub fn of(plural: &'static str) -> Self {
-        Self { plural, active: Arc::new(watch::Sender::new(false)) }
+        Self::where_(move |method, path| method == Method::GET && path.ends_with(plural))
+    }
+
+    /// One of everything in a namespace: what a webhook does that never answers. It has not begun.
+    pub fn of_namespace(namespace: &str) -> Self {
+        let part = format!("/namespaces/{namespace}/");
+        Self::where_(move |_, path| path.contains(&part))
+    }
+
+    fn where_(concerns: impl Fn(&Method, &str) -> bool + Send + Sync + 'static) -> Self {
+        Self { concerns: Arc::new(concerns), active: Arc::new(watch::Sender::new(false)), struck: Arc::default() }
     }
 
     /// A client that is interrupted.
@@ -36,7 +48,7 @@ impl Interruption {
         ClientBuilder::try_from(config).expect("a usable configuration").with_layer(self).build()
     }
 
-    /// Ends the watches that there are; lists and watches wait from now on.
+    /// Ends the watches that there are; requests wait from now on.
     pub fn begin(&self) {
         self.active.send_replace(true);
     }
@@ -44,6 +56,13 @@ impl Interruption {
     /// Lets them go on.
     pub fn end(&self) {
         self.active.send_replace(false);
+    }
+
+    /// Waits until it strikes a request.
+    pub async fn strikes(&self) {
+        let mut struck = self.struck.subscribe();
+        let waited = tokio::time::timeout(crate::wait::PATIENCE, struck.wait_for(|count| *count > 0)).await;
+        assert!(waited.is_ok(), "no request was interrupted");
     }
 
     /// Ready when it is as wanted.
@@ -87,12 +106,15 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let concerned = request.method() == Method::GET && request.uri().path().ends_with(self.interruption.plural);
+        let concerned = (self.interruption.concerns)(request.method(), request.uri().path());
         let interruption = self.interruption.clone();
         // Nothing is sent before this is polled.
         let answer = self.inner.call(request);
         Box::pin(async move {
             if concerned {
+                if *interruption.active.borrow() {
+                    interruption.struck.send_modify(|count| *count += 1);
+                }
                 interruption.until(false).await;
             }
             let answer = answer.await?;

@@ -10,7 +10,8 @@
 //! | [`stand_in`] | what a controller manager would do where there is none |
 //! | [`world`] | a cluster with a registry and a running controller |
 //! | [`large`] | large releases, and what they cost |
-//! | [`interruption`] | a controller that loses sight of a kind for a while |
+//! | [`interruption`] | a controller that loses sight of something for a while |
+//! | [`silent`] | a registry that accepts connections and never answers |
 //! | [`lifeline`], [`mortal`] | a controller that dies at a chosen place, as a process does |
 //! | [`state`] | what is in a cluster of a BundleDeployment, without what no two runs have in common |
 //! | [`tls`] | whether a client accepts a server |
@@ -33,6 +34,7 @@ pub mod large;
 pub mod lifeline;
 pub mod mortal;
 pub mod run;
+pub mod silent;
 pub mod stand_in;
 pub mod state;
 pub mod tls;

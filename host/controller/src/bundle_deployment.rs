@@ -17,6 +17,7 @@ mod departure;
 pub(crate) mod drift;
 mod gates;
 mod owner;
+mod preparing;
 mod render;
 mod report;
 mod rerender;
@@ -37,7 +38,11 @@ use chandler_records::{Book, Opening, RecordError};
 use chandler_rollout::RolloutError;
 use futures::FutureExt as _;
 use k8s_openapi::jiff::Timestamp;
-use kube::{ResourceExt as _, core::DeserializeGuard, runtime::controller::Action};
+use kube::{
+    ResourceExt as _,
+    core::DeserializeGuard,
+    runtime::{controller::Action, reflector::ObjectRef},
+};
 
 pub use self::owner::owner_of;
 use self::{
@@ -46,8 +51,8 @@ use self::{
     revisions::Cause,
     stalled::Begun,
 };
-pub(crate) use self::{service_account::account, source::image_access, stalled::Stalled};
-use crate::{context::Context, problem::Problem};
+pub(crate) use self::{preparing::Preparing, service_account::account, source::image_access, stalled::Stalled};
+use crate::{context::Context, problem::Problem, slots::Slot};
 
 /// A BundleDeployment that one odd object cannot stop the watch of.
 pub(crate) type Guarded = DeserializeGuard<BundleDeployment>;
@@ -106,8 +111,8 @@ impl Subject {
         status.history.clone_from(&state.history);
     }
 
-    fn pass<'a>(&'a self, context: &'a Context) -> Pass<'a> {
-        Pass { deployment: &self.deployment, book: &self.book, context }
+    fn pass<'a>(&'a self, context: &'a Arc<Context>, slot: &'a Slot) -> Pass<'a> {
+        Pass { deployment: &self.deployment, book: &self.book, context, slot }
     }
 }
 
@@ -116,11 +121,23 @@ impl Subject {
 struct Pass<'a> {
     deployment: &'a BundleDeployment,
     book: &'a Arc<Book>,
-    context: &'a Context,
+    context: &'a Arc<Context>,
+    slot: &'a Slot,
 }
 
-/// One reconcile.
+/// One reconcile, as soon as there is a slot for it.
 pub(crate) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> Result<Action, ReconcileError> {
+    let pass = async |slot: &Slot| {
+        // It may have changed, or gone, while there was no slot.
+        match context.deployments.get(&ObjectRef::from_obj(guarded.as_ref())) {
+            Some(newest) => within(&newest, slot, &context).await,
+            None => Ok(Action::await_change()),
+        }
+    };
+    context.slots.within(pass).await
+}
+
+async fn within(guarded: &Guarded, slot: &Slot, context: &Arc<Context>) -> Result<Action, ReconcileError> {
     let deployment = match &guarded.0 {
         Ok(deployment) => deployment,
         Err(error) => {
@@ -131,6 +148,9 @@ pub(crate) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
     let intent = decide::decide(deployment);
     if intent == Intent::Leave {
         return Ok(Action::await_change());
+    }
+    if intent != Intent::Deploy {
+        context.memory.preparing.end(&deployment.name_any());
     }
     let begun = context.memory.stalled.begin();
     let orphans = context.generations.is_orphaning(deployment);
@@ -144,26 +164,26 @@ pub(crate) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
     let account = service_account::account(deployment, &context.options.accounts);
     let installs = intent == Intent::Deploy && account.is_ok();
     if installs {
-        departure::hold(deployment, &context).await?;
+        departure::hold(deployment, context).await?;
     }
-    let book = departure::book(deployment, installs, &context).await?;
+    let book = departure::book(deployment, installs, context).await?;
     let mut subject = Subject::new(deployment.clone(), book, begun);
     let found = match intent {
         Intent::Leave => return Ok(Action::await_change()),
-        Intent::LetGo => return departure::let_go(&subject, departure::Objects::Stay, &context).await,
-        Intent::TearDown if orphans => return departure::let_go(&subject, departure::Objects::Stay, &context).await,
-        Intent::TearDown => match departure::tear_down(&subject, &context).await? {
+        Intent::LetGo => return departure::let_go(&subject, departure::Objects::Stay, context).await,
+        Intent::TearDown if orphans => return departure::let_go(&subject, departure::Objects::Stay, context).await,
+        Intent::TearDown => match departure::tear_down(&subject, context).await? {
             Some(found) => found,
-            None => return departure::let_go(&subject, departure::Objects::Gone, &context).await,
+            None => return departure::let_go(&subject, departure::Objects::Gone, context).await,
         },
         Intent::Suspend => {
             let mut found = Assessment::early(Reached::Suspended);
-            found.running = Box::pin(running::look_after(subject.pass(&context), &mut found)).await;
+            found.running = Box::pin(running::look_after(subject.pass(context, slot), &mut found)).await;
             found
         }
-        Intent::Deploy => Box::pin(deploy(&mut subject, &context)).await,
+        Intent::Deploy => Box::pin(deploy(&mut subject, slot, context)).await,
     };
-    finish(&mut subject, &found, &context).await
+    finish(&mut subject, &found, context).await
 }
 
 /// Says what was found, and when to look again.
@@ -210,20 +230,20 @@ pub(crate) fn on_error(guarded: Arc<Guarded>, error: &ReconcileError, context: A
 
 /// Both tracks: `source -> digest -> tree -> provisioner -> release -> rollout` for the candidate, and, where that did not
 /// come to the cluster, what runs.
-async fn deploy(subject: &mut Subject, context: &Arc<Context>) -> Assessment {
+async fn deploy(subject: &mut Subject, slot: &Slot, context: &Arc<Context>) -> Assessment {
     let mut found = Assessment::early(Reached::Beginning);
     subject.book.open_revision(None);
     let stalled = context.memory.stalled.of(&subject.deployment.name_any(), &asked(&subject.deployment));
     match stalled {
         // Nothing has changed that could help, and it is not time to try again.
         Some(stalled) => found = stalled,
-        None => match prepare(subject.pass(context), &mut found).await {
+        None => match prepare(subject.pass(context, slot), &mut found).await {
             Ok(release) => {
                 if running::comes_first(&subject.deployment, found.candidate.as_ref()) {
-                    Box::pin(look_after(subject, &mut found, context)).await;
+                    Box::pin(look_after(subject, &mut found, slot, context)).await;
                 }
                 if found.reached != Reached::Superseded {
-                    bring(subject, &mut found, release, context).await;
+                    bring(subject, &mut found, release, slot, context).await;
                 }
             }
             Err(reached) => found.reached = reached,
@@ -231,7 +251,7 @@ async fn deploy(subject: &mut Subject, context: &Arc<Context>) -> Assessment {
     }
     let history = subject.deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default();
     match running::is_left_alone(&found, history) {
-        true if found.running.is_none() => Box::pin(look_after(subject, &mut found, context)).await,
+        true if found.running.is_none() => Box::pin(look_after(subject, &mut found, slot, context)).await,
         true => {}
         // What was found of it is out of date: another one is on its way.
         false => found.running = None,
@@ -240,9 +260,9 @@ async fn deploy(subject: &mut Subject, context: &Arc<Context>) -> Assessment {
 }
 
 /// Looks after what runs, until a newer spec is seen.
-async fn look_after(subject: &Subject, found: &mut Assessment, context: &Context) {
+async fn look_after(subject: &Subject, found: &mut Assessment, slot: &Slot, context: &Arc<Context>) {
     let looked = tokio::select! {
-        running = running::look_after(subject.pass(context), found) => Some(running),
+        running = running::look_after(subject.pass(context, slot), found) => Some(running),
         () = context.generations.newer_than(&subject.deployment) => None,
     };
     match looked {
@@ -269,7 +289,13 @@ async fn prepare(pass: Pass<'_>, found: &mut Assessment) -> Result<Arc<Release>,
 }
 
 /// Brings a release to the cluster.
-async fn bring(subject: &mut Subject, found: &mut Assessment, release: Arc<Release>, context: &Arc<Context>) {
+async fn bring(
+    subject: &mut Subject,
+    found: &mut Assessment,
+    release: Arc<Release>,
+    slot: &Slot,
+    context: &Arc<Context>,
+) {
     let Some(candidate) = found.candidate.clone() else { return };
     let history = subject.deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default();
     let route = decide::route(history, &candidate);
@@ -281,7 +307,7 @@ async fn bring(subject: &mut Subject, found: &mut Assessment, release: Arc<Relea
     }
     let described = found.bundle.clone();
     let rolled_out = tokio::select! {
-        rolled_out = rolling::roll_out(subject.pass(context), found, release, route) => rolled_out.map_err(Reached::NotApplied),
+        rolled_out = rolling::roll_out(subject.pass(context, slot), found, release, route) => rolled_out.map_err(Reached::NotApplied),
         () = context.generations.newer_than(&subject.deployment) => Err(Reached::Superseded),
     };
     subject.book.open_revision(None);

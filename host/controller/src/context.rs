@@ -5,11 +5,14 @@ use chandler_engine::Engine;
 use chandler_records::Records;
 use chandler_releases::Releases;
 use chandler_rollout::Rollout;
-use kube::{Client, runtime::events::Recorder};
+use kube::{
+    Client,
+    runtime::{events::Recorder, reflector::Store},
+};
 
 use crate::{
-    Options, approvals::Approvals, backoff::Backoff, classes::Classes, memory::Memory, supersession::Generations,
-    surroundings::Lookout, watches::ManagedWatches,
+    Options, approvals::Approvals, backoff::Backoff, bundle_deployment::Guarded, classes::Classes, memory::Memory,
+    slots::Slots, supersession::Generations, surroundings::Lookout, watches::ManagedWatches,
 };
 
 /// Handles and shared state.
@@ -29,4 +32,7 @@ pub(crate) struct Context {
     pub(crate) backoff: Backoff,
     pub(crate) memory: Memory,
     pub(crate) generations: Generations,
+    pub(crate) slots: Slots,
+    /// The BundleDeployments as the watch brought them last.
+    pub(crate) deployments: Store<Guarded>,
 }

@@ -18,6 +18,8 @@
 //! | `memory` | what is remembered between reconciles |
 //! | `polls` | asks what tags stand for |
 //! | `images` | references, pull secrets and registries |
+//! | `jobs` | what is fetched and rendered beside the slots |
+//! | `slots` | how many BundleDeployments are worked on at once |
 //! | `status_patch` | how a changed status is written |
 //! | `supersession` | ends a rollout for a newer spec |
 //! | `surroundings` | what provisioners are told about the cluster |
@@ -38,12 +40,14 @@ mod events;
 mod fights;
 mod housekeeping;
 mod images;
+mod jobs;
 mod memory;
 pub mod options;
 mod polls;
 mod problem;
 mod provisioner_class;
 pub mod run;
+mod slots;
 mod status_patch;
 mod supersession;
 mod surroundings;

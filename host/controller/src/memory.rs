@@ -10,7 +10,10 @@ use chandler_api::ImageSource;
 use chandler_content::ResolvedImage;
 use chandler_core::Digest;
 
-use crate::{bundle_deployment::Stalled, fights::Fights};
+use crate::{
+    bundle_deployment::{Preparing, Stalled},
+    fights::Fights,
+};
 
 /// Everything that is remembered.
 #[derive(Default)]
@@ -25,6 +28,8 @@ pub(crate) struct Memory {
     pub(crate) fights: Quarrels,
     /// Candidates that cannot be had.
     pub(crate) stalled: Stalled,
+    /// Candidates that are being fetched and rendered.
+    pub(crate) preparing: Preparing,
 }
 
 impl Memory {
@@ -34,7 +39,19 @@ impl Memory {
         self.in_use.forget(name);
         self.unsteady.forget(name);
         self.fights.forget(name);
+        self.try_again(name);
+    }
+
+    /// Has the candidate of a BundleDeployment tried anew at the next reconcile: something changed that it depends on.
+    pub(crate) fn try_again(&self, name: &str) {
         self.stalled.clear(name);
+        self.preparing.end(name);
+    }
+
+    /// The same for all of them.
+    pub(crate) fn try_all_again(&self) {
+        self.stalled.clear_all();
+        self.preparing.end_all();
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) async fn run(
                 let (deployments, triggers) = (&deployments, &triggers);
                 async move {
                     if poll(&name, &resolution, deployments, context).await {
-                        context.memory.stalled.clear(&name);
+                        context.memory.try_again(&name);
                         let _ = triggers.send(ObjectRef::new(&name));
                     }
                 }

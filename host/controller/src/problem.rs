@@ -33,6 +33,11 @@ impl Problem {
         Self { terminal: true, ..Self::passing(reason, message) }
     }
 
+    /// Whether nothing is wrong but that it takes its time.
+    pub(crate) fn is_being_prepared(&self) -> bool {
+        self.reason == Reason::Unpacking
+    }
+
     /// Whether it is likely to be gone at the next try.
     pub(crate) fn is_hiccup(&self) -> bool {
         self.reason == Reason::Retrying

@@ -36,6 +36,7 @@ use crate::{
     housekeeping,
     memory::Memory,
     polls, provisioner_class,
+    slots::Slots,
     supersession::Generations,
     surroundings::Lookout,
     watches::ManagedWatches,
@@ -80,7 +81,8 @@ pub async fn run(
     let client = readable(&client);
     let (watches, triggers) = ManagedWatches::new(client.clone());
     let (approvals, watch_approvals) = Approvals::new(client.clone(), watches.triggers());
-    let context = Arc::new(context(client.clone(), options, watches, approvals)?);
+    let (store, writer) = reflector::store();
+    let context = Arc::new(context(client.clone(), options, watches, approvals, store.clone())?);
     // Where some BundleDeployments are left to others, so are their records.
     context.records.load(context.options.watch_selector.selects_all()).await?;
     preload_classes(&context).await?;
@@ -92,7 +94,8 @@ pub async fn run(
     }
 
     let shutdown = shutdown.shared();
-    let config = Config::default().debounce(DEBOUNCE).concurrency(context.options.concurrency);
+    // As many as there are: what is done at once is bounded by slots.
+    let config = Config::default().debounce(DEBOUNCE);
     let controller = Controller::new(Api::<ProvisionerClass>::all(client.clone()), selector.watch());
     let class_store = controller.store();
     let classes = controller
@@ -102,7 +105,6 @@ pub async fn run(
         .for_each(|_| async {});
 
     let system = context.options.system_namespace.clone();
-    let (store, writer) = reflector::store();
     let seen = {
         let context = Arc::clone(&context);
         move |guarded: &Guarded| {
@@ -151,7 +153,7 @@ pub async fn run(
         .reconcile_on(UnboundedReceiverStream::new(triggers).map(|trigger| ObjectRef::new(&trigger.name)))
         .reconcile_all_on(context.surroundings.changes().inspect({
             let context = Arc::clone(&context);
-            move |()| context.memory.stalled.clear_all()
+            move |()| context.memory.try_all_again()
         }))
         .run(bundle_deployment::reconcile, bundle_deployment::on_error, Arc::clone(&context))
         .for_each(|_| async {});
@@ -169,6 +171,7 @@ pub async fn run(
         () = context.surroundings.run(context.options.cluster_poll_interval) => {}
         () = stopped_early(shutdown, started) => tracing::info!("stopped before anything was listed"),
     }
+    context.memory.preparing.end_all();
     tracing::info!("the controller stopped");
     Ok(())
 }
@@ -187,6 +190,7 @@ fn context(
     options: Options,
     watches: ManagedWatches,
     approvals: Approvals,
+    deployments: Reflected<Guarded>,
 ) -> Result<Context, ControllerError> {
     let store = Store::open(&options.cache_directory.join("content"), chandler_content::Limits::default())?;
     let images =
@@ -219,6 +223,8 @@ fn context(
         backoff: Backoff::default(),
         memory: Memory::default(),
         generations: Generations::default(),
+        slots: Slots::new(options.concurrency),
+        deployments,
         client,
         options,
     })
@@ -253,7 +259,7 @@ fn helped(
 ) -> Vec<ObjectRef<Guarded>> {
     let concerned = users(store, concerned);
     for user in &concerned {
-        context.memory.stalled.clear(&user.name);
+        context.memory.try_again(&user.name);
     }
     concerned
 }

@@ -36,6 +36,7 @@ mod quiet;
 mod revisions;
 mod safety;
 mod stages;
+mod starvation;
 mod target;
 mod tenancy;
 mod two_tracks;

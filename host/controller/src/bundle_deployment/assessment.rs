@@ -79,6 +79,8 @@ pub(crate) struct ReleaseFacts {
 pub(crate) enum Reached {
     /// Nowhere, because `spec.suspend` is true.
     Suspended,
+    /// The release is being fetched and rendered, and takes its time.
+    Preparing,
     /// A release that was not rolled out before is about to be.
     Beginning,
     /// What is to run waits for approval, and nothing runs meanwhile.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use chandler_api::{ApprovedChange, Outcome, ProvisionerInUse, Reason, Revision};
-use chandler_core::{Digest, Release, nesting};
+use chandler_api::{ApprovedChange, Outcome, ProvisionerInUse, Revision};
+use chandler_core::{Digest, Release};
 use chandler_records::{Book, RecordError};
 use chandler_rollout::{Owner, Preview};
 use kube::ResourceExt as _;
@@ -13,10 +13,9 @@ use super::{
     assessment::{Assessment, Reached, ReleaseFacts, Unpacked},
     certificates, drift, gates,
     owner::owner,
-    render::{self, Rendered},
-    rerender::{self, Remade},
+    preparing,
+    rerender::Remade,
     revisions::{self, Candidate, Cause, Config},
-    source,
 };
 use crate::{classes::Class, context::Context, problem::Problem};
 
@@ -32,9 +31,12 @@ pub(super) async fn choose(pass: Pass<'_>, found: &mut Assessment) -> Result<Arc
             .parse()
             .ok()
             .map(|content_digest| Unpacked { resolved_source: revision.source.clone(), content_digest });
-        return release.map_err(Reached::NotRendered);
+        return release.map_err(|problem| match problem.is_being_prepared() {
+            true => Reached::Preparing,
+            false => Reached::NotRendered(problem),
+        });
     }
-    let rendered = described(pass, found).await?;
+    let rendered = preparing::described(pass, found).await?;
     let release = rendered.release;
     let namespace = &deployment.spec.install_namespace;
     let Some((failed, good)) = revisions::way_back(deployment, release.digest().as_str(), namespace) else {
@@ -48,6 +50,7 @@ pub(super) async fn choose(pass: Pass<'_>, found: &mut Assessment) -> Result<Arc
     };
     match again(pass, good, cause, found).await {
         Ok(release) => Ok(release),
+        Err(problem) if problem.is_being_prepared() => Err(Reached::Preparing),
         // What failed goes on being tried: that is better than nothing.
         Err(problem) => {
             found.no_way_back = Some(problem);
@@ -104,46 +107,12 @@ async fn preview(pass: Pass<'_>, candidate: &Candidate, release: Arc<Release>) -
 
 /// The owner of what a candidate installs, or of what the spec describes.
 pub(super) fn owner_for(pass: Pass<'_>, candidate: Option<&Candidate>) -> Result<Owner, Problem> {
-    let Pass { deployment, book, context } = pass;
+    let Pass { deployment, book, context, .. } = pass;
     let namespace = candidate.map_or(&deployment.spec.install_namespace, |candidate| &candidate.install_namespace);
     let back = candidate.is_some_and(|candidate| revisions::goes_back(deployment, candidate));
     let owner =
         owner(deployment, namespace, &context.options.accounts)?.going_back(back).ignoring(drift::ignored(deployment)?);
     Ok(owner.recorded_in(Arc::<Book>::clone(book)))
-}
-
-/// The release that the spec describes.
-async fn described(pass: Pass<'_>, found: &mut Assessment) -> Result<Rendered, Reached> {
-    let Pass { deployment, context, .. } = pass;
-    let class_name = &deployment.spec.provisioner_class_name;
-    let class = context.classes.get(class_name).await.map_err(Reached::NoProvisioner)?;
-    let (tree, unpacked) = source::unpack(deployment, context).await.map_err(Reached::NotUnpacked)?;
-    found.unpacked = Some(unpacked.clone());
-    let provisioner = in_use(class_name, &class);
-    found.provisioner = Some(provisioner.clone());
-    let config = render::laid_over(&class.defaults, deployment.spec.config.as_ref());
-    if config.values().any(nesting::is_too_deep) {
-        let message = format!(
-            "spec.config, or spec.config of the ProvisionerClass {class_name}, is nested more than about {} levels deep, so \
-             that Chandler cannot read all of it: nest it less deeply",
-            nesting::DEEPEST
-        );
-        return Err(Reached::NotRendered(Problem::lasting(Reason::InvalidConfiguration, message)));
-    }
-    let namespace = &deployment.spec.install_namespace;
-    let rendered = render::render(deployment, &class, tree, config.clone(), namespace, context).await;
-    let rendered = rendered.map_err(Reached::NotRendered)?;
-    found.candidate = Some(Candidate {
-        cause: Cause::Spec,
-        source: unpacked.resolved_source,
-        content_digest: unpacked.content_digest.to_string(),
-        provisioner,
-        install_namespace: namespace.clone(),
-        config: Config::Known(config),
-        release: release_facts(&rendered.release),
-        approval: None,
-    });
-    Ok(rendered)
 }
 
 /// The release of an earlier revision: the one that is kept, else made again from what it was made from.
@@ -153,7 +122,7 @@ pub(super) async fn again(
     cause: Cause,
     found: &mut Assessment,
 ) -> Result<Arc<Release>, Problem> {
-    let Pass { deployment, book, context } = pass;
+    let Pass { deployment, book, context, .. } = pass;
     let (release, provisioner, config) = match kept(revision, book, context).await {
         Ok(Some(release)) => {
             let config = match &revision.config {
@@ -166,7 +135,7 @@ pub(super) async fn again(
             if let Err(error) = kept {
                 tracing::warn!(deployment = %deployment.name_any(), %error, "a kept release is made again");
             }
-            let Remade { rendered, provisioner, config } = rerender::rerender(deployment, revision, context).await?;
+            let Remade { rendered, provisioner, config } = preparing::remade(pass, revision).await?;
             (rendered.release, provisioner, Config::Known(config))
         }
     };
@@ -210,7 +179,7 @@ pub(super) fn in_use(class_name: &str, class: &Class) -> ProvisionerInUse {
     }
 }
 
-fn release_facts(release: &Release) -> ReleaseFacts {
+pub(super) fn release_facts(release: &Release) -> ReleaseFacts {
     let mut stages: Vec<u32> = release.objects().iter().map(|object| object.stage).collect();
     stages.dedup();
     ReleaseFacts {

@@ -15,6 +15,9 @@ const SOON: Duration = Duration::from_secs(1);
 /// How long a rollout may go without anything being seen before it is looked at anyway.
 const ROLLOUT_CHECK: Duration = Duration::from_secs(30);
 
+/// How soon it is looked what became of a release that is being prepared, although its end has a look follow at once.
+pub(crate) const PREPARATION_CHECK: Duration = Duration::from_secs(30);
+
 /// How often it is looked whether the custom resources are gone that keep definitions: nobody watches them.
 pub(crate) const DEFINITIONS_CHECK: Duration = Duration::from_mins(5);
 /// The same while a deletion waits for it.
@@ -85,6 +88,8 @@ pub(crate) enum Next {
     After(Duration),
     /// When the tag of its image is to be resolved again.
     Poll,
+    /// After this time, and whatever failed before counts on.
+    Unchanged(Duration),
     /// Later with each failure.
     BackOff,
 }
@@ -110,6 +115,7 @@ pub(crate) fn next(found: &Assessment, clock: Clock, source: &BundleSource) -> N
             Next::After(deadline.map_or(pause, |left| left.min(pause)))
         }
         Reached::Beginning | Reached::Superseded => Next::After(Duration::ZERO),
+        Reached::Preparing => Next::Unchanged(PREPARATION_CHECK),
         Reached::NeedsApproval => poll(source),
         Reached::Suspended => Next::Change,
         Reached::Applied(_) => found.unsteady.map_or_else(|| poll(source), Next::After),

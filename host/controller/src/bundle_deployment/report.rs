@@ -72,6 +72,7 @@ pub(super) fn next(deployment: &BundleDeployment, found: &Assessment, context: &
             let polled = image.is_some_and(|image| context.memory.resolutions.knows(&name, image));
             (!polled).then_some(context.options.image_poll_interval)
         }
+        Next::Unchanged(pause) => Some(pause),
         Next::BackOff => {
             let asked = found.problem().map(|problem| problem.retry_after).unwrap_or_default();
             let pause = context.backoff.failed(&name).max(asked);

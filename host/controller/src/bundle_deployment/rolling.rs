@@ -26,7 +26,7 @@ pub(super) async fn roll_out(
     release: Arc<Release>,
     route: Route,
 ) -> Result<Reached, Problem> {
-    let Pass { deployment, book, context } = pass;
+    let Pass { deployment, book, context, .. } = pass;
     let owner = owner_for(pass, found.candidate.as_ref())?;
     let mut completed = certificates::complete(deployment, &owner, Arc::clone(&release), context).await?;
     let rules = gates::rules(deployment);

@@ -40,6 +40,7 @@ pub(super) fn is_left_alone(found: &Assessment, history: &[Revision]) -> bool {
         | Reached::NotRendered(_)
         | Reached::NotPreviewed(_)
         | Reached::NeedsApproval
+        | Reached::Preparing
         | Reached::Suspended => true,
         Reached::NotApplied(_) => !candidate_runs,
         _ => false,

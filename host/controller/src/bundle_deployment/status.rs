@@ -31,6 +31,9 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
     draft.status.observed_generation = draft.generation;
     draft.status.missing_permissions =
         found.problem().map(|found| found.missing_permissions.clone()).unwrap_or_default();
+    if found.reached == Reached::Preparing {
+        return draft.prepared(deployment, found);
+    }
     draft.handled(deployment, found);
     draft.pending(found);
     draft.content(deployment, found);
@@ -40,8 +43,8 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
     let candidate = found.candidate.as_ref();
     match &found.reached {
         Reached::Suspended => draft.no(Type::Progressing, Reason::Suspended, "spec.suspend is true"),
-        // The one is said below, the other by whoever sees the newer spec.
-        Reached::NeedsApproval | Reached::Superseded => {}
+        // Two are said elsewhere, the third by whoever sees the newer spec.
+        Reached::NeedsApproval | Reached::Preparing | Reached::Superseded => {}
         Reached::Unrecorded(problem) | Reached::NoProvisioner(problem) | Reached::NotDeleted(problem) => {
             draft.blocked(problem);
         }
@@ -95,7 +98,7 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
         draft.needs_approval(deployment);
     }
     if let Reached::NotUnpacked(problem) | Reached::NoProvisioner(problem) = &found.reached {
-        draft.installed_before(problem);
+        draft.installed_before(&problem.message);
     }
     draft.running(found);
     if found.reached == Reached::Suspended {
@@ -319,6 +322,24 @@ impl Draft {
         self.no(Type::Ready, Reason::RollingOut, &message);
     }
 
+    /// The bundle of the spec is fetched and rendered, which takes its time. What was said of the same spec before stands until
+    /// there is an outcome: a registry that has become slow is no news.
+    fn prepared(mut self, deployment: &BundleDeployment, found: &Assessment) -> BundleDeploymentStatus {
+        let before = self.condition(Type::Progressing).and_then(|condition| condition.observed_generation);
+        if before != self.generation {
+            let image = deployment.spec.source.image.as_ref().map(|image| image.reference.as_str());
+            let message = format!("fetching and rendering {}", image.unwrap_or("the bundle"));
+            self.no(Type::Unpacked, Reason::Unpacking, &message);
+            self.yes(Type::Progressing, Reason::Unpacking, &message);
+            self.no(Type::Ready, Reason::Unpacking, &message);
+            self.status.candidate = None;
+            self.status.pending_change = None;
+            self.installed_before(&message);
+        }
+        self.running(found);
+        self.finish(deployment)
+    }
+
     /// Something is in the way: `Progressing` says whether it is tried again, `Ready` repeats the cause.
     fn blocked(&mut self, problem: &Problem) {
         if problem.terminal {
@@ -431,10 +452,10 @@ impl Draft {
 
     /// What was said of the release of an earlier spec, which could not be installed, is not about this one, of which nothing
     /// came so far.
-    fn installed_before(&mut self, problem: &Problem) {
+    fn installed_before(&mut self, message: &str) {
         let said = self.condition(Type::Installed).and_then(|installed| Reason::from_name(&installed.reason));
         match said {
-            Some(Reason::InstallFailed) => self.no(Type::Installed, Reason::InstallFailed, &problem.message),
+            Some(Reason::InstallFailed) => self.no(Type::Installed, Reason::InstallFailed, message),
             Some(Reason::UpgradeFailed) => self.installed(),
             _ => {}
         }
