@@ -56,7 +56,8 @@ pub use ownership::{AdoptedObject, CollisionProtection, DefinitionDeletion, Dele
 pub use permissions::MissingPermissions;
 pub use probe::{Probe, ProbeSelector};
 pub use provisioner_class::{
-    Component, ProvisionerClass, ProvisionerClassSpec, ProvisionerClassStatus, ProvisionerLimits,
+    ClassDeletion, Component, ProvisionerClass, ProvisionerClassSpec, ProvisionerClassStatus, ProvisionerLimits,
+    WhileInUse,
 };
 pub use revision::{ApprovedChange, Outcome, Revision};
 pub use rollout_settings::{OnFailure, RolloutSettings};

@@ -6,6 +6,8 @@ pub const OWNER_KIND_LABEL: &str = "core.rukpak.io/owner-kind";
 pub const OWNER_NAME_LABEL: &str = "core.rukpak.io/owner-name";
 /// Keeps a deleted BundleDeployment until the objects of its release are gone.
 pub const TEARDOWN_FINALIZER: &str = "chandler.dev/teardown";
+/// Keeps a deleted ProvisionerClass while BundleDeployments name it, where its spec says so.
+pub const IN_USE_FINALIZER: &str = "chandler.dev/in-use";
 /// A finalizer of the predecessor, which removed a cached archive. Nothing needs it any more; it is taken off.
 pub const DELETE_CACHED_BUNDLE_FINALIZER: &str = "core.rukpak.io/delete-cached-bundle";
 /// A finalizer of the predecessor, which removed its unpack cache. Nothing needs it any more; it is taken off.

@@ -48,6 +48,35 @@ pub struct ProvisionerClassSpec {
     /// What one call may use. The controller's own ceilings bound each of these; what is not set is at the ceiling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<ProvisionerLimits>,
+    /// What becomes of the class when it is deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion: Option<ClassDeletion>,
+}
+
+/// What becomes of a class that is deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClassDeletion {
+    /// What happens while BundleDeployments name the class. Stop, the default, lets it go at once: nothing is rendered with it
+    /// any more, and what it rendered stays installed and is repaired. Wait keeps it, and it goes on rendering, until no
+    /// BundleDeployment names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::enumeration::<WhileInUse>")]
+    pub while_in_use: Option<WhileInUse>,
+}
+
+/// Whether a deleted class waits for those that use it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WhileInUse {
+    /// It does not.
+    #[default]
+    Stop,
+    /// It does.
+    Wait,
+}
+
+impl schema::Enumeration for WhileInUse {
+    const NAMES: &[&str] = &["Stop", "Wait"];
 }
 
 /// What one call of a provisioner may use.

@@ -62,9 +62,14 @@ impl Classes {
         self.defined.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), class);
     }
 
-    /// Forgets a class. Calls that are under way end undisturbed.
-    pub(crate) fn remove(&self, name: &str) {
-        self.defined.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+    /// Forgets a class; whether it was known. Calls that are under way end undisturbed.
+    pub(crate) fn remove(&self, name: &str) -> bool {
+        self.defined.write().unwrap_or_else(PoisonError::into_inner).remove(name).is_some()
+    }
+
+    /// The names of the classes that are defined.
+    pub(crate) fn defined(&self) -> Vec<String> {
+        self.defined.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
 
     /// Whether a name is built in.

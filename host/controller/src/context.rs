@@ -12,7 +12,7 @@ use kube::{
 
 use crate::{
     Options, approvals::Approvals, backoff::Backoff, bundle_deployment::Guarded, classes::Classes, memory::Memory,
-    slots::Slots, supersession::Generations, surroundings::Lookout, watches::ManagedWatches,
+    served::Served, slots::Slots, supersession::Generations, surroundings::Lookout, watches::ManagedWatches,
 };
 
 /// Handles and shared state.
@@ -22,6 +22,7 @@ pub(crate) struct Context {
     pub(crate) images: Images,
     pub(crate) engine: Engine,
     pub(crate) classes: Classes,
+    pub(crate) served: Served,
     pub(crate) approvals: Approvals,
     pub(crate) releases: Releases,
     pub(crate) records: Records,

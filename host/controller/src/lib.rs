@@ -19,6 +19,7 @@
 //! | `polls` | asks what tags stand for |
 //! | `images` | references, pull secrets and registries |
 //! | `jobs` | what is fetched and rendered beside the slots |
+//! | `served` | which artifact served each class last |
 //! | `slots` | how many BundleDeployments are worked on at once |
 //! | `status_patch` | how a changed status is written |
 //! | `supersession` | ends a rollout for a newer spec |
@@ -47,6 +48,7 @@ mod polls;
 mod problem;
 mod provisioner_class;
 pub mod run;
+mod served;
 mod slots;
 mod status_patch;
 mod supersession;

@@ -36,6 +36,7 @@ use crate::{
     housekeeping,
     memory::Memory,
     polls, provisioner_class,
+    served::Served,
     slots::Slots,
     supersession::Generations,
     surroundings::Lookout,
@@ -43,7 +44,7 @@ use crate::{
 };
 
 /// How long changes of one object are gathered before it is looked at.
-const DEBOUNCE: Duration = Duration::from_millis(50);
+pub(crate) const DEBOUNCE: Duration = Duration::from_millis(50);
 
 /// The controller could not start.
 #[derive(Debug, thiserror::Error)]
@@ -85,7 +86,7 @@ pub async fn run(
     let context = Arc::new(context(client.clone(), options, watches, approvals, store.clone())?);
     // Where some BundleDeployments are left to others, so are their records.
     context.records.load(context.options.watch_selector.selects_all()).await?;
-    preload_classes(&context).await?;
+    provisioner_class::watch::preload(&context).await?;
     let selector = &context.options.watch_selector;
     probe::<BundleDeployment>(&client, selector, "BundleDeployments").await?;
     probe::<ChangeApproval>(&client, &WatchSelector::default(), "ChangeApprovals").await?;
@@ -96,13 +97,7 @@ pub async fn run(
     let shutdown = shutdown.shared();
     // As many as there are: what is done at once is bounded by slots.
     let config = Config::default().debounce(DEBOUNCE);
-    let controller = Controller::new(Api::<ProvisionerClass>::all(client.clone()), selector.watch());
-    let class_store = controller.store();
-    let classes = controller
-        .with_config(Config::default().debounce(DEBOUNCE).concurrency(1))
-        .graceful_shutdown_on(shutdown.clone())
-        .run(provisioner_class::reconcile, provisioner_class::on_error, Arc::clone(&context))
-        .for_each(|_| async {});
+    let (class_store, classes) = provisioner_class::watch::run(&context, shutdown.clone());
 
     let system = context.options.system_namespace.clone();
     let seen = {
@@ -129,7 +124,7 @@ pub async fn run(
     let deployments = controller
         .with_config(config)
         .graceful_shutdown_on(shutdown.clone())
-        .watches(Api::<ProvisionerClass>::all(client.clone()), selector.watch(), {
+        .watches(Api::<PartialObjectMeta<ProvisionerClass>>::all(client.clone()), selector.watch(), {
             let store = store.clone();
             let context = Arc::clone(&context);
             move |class| {
@@ -185,7 +180,7 @@ async fn stopped_early(shutdown: impl Future<Output = ()>, started: impl Future<
     }
 }
 
-fn context(
+pub(crate) fn context(
     client: Client,
     options: Options,
     watches: ManagedWatches,
@@ -213,6 +208,7 @@ fn context(
             options.watch_selector.clone(),
         ),
         approvals,
+        served: Served::new(options.cache_directory.join("classes")),
         engine,
         releases,
         records: Records::new(&client, &options.system_namespace),
@@ -228,17 +224,6 @@ fn context(
         client,
         options,
     })
-}
-
-/// Loads every class once before the first BundleDeployment is looked at, so that a restart does not make those that use
-/// one look as if it were missing.
-async fn preload_classes(context: &Arc<Context>) -> Result<(), ControllerError> {
-    let classes: Api<ProvisionerClass> = Api::all(context.client.clone());
-    let classes = classes.list(&context.options.watch_selector.list()).await;
-    for class in classes.map_err(|source| ControllerError::List { what: "ProvisionerClasses", source })? {
-        provisioner_class::load_into(&class, context).await;
-    }
-    Ok(())
 }
 
 /// Fails where the API server does not serve a kind, instead of watching in vain for ever.

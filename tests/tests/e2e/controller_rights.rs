@@ -192,7 +192,8 @@ async fn the_rights_of_the_controller_are_enough_and_all_used() {
     )
     .await;
     let classes: Api<chandler_api::ProvisionerClass> = Api::all(world.client.clone());
-    let class = json!({"metadata": {"name": name}, "spec": {"image": format!("{host}/none:v1")}});
+    let image = json!({"image": format!("{host}/none:v1"), "deletion": {"whileInUse": "Wait"}});
+    let class = json!({"metadata": {"name": name}, "spec": image});
     let _: chandler_api::ProvisionerClass = world.create(class).await;
 
     let (made, refused) = (Arc::default(), Arc::default());

@@ -8,6 +8,7 @@ mod adoption;
 mod approval;
 mod approval_waits;
 mod certificates;
+mod classes;
 mod config_maps;
 mod controller_rights;
 mod crd_upgrade;

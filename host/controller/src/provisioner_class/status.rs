@@ -44,8 +44,13 @@ pub(crate) enum Found {
     },
 }
 
-/// The status after a pass.
-pub(crate) fn derive(class: &ProvisionerClass, found: &Found, now: Timestamp) -> ProvisionerClassStatus {
+/// The status after a pass. A class that is deleted and still there waits for its users.
+pub(crate) fn derive(
+    class: &ProvisionerClass,
+    found: &Found,
+    users: &[String],
+    now: Timestamp,
+) -> ProvisionerClassStatus {
     let mut status = class.status.clone().unwrap_or_default();
     let generation = class.metadata.generation;
     status.observed_generation = generation;
@@ -72,7 +77,7 @@ pub(crate) fn derive(class: &ProvisionerClass, found: &Found, now: Timestamp) ->
     }
     match found {
         Found::Loaded(component) => {
-            set(NewCondition::is_true(Type::Ready, Reason::ProvisionerReady, "the class can be used"));
+            set(NewCondition::is_true(Type::Ready, Reason::ProvisionerReady, ready(users)));
             status.component = Some(component.clone());
         }
         Found::Failed { problem, in_use: true, .. } => {
@@ -87,12 +92,28 @@ pub(crate) fn derive(class: &ProvisionerClass, found: &Found, now: Timestamp) ->
     status
 }
 
+/// How many BundleDeployments a message names.
+const NAMED: usize = 5;
+
+fn ready(users: &[String]) -> String {
+    if users.is_empty() {
+        return "the class can be used".to_owned();
+    }
+    let named = users.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = users.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!(
+        "the class is deleted as soon as no BundleDeployment names it: {named}{more}. To delete it now, set \
+         spec.deletion.whileInUse to Stop"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn reasons(found: &Found) -> Vec<String> {
-        let status = derive(&ProvisionerClass::default(), found, Timestamp::UNIX_EPOCH);
+        let status = derive(&ProvisionerClass::default(), found, &[], Timestamp::UNIX_EPOCH);
         let line = |condition: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
             format!("{}={}/{}", condition.type_, condition.status, condition.reason)
         };

@@ -1,0 +1,114 @@
+//! A ProvisionerClass serves as long as it is there: not after its deletion, unless it says so, and over a restart without its
+//! registry.
+
+use std::fs;
+
+use chandler_api::{ProvisionerClass, names::IN_USE_FINALIZER};
+use chandler_devregistry::Registry;
+use chandler_tests::{
+    World,
+    bundles::{self, Bundle},
+    wait,
+    world::condition,
+};
+use kube::{Api, ResourceExt as _, api::DeleteParams};
+use serde_json::{Value, json};
+
+const NOTE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\n";
+
+fn classes(world: &World) -> Api<ProvisionerClass> {
+    Api::all(world.client.clone())
+}
+
+/// Defines a class that reads plain bundles, with a component of a registry.
+async fn define(world: &World, registry: &Registry, name: &str, more: Value) {
+    let component = bundles::workspace().join("target/plugins/plain.wasm");
+    let wasm = fs::read(&component)
+        .unwrap_or_else(|error| panic!("{}: {error}; build it with `cargo xtask plugins`", component.display()));
+    let pushed = registry.push_component("provisioners/plain", "v1", wasm).expect("the registry takes it");
+    let repository = pushed.reference.split('@').next().unwrap_or_default();
+    let repository = repository.strip_suffix(":v1").unwrap_or(repository);
+    let mut spec = json!({"image": format!("{repository}:v1")});
+    spec.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());
+    let _: ProvisionerClass = world.create(json!({"metadata": {"name": name}, "spec": spec})).await;
+    ready(world, name, "ProvisionerReady").await;
+}
+
+/// Waits until a class is ready for a reason.
+async fn ready(world: &World, name: &str, reason: &str) -> ProvisionerClass {
+    let classes = classes(world);
+    let found = wait::until(&classes, name, reason, |class| {
+        let status = class.and_then(|class| class.status.as_ref());
+        let conditions = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
+        conditions.iter().any(|it| it.type_ == "Ready" && it.status == "True" && it.reason == reason)
+    });
+    found.await.expect("the class")
+}
+
+async fn note(world: &World) -> String {
+    world.push(&Bundle::empty().with("manifests/note.yaml", NOTE)).await
+}
+
+#[tokio::test]
+async fn a_class_that_is_gone_renders_nothing_and_what_it_rendered_is_repaired() {
+    let world = World::new().await;
+    let (class, name) = (world.name(), world.name());
+    define(&world, &world.registry, &class, json!({})).await;
+    world.deploy(&name, &class, &note(&world).await).await;
+    world.ready(&name).await;
+    classes(&world).delete(&class, &DeleteParams::default()).await.expect("it is deleted");
+    let found = world.condition(&name, "Ready", "False", "ProvisionerMissing").await;
+    assert_eq!(condition(&found, "Healthy").map(|healthy| healthy.status.as_str()), Some("True"));
+
+    let before = world.config_maps().get("note").await.expect("it is installed").uid();
+    world.config_maps().delete("note", &DeleteParams::default()).await.expect("it is deleted");
+    wait::until(&world.config_maps(), "note", "is back", |note| note.is_some_and(|note| note.uid() != before)).await;
+    define(&world, &world.registry, &class, json!({})).await;
+    world.ready(&name).await;
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn a_class_that_says_so_is_held_while_it_is_in_use() {
+    let world = World::new().await;
+    let (class, name) = (world.name(), world.name());
+    define(&world, &world.registry, &class, json!({"deletion": {"whileInUse": "Wait"}})).await;
+    world.deploy(&name, &class, &note(&world).await).await;
+    world.ready(&name).await;
+    let held = classes(&world).get(&class).await.expect("the class");
+    assert_eq!(held.finalizers(), [IN_USE_FINALIZER]);
+    classes(&world).delete(&class, &DeleteParams::default()).await.expect("it is marked");
+    wait::until(&classes(&world), &class, "says who uses it", |class| {
+        let status = class.and_then(|class| class.status.as_ref());
+        let mut conditions = status.into_iter().flat_map(|status| &status.conditions);
+        conditions.any(|it| it.type_ == "Ready" && it.status == "True" && it.message.contains(&name))
+    })
+    .await;
+
+    // It goes on rendering.
+    let next =
+        world.push(&Bundle::empty().with("manifests/note.yaml", &format!("{NOTE}data: {{depth: '10'}}\n"))).await;
+    world.deploy(&name, &class, &next).await;
+    let is_new = |data: &std::collections::BTreeMap<String, String>| data.contains_key("depth");
+    let rendered = |note: Option<&k8s_openapi::api::core::v1::ConfigMap>| note?.data.as_ref().map(is_new);
+    wait::until(&world.config_maps(), "note", "rendered anew", |note| rendered(note) == Some(true)).await;
+    world.delete(&name).await;
+    wait::until(&classes(&world), &class, "gone", |class| class.is_none()).await;
+    world.finish().await;
+}
+
+#[tokio::test]
+async fn after_a_restart_the_component_serves_although_its_registry_is_away() {
+    let mut world = World::new().await;
+    let (class, name) = (world.name(), world.name());
+    let registry = Registry::start(chandler_devregistry::Options::default()).await.expect("a registry");
+    define(&world, &registry, &class, json!({})).await;
+    world.stop_controller().await;
+    drop(registry);
+    world.start_controller();
+    world.deploy(&name, &class, &note(&world).await).await;
+    world.ready(&name).await;
+    let found = ready(&world, &class, "UpdateFailed").await;
+    assert!(found.status.and_then(|status| status.component).is_some());
+    world.finish().await;
+}
