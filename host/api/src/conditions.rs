@@ -208,6 +208,8 @@ names! {
         Forbidden,
         /// A new version of a CustomResourceDefinition would break clients or stored objects.
         UnsafeCRDUpgrade,
+        /// A new version of a CustomResourceDefinition takes too much to be checked against its custom resources.
+        CRDCheckLimitExceeded,
         /// The ServiceAccount that the spec names does not exist.
         ServiceAccountNotFound,
         /// The spec names no ServiceAccount, and the controller installs nothing with its own rights.

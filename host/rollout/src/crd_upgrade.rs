@@ -57,7 +57,7 @@ async fn check_objects(cluster: &Cluster, mut check: ObjectCheck) -> Result<Repo
     while let Some(limit) = check.next_page() {
         match cluster.page(&resource, limit, next.as_deref()).await {
             Ok(Page { objects, remaining, next: token }) => {
-                check.page(&objects, remaining);
+                check.page(&objects, remaining)?;
                 if token.is_none() {
                     break;
                 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fmt};
 
 use chandler_core::ObjectKey;
-use chandler_crd_upgrade::Finding;
+use chandler_crd_upgrade::{CheckError, Finding};
 use chandler_health::RuleError;
 use chandler_permissions::{Account, Delegation, Missing};
 use kube::core::Status;
@@ -48,6 +48,9 @@ pub enum RolloutError {
     /// New versions of CustomResourceDefinitions would break clients or stored objects.
     #[error("{}", chandler_crd_upgrade::explain(.0))]
     UnsafeCrdUpgrade(Vec<Finding>),
+    /// A new version of a CustomResourceDefinition, or its custom resources, take too much to be checked.
+    #[error(transparent)]
+    CrdUncheckable(#[from] CheckError),
     /// The owner is gone, or another one has its name.
     #[error("the owner {0} no longer exists")]
     OwnerGone(String),
@@ -92,6 +95,7 @@ impl RolloutError {
             Self::Rule(_) => "InvalidConfiguration",
             Self::Collisions(_) => "ObjectCollision",
             Self::UnsafeCrdUpgrade(_) => "UnsafeCRDUpgrade",
+            Self::CrdUncheckable(_) => "CRDCheckLimitExceeded",
             _ if self.is_forbidden() => "Forbidden",
             _ if self.is_transient() => "Retrying",
             Self::Objects(_) | Self::Request { .. } => "ObjectRefused",
