@@ -60,6 +60,9 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
             "simplify the schema that the message names, or lower spec.preflight.crdUpgradeSafety.sampleSize; 0 checks no custom \
              resources"
         }
+        Reason::ComparisonTooLarge => {
+            "use fewer pointers in spec.ignoreDifferences, or make the object that the message names smaller"
+        }
         Reason::RecordUnavailable => {
             "see whether the controller may read and write Secrets in its namespace, and whether the API server takes them"
         }
@@ -134,6 +137,7 @@ mod tests {
             Reason::PermissionsMissing,
             Reason::UnsafeCRDUpgrade,
             Reason::CRDCheckLimitExceeded,
+            Reason::ComparisonTooLarge,
             Reason::RecordUnavailable,
             Reason::RepairFailed,
             Reason::ReservedObjects,

@@ -193,7 +193,9 @@ mod tests {
     #[test]
     fn what_takes_much_to_read_is_not_read() {
         let patterns = Patterns::default();
-        for hostile in [r"\pL".repeat(100_000), format!("(?i){}", "[a-\u{10FFFF}]".repeat(100_000)), "a".repeat(1 << 20)] {
+        for hostile in
+            [r"\pL".repeat(100_000), format!("(?i){}", "[a-\u{10FFFF}]".repeat(100_000)), "a".repeat(1 << 20)]
+        {
             let refused = Patterns::default().get(&hostile);
             assert!(matches!(refused, Err(PatternError::Exhausted(_))), "{:.20}: {refused:?}", hostile);
         }
@@ -201,9 +203,9 @@ mod tests {
     }
 
     #[test]
-    fn thousands_of_ordinary_patterns_fit() {
+    fn hundreds_of_ordinary_patterns_fit() {
         let patterns = Patterns::default();
-        for number in 0..1000 {
+        for number in 0..500 {
             let label = format!("^[a-z0-9]([-a-z0-9]{{0,61}}[a-z0-9])?(\\.{number})*$");
             assert!(patterns.get(&label).is_ok(), "{number}: {} bytes are charged", patterns.charged());
         }

@@ -51,6 +51,9 @@ pub enum RolloutError {
     /// A new version of a CustomResourceDefinition, or its custom resources, take too much to be checked.
     #[error(transparent)]
     CrdUncheckable(#[from] CheckError),
+    /// Comparing an object with what is in the cluster takes too much.
+    #[error(transparent)]
+    ComparisonTooLarge(ComparisonTooLarge),
     /// The owner is gone, or another one has its name.
     #[error("the owner {0} no longer exists")]
     OwnerGone(String),
@@ -96,6 +99,7 @@ impl RolloutError {
             Self::Collisions(_) => "ObjectCollision",
             Self::UnsafeCrdUpgrade(_) => "UnsafeCRDUpgrade",
             Self::CrdUncheckable(_) => "CRDCheckLimitExceeded",
+            Self::ComparisonTooLarge(_) => "ComparisonTooLarge",
             _ if self.is_forbidden() => "Forbidden",
             _ if self.is_transient() => "Retrying",
             Self::Objects(_) | Self::Request { .. } => "ObjectRefused",
@@ -108,6 +112,7 @@ impl RolloutError {
     pub fn concerns(&self, object: &ObjectKey) -> bool {
         match self {
             Self::Objects(failures) => failures.iter().any(|failure| failure.object == *object),
+            Self::ComparisonTooLarge(large) => large.object == *object,
             Self::Collisions(collisions) => collisions.found.iter().any(|collision| collision.object == *object),
             Self::UnknownKinds(unknown) => unknown.iter().any(|(_, _, key)| key == object),
             Self::NamespacesNotFound(missing) => {
@@ -168,6 +173,19 @@ pub struct PermissionsMissing {
     pub missing: Missing,
     /// The namespaces that come with the release and are not there yet, so that they can hold no Role.
     pub not_yet: BTreeSet<String>,
+}
+
+/// An object was not compared, since that takes too many steps.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{object} cannot be compared with the cluster: it takes more than {limit} steps; use fewer pointers in \
+     spec.ignoreDifferences, or make the object smaller"
+)]
+pub struct ComparisonTooLarge {
+    /// The object.
+    pub object: ObjectKey,
+    /// How many steps it may take.
+    pub limit: u64,
 }
 
 /// A request about an object that failed.

@@ -41,6 +41,7 @@ use crate::{
     report::{Changes, Drift, DriftKind, Observation, Progress, Teardown, Unhealthy},
     resolve,
     restraint::{self, DriftPolicy, Restraint},
+    situations,
     snapshot::{self, Member, Snapshot, Verify},
     stages::{Reached, Scene, Stages, verdict},
     surroundings::{self, Around},
@@ -430,17 +431,10 @@ impl Rollout {
         let kept =
             if owner.going_back { keep_newer_definitions(owner, &mut desired, &snapshot.live) } else { Vec::new() };
         let unwanted = prune::unwanted(actor, owner, std::mem::take(&mut snapshot.stale)).await?;
-        for (desired, live) in desired.iter_mut().zip(&snapshot.live) {
-            if let Some(live) = live {
-                if owner.ledger.is_none() {
-                    desired.keep_seal(live);
-                }
-                owner.ignored.lay_over(desired, live);
-            }
-        }
-        let situations = desired.iter().zip(&snapshot.live).map(|(desired, live)| {
+        let (desired, live, situations) = situations::of_all(owner, desired, snapshot.live).await?;
+        snapshot.live = live;
+        let situations = desired.iter().zip(&snapshot.live).zip(situations).map(|((desired, live), situation)| {
             async move {
-                let situation = Situation::of(desired, live.as_ref(), owner);
                 match (situation, live) {
                     (Situation::SeemsChanged(place), Some(live)) if look.drift != DriftPolicy::Ignore => {
                         match self.comparisons.compare(actor, desired, live, &place).await {

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use self::{
     limit::{CheckError, Excess, STEPS},
-    schema::{ObjectSchema, Violation},
+    schema::{ObjectSchema, Violation, count},
 };
 use crate::{
     combinations::undocumented,
@@ -148,6 +148,18 @@ impl ObjectCheck {
     /// The steps that the check may take. Whoever holds them can cancel it.
     pub fn budget(&self) -> &Budget {
         &self.budget
+    }
+
+    /// The name of the definition.
+    pub fn crd(&self) -> &str {
+        &self.crd
+    }
+
+    /// Whether reading the schemas alone takes long. Patterns take the most.
+    pub fn is_large(&self) -> bool {
+        /// How many values the schemas hold that are read at once.
+        const SMALL: usize = 2_000;
+        self.versions.iter().map(|version| count(&version.new.text) + count(&version.old.text)).sum::<usize>() > SMALL
     }
 
     /// What to list.

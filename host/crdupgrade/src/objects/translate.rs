@@ -81,7 +81,8 @@ impl Translation<'_> {
         self.children(schema, &mut to, depth)?;
         if flag("x-kubernetes-embedded-resource") {
             let text = json!({"type": "string", "minLength": 1});
-            let embedded = json!({"required": ["apiVersion", "kind"], "properties": {"apiVersion": text, "kind": text}});
+            let embedded =
+                json!({"required": ["apiVersion", "kind"], "properties": {"apiVersion": text, "kind": text}});
             match to.get_mut("allOf") {
                 Some(Value::Array(all)) => all.push(embedded),
                 _ => drop(to.insert("allOf".to_owned(), json!([embedded]))),
