@@ -54,6 +54,9 @@ pub enum RolloutError {
     /// Comparing an object with what is in the cluster takes too much.
     #[error(transparent)]
     ComparisonTooLarge(ComparisonTooLarge),
+    /// The controller ends, and work with it.
+    #[error("it was cancelled, since the controller is stopping")]
+    Cancelled,
     /// The owner is gone, or another one has its name.
     #[error("the owner {0} no longer exists")]
     OwnerGone(String),
@@ -98,11 +101,12 @@ impl RolloutError {
             Self::Rule(_) => "InvalidConfiguration",
             Self::Collisions(_) => "ObjectCollision",
             Self::UnsafeCrdUpgrade(_) => "UnsafeCRDUpgrade",
+            _ if self.is_cancelled() => "Retrying",
             Self::CrdUncheckable(_) => "CRDCheckLimitExceeded",
             Self::ComparisonTooLarge(_) => "ComparisonTooLarge",
             _ if self.is_forbidden() => "Forbidden",
             _ if self.is_transient() => "Retrying",
-            Self::Objects(_) | Self::Request { .. } => "ObjectRefused",
+            Self::Objects(_) | Self::Request { .. } | Self::Cancelled => "ObjectRefused",
             Self::OwnerGone(_) | Self::OwnerDeleting(_) => "Deleting",
             Self::Unrecorded(_) | Self::Ledger(_) => "RecordUnavailable",
         }
@@ -128,8 +132,12 @@ impl RolloutError {
             Self::Objects(failures) => failures.iter().all(|failure| failure.problem.is_transient()),
             Self::Request { problem, .. } => problem.is_transient(),
             Self::Ledger(error) => error.transient,
-            _ => false,
+            _ => self.is_cancelled(),
         }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Cancelled | Self::CrdUncheckable(CheckError::Cancelled { .. }))
     }
 
     /// Whether a check was made and says no, so that a rollout would be refused. Anything else says that a check could not be
@@ -137,7 +145,8 @@ impl RolloutError {
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::Objects(failures) => failures.iter().all(|failure| matches!(failure.problem, Problem::Invalid(_))),
-            Self::Request { .. } | Self::OwnerGone(_) | Self::ServiceAccountNotFound(_) => false,
+            Self::Request { .. } | Self::OwnerGone(_) | Self::ServiceAccountNotFound(_) | Self::Cancelled => false,
+            Self::CrdUncheckable(error) => !matches!(error, CheckError::Cancelled { .. }),
             _ => true,
         }
     }

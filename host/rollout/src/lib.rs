@@ -40,8 +40,9 @@
 //! | `permissions` | what the ServiceAccount lacks | reviews |
 //! | `adoption` | handing objects of others to an owner | yes |
 //! | `places` | where objects of the owner may be | no |
-//! | `cpu` | threads for what keeps a processor busy | |
-//! | `situations` | every object of a release compared, within bounds | |
+//! | `cpu` | threads for what keeps a processor busy | no |
+//! | `verdicts` | whether the objects are healthy, within bounds | no |
+//! | `situations` | every object of a release compared, within bounds | no |
 //! | `crd_upgrade` | whether new versions of definitions keep clients and stored objects working | lists |
 //! | `going_back` | definitions that stay as they are when an older release comes back | no |
 //! | `checks` | every check before the first write, in one list for rollout and preview | yes |
@@ -104,6 +105,7 @@ mod surroundings;
 mod teardown;
 mod unseen;
 mod untyped;
+mod verdicts;
 
 pub use account::impersonating;
 pub use adoption::Adoptee;

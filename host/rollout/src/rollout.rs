@@ -8,10 +8,7 @@ use std::{
 };
 
 use chandler_core::{Digest, ObjectKey, Release};
-use chandler_health::{
-    Probes, Rule,
-    probe::{Budget, Compiler},
-};
+use chandler_health::{Probes, Rule, probe::Compiler};
 use chandler_permissions::Installation;
 use futures::FutureExt as _;
 use kube::{Client, api::ApiResource};
@@ -38,14 +35,14 @@ use crate::{
     plan::Situation,
     prune::{self, Pruned, delete_in_order},
     record,
-    report::{Changes, Drift, DriftKind, Observation, Progress, Teardown, Unhealthy},
+    report::{Changes, Drift, DriftKind, Observation, Progress, Teardown},
     resolve,
     restraint::{self, DriftPolicy, Restraint},
     situations,
     snapshot::{self, Member, Snapshot, Verify},
-    stages::{Reached, Scene, Stages, verdict},
+    stages::{Reached, Scene, Stages},
     surroundings::{self, Around},
-    teardown,
+    teardown, verdicts,
 };
 
 /// How a [`Rollout`] works.
@@ -250,14 +247,11 @@ impl Rollout {
             kept: unwanted.stay.iter().map(|member| member.key.clone()).collect(),
             ..Observation::default()
         };
-        let mut budget = Budget::default();
-        for ((desired, live), situation) in desired.iter().zip(&snapshot.live).zip(situations) {
+        for (desired, situation) in desired.iter().zip(situations) {
             observation.drift.extend(restraint::drift(&desired.key, &situation));
-            let health = verdict(&probes, &desired.key, live.as_ref(), around.all(), &mut budget);
-            if !health.is_healthy() {
-                observation.unhealthy.push(Unhealthy { object: desired.key.clone(), health });
-            }
         }
+        let keys = desired.iter().map(|desired| desired.key.clone()).collect();
+        observation.unhealthy = verdicts::unhealthy(probes, around, keys, snapshot.live).await?;
         let stale = unwanted.deleted().chain(&unwanted.release);
         let stale = stale.map(|member| Drift { object: member.key.clone(), kind: DriftKind::Stale });
         observation.drift.extend(stale);
