@@ -50,10 +50,10 @@ pub enum RolloutError {
     UnsafeCrdUpgrade(Vec<Finding>),
     /// A new version of a CustomResourceDefinition, or its custom resources, take too much to be checked.
     #[error(transparent)]
-    CrdUncheckable(#[from] CheckError),
+    CrdUncheckable(Box<CheckError>),
     /// Comparing an object with what is in the cluster takes too much.
     #[error(transparent)]
-    ComparisonTooLarge(ComparisonTooLarge),
+    ComparisonTooLarge(Box<ComparisonTooLarge>),
     /// The controller ends, and work with it.
     #[error("it was cancelled, since the controller is stopping")]
     Cancelled,
@@ -137,7 +137,11 @@ impl RolloutError {
     }
 
     fn is_cancelled(&self) -> bool {
-        matches!(self, Self::Cancelled | Self::CrdUncheckable(CheckError::Cancelled { .. }))
+        match self {
+            Self::Cancelled => true,
+            Self::CrdUncheckable(error) => matches!(**error, CheckError::Cancelled { .. }),
+            _ => false,
+        }
     }
 
     /// Whether a check was made and says no, so that a rollout would be refused. Anything else says that a check could not be
@@ -146,7 +150,7 @@ impl RolloutError {
         match self {
             Self::Objects(failures) => failures.iter().all(|failure| matches!(failure.problem, Problem::Invalid(_))),
             Self::Request { .. } | Self::OwnerGone(_) | Self::ServiceAccountNotFound(_) | Self::Cancelled => false,
-            Self::CrdUncheckable(error) => !matches!(error, CheckError::Cancelled { .. }),
+            Self::CrdUncheckable(_) => !self.is_cancelled(),
             _ => true,
         }
     }
@@ -164,6 +168,12 @@ impl RolloutError {
             Self::Request { problem, .. } => matches!(problem, Problem::Forbidden(_)),
             _ => false,
         }
+    }
+}
+
+impl From<CheckError> for RolloutError {
+    fn from(error: CheckError) -> Self {
+        Self::CrdUncheckable(Box::new(error))
     }
 }
 

@@ -46,7 +46,9 @@ async fn within(
         let budget = Budget::new(steps);
         let key = desired.key.clone();
         let stopped = |stop: Stop| match stop {
-            Stop::Exhausted { limit } => RolloutError::ComparisonTooLarge(ComparisonTooLarge { object: key, limit }),
+            Stop::Exhausted { limit } => {
+                RolloutError::ComparisonTooLarge(Box::new(ComparisonTooLarge { object: key, limit }))
+            }
             Stop::Cancelled => RolloutError::Cancelled,
         };
         let large = cpu::is_large([&desired.value].into_iter().chain(&live));

@@ -50,10 +50,8 @@ fn forged(record: &Value, desired: &Value, live: &Value, budget: &Budget) -> Res
         // What is created is recorded with the defaults in it, so that only the time tells; and clients can write that, too. Times
         // are of one form and one zone.
         let is_later = text(record, "/time") > text(live, "/metadata/creationTimestamp");
-        return match is_later || may_have_changed(desired, live) {
-            true => Err(Ended::At(RECORDS.to_owned())),
-            false => Ok(()),
-        };
+        let changed = is_later || may_have_changed(desired, live);
+        return if changed { Err(Ended::At(RECORDS.to_owned())) } else { Ok(()) };
     }
     // Applying removes what is recorded and is not applied any more: a member, or a part of what is written as a whole. Where
     // fields are no longer ignored, this host itself applied more.

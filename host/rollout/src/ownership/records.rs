@@ -95,10 +95,10 @@ impl<'a> Elements<'_, 'a> {
 /// What one record says of the items of a list, by what tells them apart.
 #[derive(Default)]
 struct Items<'a> {
-    by_index: HashMap<usize, &'a Value>,
+    index: HashMap<usize, &'a Value>,
     /// By the values of these keys.
-    by_keys: Vec<(Vec<String>, HashMap<String, &'a Value>)>,
-    by_value: HashMap<String, &'a Value>,
+    keyed: Vec<(Vec<String>, HashMap<String, &'a Value>)>,
+    valued: HashMap<String, &'a Value>,
 }
 
 impl<'a> Items<'a> {
@@ -108,10 +108,10 @@ impl<'a> Items<'a> {
             budget.step()?;
             let Some((form, rest)) = element.split_once(':') else { continue };
             match form {
-                "i" => drop(rest.parse().map(|index| items.by_index.entry(index).or_insert(below))),
+                "i" => drop(rest.parse().map(|index| items.index.entry(index).or_insert(below))),
                 "v" => {
                     if let Ok(value) = serde_json::from_str::<Value>(rest) {
-                        items.by_value.entry(value.to_string()).or_insert(below);
+                        items.valued.entry(value.to_string()).or_insert(below);
                     }
                 }
                 "k" => {
@@ -128,25 +128,24 @@ impl<'a> Items<'a> {
     fn add_keys(&mut self, keys: &Map<String, Value>, below: &'a Value) {
         let names: Vec<String> = keys.keys().collect::<BTreeSet<_>>().into_iter().cloned().collect();
         let Some(values) = values(&names, |name| keys.get(name)) else { return };
-        let list = match self.by_keys.iter().position(|(known, _)| *known == names) {
-            Some(place) => self.by_keys.get_mut(place),
-            None => {
-                self.by_keys.push((names, HashMap::new()));
-                self.by_keys.last_mut()
-            }
-        };
+        let known = self.keyed.iter().position(|(known, _)| *known == names);
+        let place = known.unwrap_or(self.keyed.len());
+        if known.is_none() {
+            self.keyed.push((names, HashMap::new()));
+        }
+        let list = self.keyed.get_mut(place);
         if let Some((_, list)) = list {
             list.entry(values).or_insert(below);
         }
     }
 
     fn get(&self, index: usize, item: &Value) -> Option<&'a Map<String, Value>> {
-        let by_keys = || {
-            let mut lists = self.by_keys.iter();
+        let keyed = || {
+            let mut lists = self.keyed.iter();
             lists.find_map(|(names, list)| list.get(&values(names, |name| item.get(name))?).copied())
         };
-        let by_value = || if self.by_value.is_empty() { None } else { self.by_value.get(&item.to_string()).copied() };
-        self.by_index.get(&index).copied().or_else(by_keys).or_else(by_value)?.as_object()
+        let valued = || if self.valued.is_empty() { None } else { self.valued.get(&item.to_string()).copied() };
+        self.index.get(&index).copied().or_else(keyed).or_else(valued)?.as_object()
     }
 }
 
