@@ -208,6 +208,10 @@ names! {
         Forbidden,
         /// A new version of a CustomResourceDefinition would break clients or stored objects.
         UnsafeCRDUpgrade,
+        /// A new version of a CustomResourceDefinition takes too much to be checked against its custom resources.
+        CRDCheckLimitExceeded,
+        /// Comparing an object of the release with what is in the cluster takes too much.
+        ComparisonTooLarge,
         /// The ServiceAccount that the spec names does not exist.
         ServiceAccountNotFound,
         /// The spec names no ServiceAccount, and the controller installs nothing with its own rights.

@@ -56,6 +56,13 @@ pub fn advice(reason: Reason, name: &str) -> Option<String> {
         Reason::UnsafeCRDUpgrade => {
             "choose another version, or allow what the message names in spec.preflight.crdUpgradeSafety"
         }
+        Reason::CRDCheckLimitExceeded => {
+            "simplify the schema that the message names, or lower spec.preflight.crdUpgradeSafety.sampleSize; 0 checks no custom \
+             resources"
+        }
+        Reason::ComparisonTooLarge => {
+            "use fewer pointers in spec.ignoreDifferences, or make the object that the message names smaller"
+        }
         Reason::RecordUnavailable => {
             "see whether the controller may read and write Secrets in its namespace, and whether the API server takes them"
         }
@@ -129,6 +136,8 @@ mod tests {
             Reason::ServiceAccountNotFound,
             Reason::PermissionsMissing,
             Reason::UnsafeCRDUpgrade,
+            Reason::CRDCheckLimitExceeded,
+            Reason::ComparisonTooLarge,
             Reason::RecordUnavailable,
             Reason::RepairFailed,
             Reason::ReservedObjects,

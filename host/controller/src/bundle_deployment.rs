@@ -359,7 +359,13 @@ impl From<&RecordError> for Problem {
 impl From<&RolloutError> for Problem {
     fn from(error: &RolloutError) -> Self {
         let reason = Reason::from_name(error.reason()).unwrap_or(Reason::InternalError);
-        let lasting = matches!(reason, Reason::InvalidOutput | Reason::InvalidConfiguration | Reason::ReservedObjects);
+        let lasting = matches!(
+            reason,
+            Reason::InvalidOutput
+                | Reason::InvalidConfiguration
+                | Reason::ReservedObjects
+                | Reason::CRDCheckLimitExceeded
+        );
         let missing_permissions = match error {
             RolloutError::PermissionsMissing(found) => service_account::missing(found),
             _ => Vec::new(),

@@ -5,6 +5,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`budget`] | how many steps untrusted input may take, and how work is cancelled |
 //! | [`digest`] | SHA-256 digests and how the digest of a tree is made |
 //! | [`content`] | what a bundle's unpacked files look like to a reader |
 //! | [`description`] | what a bundle says of itself |
@@ -16,6 +17,7 @@
 //! | [`release`] | what a provisioner made of a bundle |
 //! | [`request`] | what a provisioner is asked |
 
+pub mod budget;
 pub mod content;
 pub mod description;
 pub mod diagnostic;
@@ -27,6 +29,7 @@ pub mod pattern;
 pub mod release;
 pub mod request;
 
+pub use budget::{Budget, Stop};
 pub use content::{Content, Entry, MemoryContent, ReadError};
 pub use description::{Description, Property};
 pub use diagnostic::{Diagnostic, Location, Severity};

@@ -31,6 +31,6 @@ mod whole;
 
 pub use compare::compare;
 pub use finding::{Effect, Finding, Report, explain};
-pub use objects::{CustomResource, ObjectCheck};
+pub use objects::{CustomResource, ObjectCheck, limit::CheckError};
 pub use policy::{CrdPolicy, Enforcement, Policy, RulePolicy};
 pub use rule::Rule;

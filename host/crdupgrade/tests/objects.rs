@@ -29,7 +29,7 @@ fn policy(policy: Value) -> Policy {
 
 fn check(old: &Value, new: &Value, objects: &[Value]) -> Report {
     let Some(mut check) = ObjectCheck::plan(old, new, &Policy::default()) else { return Report::default() };
-    check.page(objects, None);
+    check.page(objects, None).unwrap();
     check.finish()
 }
 
@@ -173,7 +173,7 @@ fn samples_are_bounded_and_say_so() {
     while let Some(limit) = check.next_page() {
         asked.push(limit);
         let (page, after) = rest.split_at(limit as usize);
-        check.page(page, Some(11_750 + after.len() as u64));
+        check.page(page, Some(11_750 + after.len() as u64)).unwrap();
         rest = after;
     }
     assert_eq!(asked, [200, 50]);

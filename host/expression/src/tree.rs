@@ -17,7 +17,7 @@ pub fn loops(expression: &Expr) -> u32 {
     children(expression).into_iter().map(loops).max().unwrap_or(0)
 }
 
-fn children(expression: &Expr) -> Vec<&Expr> {
+pub(crate) fn children(expression: &Expr) -> Vec<&Expr> {
     match expression {
         Expr::Comprehension(comprehension) => [
             &comprehension.iter_range,

@@ -9,13 +9,16 @@
 //! |---|---|
 //! | [`translate`](mod@translate) | one pattern after the other, piece by piece |
 //! | `class` | what stands between brackets |
+//! | [`patterns`] | all patterns of one document, within one budget |
 
 mod class;
+pub mod patterns;
 mod scanner;
 pub mod translate;
 
 pub use regex::Regex;
 
+pub use patterns::{Exhausted, Pattern, PatternError, Patterns};
 pub use translate::{Invalid, translate};
 
 /// Compiles a pattern; the compiled expression takes at most so many bytes.

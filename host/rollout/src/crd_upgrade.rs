@@ -1,11 +1,12 @@
 //! Whether new versions of CustomResourceDefinitions keep clients and stored objects working.
 
-use chandler_crd_upgrade::{ObjectCheck, Policy, Report, compare};
+use chandler_crd_upgrade::{CheckError, ObjectCheck, Policy, Report, compare};
 use kube::api::ApiResource;
 use serde_json::Value;
 
 use crate::{
     cluster::{Cluster, Page},
+    cpu,
     desired::Desired,
     error::{Problem, RolloutError},
     plan::{Action, Situation},
@@ -57,7 +58,7 @@ async fn check_objects(cluster: &Cluster, mut check: ObjectCheck) -> Result<Repo
     while let Some(limit) = check.next_page() {
         match cluster.page(&resource, limit, next.as_deref()).await {
             Ok(Page { objects, remaining, next: token }) => {
-                check.page(&objects, remaining);
+                check = check_page(check, objects, remaining).await?;
                 if token.is_none() {
                     break;
                 }
@@ -84,4 +85,19 @@ async fn check_objects(cluster: &Cluster, mut check: ObjectCheck) -> Result<Repo
         }
     }
     Ok(check.finish())
+}
+
+/// Checks one page, on a thread for that where it is large.
+async fn check_page(
+    mut check: ObjectCheck,
+    objects: Vec<Value>,
+    remaining: Option<u64>,
+) -> Result<ObjectCheck, CheckError> {
+    if !check.is_large() && !cpu::is_large(&objects) {
+        check.page(&objects, remaining)?;
+        return Ok(check);
+    }
+    let (budget, crd) = (check.budget().clone(), check.crd().to_owned());
+    let work = move || check.page(&objects, remaining).map(|()| check);
+    cpu::run(&budget, work).await.map_err(|_| CheckError::Cancelled { crd })?
 }

@@ -1,6 +1,6 @@
 //! Whether an object is as it should be.
 
-use chandler_core::is_custom_group;
+use chandler_core::{Budget, Stop, is_custom_group};
 use serde_json::{Map, Value};
 
 use crate::live::text;
@@ -11,48 +11,72 @@ use crate::live::text;
 /// None means that all of it is there for certain; whether an apply would reset more, [`unseen`](crate::unseen::unseen) tells.
 /// Some means that it seems different: the API server may write a quantity or a list in another way than the bundle, which only
 /// a dry run can tell.
-pub(crate) fn difference(desired: &Value, live: &Value) -> Option<String> {
+///
+/// # Errors
+/// Where that takes more steps than are left.
+pub(crate) fn difference(desired: &Value, live: &Value, budget: &Budget) -> Result<Option<String>, Stop> {
     // The data of a ControllerRevision is any object, stored as it is.
     let as_written = is_custom(text(desired, "/apiVersion")) || text(desired, "/kind") == "ControllerRevision";
-    at(as_written, "", desired, live)
+    match at(as_written, "", desired, live, budget) {
+        Ok(()) => Ok(None),
+        Err(Ended::At(pointer)) => Ok(Some(pointer)),
+        Err(Ended::Early(stop)) => Err(stop),
+    }
 }
 
-fn at(custom: bool, pointer: &str, desired: &Value, live: &Value) -> Option<String> {
+/// Why a search did not go on.
+pub(crate) enum Ended {
+    /// It found this place.
+    At(String),
+    /// No steps were left.
+    Early(Stop),
+}
+
+impl From<Stop> for Ended {
+    fn from(stop: Stop) -> Self {
+        Self::Early(stop)
+    }
+}
+
+fn at(custom: bool, pointer: &str, desired: &Value, live: &Value, budget: &Budget) -> Result<(), Ended> {
+    budget.step()?;
+    let here = |differs: bool| if differs { Err(Ended::At(pointer.to_owned())) } else { Ok(()) };
     match (desired, live) {
-        (Value::Object(desired), Value::Object(live)) => in_object(custom, pointer, desired, live),
+        (Value::Object(desired), Value::Object(live)) => in_object(custom, pointer, desired, live, budget),
         // Lists that others have items in, too. An apply sets the order of its own ones, and replaces references whole.
         (Value::Array(desired), Value::Array(live))
             if matches!(pointer, "/metadata/finalizers" | "/metadata/ownerReferences") =>
         {
             let mut live = live.iter();
-            (!desired.iter().all(|wanted| live.any(|item| item == wanted))).then(|| pointer.to_owned())
+            here(!desired.iter().all(|wanted| live.any(|item| item == wanted)))
         }
         (Value::Array(desired), Value::Array(live)) => {
-            if desired.len() != live.len() {
-                return Some(pointer.to_owned());
-            }
-            desired
-                .iter()
-                .zip(live)
-                .enumerate()
-                .find_map(|(index, (desired, live))| at(custom, &format!("{pointer}/{index}"), desired, live))
+            here(desired.len() != live.len())?;
+            desired.iter().zip(live).enumerate().try_for_each(|(index, (desired, live))| {
+                at(custom, &format!("{pointer}/{index}"), desired, live, budget)
+            })
         }
         (Value::Number(desired), Value::Number(live)) => {
-            let equal = desired == live || desired.as_f64().is_some_and(|desired| Some(desired) == live.as_f64());
-            (!equal).then(|| pointer.to_owned())
+            here(desired != live && desired.as_f64().is_none_or(|desired| Some(desired) != live.as_f64()))
         }
-        (desired, live) => (desired != live).then(|| pointer.to_owned()),
+        (desired, live) => here(desired != live),
     }
 }
 
-fn in_object(custom: bool, pointer: &str, desired: &Map<String, Value>, live: &Map<String, Value>) -> Option<String> {
-    desired.iter().filter(|(name, value)| !is_noise(pointer, name, value)).find_map(|(name, desired)| {
+fn in_object(
+    custom: bool,
+    pointer: &str,
+    desired: &Map<String, Value>,
+    live: &Map<String, Value>,
+    budget: &Budget,
+) -> Result<(), Ended> {
+    desired.iter().filter(|(name, value)| !is_noise(pointer, name, value)).try_for_each(|(name, desired)| {
         let below = || format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"));
         match live.get(name) {
-            Some(live) => at(custom, &below(), desired, live),
-            None if !custom && is_left_out(name, desired) => None,
+            Some(live) => at(custom, &below(), desired, live, budget),
+            None if !custom && is_left_out(name, desired) => Ok(()),
             // Of what is empty, too: the API server may have left it out, or somebody removed it, which nothing records.
-            None => Some(below()),
+            None => Err(Ended::At(below())),
         }
     })
 }
@@ -106,6 +130,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn difference(desired: &Value, live: &Value) -> Option<String> {
+        super::difference(desired, live, &Budget::new(10_000)).unwrap()
+    }
+
+    #[test]
+    fn comparing_ends_with_the_budget() {
+        let list = json!(vec![1; 1000]);
+        let compared = super::difference(&list, &list, &Budget::new(100));
+        assert_eq!(compared, Err(Stop::Exhausted { limit: 100 }));
+    }
 
     #[test]
     fn only_what_is_desired_counts() {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fmt};
 
 use chandler_core::ObjectKey;
-use chandler_crd_upgrade::Finding;
+use chandler_crd_upgrade::{CheckError, Finding};
 use chandler_health::RuleError;
 use chandler_permissions::{Account, Delegation, Missing};
 use kube::core::Status;
@@ -48,6 +48,15 @@ pub enum RolloutError {
     /// New versions of CustomResourceDefinitions would break clients or stored objects.
     #[error("{}", chandler_crd_upgrade::explain(.0))]
     UnsafeCrdUpgrade(Vec<Finding>),
+    /// A new version of a CustomResourceDefinition, or its custom resources, take too much to be checked.
+    #[error(transparent)]
+    CrdUncheckable(Box<CheckError>),
+    /// Comparing an object with what is in the cluster takes too much.
+    #[error(transparent)]
+    ComparisonTooLarge(Box<ComparisonTooLarge>),
+    /// The controller ends, and work with it.
+    #[error("it was cancelled, since the controller is stopping")]
+    Cancelled,
     /// The owner is gone, or another one has its name.
     #[error("the owner {0} no longer exists")]
     OwnerGone(String),
@@ -92,9 +101,12 @@ impl RolloutError {
             Self::Rule(_) => "InvalidConfiguration",
             Self::Collisions(_) => "ObjectCollision",
             Self::UnsafeCrdUpgrade(_) => "UnsafeCRDUpgrade",
+            _ if self.is_cancelled() => "Retrying",
+            Self::CrdUncheckable(_) => "CRDCheckLimitExceeded",
+            Self::ComparisonTooLarge(_) => "ComparisonTooLarge",
             _ if self.is_forbidden() => "Forbidden",
             _ if self.is_transient() => "Retrying",
-            Self::Objects(_) | Self::Request { .. } => "ObjectRefused",
+            Self::Objects(_) | Self::Request { .. } | Self::Cancelled => "ObjectRefused",
             Self::OwnerGone(_) | Self::OwnerDeleting(_) => "Deleting",
             Self::Unrecorded(_) | Self::Ledger(_) => "RecordUnavailable",
         }
@@ -104,6 +116,7 @@ impl RolloutError {
     pub fn concerns(&self, object: &ObjectKey) -> bool {
         match self {
             Self::Objects(failures) => failures.iter().any(|failure| failure.object == *object),
+            Self::ComparisonTooLarge(large) => large.object == *object,
             Self::Collisions(collisions) => collisions.found.iter().any(|collision| collision.object == *object),
             Self::UnknownKinds(unknown) => unknown.iter().any(|(_, _, key)| key == object),
             Self::NamespacesNotFound(missing) => {
@@ -119,6 +132,14 @@ impl RolloutError {
             Self::Objects(failures) => failures.iter().all(|failure| failure.problem.is_transient()),
             Self::Request { problem, .. } => problem.is_transient(),
             Self::Ledger(error) => error.transient,
+            _ => self.is_cancelled(),
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        match self {
+            Self::Cancelled => true,
+            Self::CrdUncheckable(error) => matches!(**error, CheckError::Cancelled { .. }),
             _ => false,
         }
     }
@@ -128,7 +149,8 @@ impl RolloutError {
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::Objects(failures) => failures.iter().all(|failure| matches!(failure.problem, Problem::Invalid(_))),
-            Self::Request { .. } | Self::OwnerGone(_) | Self::ServiceAccountNotFound(_) => false,
+            Self::Request { .. } | Self::OwnerGone(_) | Self::ServiceAccountNotFound(_) | Self::Cancelled => false,
+            Self::CrdUncheckable(_) => !self.is_cancelled(),
             _ => true,
         }
     }
@@ -149,6 +171,12 @@ impl RolloutError {
     }
 }
 
+impl From<CheckError> for RolloutError {
+    fn from(error: CheckError) -> Self {
+        Self::CrdUncheckable(Box::new(error))
+    }
+}
+
 /// A ServiceAccount that may not do all that has to be done.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error(
@@ -164,6 +192,19 @@ pub struct PermissionsMissing {
     pub missing: Missing,
     /// The namespaces that come with the release and are not there yet, so that they can hold no Role.
     pub not_yet: BTreeSet<String>,
+}
+
+/// An object was not compared, since that takes too many steps.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{object} cannot be compared with the cluster: it takes more than {limit} steps; use fewer pointers in \
+     spec.ignoreDifferences, or make the object smaller"
+)]
+pub struct ComparisonTooLarge {
+    /// The object.
+    pub object: ObjectKey,
+    /// How many steps it may take.
+    pub limit: u64,
 }
 
 /// A request about an object that failed.

@@ -69,14 +69,20 @@ pub(crate) fn changes(key: &ObjectKey, before: &Value, after: &Value) -> Vec<Fie
     changes
 }
 
+/// For how many fields of an object it is told whose doing they are. Messages and the status list fewer.
+const ATTRIBUTED: usize = 500;
+
 /// The fields in which an object is not as it should be, in the order of their paths, and whose doing that is.
 pub(crate) fn drift(live: &Value, wanted: &Value) -> Vec<FieldDrift> {
     let (before, after) = (quiet(live), quiet(wanted));
     differences(&before, &after)
         .into_iter()
-        .map(|Difference { path, steps, before, .. }| {
+        .enumerate()
+        .map(|(number, Difference { path, steps, before, .. })| {
             let removed = before.is_none();
-            FieldDrift { path, removed, manager: ownership::manager(live, &steps).filter(|_| !removed) }
+            // To find the manager of an item takes a look at all items that it has on record.
+            let told = !removed && number < ATTRIBUTED;
+            FieldDrift { path, removed, manager: told.then(|| ownership::manager(live, &steps)).flatten() }
         })
         .collect()
 }

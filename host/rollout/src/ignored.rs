@@ -1,15 +1,23 @@
 //! Fields that are left to others: what stands there in the cluster is what is wanted. Pure.
 
-use std::sync::Arc;
+#[cfg(test)]
+mod model;
+mod settle;
+mod trie;
 
-use chandler_core::ObjectKey;
+use std::{collections::HashMap, sync::Arc};
+
+use chandler_core::{Budget, ObjectKey, Stop};
 use serde_json::{Map, Value};
 
+use self::{
+    settle::settle,
+    trie::{Active, Node},
+};
 use crate::{
     desired::{APPLIED, Desired},
-    fields::key_of,
     owner::{OWNER_KIND, OWNER_NAME, PART_OF},
-    ownership::{Step, is_owned_by_others, is_whole},
+    ownership::records::Records,
 };
 
 /// Which objects a rule is about, and which of their fields are left to others. What is not set fits every object.
@@ -38,15 +46,12 @@ pub struct IgnoredFieldsError {
     why: &'static str,
 }
 
-/// Rules that were checked.
+/// Rules that were checked: the pointers of all that are about the same objects, in one tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ignored(Arc<[Rule]>);
+pub struct Ignored(Arc<HashMap<Objects, Node>>);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Rule {
-    fields: IgnoredFields,
-    pointers: Vec<Vec<Part>>,
-}
+/// Which objects a rule is about: group, kind, namespace and name, each where it matters.
+type Objects = [Option<String>; 4];
 
 /// A part of a pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,14 +63,20 @@ enum Part {
 impl Ignored {
     /// Checks the rules, given in the order in which they stand in the spec.
     pub fn new(rules: impl IntoIterator<Item = IgnoredFields>) -> Result<Self, IgnoredFieldsError> {
-        let rule = |(number, fields): (usize, IgnoredFields)| {
-            let pointers = fields.json_pointers.iter().enumerate().map(|(pointer, text)| {
-                parse(text).map_err(|why| IgnoredFieldsError { rule: number, pointer, text: text.clone(), why })
-            });
-            let pointers = pointers.collect::<Result<_, _>>()?;
-            Ok(Rule { fields, pointers })
-        };
-        Ok(Self(rules.into_iter().enumerate().map(rule).collect::<Result<_, _>>()?))
+        let mut trees: HashMap<Objects, Node> = HashMap::new();
+        let mut number = 0;
+        for (rule, fields) in rules.into_iter().enumerate() {
+            let IgnoredFields { group, kind, namespace, name, json_pointers } = fields;
+            let tree = trees.entry([group, kind, namespace, name]).or_default();
+            for (pointer, text) in json_pointers.into_iter().enumerate() {
+                number += 1;
+                match parse(&text) {
+                    Ok(parts) => tree.add(&parts, number),
+                    Err(why) => return Err(IgnoredFieldsError { rule, pointer, text, why }),
+                }
+            }
+        }
+        Ok(Self(Arc::new(trees)))
     }
 
     /// Has what is desired of an object that exists be what it is, in the fields that are left to others. Where there is
@@ -73,28 +84,32 @@ impl Ignored {
     ///
     /// What others have on record as theirs is not even applied, so that they are not put in the wrong by an answer that is
     /// already old. The marks of the owner are kept.
-    pub(crate) fn lay_over(&self, desired: &mut Desired, live: &Value) {
-        let rules = self.0.iter().filter(|rule| rule.is_about(&desired.key));
-        let pointers: Vec<&[Part]> = rules.flat_map(|rule| &rule.pointers).map(Vec::as_slice).collect();
-        if pointers.is_empty() {
-            return;
+    ///
+    /// # Errors
+    /// Where that takes more steps than are left. What is desired is then not to be used.
+    pub(crate) fn lay_over(&self, desired: &mut Desired, live: &Value, budget: &Budget) -> Result<(), Stop> {
+        let active = self.about(&desired.key);
+        if active.is_empty() {
+            return Ok(());
         }
         let marks = marks(&desired.value);
-        for pointer in pointers {
-            settle(&mut desired.value, live, live, &mut Vec::new(), pointer);
-        }
+        settle(&mut desired.value, live, &Records::of(live), &active, budget)?;
         put_back(&mut desired.value, marks);
+        Ok(())
     }
-}
 
-impl Rule {
-    fn is_about(&self, key: &ObjectKey) -> bool {
-        let fits = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);
-        let IgnoredFields { group, kind, namespace, name, .. } = &self.fields;
-        fits(group, &key.group)
-            && fits(kind, &key.kind)
-            && fits(namespace, key.namespace.as_deref().unwrap_or_default())
-            && fits(name, &key.name)
+    /// The pointers of the rules that are about an object. There are sixteen ways to name it, however many rules there are.
+    fn about(&self, key: &ObjectKey) -> Active<'_> {
+        let namespace = key.namespace.as_deref().unwrap_or_default();
+        let parts = [key.group.as_str(), key.kind.as_str(), namespace, key.name.as_str()];
+        let ways = (0..1_u8 << parts.len()).map(|way| {
+            let mut bit = 0;
+            parts.map(|part| {
+                bit += 1;
+                (way >> (bit - 1) & 1 == 1).then(|| part.to_owned())
+            })
+        });
+        if self.0.is_empty() { Active::default() } else { Active::new(ways.filter_map(|objects| self.0.get(&objects))) }
     }
 }
 
@@ -138,102 +153,6 @@ fn part(text: &str) -> Option<Part> {
         });
     }
     Some(Part::Named(name))
-}
-
-/// Settles what stands at the rest of a pointer. `here` is the state of `desired` in the cluster, `object` that of the whole
-/// object, and `path` the way from there.
-fn settle<'a>(desired: &mut Value, here: &'a Value, object: &Value, path: &mut Vec<Step<'a>>, pointer: &[Part]) {
-    let Some((part, rest)) = pointer.split_first() else { return };
-    match desired {
-        Value::Object(desired) => {
-            let names: Vec<String> = match part {
-                Part::Named(name) => vec![name.clone()],
-                Part::Every => {
-                    desired.keys().chain(here.as_object().into_iter().flat_map(|map| map.keys())).cloned().collect()
-                }
-            };
-            for name in names {
-                let found = here.as_object().and_then(|map| map.get_key_value(&name));
-                if let Some((name, _)) = found {
-                    path.push(Step::Member(name));
-                }
-                match (rest.is_empty(), found) {
-                    (true, Some((_, value))) if !is_owned_by_others(object, path) => {
-                        desired.insert(name, value.clone());
-                    }
-                    (true, _) => {
-                        desired.remove(&name);
-                    }
-                    (false, _) => {
-                        let below = found.map_or(&Value::Null, |(_, value)| value);
-                        settle_below(desired, name, below, object, path, rest);
-                    }
-                }
-                if found.is_some() {
-                    path.pop();
-                }
-            }
-        }
-        Value::Array(items) => {
-            let places: Vec<usize> = match part {
-                Part::Named(name) => name.parse().into_iter().collect(),
-                Part::Every => (0..items.len()).collect(),
-            };
-            let Some(found) = here.as_array() else { return };
-            let key = key_of(items, found);
-            for place in places {
-                let Some(item) = items.get_mut(place) else { continue };
-                // An item that is not there is still to be created, with what the release says.
-                let Some((index, value)) = counterpart(item, place, found, key) else { continue };
-                path.push(Step::Item(index, value));
-                if rest.is_empty() {
-                    *item = value.clone();
-                } else {
-                    settle(item, value, object, path, rest);
-                }
-                path.pop();
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Settles what is below a member. A map goes where only what is ignored would be in it, and comes where it is a part of a value
-/// that an apply would reset as a whole.
-fn settle_below<'a>(
-    desired: &mut Map<String, Value>,
-    name: String,
-    here: &'a Value,
-    object: &Value,
-    path: &mut Vec<Step<'a>>,
-    rest: &[Part],
-) {
-    let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
-    match desired.get_mut(&name) {
-        Some(value) => {
-            let was_empty = is_empty(value);
-            settle(value, here, object, path, rest);
-            if here.is_null() && is_empty(value) && !was_empty {
-                desired.remove(&name);
-            }
-        }
-        None if here.is_object() && path.split_last().is_some_and(|(_, parent)| is_whole(object, parent)) => {
-            let mut value = Value::Object(Map::new());
-            settle(&mut value, here, object, path, rest);
-            if !is_empty(&value) {
-                desired.insert(name, value);
-            }
-        }
-        None => {}
-    }
-}
-
-/// The same item of another list: that of its name, else the one in its place.
-fn counterpart<'a>(item: &Value, place: usize, list: &'a [Value], key: Option<&str>) -> Option<(usize, &'a Value)> {
-    match key {
-        Some(key) => list.iter().enumerate().find(|(_, other)| other.get(key) == item.get(key)),
-        None => list.get(place).map(|other| (place, other)),
-    }
 }
 
 /// What marks an object as its owner's.

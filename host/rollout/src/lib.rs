@@ -40,6 +40,9 @@
 //! | `permissions` | what the ServiceAccount lacks | reviews |
 //! | `adoption` | handing objects of others to an owner | yes |
 //! | `places` | where objects of the owner may be | no |
+//! | `cpu` | threads for what keeps a processor busy | no |
+//! | `verdicts` | whether the objects are healthy, within bounds | no |
+//! | `situations` | every object of a release compared, within bounds | no |
 //! | `crd_upgrade` | whether new versions of definitions keep clients and stored objects working | lists |
 //! | `going_back` | definitions that stay as they are when an older release comes back | no |
 //! | `checks` | every check before the first write, in one list for rollout and preview | yes |
@@ -61,6 +64,7 @@ mod checks;
 mod cluster;
 mod comparisons;
 mod concurrent;
+mod cpu;
 mod crd_upgrade;
 mod desired;
 mod difference;
@@ -94,19 +98,21 @@ mod reserved;
 mod resolve;
 pub mod restraint;
 pub mod rollout;
+mod situations;
 mod snapshot;
 mod stages;
 mod surroundings;
 mod teardown;
 mod unseen;
 mod untyped;
+mod verdicts;
 
 pub use account::impersonating;
 pub use adoption::Adoptee;
 pub use answers::readable;
 pub use chandler_health::{Health, Rule, State, Surroundings, assess};
 pub use disposal::{DeletionPreview, InUse};
-pub use error::{ObjectFailure, PermissionsMissing, RolloutError};
+pub use error::{ComparisonTooLarge, ObjectFailure, PermissionsMissing, RolloutError};
 pub use fields::{FieldChange, FieldDrift};
 pub use holder::{Collision, Collisions, Holder};
 pub use holdings::{Holdings, Intent, ObjectId, Seal, Settlement};

@@ -4,6 +4,8 @@
 //! `f:name` is a member, `k:{...}` an item by its keys, `v:...` an item by its value, `i:n` an item by its index, and a
 //! path that ends owns all that is below it.
 
+pub(crate) mod records;
+
 use std::fmt;
 
 use serde_json::{Map, Value};
@@ -58,6 +60,7 @@ pub(crate) fn manager(object: &Value, path: &[Step<'_>]) -> Option<Manager> {
 }
 
 /// Whether somebody else has just the value at this path as his own.
+#[cfg(test)]
 pub(crate) fn is_owned_by_others(object: &Value, path: &[Step<'_>]) -> bool {
     records(object)
         .filter(|record| text(record, "manager") != FIELD_MANAGER)
@@ -65,6 +68,7 @@ pub(crate) fn is_owned_by_others(object: &Value, path: &[Step<'_>]) -> bool {
 }
 
 /// Whether what is at this path was written as a whole, or as a part of something that was.
+#[cfg(test)]
 pub(crate) fn is_whole(object: &Value, path: &[Step<'_>]) -> bool {
     records(object)
         .filter_map(|record| held(record.get("fieldsV1")?, path))
@@ -95,10 +99,7 @@ fn held(fields: &Value, path: &[Step<'_>]) -> Option<Held> {
 
 fn below<'a>(node: &'a Map<String, Value>, step: &Step<'_>) -> Option<&'a Map<String, Value>> {
     match step {
-        Step::Member(name) => node
-            .iter()
-            .find_map(|(element, below)| (element.strip_prefix("f:")? == *name).then_some(below))?
-            .as_object(),
+        Step::Member(name) => node.get(&format!("f:{name}"))?.as_object(),
         Step::Item(index, item) => {
             node.iter().find_map(|(element, below)| is_of(element, *index, item).then_some(below))?.as_object()
         }

@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::HashSet};
 
-use chandler_core::{ObjectKey, is_custom_group, order};
+use chandler_core::{Budget, ObjectKey, Stop, is_custom_group, order};
 use serde_json::Value;
 
 use crate::{
@@ -61,25 +61,30 @@ pub(crate) enum Action {
 
 impl Situation {
     /// The situation of an object, as far as it can be told without asking the API server again.
-    pub(crate) fn of(desired: &Desired, live: Option<&Value>, owner: &Owner) -> Self {
-        let Some(live) = live else { return Self::Absent };
+    ///
+    /// # Errors
+    /// Where that takes more steps than are left.
+    pub(crate) fn of(desired: &Desired, live: Option<&Value>, owner: &Owner, budget: &Budget) -> Result<Self, Stop> {
+        let Some(live) = live else { return Ok(Self::Absent) };
         if let Some(holder) = foreign_owner(live, owner) {
-            return match owner.may_adopt(live, &holder) {
+            return Ok(match owner.may_adopt(live, &holder) {
                 // There is nothing to take over of what goes.
                 true if is_terminating(live) => Self::Terminating,
                 true => Self::Adoptable(holder),
                 false => Self::Foreign(holder),
-            };
+            });
         }
         if is_terminating(live) {
-            return Self::Terminating;
+            return Ok(Self::Terminating);
         }
         if annotation(live, APPLIED) != Some(desired.digest.as_str()) {
-            return Self::Outdated;
+            return Ok(Self::Outdated);
         }
-        difference(&desired.value, live)
-            .or_else(|| unseen(&desired.value, live))
-            .map_or(Self::Equal, Self::SeemsChanged)
+        let place = match difference(&desired.value, live, budget)? {
+            None => unseen(&desired.value, live, budget)?,
+            place => place,
+        };
+        Ok(place.map_or(Self::Equal, Self::SeemsChanged))
     }
 
     /// The table.
@@ -122,6 +127,10 @@ mod tests {
 
     use super::*;
     use crate::{desired::Served, live::tests::owner, policy::CollisionProtection};
+
+    fn situation_of(desired: &Desired, live: Option<&Value>, owner: &Owner) -> Situation {
+        Situation::of(desired, live, owner, &Budget::new(10_000)).unwrap()
+    }
 
     fn desired(kind: &str, group: &str, name: &str) -> Desired {
         let value = json!({"apiVersion": if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") },
@@ -194,7 +203,7 @@ mod tests {
                 Action::Refuse,
             ),
         ] {
-            let found = Situation::of(&desired, live.as_ref(), &owner());
+            let found = situation_of(&desired, live.as_ref(), &owner());
             assert_eq!((found.action(), found), (action, situation));
         }
     }
@@ -207,7 +216,7 @@ mod tests {
         let controlled = json!({"metadata": {"ownerReferences":
             [{"kind": "Deployment", "name": "d", "uid": "x", "controller": true}]}});
         let action =
-            |live: &Value, collisions| Situation::of(&desired, Some(live), &Owner { collisions, ..owner() }).action();
+            |live: &Value, collisions| situation_of(&desired, Some(live), &Owner { collisions, ..owner() }).action();
         for (collisions, expected) in [
             (CollisionProtection::Prevent, [Action::Refuse, Action::Refuse, Action::Refuse]),
             (CollisionProtection::IfNoController, [Action::Adopt, Action::Wait, Action::Refuse]),
@@ -266,7 +275,7 @@ mod tests {
 
         #[test]
         fn what_was_applied_is_kept(desired in any_desired()) {
-            prop_assert_eq!(Situation::of(&desired, Some(&applied(&desired)), &owner()), Situation::Equal);
+            prop_assert_eq!(situation_of(&desired, Some(&applied(&desired)), &owner()), Situation::Equal);
         }
     }
 }

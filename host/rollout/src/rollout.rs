@@ -8,10 +8,7 @@ use std::{
 };
 
 use chandler_core::{Digest, ObjectKey, Release};
-use chandler_health::{
-    Probes, Rule,
-    probe::{Budget, Compiler},
-};
+use chandler_health::{Probes, Rule, probe::Compiler};
 use chandler_permissions::Installation;
 use futures::FutureExt as _;
 use kube::{Client, api::ApiResource};
@@ -38,13 +35,14 @@ use crate::{
     plan::Situation,
     prune::{self, Pruned, delete_in_order},
     record,
-    report::{Changes, Drift, DriftKind, Observation, Progress, Teardown, Unhealthy},
+    report::{Changes, Drift, DriftKind, Observation, Progress, Teardown},
     resolve,
     restraint::{self, DriftPolicy, Restraint},
+    situations,
     snapshot::{self, Member, Snapshot, Verify},
-    stages::{Reached, Scene, Stages, verdict},
+    stages::{Reached, Scene, Stages},
     surroundings::{self, Around},
-    teardown,
+    teardown, verdicts,
 };
 
 /// How a [`Rollout`] works.
@@ -249,14 +247,11 @@ impl Rollout {
             kept: unwanted.stay.iter().map(|member| member.key.clone()).collect(),
             ..Observation::default()
         };
-        let mut budget = Budget::default();
-        for ((desired, live), situation) in desired.iter().zip(&snapshot.live).zip(situations) {
+        for (desired, situation) in desired.iter().zip(situations) {
             observation.drift.extend(restraint::drift(&desired.key, &situation));
-            let health = verdict(&probes, &desired.key, live.as_ref(), around.all(), &mut budget);
-            if !health.is_healthy() {
-                observation.unhealthy.push(Unhealthy { object: desired.key.clone(), health });
-            }
         }
+        let keys = desired.iter().map(|desired| desired.key.clone()).collect();
+        observation.unhealthy = verdicts::unhealthy(probes, around, keys, snapshot.live).await?;
         let stale = unwanted.deleted().chain(&unwanted.release);
         let stale = stale.map(|member| Drift { object: member.key.clone(), kind: DriftKind::Stale });
         observation.drift.extend(stale);
@@ -430,17 +425,10 @@ impl Rollout {
         let kept =
             if owner.going_back { keep_newer_definitions(owner, &mut desired, &snapshot.live) } else { Vec::new() };
         let unwanted = prune::unwanted(actor, owner, std::mem::take(&mut snapshot.stale)).await?;
-        for (desired, live) in desired.iter_mut().zip(&snapshot.live) {
-            if let Some(live) = live {
-                if owner.ledger.is_none() {
-                    desired.keep_seal(live);
-                }
-                owner.ignored.lay_over(desired, live);
-            }
-        }
-        let situations = desired.iter().zip(&snapshot.live).map(|(desired, live)| {
+        let (desired, live, situations) = situations::of_all(owner, desired, snapshot.live).await?;
+        snapshot.live = live;
+        let situations = desired.iter().zip(&snapshot.live).zip(situations).map(|((desired, live), situation)| {
             async move {
-                let situation = Situation::of(desired, live.as_ref(), owner);
                 match (situation, live) {
                     (Situation::SeemsChanged(place), Some(live)) if look.drift != DriftPolicy::Ignore => {
                         match self.comparisons.compare(actor, desired, live, &place).await {

@@ -6,11 +6,12 @@
 //! of it, while below other values it owns its own members. Only where a record says so is a dry run needed, so that a
 //! controller that renews an annotation or a Lease, or that writes the status, causes none.
 
+use chandler_core::{Budget, Stop};
 use serde_json::{Map, Value};
 
 use crate::{
     cluster::FIELD_MANAGER,
-    difference::{difference, is_custom},
+    difference::{Ended, difference, is_custom},
     live::text,
 };
 
@@ -19,32 +20,46 @@ const RECORDS: &str = "/metadata/managedFields";
 
 /// The first place, as a JSON pointer, where applying `desired` may change `live` although nothing of `desired` differs. None
 /// means that it changes nothing.
-pub(crate) fn unseen(desired: &Value, live: &Value) -> Option<String> {
+///
+/// # Errors
+/// Where that takes more steps than are left.
+pub(crate) fn unseen(desired: &Value, live: &Value, budget: &Budget) -> Result<Option<String>, Stop> {
+    match search_all(desired, live, budget) {
+        Ok(()) => Ok(None),
+        Err(Ended::At(pointer)) => Ok(Some(pointer)),
+        Err(Ended::Early(stop)) => Err(stop),
+    }
+}
+
+fn search_all(desired: &Value, live: &Value, budget: &Budget) -> Result<(), Ended> {
     let records = live.pointer(RECORDS).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let (own, others): (Vec<&Value>, Vec<&Value>) = records
         .iter()
         .partition(|record| text(record, "/manager") == FIELD_MANAGER && text(record, "/subresource").is_empty());
     let [own] = own.as_slice() else {
         // A create and an apply of this host leave one record: another client used its name, or reset the records.
-        return Some(RECORDS.to_owned());
+        return Err(Ended::At(RECORDS.to_owned()));
     };
-    forged(own, desired, live).or_else(|| others.into_iter().find_map(|record| overwritten(record, desired)))
+    forged(own, desired, live, budget)?;
+    others.into_iter().try_for_each(|record| overwritten(record, desired, budget))
 }
 
 /// Where the record of this host holds what this host did not write: another client used its name.
-fn forged(record: &Value, desired: &Value, live: &Value) -> Option<String> {
+fn forged(record: &Value, desired: &Value, live: &Value, budget: &Budget) -> Result<(), Ended> {
     if text(record, "/operation") == "Update" {
         // What is created is recorded with the defaults in it, so that only the time tells; and clients can write that, too. Times
         // are of one form and one zone.
         let is_later = text(record, "/time") > text(live, "/metadata/creationTimestamp");
-        return (is_later || may_have_changed(desired, live)).then(|| RECORDS.to_owned());
+        let changed = is_later || may_have_changed(desired, live);
+        return if changed { Err(Ended::At(RECORDS.to_owned())) } else { Ok(()) };
     }
     // Applying removes what is recorded and is not applied any more: a member, or a part of what is written as a whole. Where
     // fields are no longer ignored, this host itself applied more.
-    search(record, desired, &|pointer, found| match (found, live.pointer(pointer)) {
-        (Some(desired), Some(live)) => difference(live, desired).is_some(),
-        (found, _) => found.is_none(),
-    })
+    let counts = |pointer: &str, found: Option<&Value>| match (found, live.pointer(pointer)) {
+        (Some(desired), Some(live)) => Ok(difference(live, desired, budget)?.is_some()),
+        (found, _) => Ok(found.is_none()),
+    };
+    search(record, desired, &counts, budget)
 }
 
 /// Built-in kinds without a generation, and the values of theirs that an apply writes as a whole and that get no defaults.
@@ -78,69 +93,88 @@ fn may_have_changed(desired: &Value, live: &Value) -> bool {
 }
 
 /// Where another manager wrote a value as a whole that `desired` has members of.
-fn overwritten(record: &Value, desired: &Value) -> Option<String> {
+fn overwritten(record: &Value, desired: &Value, budget: &Budget) -> Result<(), Ended> {
     // The schema of a custom resource may have made a value atomic after a member of it was recorded.
     let may_become_atomic = is_custom(text(desired, "/apiVersion")) && text(record, "/subresource").is_empty();
-    search(record, desired, &|pointer, found| match found {
-        Some(value) => value.is_object() || value.is_array(),
-        None => may_become_atomic && !pointer.starts_with("/metadata/"),
-    })
+    let counts = |pointer: &str, found: Option<&Value>| {
+        Ok(match found {
+            Some(value) => value.is_object() || value.is_array(),
+            None => may_become_atomic && !pointer.starts_with("/metadata/"),
+        })
+    };
+    search(record, desired, &counts, budget)
 }
 
 /// Whether a recorded place counts, by its pointer and by what `desired` has there.
-type Counts<'a> = &'a dyn Fn(&str, Option<&Value>) -> bool;
+type Counts<'a> = &'a dyn Fn(&str, Option<&Value>) -> Result<bool, Stop>;
 
 /// The first place that a record holds and that counts. The status does not; what cannot be read does.
-fn search(record: &Value, desired: &Value, counts: Counts<'_>) -> Option<String> {
-    let Some(fields) = record.get("fieldsV1").and_then(Value::as_object) else { return Some(RECORDS.to_owned()) };
+fn search(record: &Value, desired: &Value, counts: Counts<'_>, budget: &Budget) -> Result<(), Ended> {
+    let unclear = || Err(Ended::At(RECORDS.to_owned()));
+    let Some(fields) = record.get("fieldsV1").and_then(Value::as_object) else { return unclear() };
     let same_version = text(record, "/apiVersion") == text(desired, "/apiVersion");
-    fields.iter().find_map(|(element, below)| match element.as_str() {
-        "f:status" => None,
+    fields.iter().try_for_each(|(element, below)| match element.as_str() {
+        "f:status" => Ok(()),
         // Paths below metadata are the same in all versions of a kind.
-        "f:metadata" => step(element, below, desired, "", counts),
-        _ if same_version => step(element, below, desired, "", counts),
-        _ => Some(RECORDS.to_owned()),
+        "f:metadata" => step(element, below, desired, "", counts, budget),
+        _ if same_version => step(element, below, desired, "", counts, budget),
+        _ => unclear(),
     })
 }
 
 /// Takes one step of the way to recorded places (the form is described in [`ownership`](crate::ownership)).
-fn step(element: &str, below: &Value, desired: &Value, pointer: &str, counts: Counts<'_>) -> Option<String> {
-    let unclear = || Some(pointer.to_owned());
+fn step(
+    element: &str,
+    below: &Value,
+    desired: &Value,
+    pointer: &str,
+    counts: Counts<'_>,
+    budget: &Budget,
+) -> Result<(), Ended> {
+    budget.step()?;
+    let unclear = || Err(Ended::At(pointer.to_owned()));
     let (name, found) = match (element.split_once(':'), desired) {
         // The container itself.
-        (None, _) if element == "." => return None,
+        (None, _) if element == "." => return Ok(()),
         (Some(("f", name)), Value::Object(desired)) => (name.replace('~', "~0").replace('/', "~1"), desired.get(name)),
         (Some(("k", keys)), Value::Array(items)) => {
             let Ok(keys) = serde_json::from_str::<Map<String, Value>>(keys) else { return unclear() };
             // The API server fills in defaults of keys, which are not known here.
             let is_it = |item: &Value| keys.iter().all(|(name, value)| item.get(name).is_none_or(|own| own == value));
-            let (name, item) = place(items, is_it);
+            let (name, item) = place(items, is_it, budget)?;
             if item.is_some_and(|item| keys.keys().any(|key| item.get(key).is_none())) {
-                return Some(format!("{pointer}/{name}"));
+                return Err(Ended::At(format!("{pointer}/{name}")));
             }
             (name, item)
         }
         (Some(("v", value)), Value::Array(items)) => {
             let Ok(value) = serde_json::from_str::<Value>(value) else { return unclear() };
-            place(items, |item| *item == value)
+            place(items, |item| *item == value, budget)?
         }
         _ => return unclear(),
     };
     let pointer = format!("{pointer}/{name}");
     match (below.as_object(), found) {
         (Some(fields), Some(desired)) if !fields.is_empty() => {
-            fields.iter().find_map(|(element, below)| step(element, below, desired, &pointer, counts))
+            fields.iter().try_for_each(|(element, below)| step(element, below, desired, &pointer, counts, budget))
         }
-        (_, found) => counts(&pointer, found).then_some(pointer),
+        (_, found) if counts(&pointer, found)? => Err(Ended::At(pointer)),
+        _ => Ok(()),
     }
 }
 
 /// The first such item of a list, and what leads to it in a pointer.
-fn place(items: &[Value], is_it: impl Fn(&Value) -> bool) -> (String, Option<&Value>) {
-    match items.iter().enumerate().find(|(_, item)| is_it(item)) {
+fn place<'v>(
+    items: &'v [Value],
+    is_it: impl Fn(&Value) -> bool,
+    budget: &Budget,
+) -> Result<(String, Option<&'v Value>), Stop> {
+    let index = items.iter().position(is_it);
+    budget.take(index.unwrap_or(items.len()) as u64)?;
+    Ok(match index.and_then(|index| Some((index, items.get(index)?))) {
         Some((index, item)) => (index.to_string(), Some(item)),
         None => ("-".to_owned(), None),
-    }
+    })
 }
 
 #[cfg(test)]
@@ -149,6 +183,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn unseen(desired: &Value, live: &Value) -> Option<String> {
+        super::unseen(desired, live, &Budget::new(10_000)).unwrap()
+    }
 
     fn record(manager: &str, operation: &str, fields: Value) -> Value {
         json!({"manager": manager, "operation": operation, "apiVersion": "apps/v1", "time": "2026-01-01T00:00:00Z",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use chandler_expression::{compile, depth, loops};
+use chandler_expression::{Patterns, compile, depth, loops};
 use serde_json::Value;
 
 use crate::finding::cut;
@@ -11,13 +11,24 @@ use crate::finding::cut;
 const TREE_DEPTH: u32 = 40;
 /// What all rules may cost on one object; the unit is a visited value.
 const BUDGET: u64 = 10_000_000;
+/// How much of a pattern is compiled in the time of a step, in bytes.
+const BYTES_PER_STEP: usize = 256;
 /// How deep a schema is walked.
 const SCHEMA_DEPTH: usize = 100;
 
-/// The rules of a schema: for each, how deep its loops nest, which is the exponent of its cost.
+/// The rules of a schema.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
-    loops: Vec<u32>,
+    rules: Vec<Rule>,
+}
+
+/// What an expression costs.
+#[derive(Clone, Copy, Debug)]
+struct Rule {
+    /// How deep its loops nest, which is the exponent.
+    loops: u32,
+    /// How many times as much as a step its patterns take: the interpreter compiles one each time that it meets it.
+    patterns: u64,
 }
 
 impl Rules {
@@ -30,14 +41,15 @@ impl Rules {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.loops.is_empty()
+        self.rules.is_empty()
     }
 
-    /// Whether all rules may be run on an object of this size.
-    pub(super) fn affordable(&self, size: usize) -> bool {
+    /// What all rules cost on an object of this size; none where that is too much.
+    pub(super) fn cost(&self, size: usize) -> Option<u64> {
         let size = u64::try_from(size).unwrap_or(u64::MAX);
-        let cost = self.loops.iter().fold(0_u64, |sum, loops| sum.saturating_add(size.saturating_pow((*loops).max(1))));
-        cost <= BUDGET
+        let cost = |rule: &Rule| size.saturating_pow(rule.loops.max(1)).saturating_mul(rule.patterns);
+        let cost = self.rules.iter().map(cost).fold(0_u64, u64::saturating_add);
+        (cost <= BUDGET).then_some(cost)
     }
 
     fn walk(&mut self, schema: &mut Value, notes: &mut BTreeSet<String>, depth: usize) {
@@ -66,10 +78,10 @@ impl Rules {
     fn admit(&mut self, rule: &Value, notes: &mut BTreeSet<String>) -> bool {
         let text = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default();
         let expressions = [text("rule"), text("messageExpression")];
-        let loops: Option<Vec<u32>> =
+        let costs: Option<Vec<Rule>> =
             expressions.iter().filter(|text| !text.is_empty()).map(|text| bounded(text)).collect();
-        if let Some(loops) = loops {
-            self.loops.extend(loops);
+        if let Some(costs) = costs {
+            self.rules.extend(costs);
             return true;
         }
         notes.insert(format!("the validation rule {:?} could not be evaluated", cut(text("rule"), 100)));
@@ -77,10 +89,12 @@ impl Rules {
     }
 }
 
-/// How deep the loops of an expression nest; none where it cannot be compiled within bounds. To be called where the stack is
-/// large, as `compile` is.
-fn bounded(text: &str) -> Option<u32> {
+/// What an expression costs; none where it cannot be compiled within bounds. To be called where the stack is large, as
+/// `compile` is.
+fn bounded(text: &str) -> Option<Rule> {
     let program = compile(text).ok()?;
     let tree = &program.expression().expr;
-    (depth(tree) <= TREE_DEPTH).then(|| loops(tree))
+    let bytes = Patterns::of(tree).total(tree);
+    let patterns = 1 + u64::try_from(bytes / BYTES_PER_STEP).unwrap_or(u64::MAX);
+    (depth(tree) <= TREE_DEPTH).then(|| Rule { loops: loops(tree), patterns })
 }

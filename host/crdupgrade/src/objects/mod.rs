@@ -3,12 +3,22 @@
 //! Pure: [`ObjectCheck`] tells what to list and how much of it, takes page by page, and ends as a [`Report`].
 
 mod expression;
+pub mod limit;
+mod pattern;
 mod schema;
+mod steps;
 mod translate;
 
+use std::sync::Arc;
+
+use chandler_core::Budget;
+use chandler_re2::Patterns;
 use serde_json::Value;
 
-use self::schema::{ObjectSchema, Violation};
+use self::{
+    limit::{CheckError, Excess, STEPS},
+    schema::{ObjectSchema, Violation, count},
+};
 use crate::{
     combinations::undocumented,
     definition::{Definition, Version, text},
@@ -43,6 +53,7 @@ pub struct ObjectCheck {
     violating: u32,
     findings: Vec<Finding>,
     notes: Vec<String>,
+    budget: Budget,
 }
 
 /// How custom resources are listed.
@@ -71,16 +82,22 @@ struct VersionCheck {
 #[derive(Debug)]
 struct Lazy {
     text: Value,
+    /// The patterns of the definition that the schema is a part of.
+    patterns: Arc<Patterns>,
     read: Option<Box<ObjectSchema>>,
 }
 
 impl Lazy {
-    fn new(text: Value) -> Self {
-        Self { text, read: None }
+    fn new(text: Value, patterns: &Arc<Patterns>) -> Self {
+        Self { text, patterns: Arc::clone(patterns), read: None }
     }
 
-    fn check(&mut self, object: &Value) -> Vec<Violation> {
-        self.read.get_or_insert_with(|| Box::new(ObjectSchema::read(&self.text))).check(object)
+    fn check(&mut self, object: &Value, budget: &Budget) -> Result<Vec<Violation>, Excess> {
+        let schema = match self.read.take() {
+            Some(schema) => schema,
+            None => Box::new(ObjectSchema::read(&self.text, &self.patterns, budget)?),
+        };
+        self.read.insert(schema).check(object, budget)
     }
 }
 
@@ -89,12 +106,13 @@ impl ObjectCheck {
     pub fn plan(old: &Value, new: &Value, policy: &Policy) -> Option<Self> {
         let (old, new) = (Definition::read(old), Definition::read(new));
         let limit = policy.sample_size(new.name);
+        let patterns = [Arc::default(), Arc::default()];
         let listed = old.versions.iter().filter(|version| version.served).max_by_key(|version| version.storage)?;
         let versions: Vec<VersionCheck> = new
             .versions
             .iter()
             .filter(|version| if new.converts_by_webhook() { version.name == listed.name } else { version.served })
-            .filter_map(|version| VersionCheck::of(version, old.version(version.name).as_ref(), listed))
+            .filter_map(|version| VersionCheck::of(version, old.version(version.name).as_ref(), listed, &patterns))
             .collect();
         if limit == 0 || versions.is_empty() {
             return None;
@@ -117,7 +135,31 @@ impl ObjectCheck {
             violating: 0,
             findings: Vec::new(),
             notes: Vec::new(),
+            budget: Budget::new(STEPS),
         })
+    }
+
+    /// The same with another budget of steps.
+    #[must_use]
+    pub fn with_budget(self, budget: Budget) -> Self {
+        Self { budget, ..self }
+    }
+
+    /// The steps that the check may take. Whoever holds them can cancel it.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// The name of the definition.
+    pub fn crd(&self) -> &str {
+        &self.crd
+    }
+
+    /// Whether reading the schemas alone takes long. Patterns take the most.
+    pub fn is_large(&self) -> bool {
+        /// How many values the schemas hold that are read at once.
+        const SMALL: usize = 2_000;
+        self.versions.iter().map(|version| count(&version.new.text) + count(&version.old.text)).sum::<usize>() > SMALL
     }
 
     /// What to list.
@@ -132,12 +174,16 @@ impl ObjectCheck {
     }
 
     /// Checks a page; `remaining` is how many objects the API server says come after it, where it does.
-    pub fn page(&mut self, objects: &[Value], remaining: Option<u64>) {
+    ///
+    /// # Errors
+    /// Where the schemas or the objects take more than they may. Then nothing is known of the upgrade.
+    pub fn page(&mut self, objects: &[Value], remaining: Option<u64>) -> Result<(), CheckError> {
         self.remaining = remaining;
         for object in objects {
             self.checked = self.checked.saturating_add(1);
-            self.object(object);
+            self.object(object)?;
         }
+        Ok(())
     }
 
     /// Notes that objects may not be listed, and so were not checked.
@@ -182,10 +228,11 @@ impl ObjectCheck {
         }
     }
 
-    fn object(&mut self, object: &Value) {
+    fn object(&mut self, object: &Value) -> Result<(), CheckError> {
         let mut messages = Vec::new();
         for version in &mut self.versions {
-            let violations = version.check(object);
+            let checked = version.check(object, &self.budget);
+            let violations = checked.map_err(|excess| excess.of(&self.crd, &version.pointer, named(object)))?;
             if violations.is_empty() {
                 continue;
             }
@@ -202,7 +249,7 @@ impl ObjectCheck {
             messages.push((name.clone(), pointer.clone(), message));
         }
         if messages.is_empty() {
-            return;
+            return Ok(());
         }
         self.violating = self.violating.saturating_add(1);
         if usize::try_from(self.violating).unwrap_or(usize::MAX) <= NAMED {
@@ -210,6 +257,7 @@ impl ObjectCheck {
                 self.findings.push(self.finding(Some(version), pointer, message));
             }
         }
+        Ok(())
     }
 
     fn finding(&self, version: Option<String>, pointer: String, message: String) -> Finding {
@@ -230,26 +278,35 @@ impl ObjectCheck {
 
 impl VersionCheck {
     /// A version that objects may fail; none where it says what it said before.
-    fn of(new: &Version<'_>, old: Option<&Version<'_>>, listed: &Version<'_>) -> Option<Self> {
+    fn of(
+        new: &Version<'_>,
+        old: Option<&Version<'_>>,
+        listed: &Version<'_>,
+        [old_patterns, new_patterns]: &[Arc<Patterns>; 2],
+    ) -> Option<Self> {
         let schema = |version: &Version<'_>| Value::Object(version.schema.cloned().unwrap_or_default());
         let (before, after) = (schema(old.unwrap_or(listed)), schema(new));
         let same = old.is_some() && undocumented(&before) == undocumented(&after);
         (!same).then(|| Self {
             name: new.name.to_owned(),
             pointer: new.schema_pointer(),
-            new: Lazy::new(after),
-            old: Lazy::new(before),
+            new: Lazy::new(after, new_patterns),
+            old: Lazy::new(before, old_patterns),
         })
     }
 
     /// What is wrong with an object that was not wrong before.
-    fn check(&mut self, object: &Value) -> Vec<Violation> {
-        let mut violations = self.new.check(object);
+    fn check(&mut self, object: &Value, budget: &Budget) -> Result<Vec<Violation>, Excess> {
+        let mut violations = self.new.check(object, budget)?;
         if !violations.is_empty() {
-            let known = self.old.check(object);
+            let known = match self.old.check(object, budget) {
+                // The new definition may be what repairs that; then nothing counts as known.
+                Err(Excess::Patterns { .. }) => Vec::new(),
+                known => known?,
+            };
             violations.retain(|violation| !known.iter().any(|known| known.same_place(violation)));
         }
-        violations
+        Ok(violations)
     }
 }
 

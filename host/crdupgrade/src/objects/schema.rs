@@ -4,20 +4,18 @@
 //! resources and rules in CEL that do not look at a former value. What cannot be checked here is noted and passes: the
 //! comparison of the definitions has told of the change.
 
-use std::{collections::BTreeSet, fmt};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
+use chandler_core::Budget;
 use chandler_expression::on_large_stack;
-use jsonschema::{PatternOptions, ValidationError};
+use chandler_re2::Patterns;
+use jsonschema::ValidationError;
 use kube_cel::{CompiledSchema, ErrorKind};
 use serde_json::{Map, Value};
 
-use super::{expression::Rules, translate::translate};
+use super::{expression::Rules, limit::Excess, pattern, steps::steps, translate::translate};
 use crate::finding::cut;
 
-/// The most parts of a schema times values of an object: every value may be held against every part.
-const WORK: usize = 50_000_000;
-/// The memory that one compiled pattern may take, in bytes.
-pub(super) const PATTERN_BYTES: usize = 1 << 20;
 /// The most violations of one object that are looked at.
 const VIOLATIONS: usize = 50;
 /// The longest text of a violation, in bytes.
@@ -26,7 +24,7 @@ const MESSAGE: usize = 300;
 /// A schema.
 pub(super) struct ObjectSchema {
     schema: Value,
-    parts: usize,
+    translated: Value,
     validator: Option<jsonschema::Validator>,
     rules: Rules,
     compiled: CompiledSchema,
@@ -60,46 +58,50 @@ impl fmt::Display for Violation {
 
 impl fmt::Debug for ObjectSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ObjectSchema").field("parts", &self.parts).finish_non_exhaustive()
+        f.debug_struct("ObjectSchema").field("notes", &self.notes).finish_non_exhaustive()
     }
 }
 
 impl ObjectSchema {
     /// Reads a structural schema. What cannot be used of it is noted.
-    pub(super) fn read(schema: &Value) -> Self {
-        on_large_stack(|| Self::read_here(schema)).unwrap_or_else(|_| Self {
-            schema: Value::Null,
-            parts: 0,
-            validator: None,
-            rules: Rules::default(),
-            compiled: kube_cel::compile_schema(&Value::Null),
-            cel: kube_cel::Validator::new(),
-            notes: BTreeSet::from(["the schema could not be evaluated".to_owned()]),
+    ///
+    /// # Errors
+    /// Where its patterns take more than the budget of the definition.
+    pub(super) fn read(schema: &Value, patterns: &Arc<Patterns>, budget: &Budget) -> Result<Self, Excess> {
+        on_large_stack(|| Self::read_here(schema, patterns, budget)).unwrap_or_else(|_| {
+            Ok(Self {
+                schema: Value::Null,
+                translated: Value::Null,
+                validator: None,
+                rules: Rules::default(),
+                compiled: kube_cel::compile_schema(&Value::Null),
+                cel: kube_cel::Validator::new(),
+                notes: BTreeSet::from(["the schema could not be evaluated".to_owned()]),
+            })
         })
     }
 
-    fn read_here(schema: &Value) -> Self {
+    fn read_here(schema: &Value, patterns: &Arc<Patterns>, budget: &Budget) -> Result<Self, Excess> {
         let mut notes = BTreeSet::new();
-        let translated = translate(schema, &mut notes);
-        let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES);
+        let translated = translate(schema, patterns, &mut notes)?;
         let built = jsonschema::draft202012::options()
             .offline()
-            .with_pattern_options(patterns)
+            .with_keyword(pattern::KEYWORD, pattern::factory(patterns, budget))
             .should_validate_formats(true)
             .build(&translated);
         let validator = built.map_err(|error| {
             notes.insert(format!("the schema could not be evaluated: {}", cut(&error.to_string(), MESSAGE)));
         });
         let (schema, rules) = Rules::of(schema, &mut notes);
-        Self {
-            parts: count(&translated),
+        Ok(Self {
+            translated,
             validator: validator.ok(),
             compiled: kube_cel::compile_schema(&schema),
             cel: kube_cel::Validator::new(),
             schema,
             rules,
             notes,
-        }
+        })
     }
 
     /// What could not be evaluated.
@@ -109,30 +111,34 @@ impl ObjectSchema {
 
     /// What is wrong with an object, once the API server has dropped nulls and filled in defaults. Values are not quoted:
     /// they may be secret.
-    pub(super) fn check(&mut self, object: &Value) -> Vec<Violation> {
+    ///
+    /// # Errors
+    /// Where that takes more steps than are left.
+    pub(super) fn check(&mut self, object: &Value, budget: &Budget) -> Result<Vec<Violation>, Excess> {
         let mut object = object.clone();
         drop_nulls(&self.schema, &mut object, 0);
         let object = kube_cel::apply_defaults(&self.schema, &object);
         let size = count(&object);
-        if self.parts.saturating_mul(size) > WORK {
-            self.notes.insert("objects that are too large for the schema were not checked".to_owned());
-            return Vec::new();
-        }
+        // Counted before: the validator cannot be interrupted.
+        steps(&self.translated, &object, budget)?;
         let errors = self.validator.iter().flat_map(|validator| validator.iter_errors(&object));
         let violations: Vec<Violation> = errors.take(VIOLATIONS).map(|error| violation(&error)).collect();
+        // Patterns took steps, too, and say nothing once none are left.
+        budget.step()?;
         // As in the API server, rules may rely on everything else being as it should be.
-        if violations.is_empty() { self.run_rules(&object, size) } else { violations }
+        if violations.is_empty() { self.run_rules(&object, size, budget) } else { Ok(violations) }
     }
 
-    fn run_rules(&mut self, object: &Value, size: usize) -> Vec<Violation> {
+    fn run_rules(&mut self, object: &Value, size: usize, budget: &Budget) -> Result<Vec<Violation>, Excess> {
         if self.rules.is_empty() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
-        if !self.rules.affordable(size) {
+        let Some(cost) = self.rules.cost(size) else {
             self.notes.insert("validation rules were not run on objects that are too large for them".to_owned());
-            return Vec::new();
-        }
-        let Err(errors) = self.cel.validate_compiled(&self.compiled, object, None) else { return Vec::new() };
+            return Ok(Vec::new());
+        };
+        budget.take(cost)?;
+        let Err(errors) = self.cel.validate_compiled(&self.compiled, object, None) else { return Ok(Vec::new()) };
         let mut violations = Vec::new();
         for error in errors.into_vec() {
             if error.kind == ErrorKind::ValidationFailure {
@@ -143,7 +149,7 @@ impl ObjectSchema {
                 self.notes.insert(format!("the validation rule {rule:?} could not be evaluated"));
             }
         }
-        violations
+        Ok(violations)
     }
 }
 
@@ -215,7 +221,7 @@ mod tests {
                 "properties": {"a": {"type": "integer"}},
                 "x-kubernetes-validations": [{"rule": rule}],
             });
-            let schema = ObjectSchema::read(&schema);
+            let schema = ObjectSchema::read(&schema, &Arc::default(), &Budget::new(1)).unwrap();
             assert_eq!(schema.notes().count() == 0, is_run, "{rule}");
         }
     }

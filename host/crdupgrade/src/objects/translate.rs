@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use chandler_re2::{PatternError, Patterns};
 use serde_json::{Map, Value, json};
 
-use super::schema::PATTERN_BYTES;
+use super::{limit::Excess, pattern};
 use crate::finding::cut;
 
 /// How deep a schema is translated; the API server refuses deeper ones.
@@ -27,50 +28,109 @@ const COMMON: [&str; 9] = [
 const FORMATS: [&str; 5] = ["date-time", "date", "ipv4", "ipv6", "uuid"];
 
 /// Translates a schema. Unknown fields pass, since the API server prunes them; what cannot be translated is noted.
-pub(super) fn translate(schema: &Value, notes: &mut BTreeSet<String>) -> Value {
-    level(schema, notes, 0)
+///
+/// # Errors
+/// Where its patterns take more than the budget of the definition.
+pub(super) fn translate(schema: &Value, patterns: &Patterns, notes: &mut BTreeSet<String>) -> Result<Value, Excess> {
+    Translation { patterns, notes, path: String::new() }.level(schema, 0)
 }
 
-fn level(schema: &Value, notes: &mut BTreeSet<String>, depth: usize) -> Value {
-    let Value::Object(schema) = schema else { return Value::Bool(true) };
-    if depth > DEEPEST {
-        notes.insert("the schema is too deep to be evaluated whole".to_owned());
-        return Value::Bool(true);
-    }
-    let flag = |keyword: &str| schema.get(keyword) == Some(&Value::Bool(true));
-    let mut to = Map::new();
-    types(schema, flag("nullable"), &mut to);
-    for keyword in COMMON {
-        if let Some(value) = schema.get(keyword).filter(|value| !value.is_null()) {
-            to.insert(keyword.to_owned(), value.clone());
+/// A schema that is being translated.
+struct Translation<'a> {
+    patterns: &'a Patterns,
+    notes: &'a mut BTreeSet<String>,
+    /// The JSON pointer of the level, from the root of the schema.
+    path: String,
+}
+
+impl Translation<'_> {
+    fn level(&mut self, schema: &Value, depth: usize) -> Result<Value, Excess> {
+        let Value::Object(schema) = schema else { return Ok(Value::Bool(true)) };
+        if depth > DEEPEST {
+            self.notes.insert("the schema is too deep to be evaluated whole".to_owned());
+            return Ok(Value::Bool(true));
         }
-    }
-    bounds(schema, &mut to);
-    if let Some(Value::String(format)) = schema.get("format")
-        && FORMATS.contains(&format.as_str())
-    {
-        to.insert("format".to_owned(), json!(format));
-    }
-    if let Some(Value::String(pattern)) = schema.get("pattern") {
-        // What is compiled here is compiled again by whoever evaluates the schema.
-        match chandler_re2::compile(pattern, PATTERN_BYTES) {
-            Ok(compiled) => drop(to.insert("pattern".to_owned(), json!(compiled.as_str()))),
-            Err(_) => drop(notes.insert(format!("the pattern {:?} could not be evaluated", cut(pattern, 100)))),
+        let flag = |keyword: &str| schema.get(keyword) == Some(&Value::Bool(true));
+        let mut to = Map::new();
+        types(schema, flag("nullable"), &mut to);
+        for keyword in COMMON {
+            if let Some(value) = schema.get(keyword).filter(|value| !value.is_null()) {
+                to.insert(keyword.to_owned(), value.clone());
+            }
         }
-    }
-    if schema.get("x-kubernetes-list-type").is_some_and(|kind| kind == "set") {
-        to.insert("uniqueItems".to_owned(), json!(true));
-    }
-    children(schema, &mut to, notes, depth);
-    if flag("x-kubernetes-embedded-resource") {
-        let text = json!({"type": "string", "minLength": 1});
-        let embedded = json!({"required": ["apiVersion", "kind"], "properties": {"apiVersion": text, "kind": text}});
-        match to.get_mut("allOf") {
-            Some(Value::Array(all)) => all.push(embedded),
-            _ => drop(to.insert("allOf".to_owned(), json!([embedded]))),
+        bounds(schema, &mut to);
+        if let Some(Value::String(format)) = schema.get("format")
+            && FORMATS.contains(&format.as_str())
+        {
+            to.insert("format".to_owned(), json!(format));
         }
+        if let Some(Value::String(pattern)) = schema.get("pattern") {
+            match self.patterns.get(pattern) {
+                Ok(_) => drop(to.insert(pattern::KEYWORD.to_owned(), json!(pattern))),
+                Err(PatternError::Invalid(_)) => {
+                    self.notes.insert(format!("the pattern {:?} could not be evaluated", cut(pattern, 100)));
+                }
+                Err(PatternError::Exhausted(exhausted)) => {
+                    return Err(Excess::Patterns { pointer: format!("{}/pattern", self.path), exhausted });
+                }
+            }
+        }
+        if schema.get("x-kubernetes-list-type").is_some_and(|kind| kind == "set") {
+            to.insert("uniqueItems".to_owned(), json!(true));
+        }
+        self.children(schema, &mut to, depth)?;
+        if flag("x-kubernetes-embedded-resource") {
+            let text = json!({"type": "string", "minLength": 1});
+            let embedded =
+                json!({"required": ["apiVersion", "kind"], "properties": {"apiVersion": text, "kind": text}});
+            match to.get_mut("allOf") {
+                Some(Value::Array(all)) => all.push(embedded),
+                _ => drop(to.insert("allOf".to_owned(), json!([embedded]))),
+            }
+        }
+        Ok(Value::Object(to))
     }
-    Value::Object(to)
+
+    fn children(
+        &mut self,
+        schema: &Map<String, Value>,
+        to: &mut Map<String, Value>,
+        depth: usize,
+    ) -> Result<(), Excess> {
+        if let Some(Value::Object(fields)) = schema.get("properties") {
+            let mut translated = Map::new();
+            for (name, field) in fields {
+                let step = format!("/properties/{}", name.replace('~', "~0").replace('/', "~1"));
+                translated.insert(name.clone(), self.below(&step, field, depth)?);
+            }
+            to.insert("properties".to_owned(), Value::Object(translated));
+        }
+        for keyword in ["items", "additionalProperties", "not"] {
+            if let Some(child @ Value::Object(_)) = schema.get(keyword) {
+                to.insert(keyword.to_owned(), self.below(&format!("/{keyword}"), child, depth)?);
+            }
+        }
+        for keyword in ["allOf", "anyOf", "oneOf"] {
+            if let Some(Value::Array(branches)) = schema.get(keyword)
+                && !branches.is_empty()
+            {
+                let branches = branches.iter().enumerate();
+                let branches =
+                    branches.map(|(index, branch)| self.below(&format!("/{keyword}/{index}"), branch, depth));
+                to.insert(keyword.to_owned(), Value::Array(branches.collect::<Result<_, _>>()?));
+            }
+        }
+        Ok(())
+    }
+
+    /// The level one step below, in whose place the path is left as it was.
+    fn below(&mut self, step: &str, schema: &Value, depth: usize) -> Result<Value, Excess> {
+        let length = self.path.len();
+        self.path.push_str(step);
+        let translated = self.level(schema, depth + 1);
+        self.path.truncate(length);
+        translated
+    }
 }
 
 fn types(schema: &Map<String, Value>, nullable: bool, to: &mut Map<String, Value>) {
@@ -99,27 +159,6 @@ fn bounds(schema: &Map<String, Value>, to: &mut Map<String, Value>) {
         let excluded = schema.get(exclusive) == Some(&Value::Bool(true));
         if let Some(value) = schema.get(bound).filter(|value| value.is_number()) {
             to.insert(if excluded { exclusive } else { bound }.to_owned(), value.clone());
-        }
-    }
-}
-
-fn children(schema: &Map<String, Value>, to: &mut Map<String, Value>, notes: &mut BTreeSet<String>, depth: usize) {
-    if let Some(Value::Object(fields)) = schema.get("properties") {
-        let fields: Map<String, Value> =
-            fields.iter().map(|(name, field)| (name.clone(), level(field, notes, depth + 1))).collect();
-        to.insert("properties".to_owned(), Value::Object(fields));
-    }
-    for keyword in ["items", "additionalProperties", "not"] {
-        if let Some(child @ Value::Object(_)) = schema.get(keyword) {
-            to.insert(keyword.to_owned(), level(child, notes, depth + 1));
-        }
-    }
-    for keyword in ["allOf", "anyOf", "oneOf"] {
-        if let Some(Value::Array(branches)) = schema.get(keyword)
-            && !branches.is_empty()
-        {
-            let branches: Vec<Value> = branches.iter().map(|branch| level(branch, notes, depth + 1)).collect();
-            to.insert(keyword.to_owned(), Value::Array(branches));
         }
     }
 }

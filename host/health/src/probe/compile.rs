@@ -5,7 +5,7 @@ use cel::{
     common::ast::{EntryExpr, Expr},
     parser::Parser,
 };
-use chandler_expression::{brackets, on_large_stack};
+use chandler_expression::{Patterns, brackets, on_large_stack};
 
 /// The longest expression, in bytes.
 const BYTES: usize = 2048;
@@ -134,6 +134,8 @@ const LINEAR: &[&str] = &[
 #[derive(Debug)]
 pub(super) struct Expression {
     pub(super) tree: IdedExpr,
+    /// What its regular expressions take.
+    pub(super) patterns: Patterns,
 }
 
 /// Why a text is no expression that may be used.
@@ -168,7 +170,7 @@ fn parse(text: &str) -> Result<Expression, Error> {
         Error { position, problem: problem.replace('\n', " ") }
     })?;
     check(&tree.expr, &mut Scope { names: vec!["self".to_owned()], depth: 0, text })?;
-    Ok(Expression { tree })
+    Ok(Expression { patterns: Patterns::of(&tree.expr), tree })
 }
 
 /// What is known at one place of an expression.

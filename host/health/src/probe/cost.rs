@@ -7,30 +7,35 @@ use cel::{
     IdedExpr,
     common::ast::{EntryExpr, Expr},
 };
+use chandler_expression::Patterns;
 use serde_json::Value;
 
-use super::compile::is_linear;
+use super::compile::{Expression, is_linear};
 
 /// How much of a text is handled in the time of a step, in bytes.
 const BYTES_PER_STEP: u64 = 64;
+/// How much of a regular expression is compiled in the time of a step, in bytes.
+const PATTERN_BYTES_PER_STEP: usize = 256;
 
 /// The steps that an expression over this object takes at most.
-pub(super) fn cost(tree: &IdedExpr, object: &Value) -> u64 {
-    let measure = Measure::of(object);
-    steps(&tree.expr, &measure)
+pub(super) fn cost(expression: &Expression, object: &Value) -> u64 {
+    let measure = Measure::of(object, &expression.patterns);
+    steps(&expression.tree.expr, &measure)
 }
 
 /// The sizes of an object that matter.
-struct Measure {
+struct Measure<'a> {
     /// The most entries of a list or an object within it; for what splits texts, also the most bytes of a text.
     widest: u64,
     /// The steps that copying or comparing the whole of it takes.
     whole: u64,
+    /// What the regular expressions take.
+    patterns: &'a Patterns,
 }
 
-impl Measure {
-    fn of(value: &Value) -> Self {
-        let mut measure = Self { widest: 1, whole: 0 };
+impl<'a> Measure<'a> {
+    fn of(value: &Value, patterns: &'a Patterns) -> Self {
+        let mut measure = Self { widest: 1, whole: 0, patterns };
         measure.add(value);
         measure
     }
@@ -56,7 +61,7 @@ impl Measure {
     }
 }
 
-fn steps(expression: &Expr, measure: &Measure) -> u64 {
+fn steps(expression: &Expr, measure: &Measure<'_>) -> u64 {
     let sum = |parts: &mut dyn Iterator<Item = &IdedExpr>| {
         parts.fold(1_u64, |sum, part| sum.saturating_add(steps(&part.expr, measure)))
     };
@@ -71,7 +76,9 @@ fn steps(expression: &Expr, measure: &Measure) -> u64 {
             let bounded = call.args.iter().any(literal) || call.target.as_deref().is_some_and(literal);
             let own = if is_linear(&call.func_name) && !bounded { measure.whole } else { 0 };
             let own = if call.func_name == "split" { measure.whole.saturating_mul(BYTES_PER_STEP) } else { own };
-            parts.saturating_add(own)
+            // The interpreter compiles a pattern each time, and holds each character against each of its states.
+            let pattern = wide(measure.patterns.bytes(call) / PATTERN_BYTES_PER_STEP);
+            parts.saturating_add(own).saturating_add(pattern)
         }
         Expr::Comprehension(loops) => {
             let once = [&loops.loop_cond, &loops.loop_step];
@@ -89,7 +96,11 @@ fn steps(expression: &Expr, measure: &Measure) -> u64 {
     }
 }
 
-fn entry_steps(entry: &EntryExpr, measure: &Measure) -> u64 {
+fn wide(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}
+
+fn entry_steps(entry: &EntryExpr, measure: &Measure<'_>) -> u64 {
     match entry {
         EntryExpr::MapEntry(entry) => steps(&entry.key.expr, measure).saturating_add(steps(&entry.value.expr, measure)),
         EntryExpr::StructField(field) => steps(&field.value.expr, measure),
@@ -97,7 +108,7 @@ fn entry_steps(entry: &EntryExpr, measure: &Measure) -> u64 {
 }
 
 /// The most entries that what is iterated over can have.
-fn widest(range: &Expr, measure: &Measure) -> u64 {
+fn widest(range: &Expr, measure: &Measure<'_>) -> u64 {
     match range {
         Expr::List(list) => list.elements.len() as u64,
         Expr::Map(map) => map.entries.len() as u64,

@@ -43,7 +43,7 @@ impl<'a> Live<'a> {
 
     /// Evaluates an expression within what is left of the budget.
     pub(super) fn evaluate(&self, expression: &Expression, budget: &mut u64) -> Outcome {
-        let steps = cost(&expression.tree, self.object);
+        let steps = cost(expression, self.object);
         if steps > STEPS {
             return Outcome::Error("the rule takes too many steps over an object of this size".to_owned());
         }

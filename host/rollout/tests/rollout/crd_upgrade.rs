@@ -46,6 +46,21 @@ async fn nothing_is_written_before_definitions_are_found_safe() {
 }
 
 #[tokio::test]
+async fn a_definition_that_takes_too_much_to_be_checked_is_refused() {
+    let stage = Stage::set().await;
+    stage.complete(&release(&[(0, definition(&json!({"type": "string"})))])).await;
+    make_oxen(&stage, 1).await;
+    stage.writes();
+    let patterns: Vec<Value> = (0..100).map(|number| json!({"pattern": format!(".{{800}}{number}")})).collect();
+    let hostile = release(&[(0, definition(&json!({"type": "string", "allOf": patterns})))]);
+    let error = stage.advance(&hostile).await.unwrap_err();
+    assert_eq!(error.reason(), "CRDCheckLimitExceeded", "{error}");
+    assert!(error.is_refusal() && !error.is_transient());
+    assert!(error.to_string().starts_with("CRD \"oxen.example.com\" cannot be checked"), "{error}");
+    assert_eq!(stage.writes(), Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn custom_resources_are_sampled_page_by_page() {
     let mut stage = Stage::set().await;
     stage.complete(&release(&[(0, definition(&json!({"type": "string"})))])).await;

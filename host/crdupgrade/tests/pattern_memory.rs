@@ -1,0 +1,58 @@
+//! What patterns of a hostile definition take of memory. The allocator counts, so this is a test binary of its own.
+
+use chandler_crd_upgrade::{CheckError, ObjectCheck, Policy};
+use peak_alloc::PeakAlloc;
+use serde_json::{Map, Value, json};
+
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+/// The most memory in MiB that checking one definition may take on top of the definition itself.
+const ALLOWED: f32 = 64.0;
+
+fn crd(spec: &Value) -> Value {
+    json!({"metadata": {"name": "widgets.example.com"}, "spec": {
+        "group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+            "type": "object", "properties": {"spec": spec}}}}],
+    }, "status": {"storedVersions": ["v1"]}})
+}
+
+/// A field for each of these patterns, and an object that has all of them.
+fn definition(patterns: impl Iterator<Item = String>) -> (Value, Value) {
+    let patterns: Vec<String> = patterns.collect();
+    let names = || (0..patterns.len()).map(|number| format!("p{number}"));
+    let fields = patterns.iter().map(|pattern| json!({"type": "string", "pattern": pattern}));
+    let fields: Map<String, Value> = names().zip(fields).collect();
+    let values: Map<String, Value> = names().map(|name| (name, json!("text"))).collect();
+    let object = json!({"metadata": {"name": "a"}, "spec": values});
+    (crd(&json!({"type": "object", "properties": fields})), object)
+}
+
+/// What a check says, and the memory that it took, in MiB.
+fn check(new: &Value, object: &Value) -> (Result<usize, CheckError>, f32) {
+    let old = crd(&json!({"type": "object"}));
+    let before = MEMORY.current_usage_as_mb();
+    MEMORY.reset_peak_usage();
+    let mut check = ObjectCheck::plan(&old, new, &Policy::default()).expect("the schemas differ");
+    let checked = check.page(std::slice::from_ref(object), None);
+    let checked = checked.map(|()| check.finish().refusals.len());
+    (checked, MEMORY.peak_usage_as_mb() - before)
+}
+
+/// One test, since all share the memory that is counted.
+#[test]
+fn patterns_take_bounded_memory() {
+    let (hostile, object) = definition((0..4000).map(|number| format!(".{{800}}{number}")));
+    let (checked, taken) = check(&hostile, &object);
+    let error = checked.expect_err("what cannot be checked is not harmless");
+    println!("{} bytes of definition take {taken} MiB: {error}", hostile.to_string().len());
+    assert!(taken < ALLOWED, "{taken} MiB");
+    let CheckError::PatternsTooLarge { pointer, .. } = &error else { panic!("{error}") };
+    assert_eq!(hostile.pointer(pointer).map(Value::is_string), Some(true), "{pointer} leads to a pattern");
+
+    let (ordinary, object) = definition((0..400).map(|number| format!("^[a-z0-9]([-a-z0-9]*[a-z0-9])?{number}$")));
+    let (checked, taken) = check(&ordinary, &object);
+    assert_eq!(checked, Ok(1), "text matches none of them");
+    assert!(taken < ALLOWED, "{taken} MiB");
+}

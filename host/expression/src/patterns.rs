@@ -1,0 +1,85 @@
+//! What the regular expressions of an expression cost: the interpreter compiles one each time that it meets it.
+
+use std::collections::BTreeMap;
+
+use cel::common::ast::{CallExpr, Expr, LiteralValue};
+use chandler_re2::Patterns as Compiled;
+
+use crate::tree::children;
+
+/// The functions whose last argument is a pattern.
+const FUNCTIONS: [&str; 3] = ["matches", "find", "findAll"];
+/// What the interpreter takes at most for one that is not known before, or too large for us, in bytes.
+pub const UNKNOWN: usize = 10 << 20;
+
+/// The memory that each pattern of an expression takes when it is compiled, in bytes.
+#[derive(Clone, Debug, Default)]
+pub struct Patterns(BTreeMap<String, usize>);
+
+impl Patterns {
+    /// Compiles each pattern that the expression writes out, once.
+    pub fn of(expression: &Expr) -> Self {
+        let (mut found, compiled) = (Self::default(), Compiled::default());
+        found.add(expression, &compiled);
+        found
+    }
+
+    /// What compiling the pattern of this call takes, in bytes; zero where it is none of a pattern.
+    pub fn bytes(&self, call: &CallExpr) -> usize {
+        if !FUNCTIONS.contains(&call.func_name.as_str()) {
+            return 0;
+        }
+        literal(call).and_then(|text| self.0.get(text)).copied().unwrap_or(UNKNOWN)
+    }
+
+    /// What all calls take, each made once.
+    pub fn total(&self, expression: &Expr) -> usize {
+        let own = if let Expr::Call(call) = expression { self.bytes(call) } else { 0 };
+        children(expression).into_iter().map(|child| self.total(child)).fold(own, usize::saturating_add)
+    }
+
+    fn add(&mut self, expression: &Expr, compiled: &Compiled) {
+        if let Expr::Call(call) = expression
+            && FUNCTIONS.contains(&call.func_name.as_str())
+            && let Some(text) = literal(call)
+            && !self.0.contains_key(text)
+        {
+            let bytes = compiled.get(text).map_or(UNKNOWN, |pattern| pattern.bytes());
+            self.0.insert(text.to_owned(), bytes);
+        }
+        for child in children(expression) {
+            self.add(child, compiled);
+        }
+    }
+}
+
+/// The pattern of a call, where it is written out.
+fn literal(call: &CallExpr) -> Option<&str> {
+    match &call.args.last()?.expr {
+        Expr::Literal(LiteralValue::String(text)) => Some(text.inner()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile;
+
+    fn total(text: &str) -> usize {
+        let program = compile(text).unwrap();
+        let tree = &program.expression().expr;
+        Patterns::of(tree).total(tree)
+    }
+
+    #[test]
+    fn patterns_cost_what_they_take_compiled() {
+        assert_eq!(total("self.a == '.{800}'"), 0);
+        let small = total("self.a.matches('^[a-z]+$')");
+        assert!((1..20_000).contains(&small), "{small}");
+        assert_eq!(total("self.all(a, a.matches('^[a-z]+$') || a.matches('^[a-z]+$'))"), 2 * small);
+        assert!(total("self.a.matches('.{800}N')") > 500_000);
+        assert_eq!(total("self.a.matches(self.b)"), UNKNOWN, "it may be any pattern");
+        assert_eq!(total("self.a.find('(.{1000}){1000}')"), UNKNOWN);
+    }
+}
