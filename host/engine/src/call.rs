@@ -61,6 +61,9 @@ where
     T: Send + 'static,
     F: for<'a> FnOnce(&'a mut Store<State>, Plugin) -> Body<'a, T> + Send + 'static,
 {
+    if let Some(exceeded) = loaded.size.excess_in_call(limits) {
+        return Err(CallError::LimitExceeded(Box::new(exceeded)));
+    }
     let span = tracing::info_span!(
         "provisioner",
         function,
@@ -164,6 +167,11 @@ fn classify(error: &wasmtime::Error, state: &State, log: CallLog, limits: &Limit
         }
         None => {}
     }
+    // Those that wasmtime adds between components are not in what was counted beforehand.
+    if let Some(kind) = exceeded_count(error) {
+        let limit = if kind == LimitKind::Instances { limits.instances } else { limits.memories };
+        return CallError::LimitExceeded(Box::new(LimitExceeded { kind, limit: limit.into(), object: None }));
+    }
     if is_transfer_limit(error) {
         let kind = LimitKind::TransferBytes;
         return CallError::LimitExceeded(Box::new(LimitExceeded { kind, limit: limits.transfer_bytes, object: None }));
@@ -182,6 +190,18 @@ fn classify(error: &wasmtime::Error, state: &State, log: CallLog, limits: &Limit
 /// limits are lower for all that is worth a better message.
 fn is_transfer_limit(error: &wasmtime::Error) -> bool {
     error.root_cause().to_string().contains("fuel allocated for hostcalls has been exhausted")
+}
+
+/// Which limit on counts an instantiation exceeded, if one. A text is all there is here, too.
+fn exceeded_count(error: &wasmtime::Error) -> Option<LimitKind> {
+    let text = error.root_cause().to_string();
+    let counted = text.strip_prefix("resource limit exceeded: ")?.split(" count too high").next()?;
+    match counted {
+        "instance" => Some(LimitKind::Instances),
+        "memory" => Some(LimitKind::Memories),
+        "table" => Some(LimitKind::Tables),
+        _ => None,
+    }
 }
 
 /// How the names of functions begin that every panic of a Rust guest goes through.

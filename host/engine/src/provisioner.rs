@@ -15,6 +15,7 @@ use crate::{
     },
     host::{Identity, State, diagnostics},
     schema::{self, Schemas},
+    size::Size,
     text::tame,
     threads::Threads,
     ticker::Ticker,
@@ -42,6 +43,7 @@ pub struct Provisioner {
 pub(crate) struct Loaded {
     pub(crate) identity: Identity,
     facts: Facts,
+    pub(crate) size: Size,
     pub(crate) plugin: PluginPre<State>,
     pub(crate) threads: Arc<Threads>,
     pub(crate) ticker: Arc<Ticker>,
@@ -53,13 +55,14 @@ impl Loaded {
     pub(crate) fn new(
         digest: Digest,
         facts: Facts,
+        size: Size,
         plugin: PluginPre<State>,
         threads: Arc<Threads>,
         ticker: Arc<Ticker>,
     ) -> Self {
         let identity = Identity { name: facts.name.clone(), version: facts.version.clone(), digest };
         let share = threads.share();
-        Self { identity, facts, plugin, threads, ticker, share, schemas: Arc::default() }
+        Self { identity, facts, size, plugin, threads, ticker, share, schemas: Arc::default() }
     }
 }
 

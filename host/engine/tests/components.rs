@@ -6,7 +6,7 @@ mod support;
 
 use std::time::Duration;
 
-use chandler_engine::{CallError, Engine, Limits, LoadError};
+use chandler_engine::{CallError, Engine, Limits, LoadError, Retry};
 use serde_json::json;
 use support::{IDLE, component, content, engine, module, request};
 
@@ -115,6 +115,107 @@ async fn two_memories_count_together() {
     assert_eq!(detect(&with(1), &limits).await.unwrap(), None);
     let error = detect(&with(2), &limits).await.unwrap_err();
     assert_eq!(error.to_string(), "the provisioner needs more than 32 MiB of memory");
+}
+
+/// A component that calls another one passes texts from memory to memory.
+fn composed(callee_pages: u32, caller_pages: u32) -> Vec<u8> {
+    let inner = wasmprinter::print_bytes(component(&module("", IDLE, ""), "", &[])).unwrap();
+    let inner = inner.trim_end().strip_suffix(')').unwrap();
+    let grow =
+        |pages: u32| format!("(if (i32.eq (memory.grow (i32.const {pages})) (i32.const -1)) (then unreachable))");
+    let (callee, caller) = (grow(callee_pages), grow(caller_pages));
+    let text = format!(
+        r#"{inner}
+        (component $callee-component
+            (core module $m
+                (memory (export "memory") 1)
+                (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const 1024))
+                (func (export "f") (param i32 i32)
+                    (if (i32.ne (i32.load8_u (local.get 0)) (i32.const 120)) (then unreachable))
+                    {callee}))
+            (core instance $i (instantiate $m))
+            (func (export "f") (param "s" string)
+                (canon lift (core func $i "f") (memory $i "memory") (realloc (func $i "realloc")))))
+        (instance $callee-instance (instantiate $callee-component))
+        (component $caller-component
+            (import "f" (func $f (param "s" string)))
+            (core module $libc (memory (export "memory") 1) (data (i32.const 64) "xyz"))
+            (core instance $libc (instantiate $libc))
+            (core func $lowered (canon lower (func $f) (memory $libc "memory")))
+            (core module $m
+                (import "" "f" (func $f (param i32 i32)))
+                (import "" "memory" (memory 1))
+                (func $start {caller} (call $f (i32.const 64) (i32.const 3)))
+                (start $start))
+            (core instance (instantiate $m
+                (with "" (instance (export "f" (func $lowered)) (export "memory" (memory $libc "memory")))))))
+        (instance (instantiate $caller-component (with "f" (func $callee-instance "f")))))"#
+    );
+    wat::parse_str(text).unwrap()
+}
+
+#[tokio::test]
+async fn a_component_composed_over_two_memories_works_within_one_limit() {
+    let limits = Limits { memory: 32 << 20, ..Limits::default() };
+    assert_eq!(detect(&composed(1, 1), &limits).await.unwrap(), None);
+    assert_eq!(detect(&composed(320, 1), &limits).await.unwrap(), None);
+    assert_eq!(detect(&composed(1, 320), &limits).await.unwrap(), None);
+    let error = detect(&composed(320, 320), &limits).await.unwrap_err();
+    assert_eq!(error.to_string(), "the provisioner needs more than 32 MiB of memory");
+}
+
+/// Two memories of one module count together, too.
+#[tokio::test]
+async fn a_module_with_two_memories_has_one_limit() {
+    let grow = |memory: &str| {
+        format!("(if (i32.eq (memory.grow {memory} (i32.const 320)) (i32.const -1)) (then unreachable))")
+    };
+    let with = |body: &str| component(&module("", &format!("{body} {IDLE}"), "(memory $second 1)"), "", &[]);
+    let limits = Limits { memory: 32 << 20, ..Limits::default() };
+    assert_eq!(detect(&with(&grow("$second")), &limits).await.unwrap(), None);
+    let error = detect(&with(&format!("{} {}", grow("$second"), grow("0"))), &limits).await.unwrap_err();
+    assert_eq!(error.to_string(), "the provisioner needs more than 32 MiB of memory");
+}
+
+/// A few kilobytes of nested components stand for millions of instances.
+#[tokio::test]
+async fn instances_are_counted_before_anything_is_compiled() {
+    let inner = |inside: String| format!("(component $c {inside} {})", "(instance (instantiate $c))".repeat(16));
+    let inside = (0..10).fold("(component $c)".to_owned(), |inside, _| inner(inside));
+    let text = format!(
+        r#"(component {inside} (instance (instantiate $c))
+            (instance $i) (export "chandler:provisioner/provisioner@0.1.0" (instance $i)))"#
+    );
+    let wasm = wat::parse_str(text).unwrap();
+    assert!(wasm.len() < 6000, "{}", wasm.len());
+    let error = refused(&engine(), &wasm).await;
+    assert_eq!((error.reason(), error.retry()), ("PluginLimitExceeded", Retry::OnChange));
+    assert_eq!(error.to_string(), "the provisioner exceeded the limit of 2000 instances when it is expanded");
+}
+
+#[tokio::test]
+async fn limits_on_counts_have_words_of_their_own() {
+    let limits = Limits { instances: 8, memories: 4, table_elements: 50, ..Limits::default() };
+    let mut lines = Vec::new();
+    for (footer, count) in
+        [("(core module $x)", 9), ("(core module $x (memory 1))", 4), ("(core module $x (table 1 funcref))", 5)]
+    {
+        let inner = wasmprinter::print_bytes(component(&module("", IDLE, ""), "", &[])).unwrap();
+        let inner = inner.trim_end().strip_suffix(')').unwrap();
+        let instances = "(core instance (instantiate $x))".repeat(count);
+        let wasm = wat::parse_str(format!("{inner} {footer} {instances})")).unwrap();
+        let error = detect(&wasm, &limits).await.unwrap_err();
+        assert_eq!(error.reason(), "PluginLimitExceeded", "{error}");
+        lines.push(error.to_string());
+    }
+    let elements = component(&module("", IDLE, "(table 100 funcref)"), "", &[]);
+    lines.push(detect(&elements, &limits).await.unwrap_err().to_string());
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    the provisioner exceeded the limit of 8 core instances
+    the provisioner exceeded the limit of 4 linear memories
+    the provisioner exceeded the limit of 4 tables
+    the provisioner exceeded the limit of 50 table elements
+    ");
 }
 
 #[tokio::test]
