@@ -157,8 +157,13 @@ fn judge<T>(result: Result<T, Stop>, state: &State, log: CallLog, limits: &Limit
 /// Why a guest did not return.
 fn classify(error: &wasmtime::Error, state: &State, log: CallLog, limits: &Limits) -> CallError {
     let trap = error.downcast_ref::<Trap>();
-    if error.downcast_ref::<Fault>().is_some() || trap == Some(&Trap::Interrupt) {
-        return CallError::Timeout { limit: limits.time };
+    match error.downcast_ref::<Fault>() {
+        Some(fault @ Fault::SecureRandomness) => {
+            return CallError::Trapped(Trapped { trap: fault.to_string(), frames: Vec::new(), log });
+        }
+        Some(_) => return CallError::Timeout { limit: limits.time },
+        None if trap == Some(&Trap::Interrupt) => return CallError::Timeout { limit: limits.time },
+        None => {}
     }
     match state.memory.denied() {
         Some(Denied::Memory) => return CallError::OutOfMemory { limit: limits.memory },

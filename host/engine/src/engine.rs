@@ -237,5 +237,8 @@ pub(crate) fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<State
     let mut linker = Linker::new(engine);
     Plugin::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+    linker.allow_shadowing(true);
+    wasmtime_wasi::p2::bindings::random::random::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
+    linker.allow_shadowing(false);
     Ok(linker)
 }

@@ -26,7 +26,10 @@ const STREAMS: &str = "package wasi:cli@0.2.6; \
     interface exit { exit: func(status: result); }";
 const CLOCKS: &str = "package wasi:clocks@0.2.6; interface monotonic-clock { now: func() -> u64; } \
     interface wall-clock { record datetime { seconds: u64, nanoseconds: u32 } now: func() -> datetime; }";
-const RANDOM: &str = "package wasi:random@0.2.6; interface random { get-random-u64: func() -> u64; }";
+const RANDOM: &str = "package wasi:random@0.2.6; \
+    interface random { get-random-u64: func() -> u64; get-random-bytes: func(len: u64) -> list<u8>; } \
+    interface insecure { get-insecure-random-u64: func() -> u64; } \
+    interface insecure-seed { insecure-seed: func() -> tuple<u64, u64>; }";
 const FILES: &str = "package wasi:filesystem@0.2.6; interface types { resource descriptor; } \
     interface preopens { use types.{descriptor}; \
       get-directories: func() -> list<tuple<descriptor, string>>; }";
@@ -243,7 +246,7 @@ async fn the_world_of_wasi_is_empty() {
         (import "wasi:filesystem/preopens@0.2.6" "get-directories" (func $directories (param i32)))
         (import "wasi:clocks/monotonic-clock@0.2.6" "now" (func $monotonic (result i64)))
         (import "wasi:clocks/wall-clock@0.2.6" "now" (func $wall (param i32)))
-        (import "wasi:random/random@0.2.6" "get-random-u64" (func $random (result i64)))"#;
+        (import "wasi:random/insecure@0.2.6" "get-insecure-random-u64" (func $random (result i64)))"#;
     let empty =
         |function: &str| format!("(call ${function} (i32.const 64)) (call $want (i32.eqz (i32.load (i32.const 68))))");
     let body = format!(
@@ -270,7 +273,7 @@ async fn the_world_of_wasi_is_empty() {
                 (local.set 1 (i32.add (local.get 1) (i32.const 1)))
                 (br_if $again (i32.lt_u (local.get 1) (i32.const 16)))))";
     let imports = "import wasi:cli/environment@0.2.6; import wasi:filesystem/preopens@0.2.6; \
-        import wasi:clocks/monotonic-clock@0.2.6; import wasi:clocks/wall-clock@0.2.6; import wasi:random/random@0.2.6;";
+        import wasi:clocks/monotonic-clock@0.2.6; import wasi:clocks/wall-clock@0.2.6; import wasi:random/insecure@0.2.6;";
     let packages = [CLI, STREAMS, CLOCKS, RANDOM, FILES];
     let wasm = component(&module(header, &body, footer), imports, &packages);
     let provisioner = engine().load(&wasm).await.unwrap();
@@ -279,6 +282,29 @@ async fn the_world_of_wasi_is_empty() {
     let first = number("a").await;
     assert_eq!(first, number("a").await, "the same content gives the same random numbers");
     assert_ne!(first, number("b").await);
+}
+
+/// A seeded source gave every tenant the same password. What `HashMap` of Rust's standard library needs goes on working.
+#[tokio::test]
+async fn secure_randomness_traps_and_says_what_to_use() {
+    let imports = "import wasi:random/random@0.2.6;";
+    let number = r#"(import "wasi:random/random@0.2.6" "get-random-u64" (func $random (result i64)))"#;
+    let bytes = r#"(import "wasi:random/random@0.2.6" "get-random-bytes" (func $random (param i64 i32)))"#;
+    let calls = [(number, "(drop (call $random))"), (bytes, "(call $random (i64.const 8) (i32.const 64))")];
+    let mut texts = std::collections::BTreeSet::new();
+    for (header, call) in calls {
+        let wasm = component(&module(header, &format!("{call} {IDLE}"), ""), imports, &[RANDOM]);
+        let error = detect(&wasm, &Limits::default()).await.unwrap_err();
+        assert_eq!(error.reason(), "PluginTrapped");
+        texts.insert(error.to_string());
+    }
+    insta::assert_snapshot!(texts.into_iter().collect::<Vec<_>>().join("\n"), @"the provisioner crashed: it asked for secure randomness (wasi:random/random), which no provisioner has: it makes the same of the same bundle for everyone, its secrets included. The host makes secrets: see the annotation secrets.chandler.dev/generate in docs/generated-secrets.md. Seeds of hash tables come from wasi:random/insecure-seed");
+
+    let header = r#"(import "wasi:random/insecure-seed@0.2.6" "insecure-seed" (func $seed (param i32)))"#;
+    let body =
+        format!("(call $seed (i32.const 64)) (if (i64.eqz (i64.load (i32.const 64))) (then unreachable)) {IDLE}");
+    let wasm = component(&module(header, &body, ""), "import wasi:random/insecure-seed@0.2.6;", &[RANDOM]);
+    assert_eq!(detect(&wasm, &Limits::default()).await.unwrap(), None);
 }
 
 #[tokio::test]

@@ -37,6 +37,13 @@ pub(crate) enum Fault {
     /// The time limit was found to be passed while the guest ran.
     #[error("the time limit has passed")]
     TimedOut,
+    /// The guest asked for what only the host may make.
+    #[error(
+        "it asked for secure randomness (wasi:random/random), which no provisioner has: it makes the same of the same bundle \
+         for everyone, its secrets included. The host makes secrets: see the annotation secrets.chandler.dev/generate in \
+         docs/generated-secrets.md. Seeds of hash tables come from wasi:random/insecure-seed"
+    )]
+    SecureRandomness,
     /// The bundle's content could not be read.
     #[error("failed to read the content of the bundle: {0}")]
     Content(String),
