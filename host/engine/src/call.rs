@@ -19,6 +19,7 @@ use crate::{
     host::{Bundle, Denied, Fault, Sink, State, Violation, record},
     provisioner::Loaded,
     text::tame,
+    threads::Slot,
 };
 
 /// How many functions of the guest a message about a crash names.
@@ -79,10 +80,7 @@ where
     let slot = loaded.threads.slot(&loaded.share).instrument(span.clone()).await;
     let slot = slot.ok_or_else(|| CallError::Internal("the engine is shutting down".into()))?;
     let (inner, limits) = (Arc::clone(loaded), limits.clone());
-    let task = async move {
-        let _slot = slot;
-        execute(&inner, content, &limits, body).await
-    };
+    let task = async move { execute(&inner, Arc::new(slot), content, &limits, body).await };
     let result = loaded.threads.run(task.instrument(span)).await;
     // The host's part of a call must not panic either; where it does, only this call fails.
     result.unwrap_or_else(|_| Err(CallError::Internal("the host panicked during the call".into())))
@@ -90,6 +88,7 @@ where
 
 async fn execute<T, F>(
     loaded: &Loaded,
+    slot: Arc<Slot>,
     content: Arc<dyn Content>,
     limits: &Limits,
     body: F,
@@ -100,6 +99,7 @@ where
     let started = Instant::now();
     let _ticking = loaded.ticker.tick();
     let mut store = store(loaded, content, limits, started);
+    store.data_mut().slot = Some(slot);
     let guest = async {
         let plugin = loaded.plugin.instantiate_async(&mut store).await.map_err(Stop::Trap)?;
         body(&mut store, plugin).await

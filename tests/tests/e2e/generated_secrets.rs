@@ -147,7 +147,7 @@ async fn a_secret_of_somebody_else_is_not_taken_for_its_own() {
         .expect("it is created");
     let image = world.push(&bundle("password=password", "one")).await;
     world.deploy(&name, PLAIN, &image).await;
-    world.condition(&name, "Installed", "False", "ObjectCollision").await;
+    world.condition(&name, "Ready", "False", "ObjectCollision").await;
     assert_eq!(values(&world, &world.namespace).await["password"], "known to mallory");
     world.delete(&name).await;
     world.finish().await;
@@ -159,8 +159,8 @@ async fn what_cannot_be_generated_is_said_before_anything_is_written() {
     let name = world.name();
     let image = world.push(&bundle("password=password:4, username=hex", "one")).await;
     world.deploy(&name, PLAIN, &image).await;
-    let deployment = world.condition(&name, "Installed", "False", "InvalidOutput").await;
-    let message = chandler_tests::world::condition(&deployment, "Installed").expect("a condition").message.clone();
+    let deployment = world.condition(&name, "Ready", "False", "InvalidOutput").await;
+    let message = chandler_tests::world::condition(&deployment, "Ready").expect("a condition").message.clone();
     assert!(message.contains("want a length of 12 to 1024"), "{message}");
     assert!(world.config_maps().get_opt("berth").await.expect("an answer").is_none());
     world.delete(&name).await;

@@ -22,7 +22,7 @@ use crate::text::tame;
 pub(crate) const PERIOD: Duration = Duration::from_hours(1);
 
 /// The most components that are remembered, in memory and on disk.
-const MOST: usize = 1000;
+const MOST: usize = 100;
 
 /// How the names of the files end.
 const SUFFIX: &str = ".quarantine";

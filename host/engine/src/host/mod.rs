@@ -21,7 +21,7 @@ pub(crate) use self::{
     memory::{Denied, Memory},
     output::{Output, Violation},
 };
-use crate::Limits;
+use crate::{Limits, threads::Slot};
 
 /// The representation of the `bundle` resource. There is one per call, and only the host makes it.
 #[expect(unreachable_pub, reason = "the generated bindings name it")]
@@ -63,6 +63,8 @@ pub(crate) struct State {
     pub(crate) output: Output,
     pub(crate) memory: Memory,
     pub(crate) log: SharedRecorder,
+    /// The right of this call to run; work that outlives the call holds it, too.
+    pub(crate) slot: Option<Arc<Slot>>,
     table: ResourceTable,
     wasi: WasiCtx,
 }
@@ -86,6 +88,7 @@ impl State {
             output: Output::new(limits),
             memory: Memory::new(limits),
             log,
+            slot: None,
             table,
             wasi,
         }
