@@ -25,7 +25,7 @@ struct Gate {
 }
 
 impl Gate {
-    fn new(behaviour: &str) -> (Arc<dyn Content>, tokio::sync::mpsc::UnboundedReceiver<()>, Sender<()>) {
+    fn closed(behaviour: &str) -> (Arc<dyn Content>, tokio::sync::mpsc::UnboundedReceiver<()>, Sender<()>) {
         let (entered, is_in) = tokio::sync::mpsc::unbounded_channel();
         let (opener, open) = channel();
         let inner = MemoryContent::new([("detect", behaviour)]);
@@ -68,7 +68,7 @@ async fn a_provisioner_that_is_dropped_in_the_middle_of_a_call_finishes_it() {
     for (behaviour, want) in [("hostile+v0", Ok(Some("hostile+v0".to_owned()))), ("panic", Err("PluginTrapped"))] {
         let engine = Engine::new(EngineOptions::default()).unwrap();
         let provisioner = engine.load(&plugin("test/hostile.wasm")).await.unwrap();
-        let (content, mut is_in, opener) = Gate::new(behaviour);
+        let (content, mut is_in, opener) = Gate::closed(behaviour);
         let called = provisioner.clone();
         let limits = Limits { time: Duration::from_mins(10), ..Limits::default() };
         let call = tokio::spawn(async move { called.detect(content, &limits).await });
@@ -90,7 +90,7 @@ async fn the_host_works_while_every_slot_is_taken_by_a_guest_that_spins() {
     let mut spinning = Vec::new();
     for number in 0..2 {
         let provisioner = engine.load(&another(number)).await.unwrap();
-        let (content, mut is_in, opener) = Gate::new("spin");
+        let (content, mut is_in, opener) = Gate::closed("spin");
         let limits = limits.clone();
         spinning.push(tokio::spawn(async move { provisioner.detect(content, &limits).await }));
         is_in.recv().await.unwrap();
