@@ -121,12 +121,12 @@ async fn two_memories_count_together() {
 }
 
 /// A component that calls another one passes texts from memory to memory.
-fn composed(callee_pages: u32, caller_pages: u32) -> Vec<u8> {
+fn composed(served_pages: u32, own_pages: u32) -> Vec<u8> {
     let inner = wasmprinter::print_bytes(component(&module("", IDLE, ""), "", &[])).unwrap();
     let inner = inner.trim_end().strip_suffix(')').unwrap();
     let grow =
         |pages: u32| format!("(if (i32.eq (memory.grow (i32.const {pages})) (i32.const -1)) (then unreachable))");
-    let (callee, caller) = (grow(callee_pages), grow(caller_pages));
+    let (grow_served, grow_own) = (grow(served_pages), grow(own_pages));
     let text = format!(
         r#"{inner}
         (component $callee-component
@@ -135,7 +135,7 @@ fn composed(callee_pages: u32, caller_pages: u32) -> Vec<u8> {
                 (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const 1024))
                 (func (export "f") (param i32 i32)
                     (if (i32.ne (i32.load8_u (local.get 0)) (i32.const 120)) (then unreachable))
-                    {callee}))
+                    {grow_served}))
             (core instance $i (instantiate $m))
             (func (export "f") (param "s" string)
                 (canon lift (core func $i "f") (memory $i "memory") (realloc (func $i "realloc")))))
@@ -148,7 +148,7 @@ fn composed(callee_pages: u32, caller_pages: u32) -> Vec<u8> {
             (core module $m
                 (import "" "f" (func $f (param i32 i32)))
                 (import "" "memory" (memory 1))
-                (func $start {caller} (call $f (i32.const 64) (i32.const 3)))
+                (func $start {grow_own} (call $f (i32.const 64) (i32.const 3)))
                 (start $start))
             (core instance (instantiate $m
                 (with "" (instance (export "f" (func $lowered)) (export "memory" (memory $libc "memory")))))))
