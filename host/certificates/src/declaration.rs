@@ -53,7 +53,7 @@ pub enum DeclarationError {
     #[error("the release asks for {0} certificates, more than {MOST}")]
     TooMany(usize),
     /// Several of these.
-    #[error("{}", lines(.0))]
+    #[error("{}", lines(.0, NAMED))]
     Several(Vec<DeclarationError>),
 }
 
@@ -315,10 +315,10 @@ fn is_label(label: &str) -> bool {
 }
 
 /// One line for each, the first few of them.
-fn lines(faults: &[DeclarationError]) -> impl fmt::Display {
-    let mut lines: Vec<String> = faults.iter().take(NAMED).map(ToString::to_string).collect();
-    if faults.len() > NAMED {
-        lines.push(format!("and {} more", faults.len() - NAMED));
+pub(crate) fn lines(faults: &[impl fmt::Display], most: usize) -> String {
+    let mut lines: Vec<String> = faults.iter().take(most).map(ToString::to_string).collect();
+    if faults.len() > most {
+        lines.push(format!("and {} more", faults.len() - most));
     }
     lines.join("\n")
 }

@@ -1,4 +1,4 @@
-//! Serving certificates that a release asks the host for.
+//! Serving certificates, and Secrets with generated values, that a release asks the host for.
 //!
 //! A provisioner never sees a key. It marks the objects that need one ([`annotations`]), and the host *completes* the
 //! release on its way to the cluster: it adds the Secrets, and writes into every client configuration the authorities by
@@ -36,12 +36,14 @@
 //! | [`trust`] | whether an object in the cluster trusts an authority |
 //! | `issue` | new keys and certificates |
 //! | `certificate` | what is written in a certificate |
+//! | [`generated`] | Secrets whose values the host generates |
 
 pub mod annotations;
 mod certificate;
 pub mod complete;
 pub mod decide;
 pub mod declaration;
+pub mod generated;
 mod issue;
 pub mod material;
 pub mod policy;

@@ -1,4 +1,4 @@
-//! Serving certificates that a release asks for: the requests.
+//! Serving certificates and other Secrets that a release asks for: the requests.
 //!
 //! [`chandler_certificates`] tells what to do and makes the keys. Keys are in Secrets and in the release that is applied, and
 //! nowhere else: no log, status or Event tells more than the name of a Secret.
@@ -7,11 +7,13 @@ use std::{sync::Arc, time::Duration};
 
 use chandler_certificates::{
     Cause, Decision, Declaration, DeclarationError, Declarations, IssueError, Material, Policy, Stored, decide,
-    decide::decide,
+    decide::decide, generated::GeneratedError,
 };
 use chandler_core::{ObjectError, Release};
 use chandler_rollout::{Owner, Rollout, RolloutError};
 use time::OffsetDateTime;
+
+use crate::generated_secrets;
 
 /// How often certificates are looked at, at the least: timers of years are not to be trusted.
 const LONGEST: Duration = Duration::from_hours(12);
@@ -34,6 +36,12 @@ pub enum CompletionError {
     /// A Secret could not be read, or is somebody else's.
     #[error(transparent)]
     Read(#[from] RolloutError),
+    /// What the release asks for in generated values cannot be given.
+    #[error(transparent)]
+    Generated(#[from] GeneratedError),
+    /// The operating system gave no randomness.
+    #[error("failed to generate the values of a Secret: {0}")]
+    Randomness(#[source] std::io::Error),
     /// No certificate could be made.
     #[error(transparent)]
     Issue(#[from] IssueError),
@@ -53,6 +61,7 @@ pub async fn complete(
     rotate: Option<&str>,
     release: Arc<Release>,
 ) -> Result<Completed, CompletionError> {
+    let release = generated_secrets::fill(rollout, owner, release).await?;
     let declarations = Declarations::of(&release, &owner.install_namespace)?;
     if declarations.is_empty() {
         return Ok(Completed { release, look_again: None });

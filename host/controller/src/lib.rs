@@ -14,6 +14,7 @@
 //! | [`certificates`] | serving certificates that a release asks for |
 //! | `ceiling` | who may name which object of the system namespace |
 //! | `classes` | which class is served by which component |
+//! | `generated_secrets` | Secrets of a release whose values the host generates |
 //! | `fights` | objects that somebody else changes again and again |
 //! | `memory` | what is remembered between reconciles |
 //! | `polls` | asks what tags stand for |
@@ -39,6 +40,7 @@ mod classes;
 mod context;
 mod events;
 mod fights;
+mod generated_secrets;
 mod housekeeping;
 mod images;
 mod jobs;

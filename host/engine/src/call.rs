@@ -19,6 +19,7 @@ use crate::{
     host::{Bundle, Denied, Fault, Sink, State, Violation, record},
     provisioner::Loaded,
     text::tame,
+    threads::Slot,
 };
 
 /// How many functions of the guest a message about a crash names.
@@ -61,6 +62,9 @@ where
     T: Send + 'static,
     F: for<'a> FnOnce(&'a mut Store<State>, Plugin) -> Body<'a, T> + Send + 'static,
 {
+    if let Some(exceeded) = loaded.size.excess_in_call(limits) {
+        return Err(CallError::LimitExceeded(Box::new(exceeded)));
+    }
     let span = tracing::info_span!(
         "provisioner",
         function,
@@ -76,10 +80,7 @@ where
     let slot = loaded.threads.slot(&loaded.share).instrument(span.clone()).await;
     let slot = slot.ok_or_else(|| CallError::Internal("the engine is shutting down".into()))?;
     let (inner, limits) = (Arc::clone(loaded), limits.clone());
-    let task = async move {
-        let _slot = slot;
-        execute(&inner, content, &limits, body).await
-    };
+    let task = async move { execute(&inner, Arc::new(slot), content, &limits, body).await };
     let result = loaded.threads.run(task.instrument(span)).await;
     // The host's part of a call must not panic either; where it does, only this call fails.
     result.unwrap_or_else(|_| Err(CallError::Internal("the host panicked during the call".into())))
@@ -87,6 +88,7 @@ where
 
 async fn execute<T, F>(
     loaded: &Loaded,
+    slot: Arc<Slot>,
     content: Arc<dyn Content>,
     limits: &Limits,
     body: F,
@@ -97,6 +99,7 @@ where
     let started = Instant::now();
     let _ticking = loaded.ticker.tick();
     let mut store = store(loaded, content, limits, started);
+    store.data_mut().slot = Some(slot);
     let guest = async {
         let plugin = loaded.plugin.instantiate_async(&mut store).await.map_err(Stop::Trap)?;
         body(&mut store, plugin).await
@@ -154,8 +157,13 @@ fn judge<T>(result: Result<T, Stop>, state: &State, log: CallLog, limits: &Limit
 /// Why a guest did not return.
 fn classify(error: &wasmtime::Error, state: &State, log: CallLog, limits: &Limits) -> CallError {
     let trap = error.downcast_ref::<Trap>();
-    if error.downcast_ref::<Fault>().is_some() || trap == Some(&Trap::Interrupt) {
-        return CallError::Timeout { limit: limits.time };
+    match error.downcast_ref::<Fault>() {
+        Some(fault @ Fault::SecureRandomness) => {
+            return CallError::Trapped(Trapped { trap: fault.to_string(), frames: Vec::new(), log });
+        }
+        Some(_) => return CallError::Timeout { limit: limits.time },
+        None if trap == Some(&Trap::Interrupt) => return CallError::Timeout { limit: limits.time },
+        None => {}
     }
     match state.memory.denied() {
         Some(Denied::Memory) => return CallError::OutOfMemory { limit: limits.memory },
@@ -163,6 +171,11 @@ fn classify(error: &wasmtime::Error, state: &State, log: CallLog, limits: &Limit
             return CallError::LimitExceeded(Box::new(LimitExceeded { kind, limit, object: None }));
         }
         None => {}
+    }
+    // Those that wasmtime adds between components are not in what was counted beforehand.
+    if let Some(kind) = exceeded_count(error) {
+        let limit = if kind == LimitKind::Instances { limits.instances } else { limits.memories };
+        return CallError::LimitExceeded(Box::new(LimitExceeded { kind, limit: limit.into(), object: None }));
     }
     if is_transfer_limit(error) {
         let kind = LimitKind::TransferBytes;
@@ -182,6 +195,18 @@ fn classify(error: &wasmtime::Error, state: &State, log: CallLog, limits: &Limit
 /// limits are lower for all that is worth a better message.
 fn is_transfer_limit(error: &wasmtime::Error) -> bool {
     error.root_cause().to_string().contains("fuel allocated for hostcalls has been exhausted")
+}
+
+/// Which limit on counts an instantiation exceeded, if one. A text is all there is here, too.
+fn exceeded_count(error: &wasmtime::Error) -> Option<LimitKind> {
+    let text = error.root_cause().to_string();
+    let counted = text.strip_prefix("resource limit exceeded: ")?.split(" count too high").next()?;
+    match counted {
+        "instance" => Some(LimitKind::Instances),
+        "memory" => Some(LimitKind::Memories),
+        "table" => Some(LimitKind::Tables),
+        _ => None,
+    }
 }
 
 /// How the names of functions begin that every panic of a Rust guest goes through.

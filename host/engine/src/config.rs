@@ -20,7 +20,9 @@ pub(crate) fn engine(stack_bytes: usize) -> wasmtime::Result<Engine> {
         .cranelift_nan_canonicalization(true)
         .wasm_relaxed_simd(false)
         .wasm_memory64(false)
-        .wasm_multi_memory(false)
+        // The adapters between components that are composed copy from one memory to another. The limit on memory is one for
+        // all memories of a call.
+        .wasm_multi_memory(true)
         .wasm_tail_call(false)
         .wasm_component_model(true)
         .concurrency_support(false)

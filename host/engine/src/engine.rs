@@ -6,6 +6,7 @@ use std::{
         Arc, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
+    time::SystemTime,
 };
 
 use chandler_core::Digest;
@@ -13,14 +14,15 @@ use tokio::sync::{Mutex, Semaphore};
 use wasmtime::component::{Component, HasSelf, Linker};
 
 use crate::{
-    EngineError, EngineOptions, LoadError, MissingImport, Provisioner,
-    code::{Code, CodeCache, Lookup},
+    CompileError, EngineError, EngineOptions, LoadError, MissingImport, Provisioner,
+    code::{Code, CodeCache, Lookup, Quarantine},
     compile, config,
     contract::bindings::{Plugin, PluginPre},
     facts::{self, Outline},
     host::State,
     imports,
     provisioner::Loaded,
+    size,
     text::tame,
     threads::Threads,
     ticker::Ticker,
@@ -37,6 +39,7 @@ struct Inner {
     wasm: wasmtime::Engine,
     linker: Linker<State>,
     cache: Option<Arc<CodeCache>>,
+    quarantine: Arc<Quarantine>,
     threads: Arc<Threads>,
     ticker: Arc<Ticker>,
     /// What is loaded or being loaded at the moment. Whoever loads a component holds its place, so that each is compiled
@@ -73,6 +76,8 @@ impl Engine {
             Some(directory) => Some(Arc::new(CodeCache::open(directory, config::fingerprint(&wasm))?)),
             None => None,
         };
+        let beside = cache.as_ref().map(|cache| cache.directory().to_owned());
+        let quarantine = Arc::new(Quarantine::new(beside, config::fingerprint(&wasm)));
         let threads = Arc::new(Threads::start(options.concurrency).map_err(EngineError::Threads)?);
         let epochs = wasm.clone();
         let ticker = Ticker::start(move || epochs.increment_epoch()).map_err(EngineError::Threads)?;
@@ -81,6 +86,7 @@ impl Engine {
             wasm,
             linker,
             cache,
+            quarantine,
             threads,
             ticker: Arc::new(ticker),
             places: std::sync::Mutex::default(),
@@ -123,12 +129,14 @@ impl Inner {
         }
         let Outline { facts, imports } = facts::outline(wasm)?;
         refuse(imports::missing_interfaces(&imports))?;
+        let size = size::measure(wasm)?;
         let component = self.component(&digest, wasm).await?;
         refuse(imports::missing_functions(&self.wasm, &component))?;
         let incompatible = |error: wasmtime::Error| LoadError::UnsupportedContract(tame(format!("{error:#}"), 1024));
         let instance = self.linker.instantiate_pre(&component).map_err(incompatible)?;
         let plugin = PluginPre::new(instance).map_err(incompatible)?;
-        let loaded = Arc::new(Loaded::new(digest, facts, plugin, Arc::clone(&self.threads), Arc::clone(&self.ticker)));
+        let loaded = Loaded::new(digest, facts, size, plugin, Arc::clone(&self.threads), Arc::clone(&self.ticker));
+        let loaded = Arc::new(loaded);
         *place = Arc::downgrade(&loaded);
         Ok(Provisioner::new(loaded))
     }
@@ -148,11 +156,18 @@ impl Inner {
             self.hits.fetch_add(1, Ordering::Relaxed);
             return Ok(component);
         }
+        if let Some(problem) = self.quarantined(digest).await? {
+            return Err(CompileError::Quarantined(problem).into());
+        }
         let _compiler = self.compilers.acquire().await.map_err(|error| LoadError::Internal(error.to_string()))?;
         let span = tracing::debug_span!("compile", digest = %digest.short(), bytes = wasm.len());
         let options = &self.options;
         let compile = compile::compile(&options.compiler, &options.compile_limits, &self.threads, &self.wasm, wasm);
-        let code = Code::compiled(tracing::Instrument::instrument(compile, span).await?);
+        let code = match tracing::Instrument::instrument(compile, span).await {
+            Ok(code) => Code::compiled(code),
+            Err(error) if error.harms() => return Err(self.keep_away(digest, &error).await.into()),
+            Err(error) => return Err(error.into()),
+        };
         self.compiled.fetch_add(1, Ordering::Relaxed);
         let (engine, cache, key) = (self.wasm.clone(), self.cache.clone(), digest.clone());
         let load = move || {
@@ -169,6 +184,23 @@ impl Inner {
             Ok(Err(error)) => Err(internal(error)),
             Err(error) => Err(LoadError::Internal(error.to_string())),
         }
+    }
+
+    /// Why a component is not compiled for now, if it is not.
+    async fn quarantined(&self, digest: &Digest) -> Result<Option<String>, LoadError> {
+        let (quarantine, digest) = (Arc::clone(&self.quarantine), digest.clone());
+        let look = move || quarantine.problem(&digest, SystemTime::now());
+        self.threads.run_blocking(look).await.map_err(|error| LoadError::Internal(error.to_string()))
+    }
+
+    /// Keeps a component away from the compiler for a while. The error is the one that further attempts get, too, so that it
+    /// is told once.
+    async fn keep_away(&self, digest: &Digest, error: &CompileError) -> CompileError {
+        let problem = error.to_string();
+        let (quarantine, digest, text) = (Arc::clone(&self.quarantine), digest.clone(), problem.clone());
+        // What cannot be kept is tried again, no worse.
+        let _ = self.threads.run_blocking(move || quarantine.add(&digest, text, SystemTime::now())).await;
+        CompileError::Quarantined(problem)
     }
 
     async fn cached(&self, digest: &Digest) -> Result<Option<Component>, LoadError> {
@@ -201,9 +233,12 @@ fn refuse(missing: Vec<MissingImport>) -> Result<(), LoadError> {
 }
 
 /// Everything that any component can import.
-fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<State>> {
+pub(crate) fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<State>> {
     let mut linker = Linker::new(engine);
     Plugin::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+    linker.allow_shadowing(true);
+    wasmtime_wasi::p2::bindings::random::random::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
+    linker.allow_shadowing(false);
     Ok(linker)
 }

@@ -50,6 +50,9 @@ pub enum LoadError {
         /// The limit in bytes.
         limit: u64,
     },
+    /// It is small as bytes, and too large when everything that it instantiates is counted.
+    #[error("{0}")]
+    LimitExceeded(Box<LimitExceeded>),
     /// The custom section with its facts is malformed.
     #[error("the custom section `chandler:provisioner` is malformed: {0}")]
     Facts(String),
@@ -76,6 +79,7 @@ impl LoadError {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::NotAComponent(_) | Self::TooLarge { .. } | Self::Facts(_) => "InvalidComponent",
+            Self::LimitExceeded(_) => "PluginLimitExceeded",
             Self::UnsupportedContract(_) => "UnsupportedContract",
             Self::MissingCapabilities(_) => "MissingCapabilities",
             Self::MissingImports(_) => "MissingImports",
@@ -116,15 +120,30 @@ pub enum CompileError {
     /// The compiler's process ended in another way.
     #[error("the compiler ended with {0}")]
     Crashed(String),
+    /// It harmed the compiler, now or within the last hour, as the text says.
+    #[error(
+        "{0}; Chandler compiles it again when an hour has passed, or when the component or Chandler's version is another one"
+    )]
+    Quarantined(String),
     /// The compiler's process could not be run.
     #[error("failed to run the compiler {0}")]
     Unavailable(String),
 }
 
 impl CompileError {
+    /// Whether the compiler hung, crashed or used more than it may, so that it does not get the same component soon again.
+    pub(crate) fn harms(&self) -> bool {
+        match self {
+            Self::Timeout(_) | Self::CpuTime(_) | Self::OutOfMemory(_) | Self::TooMuchCode(_) | Self::Crashed(_) => {
+                true
+            }
+            Self::Refused(_) | Self::Quarantined(_) | Self::Unavailable(_) => false,
+        }
+    }
+
     fn retry(&self) -> Retry {
         match self {
-            Self::Timeout(_) | Self::Crashed(_) | Self::Unavailable(_) => Retry::BackOff,
+            Self::Timeout(_) | Self::Crashed(_) | Self::Quarantined(_) | Self::Unavailable(_) => Retry::BackOff,
             Self::Refused(_) | Self::CpuTime(_) | Self::OutOfMemory(_) | Self::TooMuchCode(_) => Retry::OnChange,
         }
     }

@@ -124,6 +124,16 @@ pub enum LimitKind {
     Handles,
     /// [`Limits::table_elements`].
     TableElements,
+    /// [`Limits::instances`].
+    Instances,
+    /// [`Limits::memories`], of linear memories.
+    Memories,
+    /// [`Limits::memories`], of tables.
+    Tables,
+    /// The instances of a component, when what it instantiates is counted through all nesting; fixed at 2000.
+    ExpandedInstances,
+    /// The items of the component's sections, counted likewise; fixed at 200 000.
+    ExpandedItems,
     /// The bytes of one probe.
     ProbeBytes,
     /// The bytes of the JSON schema that `config-schema` returned.
@@ -143,6 +153,11 @@ impl LimitKind {
             Self::TransferBytes => "bytes in one transfer to the host",
             Self::Handles => "handles",
             Self::TableElements => "table elements",
+            Self::Instances => "core instances",
+            Self::Memories => "linear memories",
+            Self::Tables => "tables",
+            Self::ExpandedInstances => "instances when it is expanded",
+            Self::ExpandedItems => "items when it is expanded",
             Self::ProbeBytes => "bytes in one probe",
             Self::SchemaBytes => "bytes in the configuration schema",
         }

@@ -1,6 +1,6 @@
 //! A loaded provisioner and its three calls.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use chandler_core::{Content, Diagnostic, Digest, Release, Request};
 use serde_json::Value;
@@ -15,6 +15,7 @@ use crate::{
     },
     host::{Identity, State, diagnostics},
     schema::{self, Schemas},
+    size::Size,
     text::tame,
     threads::Threads,
     ticker::Ticker,
@@ -42,6 +43,7 @@ pub struct Provisioner {
 pub(crate) struct Loaded {
     pub(crate) identity: Identity,
     facts: Facts,
+    pub(crate) size: Size,
     pub(crate) plugin: PluginPre<State>,
     pub(crate) threads: Arc<Threads>,
     pub(crate) ticker: Arc<Ticker>,
@@ -53,13 +55,14 @@ impl Loaded {
     pub(crate) fn new(
         digest: Digest,
         facts: Facts,
+        size: Size,
         plugin: PluginPre<State>,
         threads: Arc<Threads>,
         ticker: Arc<Ticker>,
     ) -> Self {
         let identity = Identity { name: facts.name.clone(), version: facts.version.clone(), digest };
         let share = threads.share();
-        Self { identity, facts, plugin, threads, ticker, share, schemas: Arc::default() }
+        Self { identity, facts, size, plugin, threads, ticker, share, schemas: Arc::default() }
     }
 }
 
@@ -114,10 +117,12 @@ impl Provisioner {
         content: Arc<dyn Content>,
         limits: &Limits,
     ) -> Result<Release, CallError> {
-        let (request, findings) = (request.clone(), limits.diagnostics);
+        let (request, findings, time) = (request.clone(), limits.diagnostics, limits.time);
         let schemas = Arc::clone(&self.loaded.schemas);
         let ((), state) = call::run(&self.loaded, "provision", content, limits, move |store, plugin| {
-            Box::pin(async move { provision(store, &plugin, request, schemas, findings).await })
+            Box::pin(
+                async move { provision(store, &plugin, request, (schemas, Instant::now() + time), findings).await },
+            )
         })
         .await?;
         // Sorting and hashing some megabytes is work for a thread of its own, too.
@@ -140,7 +145,7 @@ async fn provision(
     store: &mut Store<State>,
     plugin: &Plugin,
     request: Request,
-    schemas: Arc<Schemas>,
+    (schemas, deadline): (Arc<Schemas>, Instant),
     findings_limit: u32,
 ) -> Result<(), Stop> {
     let config = Value::Object(request.config);
@@ -148,7 +153,14 @@ async fn provision(
     let mismatch = match config_schema(store, plugin).await? {
         Some(schema) => {
             // A foreign schema may take a while even within its limits, and a panic in its reader ends this call alone.
-            let check = tokio::task::spawn_blocking(move || schemas.read(&schema)?.check(&config)).await;
+            // It cannot be interrupted: the slot of the call is taken until it ends, so that no more of them run than slots
+            // there are, whatever becomes of their calls.
+            let slot = store.data().slot.clone();
+            let check = tokio::task::spawn_blocking(move || {
+                let _slot = slot;
+                schemas.read(&schema, deadline)?.check(&config)
+            });
+            let check = check.await;
             let panicked = |_| schema::unusable("could not be evaluated".into());
             check.unwrap_or_else(|error| Err(panicked(error))).map_err(Stop::Error)?
         }

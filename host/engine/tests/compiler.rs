@@ -60,6 +60,14 @@ async fn compile_error(compiler: Compiler, limits: CompileLimits, wasm: &[u8]) -
     }
 }
 
+/// What is said of a component that harmed the compiler.
+fn quarantined(problem: &str) -> String {
+    format!(
+        "failed to compile: {problem}; Chandler compiles it again when an hour has passed, or when the component or \
+         Chandler's version is another one"
+    )
+}
+
 async fn use_it(engine: &Engine, wasm: &[u8]) {
     let provisioner = engine.load(wasm).await.unwrap();
     assert_eq!(provisioner.detect(content([]), &Limits::default()).await.unwrap(), None);
@@ -104,15 +112,15 @@ async fn a_cache_that_was_tampered_with_is_not_used() {
 #[tokio::test]
 async fn the_child_ends_at_its_limits() {
     let bomb = bomb();
-    let small_memory = || CompileLimits { memory: 40 << 20, ..CompileLimits::default() };
+    let small_memory = || CompileLimits { memory: 80 << 20, ..CompileLimits::default() };
     let short = CompileLimits { cpu_time: Duration::from_secs(1), ..CompileLimits::default() };
     let little_code = CompileLimits { code_bytes: 1000, ..CompileLimits::default() };
-    for wasm in [&bomb, &padded(40 << 20)] {
+    for wasm in [&bomb, &padded(60 << 20)] {
         let error = compile_error(child(), small_memory(), wasm).await;
-        assert_eq!(error, "failed to compile: more than 40 MiB of memory");
+        assert_eq!(error, quarantined("more than 80 MiB of memory"));
     }
-    assert_eq!(compile_error(child(), short, &bomb).await, "failed to compile: more than 1 s of CPU time");
-    assert_eq!(compile_error(child(), little_code, &small()).await, "failed to compile: more than 1000 bytes of code");
+    assert_eq!(compile_error(child(), short, &bomb).await, quarantined("more than 1 s of CPU time"));
+    assert_eq!(compile_error(child(), little_code, &small()).await, quarantined("more than 1000 bytes of code"));
 }
 
 #[tokio::test]
@@ -121,14 +129,45 @@ async fn a_compiler_that_hangs_is_killed_and_one_that_is_absent_is_named() {
         |program: &str, argument: &str| Compiler::Child { program: program.into(), arguments: vec![argument.into()] };
     let limits = CompileLimits { time: Duration::from_millis(50), ..CompileLimits::default() };
     let wasm = small();
-    assert_eq!(compile_error(run("/bin/sleep", "600"), limits, &wasm).await, "failed to compile: not done after 50 ms");
+    let hanging = compile_error(run("/bin/sleep", "600"), limits, &wasm).await;
+    assert_eq!(hanging, quarantined("not done after 50 ms"));
     let absent = compile_error(run("/nonexistent/compiler", ""), CompileLimits::default(), &wasm).await;
     assert_eq!(
         absent,
         "failed to compile: failed to run the compiler /nonexistent/compiler: No such file or directory (os error 2)"
     );
     let failing = compile_error(run("/bin/false", ""), CompileLimits::default(), &wasm).await;
-    assert_eq!(failing, "failed to compile: the compiler ended with exit code 1");
+    assert_eq!(failing, quarantined("the compiler ended with exit code 1"));
+    let loud = Compiler::Child {
+        program: "/bin/sh".into(),
+        arguments: vec!["-c".into(), "echo the hold is on fire >&2; exit 101".into()],
+    };
+    let loud = compile_error(loud, CompileLimits::default(), &wasm).await;
+    assert_eq!(loud, quarantined("the compiler ended with exit code 101: the hold is on fire"));
+}
+
+/// A component that harms the compiler reaches it once: not at every attempt, and not after a restart.
+#[tokio::test]
+async fn what_harms_the_compiler_is_kept_away_from_it() {
+    let cache = tempfile::tempdir().unwrap();
+    let runs = cache.path().join("runs");
+    let script = format!("echo run >> {}; exit 101", runs.display());
+    let failing = || Compiler::Child { program: "/bin/sh".into(), arguments: vec!["-c".into(), script.clone().into()] };
+    let count = || fs::read_to_string(&runs).unwrap().lines().count();
+    let wasm = small();
+    let first = engine(cache.path(), failing(), CompileLimits::default());
+    let mut texts = std::collections::BTreeSet::new();
+    for _ in 0..3 {
+        texts.insert(first.load(&wasm).await.err().unwrap().to_string());
+    }
+    let restarted = engine(cache.path(), failing(), CompileLimits::default());
+    texts.insert(restarted.load(&wasm).await.err().unwrap().to_string());
+    assert_eq!(texts.into_iter().collect::<Vec<_>>(), [quarantined("the compiler ended with exit code 101")]);
+    assert_eq!(count(), 1, "the compiler ran once");
+    // Another component is none of this one's business.
+    let other = component(&module("", IDLE, "(func)"), "", &[]);
+    assert_eq!(restarted.load(&other).await.err().unwrap().reason(), "CompileFailed");
+    assert_eq!(count(), 2);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ mod support;
 
 use std::time::Duration;
 
-use chandler_engine::{CallError, Engine, Limits, LoadError};
+use chandler_engine::{CallError, Engine, Limits, LoadError, Retry};
 use serde_json::json;
 use support::{IDLE, component, content, engine, module, request};
 
@@ -26,7 +26,10 @@ const STREAMS: &str = "package wasi:cli@0.2.6; \
     interface exit { exit: func(status: result); }";
 const CLOCKS: &str = "package wasi:clocks@0.2.6; interface monotonic-clock { now: func() -> u64; } \
     interface wall-clock { record datetime { seconds: u64, nanoseconds: u32 } now: func() -> datetime; }";
-const RANDOM: &str = "package wasi:random@0.2.6; interface random { get-random-u64: func() -> u64; }";
+const RANDOM: &str = "package wasi:random@0.2.6; \
+    interface random { get-random-u64: func() -> u64; get-random-bytes: func(len: u64) -> list<u8>; } \
+    interface insecure { get-insecure-random-u64: func() -> u64; } \
+    interface insecure-seed { insecure-seed: func() -> tuple<u64, u64>; }";
 const FILES: &str = "package wasi:filesystem@0.2.6; interface types { resource descriptor; } \
     interface preopens { use types.{descriptor}; \
       get-directories: func() -> list<tuple<descriptor, string>>; }";
@@ -117,6 +120,107 @@ async fn two_memories_count_together() {
     assert_eq!(error.to_string(), "the provisioner needs more than 32 MiB of memory");
 }
 
+/// A component that calls another one passes texts from memory to memory.
+fn composed(served_pages: u32, own_pages: u32) -> Vec<u8> {
+    let inner = wasmprinter::print_bytes(component(&module("", IDLE, ""), "", &[])).unwrap();
+    let inner = inner.trim_end().strip_suffix(')').unwrap();
+    let grow =
+        |pages: u32| format!("(if (i32.eq (memory.grow (i32.const {pages})) (i32.const -1)) (then unreachable))");
+    let (grow_served, grow_own) = (grow(served_pages), grow(own_pages));
+    let text = format!(
+        r#"{inner}
+        (component $callee-component
+            (core module $m
+                (memory (export "memory") 1)
+                (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const 1024))
+                (func (export "f") (param i32 i32)
+                    (if (i32.ne (i32.load8_u (local.get 0)) (i32.const 120)) (then unreachable))
+                    {grow_served}))
+            (core instance $i (instantiate $m))
+            (func (export "f") (param "s" string)
+                (canon lift (core func $i "f") (memory $i "memory") (realloc (func $i "realloc")))))
+        (instance $callee-instance (instantiate $callee-component))
+        (component $caller-component
+            (import "f" (func $f (param "s" string)))
+            (core module $libc (memory (export "memory") 1) (data (i32.const 64) "xyz"))
+            (core instance $libc (instantiate $libc))
+            (core func $lowered (canon lower (func $f) (memory $libc "memory")))
+            (core module $m
+                (import "" "f" (func $f (param i32 i32)))
+                (import "" "memory" (memory 1))
+                (func $start {grow_own} (call $f (i32.const 64) (i32.const 3)))
+                (start $start))
+            (core instance (instantiate $m
+                (with "" (instance (export "f" (func $lowered)) (export "memory" (memory $libc "memory")))))))
+        (instance (instantiate $caller-component (with "f" (func $callee-instance "f")))))"#
+    );
+    wat::parse_str(text).unwrap()
+}
+
+#[tokio::test]
+async fn a_component_composed_over_two_memories_works_within_one_limit() {
+    let limits = Limits { memory: 32 << 20, ..Limits::default() };
+    assert_eq!(detect(&composed(1, 1), &limits).await.unwrap(), None);
+    assert_eq!(detect(&composed(320, 1), &limits).await.unwrap(), None);
+    assert_eq!(detect(&composed(1, 320), &limits).await.unwrap(), None);
+    let error = detect(&composed(320, 320), &limits).await.unwrap_err();
+    assert_eq!(error.to_string(), "the provisioner needs more than 32 MiB of memory");
+}
+
+/// Two memories of one module count together, too.
+#[tokio::test]
+async fn a_module_with_two_memories_has_one_limit() {
+    let grow = |memory: &str| {
+        format!("(if (i32.eq (memory.grow {memory} (i32.const 320)) (i32.const -1)) (then unreachable))")
+    };
+    let with = |body: &str| component(&module("", &format!("{body} {IDLE}"), "(memory $second 1)"), "", &[]);
+    let limits = Limits { memory: 32 << 20, ..Limits::default() };
+    assert_eq!(detect(&with(&grow("$second")), &limits).await.unwrap(), None);
+    let error = detect(&with(&format!("{} {}", grow("$second"), grow("0"))), &limits).await.unwrap_err();
+    assert_eq!(error.to_string(), "the provisioner needs more than 32 MiB of memory");
+}
+
+/// A few kilobytes of nested components stand for millions of instances.
+#[tokio::test]
+async fn instances_are_counted_before_anything_is_compiled() {
+    let inner = |inside: String| format!("(component $c {inside} {})", "(instance (instantiate $c))".repeat(16));
+    let inside = (0..10).fold("(component $c)".to_owned(), |inside, _| inner(inside));
+    let text = format!(
+        r#"(component {inside} (instance (instantiate $c))
+            (instance $i) (export "chandler:provisioner/provisioner@0.1.0" (instance $i)))"#
+    );
+    let wasm = wat::parse_str(text).unwrap();
+    assert!(wasm.len() < 6000, "{}", wasm.len());
+    let error = refused(&engine(), &wasm).await;
+    assert_eq!((error.reason(), error.retry()), ("PluginLimitExceeded", Retry::OnChange));
+    assert_eq!(error.to_string(), "the provisioner exceeded the limit of 2000 instances when it is expanded");
+}
+
+#[tokio::test]
+async fn limits_on_counts_have_words_of_their_own() {
+    let limits = Limits { instances: 8, memories: 4, table_elements: 50, ..Limits::default() };
+    let mut lines = Vec::new();
+    for (footer, count) in
+        [("(core module $x)", 9), ("(core module $x (memory 1))", 4), ("(core module $x (table 1 funcref))", 5)]
+    {
+        let inner = wasmprinter::print_bytes(component(&module("", IDLE, ""), "", &[])).unwrap();
+        let inner = inner.trim_end().strip_suffix(')').unwrap();
+        let instances = "(core instance (instantiate $x))".repeat(count);
+        let wasm = wat::parse_str(format!("{inner} {footer} {instances})")).unwrap();
+        let error = detect(&wasm, &limits).await.unwrap_err();
+        assert_eq!(error.reason(), "PluginLimitExceeded", "{error}");
+        lines.push(error.to_string());
+    }
+    let elements = component(&module("", IDLE, "(table 100 funcref)"), "", &[]);
+    lines.push(detect(&elements, &limits).await.unwrap_err().to_string());
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    the provisioner exceeded the limit of 8 core instances
+    the provisioner exceeded the limit of 4 linear memories
+    the provisioner exceeded the limit of 4 tables
+    the provisioner exceeded the limit of 50 table elements
+    ");
+}
+
 #[tokio::test]
 async fn a_borrowed_handle_must_be_given_back() {
     let error = detect(&component(&module("", "", ""), "", &[]), &Limits::default()).await.unwrap_err();
@@ -142,7 +246,7 @@ async fn the_world_of_wasi_is_empty() {
         (import "wasi:filesystem/preopens@0.2.6" "get-directories" (func $directories (param i32)))
         (import "wasi:clocks/monotonic-clock@0.2.6" "now" (func $monotonic (result i64)))
         (import "wasi:clocks/wall-clock@0.2.6" "now" (func $wall (param i32)))
-        (import "wasi:random/random@0.2.6" "get-random-u64" (func $random (result i64)))"#;
+        (import "wasi:random/insecure@0.2.6" "get-insecure-random-u64" (func $random (result i64)))"#;
     let empty =
         |function: &str| format!("(call ${function} (i32.const 64)) (call $want (i32.eqz (i32.load (i32.const 68))))");
     let body = format!(
@@ -169,7 +273,7 @@ async fn the_world_of_wasi_is_empty() {
                 (local.set 1 (i32.add (local.get 1) (i32.const 1)))
                 (br_if $again (i32.lt_u (local.get 1) (i32.const 16)))))";
     let imports = "import wasi:cli/environment@0.2.6; import wasi:filesystem/preopens@0.2.6; \
-        import wasi:clocks/monotonic-clock@0.2.6; import wasi:clocks/wall-clock@0.2.6; import wasi:random/random@0.2.6;";
+        import wasi:clocks/monotonic-clock@0.2.6; import wasi:clocks/wall-clock@0.2.6; import wasi:random/insecure@0.2.6;";
     let packages = [CLI, STREAMS, CLOCKS, RANDOM, FILES];
     let wasm = component(&module(header, &body, footer), imports, &packages);
     let provisioner = engine().load(&wasm).await.unwrap();
@@ -178,6 +282,29 @@ async fn the_world_of_wasi_is_empty() {
     let first = number("a").await;
     assert_eq!(first, number("a").await, "the same content gives the same random numbers");
     assert_ne!(first, number("b").await);
+}
+
+/// A seeded source gave every tenant the same password. What `HashMap` of Rust's standard library needs goes on working.
+#[tokio::test]
+async fn secure_randomness_traps_and_says_what_to_use() {
+    let imports = "import wasi:random/random@0.2.6;";
+    let number = r#"(import "wasi:random/random@0.2.6" "get-random-u64" (func $random (result i64)))"#;
+    let bytes = r#"(import "wasi:random/random@0.2.6" "get-random-bytes" (func $random (param i64 i32)))"#;
+    let calls = [(number, "(drop (call $random))"), (bytes, "(call $random (i64.const 8) (i32.const 64))")];
+    let mut texts = std::collections::BTreeSet::new();
+    for (header, call) in calls {
+        let wasm = component(&module(header, &format!("{call} {IDLE}"), ""), imports, &[RANDOM]);
+        let error = detect(&wasm, &Limits::default()).await.unwrap_err();
+        assert_eq!(error.reason(), "PluginTrapped");
+        texts.insert(error.to_string());
+    }
+    insta::assert_snapshot!(texts.into_iter().collect::<Vec<_>>().join("\n"), @"the provisioner crashed: it asked for secure randomness (wasi:random/random), which no provisioner has: it makes the same of the same bundle for everyone, its secrets included. The host makes secrets: see the annotation secrets.chandler.dev/generate in docs/generated-secrets.md. Seeds of hash tables come from wasi:random/insecure-seed");
+
+    let header = r#"(import "wasi:random/insecure-seed@0.2.6" "insecure-seed" (func $seed (param i32)))"#;
+    let body =
+        format!("(call $seed (i32.const 64)) (if (i64.eqz (i64.load (i32.const 64))) (then unreachable)) {IDLE}");
+    let wasm = component(&module(header, &body, ""), "import wasi:random/insecure-seed@0.2.6;", &[RANDOM]);
+    assert_eq!(detect(&wasm, &Limits::default()).await.unwrap(), None);
 }
 
 #[tokio::test]

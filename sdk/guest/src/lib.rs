@@ -47,6 +47,7 @@
 //! | [`documents`] | Kubernetes-faithful YAML and JSON |
 //! | [`log`] | messages for author and administrator |
 //! | [`certificates`] | serving certificates, which the host issues |
+//! | [`secrets`] | passwords and keys, which the host generates |
 //! | [`testing`] | running a provisioner natively |
 
 pub mod certificates;
@@ -60,6 +61,7 @@ pub mod guest;
 pub mod log;
 pub mod output;
 pub mod provisioner;
+pub mod secrets;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
 

@@ -9,7 +9,10 @@ use chandler_tests::{
     wait,
     world::condition,
 };
-use kube::Api;
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
 use serde_json::json;
 
 use crate::PLAIN;
@@ -104,5 +107,33 @@ async fn a_component_that_is_none_is_refused_before_it_is_used() {
     let image = world.push(&Bundle::empty().with("provision", "ok")).await;
     world.deploy(&name, &name, &image).await;
     world.condition(&name, "Ready", "False", "ProvisionerNotReady").await;
+    world.finish().await;
+}
+
+/// A class whose image becomes one that cannot be used goes on with the component that it has, and says so.
+#[tokio::test]
+async fn an_update_to_a_broken_component_keeps_the_old_one() {
+    let world = World::new().await;
+    let name = world.name();
+    define(&world, &name, json!({})).await;
+    let broken = world.registry.push_component("provisioners/broken", "v1", b"not wasm".to_vec()).expect("pushed");
+    let classes: Api<ProvisionerClass> = Api::all(world.client.clone());
+    let update = Patch::Merge(json!({"spec": {"image": broken.reference}}));
+    classes.patch(&name, &PatchParams::default(), &update).await.expect("it can be changed");
+    wait::until(&classes, &name, "told to be broken", |class| {
+        let status = class.and_then(|class| class.status.as_ref());
+        status.is_some_and(|status| {
+            status
+                .conditions
+                .iter()
+                .any(|condition| condition.status == "False" && condition.reason == "InvalidComponent")
+        })
+    })
+    .await;
+    let image = world.push(&Bundle::empty().with("provision", "ok")).await;
+    world.deploy(&name, &name, &image).await;
+    let deployment = world.ready(&name).await;
+    let provisioner = deployment.status.and_then(|status| status.provisioner).expect("a provisioner");
+    assert_eq!(provisioner.name.as_deref(), Some("hostile"));
     world.finish().await;
 }

@@ -21,6 +21,7 @@ mod drift_everything;
 mod evidence;
 mod faults;
 mod forged_records;
+mod generated_secrets;
 mod health;
 mod hostile;
 mod idle;

@@ -25,8 +25,9 @@ pub(crate) async fn complete(
     let result = completed(&context.rollout, &context.options.certificates, owner, rotate, release).await;
     result.map_err(|error| match error {
         CompletionError::Declaration(error) => Problem::lasting(Reason::InvalidOutput, error.to_string()),
+        CompletionError::Generated(error) => Problem::lasting(Reason::InvalidOutput, error.to_string()),
         CompletionError::Read(error) => Problem::from(&error),
-        CompletionError::Issue(_) | CompletionError::Object(_) => {
+        CompletionError::Issue(_) | CompletionError::Object(_) | CompletionError::Randomness(_) => {
             Problem::passing(Reason::InternalError, error.to_string())
         }
     })

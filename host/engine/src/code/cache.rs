@@ -73,6 +73,11 @@ impl CodeCache {
         Ok(Self { directory, key, fingerprint, total_bytes: TOTAL_BYTES })
     }
 
+    /// Where the files are; this user's alone.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// The code of a component.
     pub(crate) fn load(&self, component: &Digest) -> Lookup {
         let path = self.path(component);

@@ -5,10 +5,12 @@
 
 mod cache;
 mod private;
+mod quarantine;
 
 use wasmtime::{Engine, component::Component};
 
 pub(crate) use cache::{CodeCache, Lookup};
+pub(crate) use quarantine::Quarantine;
 
 /// Code that this process may run.
 pub(crate) struct Code(Vec<u8>);
@@ -17,6 +19,10 @@ impl Code {
     /// Code as it came from the compiler.
     pub(crate) fn compiled(bytes: Vec<u8>) -> Self {
         Self(bytes)
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.0
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {

@@ -9,7 +9,7 @@ use std::{
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use super::describe;
-use crate::{EngineOptions, config};
+use crate::{EngineOptions, code::Code, config, engine::linker};
 
 /// The exit code for a component that the compiler refuses; standard error says why.
 pub(super) const REFUSED: u8 = 3;
@@ -54,8 +54,22 @@ fn run() -> Result<(), Failure> {
     let engine = config::engine(EngineOptions::default().stack_bytes)
         .map_err(|error| Failure::Host(io::Error::other(describe(&error))))?;
     let code = engine.precompile_component(&wasm).map_err(|error| Failure::Refused(describe(&error)))?;
+    let code = try_load(&engine, code)?;
     let mut output = io::stdout().lock();
     output.write_all(&code).and_then(|()| output.flush()).map_err(Failure::Host)
+}
+
+/// Loads and links the code as the engine will, without running any of it: what takes too much memory for that ends this
+/// process and not the engine's. Memories are not made here: what wasmtime reserves for one is above the limit.
+fn try_load(engine: &wasmtime::Engine, code: Vec<u8>) -> Result<Vec<u8>, Failure> {
+    let refused = |error: wasmtime::Error| Failure::Refused(describe(&error));
+    let code = Code::compiled(code);
+    let component = code.load(engine).map_err(refused)?;
+    let linker = linker(engine).map_err(refused)?;
+    // What does not link, the engine tells better.
+    drop(linker.instantiate_pre(&component));
+    drop(component);
+    Ok(code.into_bytes())
 }
 
 fn limit(memory: u64, cpu_seconds: u64) -> io::Result<()> {

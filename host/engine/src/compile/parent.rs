@@ -14,6 +14,9 @@ use crate::{CompileError, CompileLimits, text::tame};
 /// How much of what the compiler says on standard error is kept.
 const MESSAGE_BYTES: u64 = 4096;
 
+/// How much of it a message shows of a compiler that crashed.
+const SAID_BYTES: usize = 1024;
+
 /// How many threads compile.
 const THREADS: &str = "4";
 
@@ -72,20 +75,49 @@ async fn collect(pipe: impl AsyncRead + Unpin, limit: u64) -> std::io::Result<Ve
     Ok(bytes)
 }
 
+/// How the process ended, with what it said: of a panic the place and the text, on one line.
+fn with_words(end: String, message: &str) -> String {
+    let said = message.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("note: "));
+    let said = said.collect::<Vec<_>>().join(" ");
+    // Thread numbers differ each time.
+    let said = said.split_once(" panicked at ").map_or(said.clone(), |(_, panic)| format!("panicked at {panic}"));
+    if said.is_empty() { end } else { format!("{end}: {}", tame(said, SAID_BYTES)) }
+}
+
 fn judge(status: ExitStatus, message: &str, limits: &CompileLimits) -> Result<(), CompileError> {
     let message = message.trim();
     match (status.code(), status.signal()) {
         (Some(0), _) => Ok(()),
         (Some(code), _) if code == i32::from(REFUSED) => Err(CompileError::Refused(tame(message.to_owned(), 2048))),
         (Some(code), _) if code == i32::from(OUT_OF_MEMORY) => Err(CompileError::OutOfMemory(limits.memory)),
-        (Some(code), _) => Err(CompileError::Crashed(format!("exit code {code}"))),
+        (Some(code), _) => Err(CompileError::Crashed(with_words(format!("exit code {code}"), message))),
         (_, Some(SIGXCPU)) => Err(CompileError::CpuTime(limits.cpu_time)),
         // The standard library aborts in two cases: when it gets no memory, and when a stack overflows. What it says tells
         // them apart, but several threads may say it at once, so that only the rarer text is looked for.
         (_, Some(SIGABRT)) if !message.contains("overflowed its stack") => {
             Err(CompileError::OutOfMemory(limits.memory))
         }
-        (_, Some(signal)) => Err(CompileError::Crashed(format!("signal {signal}"))),
+        (_, Some(signal)) => Err(CompileError::Crashed(with_words(format!("signal {signal}"), message))),
         (None, None) => Err(CompileError::Crashed("an unknown status".into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compiler_that_crashed_says_why() {
+        let judged = |raw: i32, message: &str| {
+            judge(ExitStatus::from_raw(raw), message, &CompileLimits::default()).unwrap_err().to_string()
+        };
+        let panic = "\nthread 'main' (261) panicked at trans.rs:7:\nonly one \u{1b}[1mmemory\nnote: run with `RUST_BACKTRACE=1`\n";
+        let text = judged(101 << 8, panic);
+        assert_eq!(text, "the compiler ended with exit code 101: panicked at trans.rs:7: only one \u{fffd}[1mmemory");
+        assert_eq!(judged(101 << 8, ""), "the compiler ended with exit code 101");
+        assert_eq!(judged(11, "x"), "the compiler ended with signal 11: x");
+        assert!(judged(101 << 8, &"x".repeat(100_000)).len() < 1200);
+        let overflow = "thread 'main' has overflowed its stack";
+        assert_eq!(judged(6, overflow), format!("the compiler ended with signal 6: {overflow}"));
     }
 }

@@ -21,7 +21,7 @@ pub(crate) use self::{
     memory::{Denied, Memory},
     output::{Output, Violation},
 };
-use crate::Limits;
+use crate::{Limits, threads::Slot};
 
 /// The representation of the `bundle` resource. There is one per call, and only the host makes it.
 #[expect(unreachable_pub, reason = "the generated bindings name it")]
@@ -37,6 +37,13 @@ pub(crate) enum Fault {
     /// The time limit was found to be passed while the guest ran.
     #[error("the time limit has passed")]
     TimedOut,
+    /// The guest asked for what only the host may make.
+    #[error(
+        "it asked for secure randomness (wasi:random/random), which no provisioner has: it makes the same of the same bundle \
+         for everyone, its secrets included. The host makes secrets: see the annotation secrets.chandler.dev/generate in \
+         docs/generated-secrets.md. Seeds of hash tables come from wasi:random/insecure-seed"
+    )]
+    SecureRandomness,
     /// The bundle's content could not be read.
     #[error("failed to read the content of the bundle: {0}")]
     Content(String),
@@ -56,6 +63,8 @@ pub(crate) struct State {
     pub(crate) output: Output,
     pub(crate) memory: Memory,
     pub(crate) log: SharedRecorder,
+    /// The right of this call to run; work that outlives the call holds it, too.
+    pub(crate) slot: Option<Arc<Slot>>,
     table: ResourceTable,
     wasi: WasiCtx,
 }
@@ -79,6 +88,7 @@ impl State {
             output: Output::new(limits),
             memory: Memory::new(limits),
             log,
+            slot: None,
             table,
             wasi,
         }

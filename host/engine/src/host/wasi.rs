@@ -1,6 +1,6 @@
 //! WASI 0.2 as an empty world, for components whose toolchain brings imports along: no arguments, environment, directories
-//! or network, standard input at its end, output into the call's log, a clock that stands still, and randomness that is a
-//! function of the provisioner and the content.
+//! or network, standard input at its end, output into the call's log, a clock that stands still, and insecure randomness that
+//! is a function of the provisioner and the content. Secure randomness traps: what is a function of public bytes is no secret.
 
 use std::{
     convert::Infallible,
@@ -18,10 +18,10 @@ use tokio::io::AsyncWrite;
 use wasmtime_wasi::{
     HostMonotonicClock, HostWallClock, WasiCtx,
     cli::{IsTerminal, StdoutStream},
-    p2::{OutputStream, Pollable, StreamResult},
+    p2::{OutputStream, Pollable, StreamResult, bindings::random::random},
 };
 
-use super::{SharedRecorder, log::Stream, record};
+use super::{Fault, SharedRecorder, State, log::Stream, record};
 
 /// The time that the clock shows: 2000-01-01T00:00:00Z.
 const NOW: Duration = Duration::from_hours(24 * 365 * 30 + 24 * 7);
@@ -40,7 +40,8 @@ pub(super) fn empty_world(plugin: &Digest, content: &Digest, log: &SharedRecorde
         .stderr(stream(Stream::Error))
         .wall_clock(Frozen)
         .monotonic_clock(Frozen)
-        .secure_random(seed("secure"))
+        // Nothing reaches it: `random::Host` below is what is linked.
+        .secure_random(seed("unused"))
         .insecure_random(seed("insecure"))
         .insecure_random_seed(seed("seed").word())
         .max_random_size(RANDOM_BYTES)
@@ -48,6 +49,18 @@ pub(super) fn empty_world(plugin: &Digest, content: &Digest, log: &SharedRecorde
         .allow_udp(false)
         .allow_ip_name_lookup(false)
         .build()
+}
+
+/// A password that a provisioner drew from a seeded source would be the same for every tenant, and known to whoever has the
+/// bundle. `HashMap` of Rust's standard library takes its seed from `insecure-seed`.
+impl random::Host for State {
+    fn get_random_bytes(&mut self, _length: u64) -> wasmtime::Result<Vec<u8>> {
+        Err(Fault::SecureRandomness.into())
+    }
+
+    fn get_random_u64(&mut self) -> wasmtime::Result<u64> {
+        Err(Fault::SecureRandomness.into())
+    }
 }
 
 /// A clock that stands still.

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::patterns::{self, Patterns};
+
 /// The most values of a schema when its references are expanded.
 const NODES: usize = 100_000;
 
@@ -12,8 +14,17 @@ const DEPTH: usize = 64;
 const REFUSED: &[&str] =
     &["$dynamicRef", "$recursiveRef", "$dynamicAnchor", "$recursiveAnchor", "$id", "$anchor", "$vocabulary"];
 
-/// How many parts a schema has when its references are expanded, or why it cannot be used.
-pub(super) fn check(schema: &Value) -> Result<usize, String> {
+/// What a schema may cost when its references are expanded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cost {
+    /// How many parts it has.
+    pub(super) parts: usize,
+    /// How many steps its patterns may take for each byte of text.
+    pub(super) steps: usize,
+}
+
+/// What a schema may cost when its references are expanded, or why it cannot be used.
+pub(super) fn check(schema: &Value, patterns: &Patterns) -> Result<Cost, String> {
     if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
         return Err("is neither an object nor a boolean".into());
     }
@@ -24,9 +35,19 @@ pub(super) fn check(schema: &Value) -> Result<usize, String> {
     {
         return Err("names another dialect than https://json-schema.org/draft/2020-12/schema".into());
     }
-    let mut walk = Walk { root: schema, nodes: 0 };
+    let mut walk = Walk { root: schema, patterns, nodes: 0, steps: 0 };
     walk.value(schema, 0)?;
-    Ok(walk.nodes)
+    Ok(Cost { parts: walk.nodes, steps: walk.steps })
+}
+
+/// The bytes of all texts of a JSON value, names included.
+pub(super) fn text_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(text_bytes).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, field)| name.len() + text_bytes(field)).sum(),
+        _ => 0,
+    }
 }
 
 /// How many values a JSON value holds, itself included.
@@ -40,7 +61,9 @@ pub(super) fn count(value: &Value) -> usize {
 
 struct Walk<'a> {
     root: &'a Value,
+    patterns: &'a Patterns,
     nodes: usize,
+    steps: usize,
 }
 
 impl<'a> Walk<'a> {
@@ -56,6 +79,8 @@ impl<'a> Walk<'a> {
         match value {
             Value::Array(items) => items.iter().try_for_each(|item| self.value(item, depth + 1)),
             Value::Object(fields) => {
+                let steps = patterns::of(value).map(|pattern| self.patterns.steps(pattern));
+                self.steps = steps.fold(self.steps, usize::saturating_add);
                 if let Some(keyword) =
                     REFUSED.iter().find(|keyword| fields.get(**keyword).is_some_and(Value::is_string))
                 {

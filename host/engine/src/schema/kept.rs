@@ -4,6 +4,7 @@
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, PoisonError},
+    time::Instant,
 };
 
 use chandler_core::Digest;
@@ -20,13 +21,13 @@ pub(crate) struct Schemas(Mutex<VecDeque<(Digest, Arc<Schema>)>>);
 
 impl Schemas {
     /// A schema, read unless it is kept.
-    pub(crate) fn read(&self, text: &str) -> Result<Arc<Schema>, CallError> {
+    pub(crate) fn read(&self, text: &str, deadline: Instant) -> Result<Arc<Schema>, CallError> {
         let digest = Digest::of(text.as_bytes());
         if let Some(schema) = self.find(&digest) {
             return Ok(schema);
         }
         // Whoever else wants it meanwhile reads it, too: that is rarer than a wait would be long.
-        let schema = Arc::new(Schema::read(text)?);
+        let schema = Arc::new(Schema::read(text, deadline)?);
         self.keep(digest, &schema);
         Ok(schema)
     }
@@ -54,6 +55,8 @@ impl Schemas {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use serde_json::{Value, json};
 
     use super::*;
@@ -61,16 +64,17 @@ mod tests {
     #[test]
     fn a_schema_is_read_once_and_the_oldest_go() {
         let schemas = Schemas::default();
+        let read = |text: &str| schemas.read(text, Instant::now() + Duration::from_mins(10));
         let large = |name: &str| json!({"title": name, "enum": vec![Value::Null; PARTS / 2 - 10]}).to_string();
-        let first = schemas.read(&large("first")).unwrap();
-        let second = schemas.read(&large("second")).unwrap();
-        assert!(Arc::ptr_eq(&first, &schemas.read(&large("first")).unwrap()));
-        schemas.read(&large("third")).unwrap();
-        assert!(Arc::ptr_eq(&first, &schemas.read(&large("first")).unwrap()));
-        assert!(!Arc::ptr_eq(&second, &schemas.read(&large("second")).unwrap()));
+        let first = read(&large("first")).unwrap();
+        let second = read(&large("second")).unwrap();
+        assert!(Arc::ptr_eq(&first, &read(&large("first")).unwrap()));
+        read(&large("third")).unwrap();
+        assert!(Arc::ptr_eq(&first, &read(&large("first")).unwrap()));
+        assert!(!Arc::ptr_eq(&second, &read(&large("second")).unwrap()));
         let huge = json!({"enum": vec![Value::Null; PARTS + 1]}).to_string();
-        let huge_once = schemas.read(&huge).unwrap();
-        assert!(!Arc::ptr_eq(&huge_once, &schemas.read(&huge).unwrap()));
-        assert!(schemas.read("{").is_err());
+        let huge_once = read(&huge).unwrap();
+        assert!(!Arc::ptr_eq(&huge_once, &read(&huge).unwrap()));
+        assert!(read("{").is_err());
     }
 }

@@ -1,18 +1,23 @@
 //! The configuration against the schema that a provisioner gives.
 //!
 //! The schema comes from the guest, so it is bounded before it is used: it refers to nothing outside itself, it is not
-//! recursive, it is not larger than [`cost`] allows when its references are expanded, and its patterns are matched in
-//! linear time.
+//! recursive, it is not larger than [`cost`] allows when its references are expanded, and its [`patterns`] take no more
+//! memory than their budget and are matched in linear time. Neither reading nor checking can be interrupted, so both are
+//! bounded before they begin, and whoever runs them keeps a slot of the engine until they end.
 
 mod cost;
 mod kept;
 mod message;
+mod patterns;
+
+use std::time::Instant;
 
 use chandler_core::{Diagnostic, Location, Severity};
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
 pub(crate) use self::kept::Schemas;
+use self::{cost::Cost, patterns::Patterns};
 use crate::{CallError, InvalidOutput, text::tame};
 
 /// The most findings that are reported.
@@ -21,33 +26,38 @@ const FINDINGS: usize = 50;
 /// The most parts of a schema times values of a configuration: every value may be held against every part.
 const WORK: usize = 50_000_000;
 
-/// The memory that one compiled pattern may take.
-const PATTERN_BYTES: usize = 1 << 20;
+/// The most steps of patterns: those for a byte of text times the bytes of the configuration.
+const PATTERN_STEPS: usize = 1_000_000_000;
+
+/// How many bytes of patterns count as one part, for what is kept.
+const BYTES_OF_PART: usize = 512;
 
 /// A schema that was read and is ready for use.
 pub(crate) struct Schema {
-    /// How many parts it has when its references are expanded.
-    parts: usize,
+    cost: Cost,
+    /// What its patterns take.
+    pattern_bytes: usize,
     validator: Validator,
 }
 
 impl Schema {
-    /// Reads a schema.
-    pub(crate) fn read(text: &str) -> Result<Self, CallError> {
+    /// Reads a schema; there is nobody left for it after `deadline`.
+    pub(crate) fn read(text: &str, deadline: Instant) -> Result<Self, CallError> {
         let schema: Value = serde_json::from_str(text).map_err(|error| unusable(format!("is not JSON: {error}")))?;
-        let parts = cost::check(&schema).map_err(unusable)?;
-        let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES);
+        let measured = Patterns::measure(&schema, deadline).map_err(unusable)?;
+        let cost = cost::check(&schema, &measured).map_err(unusable)?;
+        let patterns = PatternOptions::regex().size_limit(patterns::limit()).dfa_size_limit(measured.share());
         let validator = jsonschema::draft202012::options()
             .offline()
             .with_pattern_options(patterns)
             .build(&schema)
             .map_err(|error| unusable(format!("is not a JSON schema: {error}")))?;
-        Ok(Self { parts, validator })
+        Ok(Self { cost, pattern_bytes: measured.bytes(), validator })
     }
 
     /// How much of the host it takes, in parts.
     pub(crate) fn parts(&self) -> usize {
-        self.parts
+        self.cost.parts.saturating_add(self.pattern_bytes / BYTES_OF_PART)
     }
 
     /// Checks a configuration: why it does not match, or nothing.
@@ -55,7 +65,9 @@ impl Schema {
     /// # Errors
     /// When the check would be too much work.
     pub(crate) fn check(&self, config: &Value) -> Result<Vec<Diagnostic>, CallError> {
-        if self.parts.saturating_mul(cost::count(config)) > WORK {
+        let work = self.cost.parts.saturating_mul(cost::count(config));
+        let steps = self.cost.steps.saturating_mul(cost::text_bytes(config));
+        if work > WORK || steps > PATTERN_STEPS {
             return Err(unusable("is too large for a configuration of this size".into()));
         }
         let mut findings: Vec<Diagnostic> =
@@ -84,12 +96,18 @@ fn finding(pointer: String, message: String) -> Diagnostic {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use serde_json::json;
 
     use super::*;
 
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_mins(10)
+    }
+
     fn check(schema: &str, config: &Value) -> Result<(), CallError> {
-        match Schema::read(schema)?.check(config)? {
+        match Schema::read(schema, soon())?.check(config)? {
             findings if findings.is_empty() => Ok(()),
             findings => Err(CallError::InvalidConfiguration(findings)),
         }
@@ -199,7 +217,7 @@ mod tests {
         uses $dynamicRef, which is not supported
         has more than 100000 parts when its references are expanded
         is not a JSON schema: "nonsense" is not valid under any of the schemas listed in the 'anyOf' keyword
-        is not a JSON schema: "(a{1000}){1000}" is not a "regex"
+        holds the pattern "(a{1000}){1000}", which takes more than 1 MiB of memory
         names another dialect than https://json-schema.org/draft/2020-12/schema
         is neither an object nor a boolean
         is recursive, or more than 64 levels deep when its references are expanded
@@ -222,5 +240,41 @@ mod tests {
         let schema = json!({"properties": {"a": {"pattern": "^(a+)+$"}}});
         let config = json!({"a": format!("{}b", "a".repeat(20_000))});
         assert!(texts(&schema, &config).contains("must match pattern"));
+    }
+
+    /// 89 KB of schema took 1.9 GB.
+    #[test]
+    fn patterns_share_one_budget() {
+        let schema = |count: usize, pattern: &dyn Fn(usize) -> String| {
+            let property = |number| (format!("p{number}"), json!({"pattern": pattern(number)}));
+            json!({"properties": (0..count).map(property).collect::<serde_json::Map<_, _>>()})
+        };
+        let hostile = schema(2000, &|number| format!(".{{800}}N{number}"));
+        assert!(hostile.to_string().len() < 89_000);
+        let config = json!({"p1": "x"});
+        let large = "holds patterns that take more than 16 MiB of memory";
+        assert!(texts(&hostile, &config).contains(large), "{}", texts(&hostile, &config));
+        // Elsewhere than under `pattern`, and where nothing refers to them.
+        let names: serde_json::Map<_, _> = (0..100).map(|number| (format!(".{{800}}N{number}"), json!(true))).collect();
+        assert!(texts(&json!({"patternProperties": names}), &config).contains(large));
+        assert!(texts(&json!({"$defs": {"a": hostile}}), &config).contains(large));
+        // What people write in such numbers is fine.
+        let honest = schema(500, &|number| format!("^[a-z0-9]([-a-z0-9]*[a-z0-9])?{number}$"));
+        assert!(texts(&honest, &config).contains("must match pattern"), "{}", texts(&honest, &config));
+    }
+
+    #[test]
+    fn patterns_have_steps_to_spend() {
+        let schema = json!({"properties": {"a": {"items": {"pattern": "^([a-z]{1,60}x)+$"}}}});
+        assert!(texts(&schema, &json!({"a": ["y"]})).contains("must match pattern"));
+        let long = json!({"a": vec!["y".repeat(100_000); 100]});
+        assert!(texts(&schema, &long).contains("is too large for a configuration of this size"));
+    }
+
+    #[test]
+    fn nothing_is_read_for_a_call_that_has_ended() {
+        let schema = json!({"pattern": "a"}).to_string();
+        let before = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
+        assert!(Schema::read(&schema, before).is_err());
     }
 }

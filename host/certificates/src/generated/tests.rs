@@ -1,0 +1,115 @@
+use std::collections::BTreeSet;
+
+use super::*;
+
+fn secret(annotation: &str, data: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "data": data,
+        "metadata": {"name": "s", "annotations": {GENERATE: annotation}}})
+}
+
+fn release(objects: &[Value]) -> Release {
+    let parse = |object: &Value| Object::parse(object.to_string().as_bytes(), 0, None).unwrap();
+    Release::new(objects.iter().map(parse).collect(), vec![], vec![])
+}
+
+fn filled(annotation: &str, data: &Value, live: Option<Value>) -> BTreeMap<String, String> {
+    let release = release(&[secret(annotation, data)]);
+    let secrets = GeneratedSecrets::of(&release, "n").unwrap();
+    let filled = secrets.fill(&release, &[live], &mut operating_system).unwrap();
+    assert_eq!(secrets.secrets()[0].secret.namespace.as_deref(), Some("n"));
+    let data = filled.objects()[0].value["data"].as_object().unwrap();
+    let text = |value: &Value| String::from_utf8(STANDARD.decode(value.as_str().unwrap()).unwrap()).unwrap();
+    data.iter().map(|(name, value)| (name.clone(), text(value))).collect()
+}
+
+fn fault(object: Value) -> String {
+    GeneratedSecrets::of(&release(&[object]), "n").unwrap_err().to_string()
+}
+
+#[test]
+fn each_kind_has_its_form_and_no_value_comes_twice() {
+    let all = "a=password, b=password:64,c=hex,d=base64:16, e=uuid";
+    let one = filled(all, &json!({"user": "YWRtaW4="}), None);
+    assert_eq!(one["user"], "admin", "what the release says stays");
+    assert_eq!((one["a"].len(), one["b"].len(), one["c"].len()), (32, 64, 64));
+    assert!(one["a"].bytes().all(|byte| byte.is_ascii_alphanumeric()));
+    assert!(one["c"].bytes().all(|byte| byte.is_ascii_hexdigit()));
+    assert_eq!(STANDARD.decode(&one["d"]).unwrap().len(), 16);
+    let uuid = &one["e"];
+    assert_eq!((uuid.len(), &uuid[14..15], uuid.matches('-').count()), (36, "4", 4));
+    let other = filled(all, &json!({}), None);
+    for name in ["a", "b", "c", "d", "e"] {
+        assert_ne!(one[name], other[name]);
+    }
+}
+
+#[test]
+fn what_is_in_the_cluster_is_kept_and_what_is_missing_is_made() {
+    let live = |data: Value| Some(json!({"data": data}));
+    let value = STANDARD.encode("kept");
+    // Another kind or length does not change what is in use.
+    assert_eq!(filled("a=uuid", &json!({}), live(json!({"a": value})))["a"], "kept");
+    for unusable in [json!({}), json!({"a": ""}), json!({"a": "no base64"}), json!({"a": 7}), json!(null)] {
+        assert_eq!(filled("a=hex", &json!({}), live(unusable))["a"].len(), 64);
+    }
+}
+
+#[test]
+fn letters_are_equally_likely() {
+    // Every byte once, again and again: each letter comes as often as the others.
+    let mut next = 0_u8;
+    let mut count = |bytes: &mut [u8]| {
+        for byte in bytes {
+            *byte = next;
+            next = next.wrapping_add(1);
+        }
+        Ok(())
+    };
+    let value = Kind::Password(248).make(&mut count).unwrap();
+    let mut times: BTreeMap<u8, u32> = BTreeMap::new();
+    for letter in value {
+        *times.entry(letter).or_default() += 1;
+    }
+    let times: BTreeSet<u32> = times.into_values().collect();
+    assert_eq!(times, BTreeSet::from([4]));
+}
+
+#[test]
+fn what_cannot_be_given_is_refused_by_name() {
+    let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "c", "annotations": {GENERATE: "a=hex"}}});
+    let many = (0..40).map(|number| format!("k{number}=hex")).collect::<Vec<_>>().join(",");
+    let none = json!({});
+    let lines = [
+        fault(config_map),
+        fault(secret("password", &none)),
+        fault(secret("a/b=hex", &none)),
+        fault(secret("a=dice", &none)),
+        fault(secret("a=password:4", &none)),
+        fault(secret("a=hex:99999", &none)),
+        fault(secret("a=uuid:7", &none)),
+        fault(secret("a=hex,a=uuid", &none)),
+        fault(secret("a=hex", &json!({"a": "eA=="}))),
+        fault(secret(&many, &none)),
+    ];
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    ConfigMap c: annotation secrets.chandler.dev/generate means nothing on this kind, want it on a Secret
+    Secret s: annotation secrets.chandler.dev/generate holds "password", want KEY=KIND[:LENGTH] where KEY is a name of letters, digits, `-`, `_` and `.`
+    Secret s: annotation secrets.chandler.dev/generate holds "a/b=hex", want KEY=KIND[:LENGTH] where KEY is a name of letters, digits, `-`, `_` and `.`
+    Secret s: annotation secrets.chandler.dev/generate holds "a=dice": unknown kind, want password, hex, base64 or uuid
+    Secret s: annotation secrets.chandler.dev/generate holds "a=password:4": want a length of 12 to 1024
+    Secret s: annotation secrets.chandler.dev/generate holds "a=hex:99999": want a length of 16 to 1024
+    Secret s: annotation secrets.chandler.dev/generate holds "a=uuid:7": a uuid has no length
+    Secret s: annotation secrets.chandler.dev/generate names "a", which is there already
+    Secret s: annotation secrets.chandler.dev/generate names "a", which is there already
+    the release asks for more than 100 Secrets with generated values, or one with more than 32
+    "#);
+}
+
+#[test]
+fn a_source_that_fails_makes_nothing() {
+    let release = release(&[secret("a=hex", &json!({}))]);
+    let secrets = GeneratedSecrets::of(&release, "n").unwrap();
+    let mut broken = |_: &mut [u8]| Err(io::Error::other("no randomness"));
+    assert!(secrets.fill(&release, &[None], &mut broken).is_err());
+}
