@@ -4,7 +4,6 @@
 //! one use of `unsafe` in Chandler.
 
 mod cache;
-mod private;
 
 use wasmtime::{Engine, component::Component};
 
