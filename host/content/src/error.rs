@@ -77,12 +77,15 @@ impl ContentError {
     pub fn class(&self) -> FailureClass {
         match self {
             Self::Registry(error) => match error.failure {
-                RegistryFailure::Network | RegistryFailure::Unavailable | RegistryFailure::RateLimited => {
-                    FailureClass::Transient
-                }
-                RegistryFailure::NotFound | RegistryFailure::Unauthorized | RegistryFailure::Tls => {
-                    FailureClass::Unavailable
-                }
+                RegistryFailure::Network
+                | RegistryFailure::Unavailable
+                | RegistryFailure::RateLimited
+                | RegistryFailure::TooSlow => FailureClass::Transient,
+                RegistryFailure::NotFound
+                | RegistryFailure::Unauthorized
+                | RegistryFailure::Tls
+                | RegistryFailure::Address
+                | RegistryFailure::Plaintext => FailureClass::Unavailable,
                 RegistryFailure::Protocol => FailureClass::Permanent,
             },
             // A transfer that was cut short or damaged; the next one may be whole.

@@ -119,8 +119,11 @@ async fn the_cache_is_nobody_elses() {
             Ok(_) => assert!(allowed, "{given:o}"),
             Err(error) => {
                 assert!(!allowed, "{given:o}");
-                let expected = "others may write to it; name a directory in it";
-                assert_eq!(error.to_string(), format!("use as a cache {}: {expected}", root.display()));
+                let (root, mode) = (root.display(), given);
+                let expected = format!(
+                    "use as a cache {root}: others may write to {root} (mode {mode:04o}); run `chmod go-w {root}` if you trust what is in it, or name a directory in it"
+                );
+                assert_eq!(error.to_string(), expected);
             }
         }
         // It may be somebody's mount point, and is left as it is.
@@ -131,6 +134,40 @@ async fn the_cache_is_nobody_elses() {
     assert_eq!(mode(&root.join("deep/er")), 0o700);
     let error = Store::open(Path::new("/dev/null/x"), Limits::default()).unwrap_err();
     assert_eq!(error.to_string(), "create directory /dev/null/x: Not a directory (os error 20)");
+}
+
+#[test]
+fn a_cache_of_another_user_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut root = directory.path().join("cache");
+    fs::create_dir(&root).unwrap();
+    fs::set_permissions(&root, fs::Permissions::from_mode(0o755)).unwrap();
+    // Only root can give a directory away; for everybody else that of root is another user's.
+    if std::os::unix::fs::chown(&root, Some(65534), None).is_err() {
+        root = PathBuf::from("/");
+    }
+    let error = Store::open(&root, Limits::default()).unwrap_err().to_string();
+    assert!(error.contains("belongs to the user") && error.contains("chown"), "{error}");
+}
+
+#[test]
+fn directories_of_the_cache_are_checked_each_for_itself() {
+    for name in ["work", "trees", "images"] {
+        let directory = tempfile::tempdir().unwrap();
+        let (root, elsewhere) = (directory.path().join("cache"), directory.path().join("elsewhere"));
+        Store::open(&root, Limits::default()).unwrap();
+        fs::rename(root.join(name), &elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, root.join(name)).unwrap();
+        let refusal = || Store::open(&root, Limits::default()).unwrap_err().to_string();
+        assert!(refusal().contains(&format!("{name} is a symbolic link")), "{}", refusal());
+        fs::remove_file(root.join(name)).unwrap();
+        fs::rename(&elsewhere, root.join(name)).unwrap();
+        fs::set_permissions(root.join(name), fs::Permissions::from_mode(0o770)).unwrap();
+        assert!(refusal().contains(&format!("cache/{name} (mode 0770)")), "{}", refusal());
+        fs::set_permissions(root.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        Store::open(&root, Limits::default()).unwrap();
+        assert_eq!(fs::metadata(root.join(name)).unwrap().permissions().mode() & 0o777, 0o700);
+    }
 }
 
 #[tokio::test]

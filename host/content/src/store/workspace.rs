@@ -142,12 +142,12 @@ mod libc_codes {
     pub(super) const ENOTEMPTY: i32 = 39;
 }
 
-pub(super) fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::options().create_new(true).write(true).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }
 
-pub(super) fn sync_directory(path: &Path) -> Result<(), StoreError> {
+fn sync_directory(path: &Path) -> Result<(), StoreError> {
     File::open(path).and_then(|directory| directory.sync_all()).map_err(StoreError::at("sync", path))
 }
