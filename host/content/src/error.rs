@@ -213,6 +213,20 @@ pub enum EntryProblem {
     /// An extended header is too large, or changes the size of the entry, which readers disagree about.
     #[error("has an extended header that is refused: {0}")]
     ExtendedHeader(&'static str),
+    /// It was one thing when it was listed and another one when it was opened.
+    #[error("changed while it was read")]
+    Changed,
+    /// Two headers before it give it a name, and readers disagree about which one counts.
+    #[error("has its {what} from two headers, a {} at byte {} and a {} at byte {}; tools disagree about which one counts",
+        .first.0, .first.1, .second.0, .second.1)]
+    NamedTwice {
+        /// `path` or `link`.
+        what: &'static str,
+        /// The kind of the first header, and where it lies in the archive.
+        first: (&'static str, u64),
+        /// The kind of the second header, and where it lies in the archive.
+        second: (&'static str, u64),
+    },
     /// The link leaves the tree.
     #[error("links to {0:?}, which is outside")]
     LinkLeaves(String),

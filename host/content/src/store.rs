@@ -88,8 +88,8 @@ impl Store {
     /// See [`ArchiveError`](crate::ArchiveError); links that lead out and special files are refused.
     pub async fn import_directory(&self, path: &Path) -> Result<Tree, ContentError> {
         let (store, path) = (self.clone(), path.to_owned());
-        blocking::run(move || {
-            let mut work = store.begin()?;
+        blocking::run_long(move |cancel| {
+            let mut work = store.begin()?.cancelled_by(cancel);
             let files = directory::read(&path, &mut work, store.limits())?;
             work.commit(files)
         })
@@ -102,8 +102,8 @@ impl Store {
     /// See [`ArchiveError`](crate::ArchiveError).
     pub async fn import_archive(&self, path: &Path) -> Result<Tree, ContentError> {
         let (store, path) = (self.clone(), path.to_owned());
-        blocking::run(move || {
-            let mut work = store.begin()?;
+        blocking::run_long(move |cancel| {
+            let mut work = store.begin()?.cancelled_by(cancel);
             let archive = File::open(&path).map_err(StoreError::at("open", &path))?;
             let files = unpack::archive(archive, &path, &mut work, store.limits())?;
             work.commit(files)
@@ -117,8 +117,8 @@ impl Store {
     /// [`ContentError::DuplicatePath`] when two sets hold the same path, [`ContentError::Archive`] for illegal paths.
     pub async fn import_files(&self, sets: Vec<FileSet>) -> Result<Tree, ContentError> {
         let store = self.clone();
-        blocking::run(move || {
-            let mut work = store.begin()?;
+        blocking::run_long(move |cancel| {
+            let mut work = store.begin()?.cancelled_by(cancel);
             let files = files::store(sets, &mut work, store.limits())?;
             work.commit(files)
         })

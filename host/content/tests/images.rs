@@ -653,3 +653,33 @@ async fn the_same_image_is_fetched_once() {
     images.fetch(&image, &setup.access).await.unwrap();
     assert_eq!(setup.registry.requests().len(), before + 2);
 }
+
+#[tokio::test]
+async fn a_fetch_that_nobody_waits_for_ends_at_once() {
+    let setup = setup(Options::default()).await;
+    let file = |number: u8| (0..4_u32 << 20).map(|at| (at >> 8) as u8 ^ number).map(char::from).collect::<String>();
+    let tar = (0..6).fold(Tar::new(), |tar, number| tar.file(&format!("{number}"), &file(number)));
+    setup.registry.push_image("x", "v1", Image::of_layers(vec![Layer::tar_gzip(tar.plain())])).unwrap();
+    let image = setup.resolve("x:v1").await.unwrap();
+    let cache = setup.directory.path().join("cache");
+    let below = |name: &str| fs::read_dir(cache.join(name)).unwrap().filter_map(Result::ok).map(|entry| entry.path());
+    let begun = || {
+        let mut packs = below("work").map(|work| work.join("tree/pack"));
+        packs.any(|pack| fs::metadata(pack).is_ok_and(|metadata| metadata.len() > 0))
+    };
+    let mut fetch = Box::pin(setup.images.fetch(&image, &setup.access));
+    while !begun() {
+        tokio::select! {
+            biased;
+            ended = &mut fetch => panic!("{ended:?} before it was seen to unpack"),
+            () = tokio::task::yield_now() => {}
+        }
+    }
+    drop(fetch);
+    while below("work").next().is_some() {
+        std::thread::yield_now();
+    }
+    // It did not unpack to the end first.
+    assert_eq!(below("trees").count(), 0);
+    assert_eq!(setup.fetch("x:v1").await.unwrap().len(), 6);
+}

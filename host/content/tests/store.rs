@@ -5,15 +5,21 @@
 mod common;
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
 use chandler_content::{Collected, FileSet, Limits, Store, Tree};
 use chandler_core::{Content, Digest};
 use common::{files, store};
+use rustix::fs::{CWD, RenameFlags};
 
 fn set(source: &str, directory: &str, contents: &[(&str, &str)]) -> FileSet {
     FileSet {
@@ -105,6 +111,45 @@ async fn directories_are_read_with_the_links_that_stay_inside() {
     drop(listener);
     let error = store.import_directory(&directory.path().join("none")).await.unwrap_err();
     assert!(error.to_string().ends_with("none: No such file or directory (os error 2)"), "{error}");
+}
+
+/// Somebody swaps a file and a directory for links to outside, as fast as they can.
+#[tokio::test]
+async fn no_link_that_is_swapped_in_is_followed() {
+    let (directory, store) = store(Limits::default());
+    let (source, outside) = (directory.path().join("source"), directory.path().join("outside"));
+    for (root, text) in [(&source, "inside"), (&outside, "secret")] {
+        fs::create_dir_all(root.join("directory")).unwrap();
+        fs::write(root.join("directory/file"), text).unwrap();
+        fs::write(root.join("file"), text).unwrap();
+    }
+    let swaps = ["file", "directory"].map(|name| {
+        let link = directory.path().join(format!("{name}-link"));
+        std::os::unix::fs::symlink(outside.join(name), &link).unwrap();
+        (source.join(name), link)
+    });
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    let swapping = std::thread::spawn(move || {
+        while !stopped.load(Ordering::Relaxed) {
+            for (real, link) in &swaps {
+                rustix::fs::renameat_with(CWD, real, CWD, link, RenameFlags::EXCHANGE).unwrap();
+            }
+        }
+    });
+    let mut outcomes = BTreeSet::new();
+    for _ in 0..300 {
+        let texts = match store.import_directory(&source).await {
+            Ok(tree) => files(&tree).into_iter().map(|(_, text)| text).collect(),
+            Err(error) => vec![error.to_string()],
+        };
+        outcomes.extend(texts);
+    }
+    stop.store(true, Ordering::Relaxed);
+    swapping.join().unwrap();
+    assert!(outcomes.iter().all(|outcome| !outcome.contains("secret")), "{outcomes:?}");
+    // Or the swapping had stopped before the reading began.
+    assert!(outcomes.len() > 1, "{outcomes:?}");
 }
 
 #[tokio::test]

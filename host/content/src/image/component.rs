@@ -57,8 +57,8 @@ impl Images {
             bytes.extend_from_slice(&chunk);
         }
         let store = self.store().clone();
-        blocking::run(move || {
-            let mut work = store.begin()?;
+        blocking::run_long(move |cancel| {
+            let mut work = store.begin()?.cancelled_by(cancel);
             let stored = work.add(&mut bytes.as_slice(), max_bytes).map_err(|error| match error {
                 AddError::Write(error) => ContentError::from(error),
                 AddError::Read(error) => StoreError::at("read", FILE)(error).into(),

@@ -165,7 +165,8 @@ impl Images {
                 download(&client, &reference, layer, &work).await?;
             }
             let limits = self.inner.store.limits().clone();
-            blocking::run(move || unpack_layers(&reference, &layers, work, &limits)).await
+            blocking::run_long(move |cancel| unpack_layers(&reference, &layers, work.cancelled_by(cancel), &limits))
+                .await
         })
         .await
     }
@@ -315,7 +316,7 @@ fn unpack_layers(
     limits: &Limits,
 ) -> Result<Tree, ContentError> {
     let mut overlay = Overlay::new(limits);
-    let mut budget = Budget::new(limits);
+    let mut budget = Budget::new(limits, work.cancel());
     for layer in layers {
         let path = work.path().join(blob_name(&layer.digest));
         let file = std::fs::File::open(&path).map_err(StoreError::at("open", &path))?;
