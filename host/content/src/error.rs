@@ -217,16 +217,8 @@ pub enum EntryProblem {
     #[error("changed while it was read")]
     Changed,
     /// Two headers before it give it a name, and readers disagree about which one counts.
-    #[error("has its {what} from two headers, a {} at byte {} and a {} at byte {}; tools disagree about which one counts",
-        .first.0, .first.1, .second.0, .second.1)]
-    NamedTwice {
-        /// `path` or `link`.
-        what: &'static str,
-        /// The kind of the first header, and where it lies in the archive.
-        first: (&'static str, u64),
-        /// The kind of the second header, and where it lies in the archive.
-        second: (&'static str, u64),
-    },
+    #[error(transparent)]
+    NamedTwice(Box<NamedTwice>),
     /// The link leaves the tree.
     #[error("links to {0:?}, which is outside")]
     LinkLeaves(String),
@@ -242,6 +234,21 @@ pub enum EntryProblem {
     /// The link leads back to itself, or through too many others.
     #[error("links to {0:?}, which leads through too many links")]
     LinkLoop(String),
+}
+
+/// The headers that give an entry a name: the kind of each, and where it lies in the archive.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "has its {what} from two headers, a {} at byte {} and a {} at byte {}; tools disagree about which one counts",
+    .first.0, .first.1, .second.0, .second.1
+)]
+pub struct NamedTwice {
+    /// `path` or `link`.
+    pub what: &'static str,
+    /// The one that comes first.
+    pub first: (&'static str, u64),
+    /// The one that comes later.
+    pub second: (&'static str, u64),
 }
 
 impl EntryProblem {

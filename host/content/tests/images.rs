@@ -657,7 +657,7 @@ async fn the_same_image_is_fetched_once() {
 #[tokio::test]
 async fn a_fetch_that_nobody_waits_for_ends_at_once() {
     let setup = setup(Options::default()).await;
-    let file = |number: u8| (0..4_u32 << 20).map(|at| (at >> 8) as u8 ^ number).map(char::from).collect::<String>();
+    let file = |number: u8| (0..4_u32 << 20).map(|at| at.to_be_bytes()[2] ^ number).map(char::from).collect::<String>();
     let tar = (0..6).fold(Tar::new(), |tar, number| tar.file(&format!("{number}"), &file(number)));
     setup.registry.push_image("x", "v1", Image::of_layers(vec![Layer::tar_gzip(tar.plain())])).unwrap();
     let image = setup.resolve("x:v1").await.unwrap();

@@ -189,9 +189,12 @@ async fn whom_a_registry_leads_to_is_shown_nothing_and_is_not_quoted() {
         })
         .await;
         let to = elsewhere.address;
-        let registry = Server::start(move |request, _| match request.starts_with("HEAD") {
-            true => response("200 OK", "", ""),
-            false => redirect(&format!("http://{to}/inner")),
+        let registry = Server::start(move |request, _| {
+            if request.starts_with("HEAD") {
+                response("200 OK", "", "")
+            } else {
+                redirect(&format!("http://{to}/inner"))
+            }
         })
         .await;
         let error = resolve(registry.address, Some(basic()), ImageOptions::default()).await.unwrap_err();
@@ -257,9 +260,8 @@ async fn a_circle_of_redirects_ends() {
 #[tokio::test]
 async fn a_body_that_drips_ends() {
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n";
-    let registry = Server::dripping(move |request, _| match request.starts_with("HEAD") {
-        true => "HTTP/1.1 200 OK\r\n\r\n".to_owned(),
-        false => head.to_owned(),
+    let registry = Server::dripping(move |request, _| {
+        if request.starts_with("HEAD") { "HTTP/1.1 200 OK\r\n\r\n".to_owned() } else { head.to_owned() }
     })
     .await;
     // A byte is never long in coming, so that only the rate is too low.

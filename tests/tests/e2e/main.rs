@@ -35,6 +35,7 @@ mod poisoned;
 mod quiet;
 mod revisions;
 mod safety;
+mod shared_cache;
 mod stages;
 mod target;
 mod tenancy;

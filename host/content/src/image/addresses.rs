@@ -82,8 +82,9 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     match address.segments() {
         // These two are addresses of IPv6 themselves.
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,
-        [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0x64, 0xff9b, 0 | 1, _, _, _, high, low] => of(high, low),
-        [0x2002, high, low, ..] => of(high, low),
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
+        | [0x64, 0xff9b, 0 | 1, _, _, _, high, low]
+        | [0x2002, high, low, ..] => of(high, low),
         _ => None,
     }
 }

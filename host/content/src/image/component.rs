@@ -27,7 +27,7 @@ impl Images {
         max_bytes: u64,
     ) -> Result<Vec<u8>, ContentError> {
         let reference = image.pinned();
-        let made = self.download_component(&reference, access, max_bytes);
+        let made = Box::pin(self.download_component(&reference, access, max_bytes));
         let tree = self.once("component", image, access, made).await?;
         // It may have been fetched under another bound.
         if tree.total_bytes() > max_bytes {

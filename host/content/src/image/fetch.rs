@@ -154,7 +154,8 @@ impl Images {
     /// The layers are laid over one another as `layer.md` of the OCI image specification says. Images that hold more than
     /// plain files are refused, such as those of whole systems with their devices and links to directories.
     pub async fn fetch(&self, image: &ResolvedImage, access: &ImageAccess) -> Result<Tree, ContentError> {
-        self.once(&self.inner.options.platform.to_string(), image, access, async {
+        let view = self.inner.options.platform.to_string();
+        let make = Box::pin(async {
             let reference = image.pinned();
             let client = self.client(&reference, access)?;
             let layers = self.layers(&client, &reference).await?;
@@ -167,8 +168,8 @@ impl Images {
             let limits = self.inner.store.limits().clone();
             blocking::run_long(move |cancel| unpack_layers(&reference, &layers, work.cancelled_by(cancel), &limits))
                 .await
-        })
-        .await
+        });
+        self.once(&view, image, access, make).await
     }
 
     /// The tree of an image in one view: from the store, where who asks may have it, or made by `make` and then remembered.
@@ -190,7 +191,7 @@ impl Images {
             let tree = match blocking::run(move || Ok(store.image(&wanted, &asking)?)).await? {
                 Some(Known { tree, proven: true }) => return Ok(tree),
                 Some(Known { tree, proven: false }) => {
-                    self.prove(image, access).await?;
+                    Box::pin(self.prove(image, access)).await?;
                     tree
                 }
                 None => make.await?,

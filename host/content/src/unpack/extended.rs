@@ -7,7 +7,7 @@ use std::io::Read;
 
 use tar::{Header, PaxExtensions};
 
-use crate::EntryProblem;
+use crate::{EntryProblem, NamedTwice};
 
 /// More than any path or comment needs.
 const MOST: u64 = 64 << 10;
@@ -38,7 +38,7 @@ fn give(slot: &mut Option<Given>, what: &'static str, given: Given) -> Result<()
     match slot {
         Some(other) if (other.by, other.at) != (given.by, given.at) => {
             let (first, second) = ((other.by, other.at), (given.by, given.at));
-            Err(ExtendedError::Refused(EntryProblem::NamedTwice { what, first, second }))
+            Err(ExtendedError::Refused(EntryProblem::NamedTwice(Box::new(NamedTwice { what, first, second }))))
         }
         slot => {
             *slot = Some(given);
