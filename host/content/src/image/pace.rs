@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn drips_end_and_streams_go_on() {
-        for (seconds, bytes) in [(9.0, 1), (29.0, 1), (0.1, 1), (1.0, 500), (0.000_1, 0)] {
+        for (seconds, bytes) in [(9.0, 1), (29.0, 1), (0.1, 1), (1.0, 500), (0.001, 0)] {
             let lasted = lasts(seconds, bytes).expect("it ends");
             assert!(lasted <= 60.0, "{bytes} bytes each {seconds} s lasted {lasted} s");
         }
