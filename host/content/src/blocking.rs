@@ -1,11 +1,36 @@
 //! File work away from the threads that drive the network.
 
-use std::io;
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use crate::{ContentError, StoreError};
 
-/// Runs blocking work on the threads that tokio keeps for it. The work goes on when the caller goes away: what it writes
-/// is bounded and is only visible when complete.
+/// Tells work that nobody waits for it any more.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// An error where nobody waits any more. Nobody gets to see it.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        if self.0.load(Ordering::Relaxed) { Err(io::Error::other("nobody waits for it any more")) } else { Ok(()) }
+    }
+}
+
+/// Cancels when it is dropped, which it is with the future that holds it.
+struct Waiting(Cancel);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Runs short blocking work on the threads that tokio keeps for it. The work goes on when the caller goes away.
 pub(crate) async fn run<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ContentError> + Send + 'static,
 ) -> Result<T, ContentError> {
@@ -13,6 +38,43 @@ pub(crate) async fn run<T: Send + 'static>(
         Ok(result) => result,
         Err(error) => {
             Err(StoreError { operation: "work on", path: "the cache".into(), source: io::Error::other(error) }.into())
+        }
+    }
+}
+
+/// The same for work that takes long, which looks now and then whether the caller went away.
+pub(crate) async fn run_long<T: Send + 'static>(
+    work: impl FnOnce(&Cancel) -> Result<T, ContentError> + Send + 'static,
+) -> Result<T, ContentError> {
+    let cancel = Cancel::default();
+    let _waiting = Waiting(cancel.clone());
+    run(move || work(&cancel)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn work_learns_that_its_caller_went_away() {
+        let (begun, begins) = mpsc::channel();
+        let (ended, ends) = mpsc::channel();
+        let work = tokio::spawn(run_long(move |cancel| {
+            begun.send(()).unwrap();
+            while cancel.check().is_ok() {
+                std::thread::yield_now();
+            }
+            ended.send(()).unwrap();
+            Ok(())
+        }));
+        while begins.try_recv().is_err() {
+            tokio::task::yield_now().await;
+        }
+        work.abort();
+        while ends.try_recv().is_err() {
+            tokio::task::yield_now().await;
         }
     }
 }

@@ -1,13 +1,25 @@
 //! A directory on disk as a source, for the command line.
+//!
+//! Whoever may write to the directory may swap a file for a link at any moment. So nothing is looked at by name and then opened
+//! by name: everything is opened below the directory's file descriptor without following links, and what was opened is
+//! looked at. Links that are followed are followed here, by their text.
+
+mod beneath;
 
 use std::{
     collections::BTreeMap,
+    ffi::OsStr,
     fs::{self, File},
-    io,
-    os::unix::{ffi::OsStrExt, fs::FileTypeExt, fs::OpenOptionsExt},
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
+use rustix::{
+    fs::{AtFlags, Dir, FileType, OFlags},
+    io::Errno,
+};
+
+use self::beneath::Beneath;
 use crate::{
     ArchiveError, ContentError, EntryProblem, LimitExceeded, Limits, StoreError, path::entry_path,
     store::workspace::Workspace, tree::Stored, unpack::stored,
@@ -20,22 +32,17 @@ pub(crate) fn read(
     work: &mut Workspace,
     limits: &Limits,
 ) -> Result<BTreeMap<String, Stored>, ContentError> {
-    let root = fs::canonicalize(root).map_err(StoreError::at("open directory", root))?;
-    let mut reader = Reader { root: root.clone(), work, limits, files: BTreeMap::new(), entries: 0, total: 0 };
-    let mut directories = vec![root];
+    let beneath = Beneath::at(root).map_err(StoreError::at("open directory", root))?;
+    let mut reader = Reader { root: beneath, work, limits, files: BTreeMap::new(), entries: 0, total: 0 };
+    let mut directories = vec![PathBuf::new()];
     while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(&directory).map_err(StoreError::at("list", &directory))? {
-            let entry = entry.map_err(StoreError::at("list", &directory))?;
-            if let Some(below) = reader.entry(&entry)? {
-                directories.push(below);
-            }
-        }
+        directories.extend(reader.directory(&directory)?);
     }
     Ok(reader.files)
 }
 
 struct Reader<'a> {
-    root: PathBuf,
+    root: Beneath,
     work: &'a mut Workspace,
     limits: &'a Limits,
     files: BTreeMap<String, Stored>,
@@ -44,66 +51,96 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads one entry; a directory is returned, to be read later.
-    fn entry(&mut self, entry: &fs::DirEntry) -> Result<Option<PathBuf>, ContentError> {
-        let location = entry.path();
-        let name = location.strip_prefix(&self.root).unwrap_or(&location).as_os_str().as_bytes().to_owned();
-        let name = name.as_slice();
+    fn failed(&self, operation: &'static str, path: &Path) -> impl FnOnce(Errno) -> ContentError {
+        let failed = StoreError::at(operation, self.root.path().join(path));
+        |errno| failed(errno.into()).into()
+    }
+
+    /// Reads the entries of a directory; those that are directories are returned, to be read later.
+    fn directory(&mut self, path: &Path) -> Result<Vec<PathBuf>, ContentError> {
+        let opened = self.root.open(path, OFlags::RDONLY | OFlags::DIRECTORY);
+        let opened = opened.map_err(|errno| match errno {
+            Errno::LOOP | Errno::NOTDIR => EntryProblem::Changed.at(path.as_os_str().as_bytes()).into(),
+            errno => self.failed("list", path)(errno),
+        })?;
+        let list = Dir::read_from(&opened).map_err(self.failed("list", path))?;
+        let mut below = Vec::new();
+        for entry in list {
+            let entry = entry.map_err(self.failed("list", path))?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let location = path.join(OsStr::from_bytes(name.to_bytes()));
+            let kind = match entry.file_type() {
+                FileType::Unknown => {
+                    let found = rustix::fs::statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW);
+                    FileType::from_raw_mode(found.map_err(self.failed("look at", &location))?.st_mode)
+                }
+                kind => kind,
+            };
+            if self.entry(&location, kind)? {
+                below.push(location);
+            }
+        }
+        Ok(below)
+    }
+
+    /// Reads one entry; whether it is a directory, which is not read here.
+    fn entry(&mut self, location: &Path, kind: FileType) -> Result<bool, ContentError> {
+        let name = location.as_os_str().as_bytes();
         self.entries += 1;
         if self.entries > self.limits.entries {
             return Err(ArchiveError::from(LimitExceeded::Entries(self.limits.entries)).into());
         }
         let path = entry_path(name, self.limits).map_err(|problem| problem.at(name))?;
-        let kind = entry.file_type().map_err(StoreError::at("look at", &location))?;
-        let target = if kind.is_dir() {
-            return Ok(Some(location));
-        } else if kind.is_symlink() {
-            self.link(&location).map_err(|problem| problem.at(name))?
-        } else if kind.is_file() {
-            location
-        } else {
-            return Err(EntryProblem::Unsupported(special(kind)).at(name).into());
+        let stored = match kind {
+            FileType::Directory => return Ok(true),
+            FileType::Symlink => self.link(location)?,
+            FileType::RegularFile => self.file(location, name)?,
+            kind => return Err(EntryProblem::Unsupported(special(kind)).at(name).into()),
         };
-        let stored = self.file(&target, name)?;
         self.total = self.total.saturating_add(stored.size);
         if self.total > self.limits.total_bytes {
             return Err(ArchiveError::from(LimitExceeded::TotalBytes(self.limits.total_bytes)).into());
         }
         self.files.insert(path, stored);
-        Ok(None)
+        Ok(false)
     }
 
+    fn link(&mut self, link: &Path) -> Result<Stored, ContentError> {
+        let name = link.as_os_str().as_bytes();
+        let target = self.root.resolve(link).map_err(|problem| problem.at(name))?;
+        self.file(&target, name)
+    }
+
+    /// Adds the file at a path that has no link in it. The name is for messages.
     fn file(&mut self, path: &Path, name: &[u8]) -> Result<Stored, ContentError> {
         // Without blocking, so that a fifo that takes the file's place cannot hang the reader.
-        let opened = File::options().read(true).custom_flags(O_NONBLOCK).open(path);
-        let mut file = opened.map_err(StoreError::at("open", path))?;
-        if !file.metadata().map_err(StoreError::at("look at", path))?.is_file() {
+        let opened = self.root.open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY);
+        let mut file = match opened {
+            Ok(opened) => File::from(opened),
+            Err(Errno::LOOP | Errno::NOTDIR) => return Err(EntryProblem::Changed.at(name).into()),
+            Err(errno) => return Err(self.failed("open", path)(errno)),
+        };
+        let metadata: fs::Metadata = file.metadata().map_err(StoreError::at("look at", self.root.path().join(path)))?;
+        if metadata.is_dir() {
+            let text = path.to_string_lossy().into_owned();
+            return Err(EntryProblem::LinkToDirectory(self.root.text(Path::new(OsStr::from_bytes(name)), text))
+                .at(name)
+                .into());
+        }
+        if !metadata.is_file() {
             return Err(EntryProblem::Unsupported("special file").at(name).into());
         }
         stored(self.work, &mut file, name, self.limits)
     }
-
-    fn link(&self, link: &Path) -> Result<PathBuf, EntryProblem> {
-        let text = fs::read_link(link).map(|target| target.to_string_lossy().into_owned()).unwrap_or_default();
-        match fs::canonicalize(link) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(EntryProblem::LinkDangling(text)),
-            Err(_) => Err(EntryProblem::LinkLoop(text)),
-            Ok(target) if !target.starts_with(&self.root) => Err(EntryProblem::LinkLeaves(text)),
-            Ok(target) if target.is_dir() => Err(EntryProblem::LinkToDirectory(text)),
-            Ok(target) => Ok(target),
-        }
-    }
 }
 
-/// `O_NONBLOCK` of Linux, for which alone this crate is built.
-const O_NONBLOCK: i32 = 0o4000;
-
-fn special(kind: fs::FileType) -> &'static str {
-    if kind.is_fifo() {
-        "fifo"
-    } else if kind.is_socket() {
-        "socket"
-    } else {
-        "device"
+fn special(kind: FileType) -> &'static str {
+    match kind {
+        FileType::Fifo => "fifo",
+        FileType::Socket => "socket",
+        _ => "device",
     }
 }

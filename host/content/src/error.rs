@@ -77,12 +77,15 @@ impl ContentError {
     pub fn class(&self) -> FailureClass {
         match self {
             Self::Registry(error) => match error.failure {
-                RegistryFailure::Network | RegistryFailure::Unavailable | RegistryFailure::RateLimited => {
-                    FailureClass::Transient
-                }
-                RegistryFailure::NotFound | RegistryFailure::Unauthorized | RegistryFailure::Tls => {
-                    FailureClass::Unavailable
-                }
+                RegistryFailure::Network
+                | RegistryFailure::Unavailable
+                | RegistryFailure::RateLimited
+                | RegistryFailure::TooSlow => FailureClass::Transient,
+                RegistryFailure::NotFound
+                | RegistryFailure::Unauthorized
+                | RegistryFailure::Tls
+                | RegistryFailure::Address
+                | RegistryFailure::Plaintext => FailureClass::Unavailable,
                 RegistryFailure::Protocol => FailureClass::Permanent,
             },
             // A transfer that was cut short or damaged; the next one may be whole.
@@ -210,6 +213,12 @@ pub enum EntryProblem {
     /// An extended header is too large, or changes the size of the entry, which readers disagree about.
     #[error("has an extended header that is refused: {0}")]
     ExtendedHeader(&'static str),
+    /// It was one thing when it was listed and another one when it was opened.
+    #[error("changed while it was read")]
+    Changed,
+    /// Two headers before it give it a name, and readers disagree about which one counts.
+    #[error(transparent)]
+    NamedTwice(Box<NamedTwice>),
     /// The link leaves the tree.
     #[error("links to {0:?}, which is outside")]
     LinkLeaves(String),
@@ -225,6 +234,21 @@ pub enum EntryProblem {
     /// The link leads back to itself, or through too many others.
     #[error("links to {0:?}, which leads through too many links")]
     LinkLoop(String),
+}
+
+/// The headers that give an entry a name: the kind of each, and where it lies in the archive.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "has its {what} from two headers, a {} at byte {} and a {} at byte {}; tools disagree about which one counts",
+    .first.0, .first.1, .second.0, .second.1
+)]
+pub struct NamedTwice {
+    /// `path` or `link`.
+    pub what: &'static str,
+    /// The one that comes first.
+    pub first: (&'static str, u64),
+    /// The one that comes later.
+    pub second: (&'static str, u64),
 }
 
 impl EntryProblem {

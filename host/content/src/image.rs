@@ -5,19 +5,22 @@
 //! refused. What this crate needs of the distribution protocol is a HEAD, two GETs and a token.
 
 mod access;
+mod addresses;
 mod blob;
 mod challenge;
 mod client;
 mod component;
+mod failure;
 mod fetch;
 mod manifest;
+mod pace;
 mod pull_secret;
 mod reference;
 mod tls;
 
 pub use self::{
     access::{AccessError, Credentials, ImageAccess},
-    client::{RegistryError, RegistryFailure},
+    failure::{RegistryError, RegistryFailure},
     fetch::{ImageOptions, Images, ResolvedImage},
     manifest::{ImageError, Platform, PlatformError},
     pull_secret::pull_secret_credentials,

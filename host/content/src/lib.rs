@@ -24,7 +24,7 @@ mod store;
 mod tree;
 mod unpack;
 
-pub use error::{ArchiveError, ContentError, EntryProblem, FailureClass, StoreError};
+pub use error::{ArchiveError, ContentError, EntryProblem, FailureClass, NamedTwice, StoreError};
 pub use files::FileSet;
 pub use image::{
     AccessError, Credentials, ImageAccess, ImageError, ImageOptions, ImageReference, Images, Platform, PlatformError,

@@ -5,7 +5,9 @@
 //! work/<random>/                what is being written
 //! trees/<hex>/index.json        paths, sizes, digests, offsets
 //! trees/<hex>/pack              the bytes of all files
-//! images/<hex>                  which tree an image is, for one platform
+//! images/<hex>                  which tree an image of one repository is, for one platform, and with which credentials
+//!                               the registry was seen to give it
+//! key                           vouches for the files in `images`, and hides credentials in them
 //! ```
 //!
 //! A tree is written below `work` and moved into place as a whole, so that the presence of `trees/<hex>` means that it is
@@ -20,16 +22,16 @@ use std::{
     collections::HashMap,
     fs::{self, File},
     io,
-    os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
+use chandler_cache::Key;
 use chandler_core::{Content, Digest};
 
 pub use self::collect::Collected;
 pub(crate) use self::{
-    images::ImageKey,
+    images::{ImageKey, Known, Place},
     workspace::{AddError, Workspace},
 };
 use crate::{
@@ -48,6 +50,7 @@ pub struct Store {
 struct Inner {
     root: PathBuf,
     limits: Limits,
+    key: Key,
     /// Trees that somebody holds need not be verified again.
     open: Mutex<HashMap<Digest, Weak<TreeInner>>>,
 }
@@ -57,21 +60,19 @@ impl Store {
     /// processes left. Blocks on the disk.
     ///
     /// # Errors
-    /// The directory cannot be made, or others may write to it, as to the root of most volumes in a cluster: name a
-    /// directory in it.
+    /// The directory, or one in it, cannot be made, is another user's or a link, or others may write to it, as to the root
+    /// of most volumes in a cluster: name a directory in it.
     pub fn open(directory: &Path, limits: Limits) -> Result<Self, StoreError> {
-        create_private(directory)?;
-        let metadata = fs::metadata(directory).map_err(StoreError::at("look at", directory))?;
-        if metadata.permissions().mode() & 0o022 != 0 {
-            let open =
-                io::Error::new(io::ErrorKind::PermissionDenied, "others may write to it; name a directory in it");
-            return Err(StoreError::at("use as a cache", directory)(open));
-        }
+        let prepared = chandler_cache::root(directory);
+        prepared.map_err(|error| unfit(directory, error))?;
         for name in ["work", "trees", "images"] {
-            create_private(&directory.join(name))?;
+            let directory = directory.join(name);
+            chandler_cache::directory(&directory).map_err(|error| unfit(&directory, error))?;
         }
-        let store =
-            Self { inner: Arc::new(Inner { root: directory.to_owned(), limits, open: Mutex::new(HashMap::new()) }) };
+        let key = directory.join("key");
+        let key = Key::open(&key).map_err(StoreError::at("open", key))?;
+        let inner = Inner { root: directory.to_owned(), limits, key, open: Mutex::new(HashMap::new()) };
+        let store = Self { inner: Arc::new(inner) };
         store.remove_leftovers()?;
         Ok(store)
     }
@@ -87,8 +88,8 @@ impl Store {
     /// See [`ArchiveError`](crate::ArchiveError); links that lead out and special files are refused.
     pub async fn import_directory(&self, path: &Path) -> Result<Tree, ContentError> {
         let (store, path) = (self.clone(), path.to_owned());
-        blocking::run(move || {
-            let mut work = store.begin()?;
+        blocking::run_long(move |cancel| {
+            let mut work = store.begin()?.cancelled_by(cancel);
             let files = directory::read(&path, &mut work, store.limits())?;
             work.commit(files)
         })
@@ -101,8 +102,8 @@ impl Store {
     /// See [`ArchiveError`](crate::ArchiveError).
     pub async fn import_archive(&self, path: &Path) -> Result<Tree, ContentError> {
         let (store, path) = (self.clone(), path.to_owned());
-        blocking::run(move || {
-            let mut work = store.begin()?;
+        blocking::run_long(move |cancel| {
+            let mut work = store.begin()?.cancelled_by(cancel);
             let archive = File::open(&path).map_err(StoreError::at("open", &path))?;
             let files = unpack::archive(archive, &path, &mut work, store.limits())?;
             work.commit(files)
@@ -116,8 +117,8 @@ impl Store {
     /// [`ContentError::DuplicatePath`] when two sets hold the same path, [`ContentError::Archive`] for illegal paths.
     pub async fn import_files(&self, sets: Vec<FileSet>) -> Result<Tree, ContentError> {
         let store = self.clone();
-        blocking::run(move || {
-            let mut work = store.begin()?;
+        blocking::run_long(move |cancel| {
+            let mut work = store.begin()?.cancelled_by(cancel);
             let files = files::store(sets, &mut work, store.limits())?;
             work.commit(files)
         })
@@ -203,9 +204,9 @@ impl Store {
     }
 }
 
-fn create_private(directory: &Path) -> Result<(), StoreError> {
-    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    made.map_err(StoreError::at("create directory", directory))
+fn unfit(directory: &Path, error: io::Error) -> StoreError {
+    let operation = if error.kind() == io::ErrorKind::PermissionDenied { "use as a cache" } else { "create directory" };
+    StoreError::at(operation, directory)(error)
 }
 
 fn remove_children(directory: &Path) -> Result<(), StoreError> {

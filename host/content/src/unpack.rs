@@ -25,7 +25,7 @@ pub(crate) fn archive(
     limits: &Limits,
 ) -> Result<BTreeMap<String, Stored>, ContentError> {
     let mut overlay = Overlay::new(limits);
-    let mut budget = Budget::new(limits);
+    let mut budget = Budget::new(limits, work.cancel());
     layer(file, path, Dialect::Archive, work, limits, &mut overlay, &mut budget).map_err(UnpackError::into_content)?;
     Ok(overlay.finish(RootedAt::Nothing)?)
 }

@@ -85,6 +85,26 @@ async fn hostile_entries_are_refused_by_name() {
         ("a path for all", Tar::new().records(b'g', &[("path", "b")]).file("a", "x")),
         ("no records", Tar::new().entry(b'x', b"l", b"", 5, b"hello").file("a", "x")),
         ("a long extended header", Tar::new().records(b'x', &[("comment", &"x".repeat(70_000))]).file("a", "x")),
+        ("GNU before PAX", Tar::new().entry(b'L', b"l", b"", 1, b"b").records(b'x', &[("path", "c")]).file("a", "x")),
+        ("PAX before GNU", Tar::new().records(b'x', &[("path", "c")]).entry(b'L', b"l", b"", 1, b"b").file("a", "x")),
+        (
+            "GNU before PAX in a link",
+            Tar::new()
+                .file("f", "x")
+                .entry(b'K', b"l", b"", 1, b"f")
+                .records(b'x', &[("linkpath", "g")])
+                .link("a", "f"),
+        ),
+        (
+            "PAX before GNU in a link",
+            Tar::new()
+                .file("f", "x")
+                .records(b'x', &[("linkpath", "g")])
+                .entry(b'K', b"l", b"", 1, b"f")
+                .link("a", "f"),
+        ),
+        ("two of GNU", Tar::new().entry(b'L', b"l", b"", 1, b"b").entry(b'L', b"l", b"", 1, b"c").file("a", "x")),
+        ("two of PAX", Tar::new().records(b'x', &[("path", "b")]).records(b'x', &[("path", "c")]).file("a", "x")),
         ("a long long name", Tar::new().entry(b'L', b"l", b"", 70_000, &[b'x'; 70_000]).file("a", "x")),
     ];
     let mut messages = String::new();
@@ -142,6 +162,12 @@ async fn hostile_entries_are_refused_by_name() {
     a path for all: entry "extended": has an extended header that is refused: it names a path or a size for all entries
     no records: entry "l": has an extended header that is refused: it is not made of records
     a long extended header: entry "extended": has an extended header that is refused: it is larger than 64 KiB
+    GNU before PAX: entry "b": has its path from two headers, a GNU header at byte 0 and a PAX header at byte 1024; tools disagree about which one counts
+    PAX before GNU: entry "c": has its path from two headers, a PAX header at byte 0 and a GNU header at byte 1024; tools disagree about which one counts
+    GNU before PAX in a link: entry "extended": has its link from two headers, a GNU header at byte 1024 and a PAX header at byte 2048; tools disagree about which one counts
+    PAX before GNU in a link: entry "l": has its link from two headers, a PAX header at byte 1024 and a GNU header at byte 2048; tools disagree about which one counts
+    two of GNU: entry "b": has its path from two headers, a GNU header at byte 0 and a GNU header at byte 1024; tools disagree about which one counts
+    two of PAX: entry "b": has its path from two headers, a PAX header at byte 0 and a PAX header at byte 1024; tools disagree about which one counts
     a long long name: entry "l": has an extended header that is refused: it is larger than 64 KiB
     "#);
 }
@@ -260,6 +286,28 @@ proptest! {
             tar.entry(kind, name.as_bytes(), link.as_bytes(), *size, bytes.as_bytes())
         });
         try_import(&tar.plain());
+    }
+
+    /// Whatever headers give names in whatever order: an entry that is read has each name from one of them.
+    #[test]
+    fn a_name_comes_from_one_header(headers in prop::collection::vec(0_usize..4, 0..4)) {
+        let mut tar = Tar::new().file("f", "x");
+        for header in &headers {
+            tar = match header {
+                0 => tar.entry(b'L', b"l", b"", 1, b"p"),
+                1 => tar.records(b'x', &[("path", "p")]),
+                2 => tar.entry(b'K', b"l", b"", 1, b"f"),
+                _ => tar.records(b'x', &[("linkpath", "f")]),
+            };
+        }
+        let once = |kinds: [usize; 2]| headers.iter().filter(|header| kinds.contains(header)).count() <= 1;
+        let bytes = tar.link("a", "f").plain();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let outcome = runtime.block_on(async {
+            let (_directory, store) = store(Limits::default());
+            import(&store, &bytes).await.map(|tree| files(&tree).len())
+        });
+        prop_assert_eq!(outcome.is_ok(), once([0, 1]) && once([2, 3]), "{:?}: {:?}", headers, outcome);
     }
 
     #[test]

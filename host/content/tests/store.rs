@@ -5,15 +5,21 @@
 mod common;
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
 use chandler_content::{Collected, FileSet, Limits, Store, Tree};
 use chandler_core::{Content, Digest};
 use common::{files, store};
+use rustix::fs::{CWD, RenameFlags};
 
 fn set(source: &str, directory: &str, contents: &[(&str, &str)]) -> FileSet {
     FileSet {
@@ -107,6 +113,45 @@ async fn directories_are_read_with_the_links_that_stay_inside() {
     assert!(error.to_string().ends_with("none: No such file or directory (os error 2)"), "{error}");
 }
 
+/// Somebody swaps a file and a directory for links to outside, as fast as they can.
+#[tokio::test]
+async fn no_link_that_is_swapped_in_is_followed() {
+    let (directory, store) = store(Limits::default());
+    let (source, outside) = (directory.path().join("source"), directory.path().join("outside"));
+    for (root, text) in [(&source, "inside"), (&outside, "secret")] {
+        fs::create_dir_all(root.join("directory")).unwrap();
+        fs::write(root.join("directory/file"), text).unwrap();
+        fs::write(root.join("file"), text).unwrap();
+    }
+    let swaps = ["file", "directory"].map(|name| {
+        let link = directory.path().join(format!("{name}-link"));
+        std::os::unix::fs::symlink(outside.join(name), &link).unwrap();
+        (source.join(name), link)
+    });
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    let swapping = std::thread::spawn(move || {
+        while !stopped.load(Ordering::Relaxed) {
+            for (real, link) in &swaps {
+                rustix::fs::renameat_with(CWD, real, CWD, link, RenameFlags::EXCHANGE).unwrap();
+            }
+        }
+    });
+    let mut outcomes = BTreeSet::new();
+    for _ in 0..300 {
+        let texts = match store.import_directory(&source).await {
+            Ok(tree) => files(&tree).into_iter().map(|(_, text)| text).collect(),
+            Err(error) => vec![error.to_string()],
+        };
+        outcomes.extend(texts);
+    }
+    stop.store(true, Ordering::Relaxed);
+    swapping.join().unwrap();
+    assert!(outcomes.iter().all(|outcome| !outcome.contains("secret")), "{outcomes:?}");
+    // Or the swapping had stopped before the reading began.
+    assert!(outcomes.len() > 1, "{outcomes:?}");
+}
+
 #[tokio::test]
 async fn the_cache_is_nobody_elses() {
     let directory = tempfile::tempdir().unwrap();
@@ -119,8 +164,11 @@ async fn the_cache_is_nobody_elses() {
             Ok(_) => assert!(allowed, "{given:o}"),
             Err(error) => {
                 assert!(!allowed, "{given:o}");
-                let expected = "others may write to it; name a directory in it";
-                assert_eq!(error.to_string(), format!("use as a cache {}: {expected}", root.display()));
+                let (root, mode) = (root.display(), given);
+                let expected = format!(
+                    "use as a cache {root}: others may write to {root} (mode {mode:04o}); run `chmod go-w {root}` if you trust what is in it, or name a directory in it"
+                );
+                assert_eq!(error.to_string(), expected);
             }
         }
         // It may be somebody's mount point, and is left as it is.
@@ -131,6 +179,40 @@ async fn the_cache_is_nobody_elses() {
     assert_eq!(mode(&root.join("deep/er")), 0o700);
     let error = Store::open(Path::new("/dev/null/x"), Limits::default()).unwrap_err();
     assert_eq!(error.to_string(), "create directory /dev/null/x: Not a directory (os error 20)");
+}
+
+#[test]
+fn a_cache_of_another_user_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut root = directory.path().join("cache");
+    fs::create_dir(&root).unwrap();
+    fs::set_permissions(&root, fs::Permissions::from_mode(0o755)).unwrap();
+    // Only root can give a directory away; for everybody else that of root is another user's.
+    if std::os::unix::fs::chown(&root, Some(65534), None).is_err() {
+        root = PathBuf::from("/");
+    }
+    let error = Store::open(&root, Limits::default()).unwrap_err().to_string();
+    assert!(error.contains("belongs to the user") && error.contains("chown"), "{error}");
+}
+
+#[test]
+fn directories_of_the_cache_are_checked_each_for_itself() {
+    for name in ["work", "trees", "images"] {
+        let directory = tempfile::tempdir().unwrap();
+        let (root, elsewhere) = (directory.path().join("cache"), directory.path().join("elsewhere"));
+        Store::open(&root, Limits::default()).unwrap();
+        fs::rename(root.join(name), &elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, root.join(name)).unwrap();
+        let refusal = || Store::open(&root, Limits::default()).unwrap_err().to_string();
+        assert!(refusal().contains(&format!("{name} is a symbolic link")), "{}", refusal());
+        fs::remove_file(root.join(name)).unwrap();
+        fs::rename(&elsewhere, root.join(name)).unwrap();
+        fs::set_permissions(root.join(name), fs::Permissions::from_mode(0o770)).unwrap();
+        assert!(refusal().contains(&format!("cache/{name} (mode 0770)")), "{}", refusal());
+        fs::set_permissions(root.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        Store::open(&root, Limits::default()).unwrap();
+        assert_eq!(fs::metadata(root.join(name)).unwrap().permissions().mode() & 0o777, 0o700);
+    }
 }
 
 #[tokio::test]

@@ -1,22 +1,25 @@
 //! One file for each release.
 //!
 //! A file is written under another name and gets its own when it is complete. It is not brought to the disk before that:
-//! whatever a crash leaves of it is found out when it is read, and the release is made again.
+//! whatever a crash leaves of it is found out when it is read, and the release is made again. A file begins with a tag that
+//! only who can read the key of the directory can make: a release that somebody else put there is applied to no cluster.
 
 use std::{
-    fs::{self, DirBuilder, File},
-    io::{self, Read as _, Write as _},
-    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
+    fs::{self, File},
+    io,
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
 
+use chandler_cache::{Key, TAG_BYTES, TEMPORARY};
 use chandler_core::Digest;
 
 use crate::format;
 
-/// What the names of files begin with that are being written.
-const TEMPORARY: &str = ".new-";
+/// The file with the key that vouches for all others.
+const KEY: &str = "key";
+/// What the tag of a file is for.
+const DOMAIN: &[u8] = b"chandler releases 1";
 /// When such a file is certainly left over from a crash.
 const LEFT_OVER: Duration = Duration::from_hours(1);
 
@@ -34,6 +37,7 @@ pub struct OpenError {
 #[derive(Clone, Debug)]
 pub(crate) struct Files {
     directory: PathBuf,
+    vouching: Key,
 }
 
 /// A file of the directory.
@@ -49,47 +53,41 @@ impl Files {
     /// Makes the directory with the mode 0700 where it does not exist. What is in it may be secret, and is applied to the
     /// cluster, so nobody else may have rights to it.
     pub(crate) fn open(directory: &Path) -> Result<Self, OpenError> {
-        let prepare = || {
-            DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-            let mode = fs::metadata(directory)?.permissions().mode();
-            if mode & 0o022 != 0 {
-                let open = "others may write to it; name a directory in it";
-                return Err(io::Error::new(io::ErrorKind::PermissionDenied, open));
-            }
-            Ok(())
-        };
-        prepare().map_err(|source| OpenError { path: directory.to_owned(), source })?;
-        Ok(Self { directory: directory.to_owned() })
+        let failed = |source| OpenError { path: directory.to_owned(), source };
+        chandler_cache::root(directory).map_err(failed)?;
+        let vouching = Key::open(&directory.join(KEY)).map_err(failed)?;
+        Ok(Self { directory: directory.to_owned(), vouching })
     }
 
     fn path(&self, key: &Digest) -> PathBuf {
         self.directory.join(key.hex())
     }
 
-    /// The bytes of a file, if there is one, which is noted as used.
+    /// The bytes of a file, if there is one that was written here under this key. It is noted as used.
     pub(crate) fn read(&self, key: &Digest) -> io::Result<Option<Vec<u8>>> {
-        let file = match File::open(self.path(key)) {
-            Ok(file) => file,
+        let path = self.path(key);
+        let mut bytes = match chandler_cache::read(&path, format::FILE_BYTES + TAG_BYTES as u64) {
+            Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        let length = file.metadata()?.len();
-        if length > format::FILE_BYTES {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is too large"));
+        let vouched = bytes.split_at_checked(TAG_BYTES).is_some_and(|(tag, release)| {
+            let parts: [&[u8]; 3] = [DOMAIN, key.as_str().as_bytes(), release];
+            self.vouching.verifies(&parts, tag)
+        });
+        if !vouched {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "its bytes are not those that were written"));
         }
-        let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
-        (&file).take(format::FILE_BYTES).read_to_end(&mut bytes)?;
+        bytes.drain(..TAG_BYTES);
         // It only decides what is removed first.
-        let _ = file.set_modified(SystemTime::now());
+        let _ = self.touch(key);
         Ok(Some(bytes))
     }
 
     /// Writes a file with the mode 0600, in the place of one that is there.
     pub(crate) fn write(&self, key: &Digest, bytes: &[u8]) -> io::Result<()> {
-        let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(&self.directory)?;
-        file.write_all(bytes)?;
-        file.persist(self.path(key))?;
-        Ok(())
+        let tag = self.vouching.tag(&[DOMAIN, key.as_str().as_bytes(), bytes]);
+        chandler_cache::write(&self.path(key), &[&tag, bytes], true, false)
     }
 
     /// Removes a file, if there is one.

@@ -65,7 +65,7 @@ impl Releases {
     /// Opens the cache in a directory, which is made with the mode 0700 where it does not exist. Blocks on the disk.
     ///
     /// # Errors
-    /// The directory cannot be made or read, or others may write to it.
+    /// The directory cannot be made or read, is another user's, or others may write to it.
     pub fn open(directory: &Path, budget: Budget) -> Result<Self, OpenError> {
         let files = Files::open(directory)?;
         let kept = files.list().map_err(|source| OpenError { path: directory.to_owned(), source })?;
@@ -116,6 +116,7 @@ impl Inner {
             Ok(bytes) => bytes?,
             Err(error) => {
                 tracing::warn!(%key, %error, "a kept release could not be read; it is made again");
+                let _ = self.files.remove(key);
                 return None;
             }
         };

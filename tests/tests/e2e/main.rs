@@ -37,6 +37,7 @@ mod poisoned;
 mod quiet;
 mod revisions;
 mod safety;
+mod shared_cache;
 mod stages;
 mod starvation;
 mod target;

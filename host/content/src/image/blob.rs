@@ -8,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 use super::{
     client::Client,
     manifest::{Descriptor, ImageError, refused},
+    pace::Pace,
     reference::ImageReference,
 };
 use crate::ContentError;
@@ -18,6 +19,7 @@ pub(super) struct Blob<'a> {
     image: &'a ImageReference,
     expected: &'a Descriptor,
     response: Response,
+    pace: Pace,
     hash: Sha256,
     size: u64,
 }
@@ -30,12 +32,12 @@ impl<'a> Blob<'a> {
         expected: &'a Descriptor,
     ) -> Result<Self, ContentError> {
         let response = client.request(Method::GET, &format!("blobs/{}", expected.digest), None).await?;
-        Ok(Self { client, image, expected, response, hash: Sha256::new(), size: 0 })
+        Ok(Self { client, image, expected, response, pace: client.pace(), hash: Sha256::new(), size: 0 })
     }
 
     /// The next bytes; none at the end, if size and digest were right. Never more bytes than the descriptor says.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, ContentError> {
-        let Some(chunk) = self.client.chunk(&mut self.response).await? else {
+        let Some(chunk) = self.client.chunk(&mut self.response, &mut self.pace).await? else {
             self.verify()?;
             return Ok(None);
         };

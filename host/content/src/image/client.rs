@@ -1,20 +1,26 @@
 //! The part of the OCI distribution protocol that pulls.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    net::IpAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use reqwest::{
-    Method, Response, StatusCode, Url,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER},
+    Method, RequestBuilder, Response, StatusCode, Url,
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER},
     redirect,
 };
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
 use super::{
-    AccessError, Credentials, ImageAccess, ImageOptions, ImageReference,
+    AccessError, Credentials, ImageAccess, ImageOptions, ImageReference, RegistryError, RegistryFailure,
+    addresses::{Forbidden, Guard, Reach, reach},
     challenge::{Challenge, encode, token_fields},
+    pace::Pace,
     tls::{self, SystemRoots},
 };
 use crate::{ContentError, causes::causes};
@@ -24,58 +30,13 @@ const PAGE_BYTES: u64 = 256 << 10;
 /// More than registries need to get from their address to that of their storage.
 const REDIRECTS: usize = 5;
 
-/// A registry could not be asked, or refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("image {image}: {message}")]
-pub struct RegistryError {
-    /// The image that was asked for.
-    pub image: String,
-    /// What kind of failure it is.
-    pub failure: RegistryFailure,
-    /// What happened. The same text at each attempt: no ports of this end, no times, no URLs with signatures.
-    pub message: String,
-    /// How long the registry wants to be left alone.
-    pub retry_after: Option<Duration>,
-}
-
-/// What kind of failure a registry error is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RegistryFailure {
-    /// The registry cannot be reached, or the connection broke.
-    Network,
-    /// The registry's certificate is not trusted.
-    Tls,
-    /// The registry answered with a 5xx status.
-    Unavailable,
-    /// The registry answered 429.
-    RateLimited,
-    /// There is no such image.
-    NotFound,
-    /// The registry, or its token server, answered 401 or 403. Many do so for images that do not exist.
-    Unauthorized,
-    /// The answer makes no sense.
-    Protocol,
-}
-
-impl RegistryFailure {
-    /// A word for metrics and events.
-    pub fn reason(self) -> &'static str {
-        match self {
-            Self::Network => "NetworkFailed",
-            Self::Tls => "CertificateNotTrusted",
-            Self::Unavailable => "RegistryUnavailable",
-            Self::RateLimited => "RateLimited",
-            Self::NotFound => "ImageNotFound",
-            Self::Unauthorized => "Unauthorized",
-            Self::Protocol => "RegistryProtocol",
-        }
-    }
-}
-
 /// A registry, asked about one repository.
 pub(super) struct Client {
     http: reqwest::Client,
     image: ImageReference,
+    /// Scheme, host and port of the registry: the one that credentials are for.
+    home: Url,
+    guard: Guard,
     credentials: Option<Credentials>,
     plain: bool,
     options: Arc<ImageOptions>,
@@ -94,9 +55,16 @@ impl Client {
         let plain = access.certificate_authority.is_none()
             && !access.insecure_skip_tls_verify
             && may_be_plain(image.registry(), &options.plain_http_registries);
+        let scheme = if plain { "http" } else { "https" };
+        let home = Url::parse(&format!("{scheme}://{}/v2/", image.registry())).map_err(|_| {
+            AccessError::Connection(format!("the registry {:?} is not the name of a host", image.registry()))
+        })?;
+        let guard = Guard::new(&home);
         let mut builder = reqwest::Client::builder()
             .tls_backend_preconfigured(tls::config(access, system)?)
-            .redirect(redirect::Policy::custom(move |attempt| redirect(attempt, plain)))
+            // They are followed here, where it is known what is sent along.
+            .redirect(redirect::Policy::none())
+            .dns_resolver(guard.clone())
             .connect_timeout(options.connect_timeout)
             .read_timeout(options.idle_timeout)
             .user_agent(concat!("chandler/", env!("CARGO_PKG_VERSION")))
@@ -113,6 +81,8 @@ impl Client {
         Ok(Self {
             http,
             image: image.clone(),
+            home,
+            guard,
             credentials: access.credentials.clone(),
             plain,
             options: Arc::clone(options),
@@ -127,12 +97,12 @@ impl Client {
         what: &str,
         accept: Option<&'static str>,
     ) -> Result<Response, RegistryError> {
-        let scheme = if self.plain { "http" } else { "https" };
-        let url = format!("{scheme}://{}/v2/{}/{what}", self.image.registry(), self.image.repository());
-        let url = Url::parse(&url).map_err(|_| self.protocol("its registry is not the name of a host"))?;
+        let path = format!("{}/{what}", self.image.repository());
+        let url = self.home.join(&path).map_err(|_| self.protocol("its name does not fit into a URL"))?;
         let before = self.authorization.lock().await.clone();
         let response = self.send(&method, &url, accept, before.as_ref()).await?;
-        if response.status() != StatusCode::UNAUTHORIZED {
+        // Whom the registry leads to gets no credentials, and is not asked again.
+        if response.status() != StatusCode::UNAUTHORIZED || !self.is_home(response.url()) {
             return self.checked(response).await;
         }
         let Some(authorization) = self.authorize(response.headers()).await? else {
@@ -143,6 +113,12 @@ impl Client {
         self.checked(response).await
     }
 
+    fn is_home(&self, url: &Url) -> bool {
+        url.origin() == self.home.origin()
+    }
+
+    /// Asks, and follows redirects. What authorizes is for the registry alone: it goes no further than its origin, and does not
+    /// come back to it from elsewhere.
     async fn send(
         &self,
         method: &Method,
@@ -150,19 +126,52 @@ impl Client {
         accept: Option<&'static str>,
         authorization: Option<&HeaderValue>,
     ) -> Result<Response, RegistryError> {
-        let mut request = self.http.request(method.clone(), url.clone());
-        if let Some(accept) = accept {
-            request = request.header(ACCEPT, accept);
+        let (mut url, mut authorization) = (url.clone(), authorization);
+        for _ in 0..=REDIRECTS {
+            authorization = authorization.filter(|_| self.is_home(&url));
+            let mut request = self.http.request(method.clone(), url.clone());
+            if let Some(accept) = accept {
+                request = request.header(ACCEPT, accept);
+            }
+            if let Some(authorization) = authorization {
+                request = request.header(AUTHORIZATION, authorization);
+            }
+            let response = self.one(&url, request).await?;
+            let Some(next) = self.redirect(&response)? else { return Ok(response) };
+            url = next;
         }
-        if let Some(authorization) = authorization {
-            request = request.header(AUTHORIZATION, authorization);
+        Err(self.protocol(&format!("{} redirects too often", self.image.registry())))
+    }
+
+    /// One request, to a host that may be asked.
+    async fn one(&self, url: &Url, request: RequestBuilder) -> Result<Response, RegistryError> {
+        self.guard.admit(url).map_err(|forbidden| self.forbidden(url, forbidden))?;
+        request.send().await.map_err(|error| self.network(url, &error))
+    }
+
+    /// Where a response leads, if it does: never from TLS to plain text.
+    fn redirect(&self, response: &Response) -> Result<Option<Url>, RegistryError> {
+        let followed = [301, 302, 303, 307, 308].contains(&response.status().as_u16());
+        let Some(location) = response.headers().get(LOCATION).filter(|_| followed) else { return Ok(None) };
+        let astray = || self.protocol(&format!("{} redirects to where it may not", self.image.registry()));
+        let mut target = location.to_str().ok().and_then(|text| response.url().join(text).ok()).ok_or_else(astray)?;
+        let allowed = target.scheme() == "https" || (self.plain && target.scheme() == "http");
+        if !allowed || !target.has_host() {
+            return Err(astray());
         }
-        request.send().await.map_err(|error| self.network(&error))
+        // A name and a password in it would be sent; nobody here gave them.
+        let _ = target.set_username("");
+        let _ = target.set_password(None);
+        Ok(Some(target))
     }
 
     /// The header that answers a challenge; none where there is nothing to answer with.
     async fn authorize(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, RegistryError> {
-        match (Challenge::of(headers), &self.credentials) {
+        let challenge = Challenge::of(headers);
+        if challenge.is_some() && self.credentials.is_some() && self.plain && !is_here(&self.home) {
+            return Err(self.plaintext());
+        }
+        match (challenge, &self.credentials) {
             (None, _) | (Some(Challenge::Basic), None | Some(Credentials::IdentityToken(_))) => Ok(None),
             (Some(_), Some(Credentials::RegistryToken(token))) => Ok(Some(self.header("Bearer", token)?)),
             (Some(Challenge::Basic), Some(Credentials::Basic { username, password })) => {
@@ -185,31 +194,39 @@ impl Client {
         let mut url = Url::parse(realm).map_err(|_| self.protocol("its token server's address is not a URL"))?;
         let trusted = match url.scheme() {
             "https" => true,
+            "http" if credentials.is_some() => self.plain && is_here(&url),
             "http" => self.plain && may_be_plain(&authority(&url), &self.options.plain_http_registries),
             _ => false,
         };
         if !trusted {
             return Err(self.protocol("its token server would get the credentials without TLS"));
         }
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
         let mut fields = token_fields(service, self.image.repository());
         let request = match credentials {
             Some(Credentials::IdentityToken(token)) => {
                 fields.push(("grant_type", "refresh_token".to_owned()));
                 fields.push(("client_id", "chandler".to_owned()));
                 fields.push(("refresh_token", token.clone()));
-                let form = self.http.post(url).header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+                let form = self.http.post(url.clone()).header(CONTENT_TYPE, "application/x-www-form-urlencoded");
                 form.body(encode(&fields))
             }
             credentials => {
                 url.query_pairs_mut().extend_pairs(&fields);
-                let request = self.http.get(url);
+                let request = self.http.get(url.clone());
                 match credentials {
                     Some(Credentials::Basic { username, password }) => request.basic_auth(username, Some(password)),
                     _ => request,
                 }
             }
         };
-        let response = request.send().await.map_err(|error| self.network(&error))?;
+        let response = self.one(&url, request).await?;
+        // What it was sent is a secret, or stands for the right to read: it goes to nobody else, and a redirect within one
+        // server is a thing that no token server needs.
+        if response.status().is_redirection() {
+            return Err(self.protocol("its token server redirects, and credentials follow no redirect"));
+        }
         let response = self.checked(response).await?;
         let page = self.read(response, PAGE_BYTES).await?;
         let page = page.ok_or_else(|| self.protocol("its token server's answer is too long"))?;
@@ -243,7 +260,13 @@ impl Client {
         let seconds = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
         let retry_after = seconds.map(|seconds: u64| Duration::from_secs(seconds.min(3600)));
         let host = authority(response.url());
-        let page = self.read(response, PAGE_BYTES).await.ok().flatten().unwrap_or_default();
+        // What a host in this network says, to which the registry led, is nobody's to know.
+        let may_be_told = self.is_home(response.url())
+            || response.remote_addr().is_some_and(|address| reach(address.ip()) == Reach::Public);
+        let page = match self.read(response, PAGE_BYTES).await {
+            Ok(Some(page)) if may_be_told => page,
+            _ => Vec::new(),
+        };
         let detail = self.explanation(&page).map(|text| format!(": {text}")).unwrap_or_default();
         Err(RegistryError { retry_after, ..self.error(failure, format!("{host} answered {status}{detail}")) })
     }
@@ -271,7 +294,8 @@ impl Client {
     /// All of a body, or none if it is larger than `limit`.
     pub(super) async fn read(&self, mut response: Response, limit: u64) -> Result<Option<Vec<u8>>, RegistryError> {
         let mut body = Vec::new();
-        while let Some(chunk) = self.chunk(&mut response).await? {
+        let mut pace = self.pace();
+        while let Some(chunk) = self.chunk(&mut response, &mut pace).await? {
             if (body.len() as u64).saturating_add(chunk.len() as u64) > limit {
                 return Ok(None);
             }
@@ -280,16 +304,29 @@ impl Client {
         Ok(Some(body))
     }
 
-    /// The next piece of a body.
-    pub(super) async fn chunk(&self, response: &mut Response) -> Result<Option<Bytes>, RegistryError> {
-        response.chunk().await.map_err(|error| self.network(&error))
+    /// How fast a body must come.
+    pub(super) fn pace(&self) -> Pace {
+        Pace::new(self.options.minimum_rate, self.options.rate_window)
     }
 
-    fn network(&self, error: &reqwest::Error) -> RegistryError {
-        let host = self.image.registry();
-        if error.is_redirect() {
-            return self.protocol(&format!("{host} redirects to where it may not"));
+    /// The next piece of a body.
+    pub(super) async fn chunk(&self, response: &mut Response, pace: &mut Pace) -> Result<Option<Bytes>, RegistryError> {
+        let since = Instant::now();
+        let chunk = response.chunk().await.map_err(|error| self.network(response.url(), &error))?;
+        let bytes = chunk.as_ref().map_or(0, Bytes::len);
+        if chunk.is_some() && !pace.note(since.elapsed(), bytes) {
+            let (rate, host) = (self.options.minimum_rate, self.image.registry());
+            let message = format!("{host} sent less than {rate} bytes a second");
+            return Err(self.error(RegistryFailure::TooSlow, message));
         }
+        Ok(chunk)
+    }
+
+    fn network(&self, url: &Url, error: &reqwest::Error) -> RegistryError {
+        if let Some(forbidden) = causes(error).find_map(|cause| cause.downcast_ref::<Forbidden>()) {
+            return self.forbidden(url, *forbidden);
+        }
+        let host = if self.is_home(url) { self.image.registry().to_owned() } else { authority(url) };
         let cause = innermost(error);
         if error.is_timeout() {
             return self.error(RegistryFailure::Network, format!("{host} did not answer in time"));
@@ -300,6 +337,25 @@ impl Client {
         let what = if error.is_connect() { "cannot be reached" } else { "broke the connection" };
         let how = if self.plain { " (asked without TLS)" } else { "" };
         self.error(RegistryFailure::Network, format!("{host} {what}{how}: {cause}"))
+    }
+
+    fn forbidden(&self, url: &Url, forbidden: Forbidden) -> RegistryError {
+        let (registry, host) = (self.image.registry(), authority(url));
+        let message = if self.is_home(url) {
+            format!("{registry} is not connected to: {forbidden}")
+        } else {
+            format!("{registry} leads to {host}, which is not connected to: {forbidden}")
+        };
+        self.error(RegistryFailure::Address, message)
+    }
+
+    fn plaintext(&self) -> RegistryError {
+        let host = self.image.registry();
+        let message = format!(
+            "{host} wants credentials and is asked without TLS, where others could read them; have it serve TLS, name its \
+             certificate authority in the source (certificateData) and take it off --plain-http-registry"
+        );
+        self.error(RegistryFailure::Plaintext, message)
     }
 
     pub(super) fn protocol(&self, message: &str) -> RegistryError {
@@ -339,18 +395,6 @@ fn is_tls(error: &reqwest::Error) -> bool {
     causes(error).any(<dyn std::error::Error>::is::<rustls::Error>)
 }
 
-/// Follows a few redirects, never from TLS to plain text.
-fn redirect(attempt: redirect::Attempt<'_>, plain: bool) -> redirect::Action {
-    let secure = attempt.url().scheme() == "https" || plain && attempt.url().scheme() == "http";
-    if !secure {
-        return attempt.error("a redirect from https to something else");
-    }
-    if attempt.previous().len() > REDIRECTS {
-        return attempt.error("too many redirects");
-    }
-    attempt.follow()
-}
-
 /// Host and port of a URL, as an image reference writes them.
 fn authority(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
@@ -366,30 +410,18 @@ fn may_be_plain(registry: &str, listed: &[String]) -> bool {
         Some((host, _)) => host,
         None => registry.rsplit_once(':').map_or(registry, |(host, _)| host),
     };
+    is_loopback(host)
+}
+
+fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_this_machine_and_what_is_listed_is_asked_without_tls() {
-        let listed = ["registry.lan:5000".to_owned()];
-        for (registry, expected) in [
-            ("localhost", true),
-            ("localhost:5000", true),
-            ("127.0.0.1:5000", true),
-            ("127.8.9.1", true),
-            ("[::1]:5000", true),
-            ("registry.lan:5000", true),
-            ("registry.lan", false),
-            ("localhost.example.com", false),
-            ("127.0.0.1.example.com:5000", false),
-            ("10.0.0.1:5000", false),
-            ("quay.io", false),
-        ] {
-            assert_eq!(may_be_plain(registry, &listed), expected, "{registry}");
-        }
-    }
+/// Whether a URL is of this machine, so that nobody else can read what is sent. The name `localhost` stands for nothing else:
+/// [`Guard`] sees to it.
+fn is_here(url: &Url) -> bool {
+    url.host_str().is_some_and(|host| is_loopback(host.trim_start_matches('[').trim_end_matches(']')))
 }
+
+#[cfg(test)]
+mod tests;

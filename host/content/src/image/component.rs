@@ -9,16 +9,14 @@ use super::{
     blob::Blob,
     manifest::{Manifest, component_layer, refused},
 };
-use crate::{
-    ArchiveError, ContentError, LimitExceeded, StoreError, Tree, blocking,
-    store::{AddError, ImageKey},
-};
+use crate::{ArchiveError, ContentError, LimitExceeded, StoreError, Tree, blocking, store::AddError};
 
 /// The name of the one file of a component's tree.
 const FILE: &str = "component.wasm";
 
 impl Images {
-    /// The component of an artifact, at most `max_bytes` of it. The network is only asked when the store does not have it.
+    /// The component of an artifact, at most `max_bytes` of it. Whether the network
+    /// is asked is as for [`Images::fetch`].
     ///
     /// # Errors
     /// An index, an image with other layers, or a component that is larger than `max_bytes` is refused.
@@ -29,8 +27,8 @@ impl Images {
         max_bytes: u64,
     ) -> Result<Vec<u8>, ContentError> {
         let reference = image.pinned();
-        let key = ImageKey { image: image.digest().clone(), view: "component".to_owned() };
-        let tree = self.once(key, image, self.download_component(&reference, access, max_bytes)).await?;
+        let made = Box::pin(self.download_component(&reference, access, max_bytes));
+        let tree = self.once("component", image, access, made).await?;
         // It may have been fetched under another bound.
         if tree.total_bytes() > max_bytes {
             return Err(refused(&reference, LimitExceeded::ComponentBytes(max_bytes).into()));
@@ -59,8 +57,8 @@ impl Images {
             bytes.extend_from_slice(&chunk);
         }
         let store = self.store().clone();
-        blocking::run(move || {
-            let mut work = store.begin()?;
+        blocking::run_long(move |cancel| {
+            let mut work = store.begin()?.cancelled_by(cancel);
             let stored = work.add(&mut bytes.as_slice(), max_bytes).map_err(|error| match error {
                 AddError::Write(error) => ContentError::from(error),
                 AddError::Read(error) => StoreError::at("read", FILE)(error).into(),

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     ContentError, LimitExceeded, Limits, Store, StoreError, Tree, blocking,
-    store::{ImageKey, Workspace},
+    store::{ImageKey, Known, Place, Workspace},
     unpack::{self, Budget, Dialect, Overlay, RootedAt, UnpackError},
 };
 
@@ -36,6 +36,10 @@ pub struct ImageOptions {
     pub connect_timeout: Duration,
     /// How long a registry may be silent. Default 30 s.
     pub idle_timeout: Duration,
+    /// The bytes a second that a body must bring, as a mean over [`rate_window`](Self::rate_window). Default 1024.
+    pub minimum_rate: u64,
+    /// Over how long the rate of a body is measured. Default 30 s.
+    pub rate_window: Duration,
     /// How long all of one call may take. Default 10 minutes.
     pub total_timeout: Duration,
 }
@@ -47,6 +51,8 @@ impl Default for ImageOptions {
             plain_http_registries: Vec::new(),
             connect_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(30),
+            minimum_rate: 1024,
+            rate_window: Duration::from_secs(30),
             total_timeout: Duration::from_mins(10),
         }
     }
@@ -140,14 +146,16 @@ impl Images {
         .await
     }
 
-    /// The files of an image. The network is only asked when the store does not have them: who knows the digest of an
-    /// image that was fetched before gets it without credentials.
+    /// The files of an image. The network is not asked when the store has them and this repository of this registry was seen
+    /// to give them to these credentials. With other credentials the registry is asked for the manifest first, and its
+    /// refusal is the answer. What another repository or registry is said to have is fetched from there: that it names the
+    /// digest does not show that it has the content.
     ///
     /// The layers are laid over one another as `layer.md` of the OCI image specification says. Images that hold more than
     /// plain files are refused, such as those of whole systems with their devices and links to directories.
     pub async fn fetch(&self, image: &ResolvedImage, access: &ImageAccess) -> Result<Tree, ContentError> {
-        let key = ImageKey { image: image.digest.clone(), view: self.inner.options.platform.to_string() };
-        self.once(key, image, async {
+        let view = self.inner.options.platform.to_string();
+        let make = Box::pin(async {
             let reference = image.pinned();
             let client = self.client(&reference, access)?;
             let layers = self.layers(&client, &reference).await?;
@@ -158,35 +166,52 @@ impl Images {
                 download(&client, &reference, layer, &work).await?;
             }
             let limits = self.inner.store.limits().clone();
-            blocking::run(move || unpack_layers(&reference, &layers, work, &limits)).await
-        })
-        .await
+            blocking::run_long(move |cancel| unpack_layers(&reference, &layers, work.cancelled_by(cancel), &limits))
+                .await
+        });
+        self.once(&view, image, access, make).await
     }
 
-    /// The tree for a key: from the store, or made by `make` and then remembered. Others who want the same wait.
+    /// The tree of an image in one view: from the store, where who asks may have it, or made by `make` and then remembered.
+    /// Others who want the same wait.
     pub(super) async fn once(
         &self,
-        key: ImageKey,
+        view: &str,
         image: &ResolvedImage,
+        access: &ImageAccess,
         make: impl Future<Output = Result<Tree, ContentError>>,
     ) -> Result<Tree, ContentError> {
+        let place = Place::new(&image.reference, access);
+        let key = ImageKey { image: image.digest.clone(), view: view.to_owned(), place };
+        let reader = self.inner.store.reader(access.credentials.as_ref());
         self.in_time(&image.reference, async {
             let turn = self.turn(&key).await;
             let _turn = turn.lock().await;
-            let (store, wanted) = (self.inner.store.clone(), key.clone());
-            if let Some(tree) = blocking::run(move || Ok(store.image(&wanted)?)).await? {
-                return Ok(tree);
-            }
-            let tree = make.await?;
+            let (store, wanted, asking) = (self.inner.store.clone(), key.clone(), reader.clone());
+            let tree = match blocking::run(move || Ok(store.image(&wanted, &asking)?)).await? {
+                Some(Known { tree, proven: true }) => return Ok(tree),
+                Some(Known { tree, proven: false }) => {
+                    Box::pin(self.prove(image, access)).await?;
+                    tree
+                }
+                None => make.await?,
+            };
             let (store, result) = (self.inner.store.clone(), tree.clone());
             blocking::run(move || {
-                store.remember_image(&key, chandler_core::Content::digest(&result))?;
+                store.remember_image(&key, chandler_core::Content::digest(&result), reader)?;
                 Ok(())
             })
             .await?;
             Ok(tree)
         })
         .await
+    }
+
+    /// Has the registry give the manifest: all of it, since a digest in a header is easily said.
+    async fn prove(&self, image: &ResolvedImage, access: &ImageAccess) -> Result<(), ContentError> {
+        let reference = image.pinned();
+        let client = self.client(&reference, access)?;
+        self.manifest(&client, &reference).await.map(drop)
     }
 
     async fn turn(&self, key: &ImageKey) -> Arc<Mutex<()>> {
@@ -292,7 +317,7 @@ fn unpack_layers(
     limits: &Limits,
 ) -> Result<Tree, ContentError> {
     let mut overlay = Overlay::new(limits);
-    let mut budget = Budget::new(limits);
+    let mut budget = Budget::new(limits, work.cancel());
     for layer in layers {
         let path = work.path().join(blob_name(&layer.digest));
         let file = std::fs::File::open(&path).map_err(StoreError::at("open", &path))?;

@@ -1,12 +1,53 @@
-//! Which tree an image is.
+//! Which tree an image is, and who was seen to be given it.
+//!
+//! That content is in the cache gives nobody a right to it. A record says for which repository of which registry it was
+//! fetched, and with which credentials that registry was seen to give it. A tag made with the key of the cache covers all of it:
+//! a record that somebody altered or copied from another cache counts as absent.
 
 use std::{fs, io, path::PathBuf};
 
+use chandler_cache::TAG_BYTES;
 use chandler_core::Digest;
 use serde::{Deserialize, Serialize};
 
-use super::{Store, workspace};
-use crate::{StoreError, tree::Tree};
+use super::Store;
+use crate::{Credentials, ImageAccess, ImageReference, StoreError, tree::Tree};
+
+/// What the tag of a record is for.
+const RECORD: &[u8] = b"chandler image record 1";
+/// What the tag of credentials is for.
+const CREDENTIALS: &[u8] = b"chandler credentials 1";
+/// The credentials that are remembered for one image, the last ones staying: some registries give out new ones each day.
+const READERS: usize = 64;
+/// The longest record.
+const RECORD_BYTES: u64 = 64 << 10;
+
+/// Where an image was fetched: what another host, another repository, or a host whose certificate is checked in another
+/// way gives is proven anew.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Place {
+    registry: String,
+    repository: String,
+    /// Of the certificates that are trusted, and whether any is.
+    trust: Digest,
+}
+
+impl Place {
+    pub(crate) fn new(image: &ImageReference, access: &ImageAccess) -> Self {
+        let mut trust =
+            vec![u8::from(access.insecure_skip_tls_verify), u8::from(access.certificate_authority.is_some())];
+        trust.extend_from_slice(access.certificate_authority.as_deref().unwrap_or_default());
+        Self {
+            registry: image.registry().to_ascii_lowercase(),
+            repository: image.repository().to_owned(),
+            trust: Digest::of(&trust),
+        }
+    }
+}
+
+/// Who asked, as a tag that cannot be turned back into credentials, nor be compared with guessed ones without the key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Reader(String);
 
 /// What identifies the outcome of a fetch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -15,6 +56,8 @@ pub(crate) struct ImageKey {
     pub(crate) image: Digest,
     /// `os/architecture`, by which an index is resolved, or what else decides what becomes of the image.
     pub(crate) view: String,
+    /// Where it was fetched.
+    pub(crate) place: Place,
 }
 
 /// What is written for one.
@@ -22,46 +65,89 @@ pub(crate) struct ImageKey {
 struct Record {
     key: ImageKey,
     tree: Digest,
+    /// With whose credentials the registry was seen to give it, the last one last.
+    readers: Vec<Reader>,
+}
+
+/// An image that was fetched before.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) tree: Tree,
+    /// Whether the registry was seen to give it to who asks now.
+    pub(crate) proven: bool,
 }
 
 impl Store {
-    fn image_path(&self, key: &ImageKey) -> PathBuf {
-        let name = Digest::of(format!("{}\0{}", key.image, key.view).as_bytes());
-        self.inner.root.join("images").join(name.hex())
+    /// What stands for credentials in a record.
+    pub(crate) fn reader(&self, credentials: Option<&Credentials>) -> Reader {
+        let parts: [&[u8]; 3] = match credentials {
+            None => [b"anonymous", b"", b""],
+            Some(Credentials::Basic { username, password }) => [b"basic", username.as_bytes(), password.as_bytes()],
+            Some(Credentials::IdentityToken(token)) => [b"identity token", token.as_bytes(), b""],
+            Some(Credentials::RegistryToken(token)) => [b"registry token", token.as_bytes(), b""],
+        };
+        let [kind, name, secret] = parts;
+        Reader(hex::encode(self.inner.key.tag(&[CREDENTIALS, kind, name, secret])))
     }
 
-    /// The tree of an image that was fetched before, if it is still there.
-    pub(crate) fn image(&self, key: &ImageKey) -> Result<Option<Tree>, StoreError> {
-        let path = self.image_path(key);
-        let text = match fs::read(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+    fn image_path(&self, key: &ImageKey) -> PathBuf {
+        let Place { registry, repository, trust } = &key.place;
+        let name = [key.image.as_str(), &key.view, registry, repository, trust.as_str()].join("\0");
+        self.inner.root.join("images").join(Digest::of(name.as_bytes()).hex())
+    }
+
+    /// The record in a file; none if there is none, or none that this cache wrote.
+    fn record(&self, path: &PathBuf) -> Result<Option<Record>, StoreError> {
+        let bytes = match chandler_cache::read(path, RECORD_BYTES) {
+            Ok(bytes) => bytes,
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
+                return Ok(None);
+            }
             Err(error) => return Err(StoreError::at("read", path)(error)),
         };
-        match serde_json::from_slice::<Record>(&text) {
-            Ok(record) if record.key == *key => self.open_tree(&record.tree),
-            // Damaged: it is written again with the next fetch.
-            _ => Ok(None),
+        let Some((tag, text)) = bytes.split_at_checked(TAG_BYTES) else { return Ok(None) };
+        if !self.inner.key.verifies(&[RECORD, text], tag) {
+            tracing::warn!(path = %path.display(), "a record of the cache was not written by it, and is not used");
+            return Ok(None);
         }
+        Ok(serde_json::from_slice(text).ok())
     }
 
-    /// Notes which tree an image is.
-    pub(crate) fn remember_image(&self, key: &ImageKey, tree: &Digest) -> Result<(), StoreError> {
-        let work = self.begin()?;
-        let from = work.path().join("image");
-        let to = self.image_path(key);
-        let record = Record { key: key.clone(), tree: tree.clone() };
-        let text = serde_json::to_vec(&record).map_err(|error| StoreError::at("write", &from)(error.into()))?;
-        workspace::write_synced(&from, &text).map_err(StoreError::at("write", &from))?;
-        fs::rename(&from, &to).map_err(StoreError::at("move into place", &to))
+    /// An image that was fetched before at its place, if it is still there.
+    pub(crate) fn image(&self, key: &ImageKey, reader: &Reader) -> Result<Option<Known>, StoreError> {
+        let Some(record) = self.record(&self.image_path(key))?.filter(|record| record.key == *key) else {
+            return Ok(None);
+        };
+        let proven = record.readers.contains(reader);
+        Ok(self.open_tree(&record.tree)?.map(|tree| Known { tree, proven }))
+    }
+
+    /// Notes which tree an image is, and that the registry gave it to this reader.
+    pub(crate) fn remember_image(&self, key: &ImageKey, tree: &Digest, reader: Reader) -> Result<(), StoreError> {
+        let path = self.image_path(key);
+        let known = self.record(&path)?.filter(|record| record.key == *key);
+        let mut readers = known.map(|record| record.readers).unwrap_or_default();
+        readers.retain(|other| *other != reader);
+        readers.push(reader);
+        let superfluous = readers.len().saturating_sub(READERS);
+        readers.drain(..superfluous);
+        let record = Record { key: key.clone(), tree: tree.clone(), readers };
+        let text = serde_json::to_vec(&record).map_err(|error| StoreError::at("write", &path)(error.into()))?;
+        let tag = self.inner.key.tag(&[RECORD, &text]);
+        chandler_cache::write(&path, &[&tag, &text], true, true).map_err(StoreError::at("write", path))
     }
 
     /// Forgets the images whose trees are gone.
     pub(super) fn forget_images(&self) -> Result<(), StoreError> {
         let directory = self.inner.root.join("images");
         for entry in fs::read_dir(&directory).map_err(StoreError::at("list", &directory))? {
-            let path = entry.map_err(StoreError::at("list", &directory))?.path();
-            let record = fs::read(&path).ok().and_then(|text| serde_json::from_slice::<Record>(&text).ok());
+            let entry = entry.map_err(StoreError::at("list", &directory))?;
+            // It may be being written.
+            if entry.file_name().to_string_lossy().starts_with(chandler_cache::TEMPORARY) {
+                continue;
+            }
+            let path = entry.path();
+            let record = self.record(&path).ok().flatten();
             if !record.is_some_and(|record| self.tree_path(&record.tree).exists()) {
                 match fs::remove_file(&path) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use super::Store;
 use crate::{
     ContentError, StoreError,
+    blocking::Cancel,
     tree::{INDEX, Index, PACK, Stored, Tree},
 };
 
@@ -28,6 +29,7 @@ pub(crate) struct Workspace {
     /// Where bytes lie that are there already: a bundle often holds the same file more than once.
     known: HashMap<Digest, u64>,
     directory: TempDir,
+    cancel: Cancel,
     /// Held shared, so that nobody takes the directory for a leftover. Dropped last.
     _lock: File,
 }
@@ -54,7 +56,15 @@ impl Store {
         fs::create_dir(&tree).map_err(StoreError::at("create directory", &tree))?;
         let pack = File::options().create_new(true).write(true).open(tree.join(PACK));
         let pack = BufWriter::new(pack.map_err(StoreError::at("create", tree.join(PACK)))?);
-        Ok(Workspace { store: self.clone(), pack, end: 0, known: HashMap::new(), directory, _lock: lock })
+        Ok(Workspace {
+            store: self.clone(),
+            pack,
+            end: 0,
+            known: HashMap::new(),
+            directory,
+            cancel: Cancel::default(),
+            _lock: lock,
+        })
     }
 }
 
@@ -64,6 +74,17 @@ impl Workspace {
         self.directory.path()
     }
 
+    /// Has the work in it end when this says so.
+    pub(crate) fn cancelled_by(mut self, cancel: &Cancel) -> Self {
+        self.cancel = cancel.clone();
+        self
+    }
+
+    /// What says that the work in it is to end.
+    pub(crate) fn cancel(&self) -> &Cancel {
+        &self.cancel
+    }
+
     /// Adds the bytes of one file, at most `limit` of them.
     pub(crate) fn add(&mut self, reader: &mut impl Read, limit: u64) -> Result<Stored, AddError> {
         let offset = self.end;
@@ -71,6 +92,7 @@ impl Workspace {
         let mut size = 0_u64;
         let mut buffer = [0; 16 << 10];
         loop {
+            self.cancel.check().map_err(|error| AddError::Write(self.write_error(error)))?;
             let count = match reader.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(count) => count,
@@ -109,6 +131,7 @@ impl Workspace {
             return Ok(tree);
         }
         self.seal(&index)?;
+        self.cancel.check().map_err(|error| self.write_error(error))?;
         let from = self.path().join(TREE);
         let to = self.store.tree_path(&digest);
         match fs::rename(&from, &to) {
@@ -142,12 +165,12 @@ mod libc_codes {
     pub(super) const ENOTEMPTY: i32 = 39;
 }
 
-pub(super) fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::options().create_new(true).write(true).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }
 
-pub(super) fn sync_directory(path: &Path) -> Result<(), StoreError> {
+fn sync_directory(path: &Path) -> Result<(), StoreError> {
     File::open(path).and_then(|directory| directory.sync_all()).map_err(StoreError::at("sync", path))
 }

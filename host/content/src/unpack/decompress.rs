@@ -10,7 +10,7 @@ use std::{
 use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
-use crate::{LimitExceeded, Limits};
+use crate::{LimitExceeded, Limits, blocking::Cancel};
 
 /// Archives that unpack to less than this are not measured by their ratio.
 const UNMEASURED: u64 = 4 << 20;
@@ -24,11 +24,13 @@ pub(crate) struct Budget {
     unpacked: Rc<Cell<u64>>,
     limit: u64,
     ratio: u64,
+    cancel: Cancel,
 }
 
 impl Budget {
-    pub(crate) fn new(limits: &Limits) -> Self {
-        Self { unpacked: Rc::new(Cell::new(0)), limit: limits.unpacked_bytes, ratio: limits.compression_ratio }
+    pub(crate) fn new(limits: &Limits, cancel: &Cancel) -> Self {
+        let (limit, ratio) = (limits.unpacked_bytes, limits.compression_ratio);
+        Self { unpacked: Rc::new(Cell::new(0)), limit, ratio, cancel: cancel.clone() }
     }
 }
 
@@ -53,6 +55,7 @@ pub(super) fn reader(file: File, budget: &Budget) -> io::Result<Box<dyn Read>> {
         total: Rc::clone(&budget.unpacked),
         limit: budget.limit,
         ratio: budget.ratio,
+        cancel: budget.cancel.clone(),
     }))
 }
 
@@ -78,10 +81,12 @@ struct Bounded {
     total: Rc<Cell<u64>>,
     limit: u64,
     ratio: u64,
+    cancel: Cancel,
 }
 
 impl Read for Bounded {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.cancel.check()?;
         let count = self.inner.read(buffer)? as u64;
         self.produced = self.produced.saturating_add(count);
         self.total.set(self.total.get().saturating_add(count));

@@ -7,7 +7,7 @@ use std::io::Read;
 
 use tar::{Header, PaxExtensions};
 
-use crate::EntryProblem;
+use crate::{EntryProblem, NamedTwice};
 
 /// More than any path or comment needs.
 const MOST: u64 = 64 << 10;
@@ -15,9 +15,36 @@ const MOST: u64 = 64 << 10;
 /// What extended headers said about the next entry.
 #[derive(Debug, Default)]
 pub(super) struct Extended {
-    path: Option<Vec<u8>>,
-    link: Option<Vec<u8>>,
+    path: Option<Given>,
+    link: Option<Given>,
     size: Option<u64>,
+}
+
+/// A name that does not stand in the entry's own header.
+#[derive(Debug)]
+struct Given {
+    name: Vec<u8>,
+    by: &'static str,
+    /// Where the header lies that gives it, in bytes from the beginning of the archive.
+    at: u64,
+}
+
+const GNU: &str = "GNU header";
+const PAX: &str = "PAX header";
+
+/// Takes a name, unless another header gave one: some readers then take the first, some the last, some that of PAX, and so see
+/// different files in one archive. Within one PAX header all take the last.
+fn give(slot: &mut Option<Given>, what: &'static str, given: Given) -> Result<(), ExtendedError> {
+    match slot {
+        Some(other) if (other.by, other.at) != (given.by, given.at) => {
+            let (first, second) = ((other.by, other.at), (given.by, given.at));
+            Err(ExtendedError::Refused(EntryProblem::NamedTwice(Box::new(NamedTwice { what, first, second }))))
+        }
+        slot => {
+            *slot = Some(given);
+            Ok(())
+        }
+    }
 }
 
 /// Why an extended header cannot be read.
@@ -39,25 +66,26 @@ fn body(reader: &mut impl Read) -> Result<Vec<u8>, ExtendedError> {
 
 impl Extended {
     /// Reads a GNU long name.
-    pub(super) fn long_name(&mut self, reader: &mut impl Read) -> Result<(), ExtendedError> {
-        self.path = Some(without_terminator(body(reader)?));
-        Ok(())
+    pub(super) fn long_name(&mut self, reader: &mut impl Read, at: u64) -> Result<(), ExtendedError> {
+        let name = without_terminator(body(reader)?);
+        give(&mut self.path, "path", Given { name, by: GNU, at })
     }
 
     /// Reads a GNU long link name.
-    pub(super) fn long_link(&mut self, reader: &mut impl Read) -> Result<(), ExtendedError> {
-        self.link = Some(without_terminator(body(reader)?));
-        Ok(())
+    pub(super) fn long_link(&mut self, reader: &mut impl Read, at: u64) -> Result<(), ExtendedError> {
+        let name = without_terminator(body(reader)?);
+        give(&mut self.link, "link", Given { name, by: GNU, at })
     }
 
     /// Reads the records of POSIX.1-2001 for the next entry.
-    pub(super) fn records(&mut self, reader: &mut impl Read) -> Result<(), ExtendedError> {
+    pub(super) fn records(&mut self, reader: &mut impl Read, at: u64) -> Result<(), ExtendedError> {
         let bytes = body(reader)?;
         for record in PaxExtensions::new(&bytes) {
             let record = record.map_err(|_| refused("it is not made of records"))?;
+            let given = || Given { name: record.value_bytes().to_owned(), by: PAX, at };
             match record.key_bytes() {
-                b"path" => self.path = Some(record.value_bytes().to_owned()),
-                b"linkpath" => self.link = Some(record.value_bytes().to_owned()),
+                b"path" => give(&mut self.path, "path", given())?,
+                b"linkpath" => give(&mut self.link, "link", given())?,
                 b"size" => {
                     let size = record.value().ok().and_then(|text| text.parse().ok());
                     self.size = Some(size.ok_or_else(|| refused("its size is not a number"))?);
@@ -73,7 +101,7 @@ impl Extended {
     /// every entry and are refused.
     pub(super) fn check_global(reader: &mut impl Read) -> Result<(), ExtendedError> {
         let mut global = Self::default();
-        global.records(reader)?;
+        global.records(reader, 0)?;
         if global.path.is_some() || global.link.is_some() || global.size.is_some() {
             return Err(refused("it names a path or a size for all entries"));
         }
@@ -82,13 +110,13 @@ impl Extended {
 
     /// The name of the entry.
     pub(super) fn name(&self, header: &Header) -> Vec<u8> {
-        self.path.clone().unwrap_or_else(|| header.path_bytes().into_owned())
+        self.path.as_ref().map_or_else(|| header.path_bytes().into_owned(), |path| path.name.clone())
     }
 
     /// The target of the link.
     pub(super) fn target(&self, header: &Header) -> Vec<u8> {
         let of_header = || header.link_name_bytes().map(std::borrow::Cow::into_owned).unwrap_or_default();
-        self.link.clone().unwrap_or_else(of_header)
+        self.link.as_ref().map_or_else(of_header, |link| link.name.clone())
     }
 
     /// Whether header and extended header agree on the size.

@@ -51,11 +51,11 @@ pub(super) fn read(
     for entry in archive.entries().map_err(TarError::Read)?.raw(true) {
         let mut entry = entry.map_err(TarError::Read)?;
         overlay.count().map_err(TarError::Refused)?;
-        let kind = entry.header().entry_type();
+        let (kind, at) = (entry.header().entry_type(), entry.raw_header_position());
         let about_next = match kind {
-            EntryType::GNULongName => extended.long_name(&mut entry),
-            EntryType::GNULongLink => extended.long_link(&mut entry),
-            EntryType::XHeader => extended.records(&mut entry),
+            EntryType::GNULongName => extended.long_name(&mut entry, at),
+            EntryType::GNULongLink => extended.long_link(&mut entry, at),
+            EntryType::XHeader => extended.records(&mut entry, at),
             EntryType::XGlobalHeader => Extended::check_global(&mut entry),
             _ => {
                 one(&mut entry, &std::mem::take(&mut extended), dialect, work, limits, overlay)?;

@@ -11,11 +11,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use chandler_cache::{Key, TAG_BYTES};
 use chandler_core::Digest;
-use hmac::{Hmac, Mac as _};
-use sha2::Sha256;
 
-use super::{Code, private};
+use super::Code;
 use crate::EngineError;
 
 /// The directory below the one that the options name.
@@ -28,9 +27,7 @@ const KEY: &str = "key";
 const SUFFIX: &str = ".cwasm";
 
 /// Names the format of the files, and the purpose of the MAC.
-const DOMAIN: &[u8] = b"chandler code cache 1\n";
-
-const MAC_BYTES: usize = 32;
+const DOMAIN: &[u8] = b"chandler code cache 2";
 
 /// The largest file.
 const FILE_BYTES: u64 = 1 << 30;
@@ -44,7 +41,7 @@ const LEFT_OVER: Duration = Duration::from_hours(1);
 /// Code on disk.
 pub(crate) struct CodeCache {
     directory: PathBuf,
-    key: [u8; 32],
+    key: Key,
     fingerprint: [u8; 32],
     total_bytes: u64,
 }
@@ -67,9 +64,9 @@ impl CodeCache {
             let path = path.to_owned();
             move |error: io::Error| EngineError::Cache { path, problem: error.to_string() }
         };
-        private::directory(&directory).map_err(fail(&directory))?;
+        chandler_cache::directory(&directory).map_err(fail(&directory))?;
         let path = directory.join(KEY);
-        let key = key(&path).map_err(fail(&path))?;
+        let key = Key::open(&path).map_err(fail(&path))?;
         Ok(Self { directory, key, fingerprint, total_bytes: TOTAL_BYTES })
     }
 
@@ -81,19 +78,18 @@ impl CodeCache {
     /// The code of a component.
     pub(crate) fn load(&self, component: &Digest) -> Lookup {
         let path = self.path(component);
-        let mut bytes = match private::read(&path, FILE_BYTES) {
+        let mut bytes = match chandler_cache::read(&path, FILE_BYTES) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Lookup::Miss,
             Err(error) => return Lookup::Rejected(error.to_string()),
         };
-        let Some((tag, code)) = bytes.split_at_checked(MAC_BYTES) else {
+        let Some((tag, code)) = bytes.split_at_checked(TAG_BYTES) else {
             return Lookup::Rejected("it is truncated".into());
         };
-        let verified = self.mac(component, code).is_some_and(|mac| mac.verify_slice(tag).is_ok());
-        if !verified {
+        if !self.key.verifies(&self.parts(component, code), tag) {
             return Lookup::Rejected("its bytes are not those that were written".into());
         }
-        bytes.drain(..MAC_BYTES);
+        bytes.drain(..TAG_BYTES);
         // The time of the last use decides what is removed first.
         if let Ok(file) = fs::File::open(&path) {
             let _ = file.set_modified(SystemTime::now());
@@ -103,8 +99,8 @@ impl CodeCache {
 
     /// Keeps the code of a component.
     pub(crate) fn store(&self, component: &Digest, code: &Code) -> io::Result<()> {
-        let mac = self.mac(component, code.bytes()).ok_or_else(|| io::Error::other("the key is unusable"))?;
-        private::write(&self.path(component), &[&mac.finalize().into_bytes(), code.bytes()], true)?;
+        let tag = self.key.tag(&self.parts(component, code.bytes()));
+        chandler_cache::write(&self.path(component), &[&tag, code.bytes()], true, true)?;
         self.prune()
     }
 
@@ -114,12 +110,9 @@ impl CodeCache {
         self.directory.join(format!("{}-{short}{SUFFIX}", component.hex()))
     }
 
-    fn mac(&self, component: &Digest, code: &[u8]) -> Option<Hmac<Sha256>> {
-        let mac = Hmac::<Sha256>::new_from_slice(&self.key).ok()?;
-        // All but the code is of fixed length, so that the parts cannot be shifted against each other.
-        Some(
-            mac.chain_update(DOMAIN).chain_update(component.as_str()).chain_update(self.fingerprint).chain_update(code),
-        )
+    /// What the tag of a file covers.
+    fn parts<'a>(&'a self, component: &'a Digest, code: &'a [u8]) -> [&'a [u8]; 4] {
+        [DOMAIN, component.as_str().as_bytes(), &self.fingerprint, code]
     }
 
     /// Removes the files that were not used for longest until the rest fits, and what a crash left over.
@@ -132,7 +125,8 @@ impl CodeCache {
             let (name, used) = (name.to_string_lossy(), metadata.modified()?);
             if name.ends_with(SUFFIX) {
                 files.push((used, metadata.len(), entry.path()));
-            } else if name.starts_with(private::TEMPORARY) && now.duration_since(used).is_ok_and(|age| age > LEFT_OVER)
+            } else if name.starts_with(chandler_cache::TEMPORARY)
+                && now.duration_since(used).is_ok_and(|age| age > LEFT_OVER)
             {
                 remove(&entry.path())?;
             }
@@ -157,26 +151,6 @@ fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
-    }
-}
-
-/// Reads the key; makes one where there is none, or none that can be trusted, which puts all files out of use.
-fn key(path: &Path) -> io::Result<[u8; 32]> {
-    if let Ok(Ok(key)) = private::read(path, 64).map(<[u8; 32]>::try_from) {
-        return Ok(key);
-    }
-    let mut key = [0; 32];
-    let filled = rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty())?;
-    if filled != key.len() {
-        return Err(io::Error::other("the system gave too few random bytes"));
-    }
-    let exists = path.symlink_metadata().is_ok();
-    match private::write(path, &[&key], exists) {
-        // Another process was faster: its key is the one.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => private::read(path, 64)?
-            .try_into()
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not a key")),
-        result => result.map(|()| key),
     }
 }
 
@@ -260,6 +234,25 @@ mod tests {
         assert_eq!(mode(&again.directory.join(KEY)), 0o600);
         assert_eq!(outcome(again.load(&one)), "rejected: its bytes are not those that were written");
         assert!(CodeCache::open(&cache.directory.join(KEY), [1; 32]).is_err());
+    }
+
+    #[test]
+    fn a_directory_of_another_user_or_behind_a_link_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let (real, link) = (directory.path().join("real"), directory.path().join(DIRECTORY));
+        fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let refusal = || CodeCache::open(directory.path(), [1; 32]).err().unwrap().to_string();
+        assert!(refusal().contains("is a symbolic link"), "{}", refusal());
+        fs::remove_file(&link).unwrap();
+        fs::create_dir(&link).unwrap();
+        fs::set_permissions(&link, fs::Permissions::from_mode(0o775)).unwrap();
+        assert!(refusal().contains("others may write to"), "{}", refusal());
+        fs::set_permissions(&link, fs::Permissions::from_mode(0o755)).unwrap();
+        // Only root can give a directory away.
+        if std::os::unix::fs::chown(&link, Some(65534), None).is_ok() {
+            assert!(refusal().contains("belongs to the user 65534"), "{}", refusal());
+        }
     }
 
     #[test]

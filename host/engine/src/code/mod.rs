@@ -4,7 +4,6 @@
 //! one use of `unsafe` in Chandler.
 
 mod cache;
-mod private;
 mod quarantine;
 
 use wasmtime::{Engine, component::Component};

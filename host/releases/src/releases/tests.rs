@@ -132,5 +132,38 @@ fn a_directory_that_others_may_write_to_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let error = Releases::open(directory.path(), Budget::default()).err().unwrap().to_string();
-    assert!(error.ends_with("others may write to it; name a directory in it"), "{error}");
+    assert!(error.contains("others may write to") && error.contains("chmod go-w"), "{error}");
+}
+
+#[tokio::test]
+async fn a_release_that_somebody_else_wrote_counts_as_absent() {
+    let directory = tempfile::tempdir().unwrap();
+    let releases = open(directory.path(), ROOM);
+    releases.insert(key("a"), release("a")).await;
+    // In good form, and with the hash that belongs to it, but made without the key.
+    let forged = format::encode(&key("a"), &release("forged")).unwrap();
+    for tag in [vec![], vec![0; 32], fs::read(file(directory.path(), "a")).unwrap()[..32].to_vec()] {
+        fs::write(file(directory.path(), "a"), [tag, forged.clone()].concat()).unwrap();
+        assert_eq!(releases.get(&key("a")).await, None);
+        assert!(!file(directory.path(), "a").exists());
+        releases.insert(key("a"), release("a")).await;
+        assert_eq!(open(directory.path(), ROOM).get(&key("a")).await, Some(release("a")));
+    }
+    // One that others may write is not read either, whatever is in it.
+    fs::set_permissions(file(directory.path(), "a"), fs::Permissions::from_mode(0o666)).unwrap();
+    assert_eq!(releases.get(&key("a")).await, None);
+}
+
+#[test]
+fn a_directory_of_another_user_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut path = directory.path().join("releases");
+    fs::create_dir(&path).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    // Only root can give a directory away; for everybody else that of root is another user's.
+    if std::os::unix::fs::chown(&path, Some(65534), None).is_err() {
+        path = "/".into();
+    }
+    let error = Releases::open(&path, Budget::default()).err().unwrap().to_string();
+    assert!(error.contains("belongs to the user"), "{error}");
 }

@@ -103,6 +103,19 @@ fn tars() -> Vec<Vec<u8>> {
         [entry(b'g', b"h", b"", &record("comment", "c")), file("a", "x"), end.clone()].concat(),
         [entry(b'L', b"././@LongLink", b"", &[b'n'; 150]), file("n", "x"), end.clone()].concat(),
         [entry(b'K', b"././@LongLink", b"", b"a"), entry(b'2', b"b", b"", b""), file("a", "x"), end.clone()].concat(),
+        // Names from two headers, in both orders.
+        [entry(b'L', b"l", b"", b"b"), entry(b'x', b"h", b"", &record("path", "c")), file("a", "x"), end.clone()]
+            .concat(),
+        [entry(b'x', b"h", b"", &record("path", "c")), entry(b'L', b"l", b"", b"b"), file("a", "x"), end.clone()]
+            .concat(),
+        [
+            file("a", "x"),
+            entry(b'x', b"h", b"", &record("linkpath", "a")),
+            entry(b'K', b"l", b"", b"a"),
+            entry(b'2', b"b", b"a", b""),
+            end.clone(),
+        ]
+        .concat(),
         [entry(b'S', b"sparse", b"", b""), end.clone()].concat(),
         [file(".wh.a", ""), file("d/.wh..wh..opq", ""), file("d/e", "x"), end].concat(),
     ]
@@ -123,6 +136,10 @@ fn images() -> Vec<Vec<u8>> {
     let statuses = [
         "401 Unauthorized\nWWW-Authenticate: Bearer realm=\"http://127.0.0.1:1/t\",service=\"s\"",
         "503 x",
+        "307 x\nLocation: http://169.254.169.254/latest",
+        "302 x\nLocation: http://a:b@[::ffff:169.254.169.254]/",
+        "308 x\nLocation: ../../v2/x/manifests/v1",
+        "401 Unauthorized\nWWW-Authenticate: Bearer realm=\"http://0/t\"",
         "307 x\nLocation: /v2/y",
     ];
     let answers = statuses.map(|header| format!("-- x/manifests/v1 --\n{header}\n\n{{}}\n").into_bytes());

@@ -1,0 +1,311 @@
+//! Which addresses are connected to.
+//!
+//! A registry is named by whoever writes an image reference, and names others in turn: by redirects, and by the address of
+//! its token server. What it names must be no nearer to this machine than the registry is itself, or a registry on the
+//! internet could have this process ask the services of its network, or of its machine, and report what they answer. Names are
+//! checked where they are resolved, so that a name cannot stand for one address when it is looked at and for another when it
+//! is connected to.
+
+use std::{
+    collections::BTreeSet,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use reqwest::{
+    Url,
+    dns::{Addrs, Name, Resolve, Resolving},
+};
+
+/// How near an address is; what comes later is nearer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Reach {
+    /// Of the internet.
+    Public,
+    /// Of this network: RFC 1918, RFC 6598, and their likes of IPv6.
+    Private,
+    /// Of this machine.
+    Loopback,
+    /// No registry's: link-local, where clouds tell each machine its credentials; the fixed addresses of such services
+    /// elsewhere; unspecified, multicast and broadcast.
+    Never,
+}
+
+/// Addresses outside of the link-local ranges at which clouds serve what a machine may know: Alibaba Cloud and Azure.
+const METADATA_V4: [Ipv4Addr; 2] = [Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(168, 63, 129, 16)];
+/// The same of AWS.
+const METADATA_V6: [Ipv6Addr; 1] = [Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)];
+
+pub(super) fn reach(address: IpAddr) -> Reach {
+    match address {
+        IpAddr::V4(address) => reach_v4(address),
+        IpAddr::V6(address) => embedded(address).map_or_else(|| reach_v6(address), reach_v4),
+    }
+}
+
+fn reach_v4(address: Ipv4Addr) -> Reach {
+    let [first, second, ..] = address.octets();
+    if address.is_loopback() {
+        Reach::Loopback
+    } else if METADATA_V4.contains(&address) || address.is_link_local() || first == 0 || first >= 224 {
+        Reach::Never
+    } else if address.is_private() || (first == 100 && (64..128).contains(&second)) {
+        Reach::Private
+    } else {
+        Reach::Public
+    }
+}
+
+fn reach_v6(address: Ipv6Addr) -> Reach {
+    let first = address.segments()[0];
+    if address.is_loopback() {
+        Reach::Loopback
+    } else if METADATA_V6.contains(&address)
+        || address.is_unspecified()
+        || address.is_multicast()
+        || address.is_unicast_link_local()
+    {
+        Reach::Never
+    } else if address.is_unique_local() || first & 0xffc0 == 0xfec0 {
+        Reach::Private
+    } else {
+        Reach::Public
+    }
+}
+
+/// The address of IPv4 that an address of IPv6 stands for: mapped, compatible, NAT64 (RFC 6052, RFC 8215) or 6to4.
+fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let of = |high: u16, low: u16| {
+        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+        Some(Ipv4Addr::new(a, b, c, d))
+    };
+    match address.segments() {
+        // These two are addresses of IPv6 themselves.
+        [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
+        | [0x64, 0xff9b, 0 | 1, _, _, _, high, low]
+        | [0x2002, high, low, ..] => of(high, low),
+        _ => None,
+    }
+}
+
+/// Why an address is not connected to. Holds no address: what a name stands for in this network is not everybody's to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Forbidden {
+    #[error("its address is one that no registry may have (link-local, multicast or unspecified)")]
+    Never,
+    #[error("its address is nearer to this machine than that of the registry")]
+    Nearer,
+    #[error("the name `localhost` stands for an address that is not of this machine")]
+    NotLocalhost,
+}
+
+/// Watches over the connections on behalf of one registry.
+#[derive(Clone, Debug)]
+pub(super) struct Guard {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// The host of the registry as a URL has it.
+    registry: String,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The farthest address that the registry was seen at. None before it was resolved, and where a proxy resolves it.
+    registry: Option<Reach>,
+    /// The hosts that the registry named. All others are those of proxies, which the administrator named.
+    led_to: BTreeSet<String>,
+}
+
+impl Guard {
+    pub(super) fn new(registry: &Url) -> Self {
+        let registry = registry.host_str().unwrap_or_default().to_owned();
+        Self { inner: Arc::new(Inner { registry, state: Mutex::default() }) }
+    }
+
+    /// Checks the host of a URL before it is asked. A name is only noted here, and checked when it is resolved.
+    pub(super) fn admit(&self, url: &Url) -> Result<(), Forbidden> {
+        let host = url.host_str().unwrap_or_default();
+        let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
+        match literal {
+            Some(address) => self.inner.filter(host, vec![address]).map(drop),
+            None if host == self.inner.registry => Ok(()),
+            None => {
+                self.inner.state().led_to.insert(host.to_owned());
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Those addresses of a host that may be connected to; an error where none is left.
+    fn filter(&self, host: &str, mut addresses: Vec<IpAddr>) -> Result<Vec<IpAddr>, Forbidden> {
+        let mut state = self.state();
+        let is_registry = host == self.registry;
+        let is_literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_ok();
+        if !is_registry && !is_literal && !state.led_to.contains(host) {
+            return Ok(addresses);
+        }
+        if host == "localhost" {
+            addresses.retain(|address| reach(*address) == Reach::Loopback);
+            if addresses.is_empty() {
+                return Err(Forbidden::NotLocalhost);
+            }
+        }
+        addresses.retain(|address| reach(*address) != Reach::Never);
+        if addresses.is_empty() {
+            return Err(Forbidden::Never);
+        }
+        if is_registry {
+            let farthest = addresses.iter().map(|address| reach(*address)).min();
+            state.registry = state.registry.into_iter().chain(farthest).min();
+            return Ok(addresses);
+        }
+        let nearest = state.registry.unwrap_or(Reach::Public);
+        addresses.retain(|address| reach(*address) <= nearest);
+        if addresses.is_empty() { Err(Forbidden::Nearer) } else { Ok(addresses) }
+    }
+}
+
+impl Resolve for Guard {
+    fn resolve(&self, name: Name) -> Resolving {
+        let inner = Arc::clone(&self.inner);
+        Box::pin(async move {
+            let host = name.as_str().to_owned();
+            let found: Vec<IpAddr> =
+                tokio::net::lookup_host((host.as_str(), 0)).await?.map(|address| address.ip()).collect();
+            let allowed = inner.filter(&host, found)?;
+            let addresses: Addrs = Box::new(allowed.into_iter().map(|address| SocketAddr::new(address, 0)));
+            Ok(addresses)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(text: &str) -> Reach {
+        reach(text.parse().unwrap())
+    }
+
+    #[test]
+    fn addresses_are_told_apart() {
+        for (reach, addresses) in [
+            (Reach::Public, &["1.1.1.1", "172.32.0.1", "100.128.0.1", "168.63.129.15", "2606:4700::1111"][..]),
+            (Reach::Public, &["64:ff9b::1.1.1.1", "::ffff:1.1.1.1", "2002:0101:0101::1"]),
+            (Reach::Private, &["10.0.0.1", "172.16.0.1", "192.168.1.1", "100.64.0.1", "fd12::1", "fec0::1"]),
+            (Reach::Private, &["::ffff:10.0.0.1", "64:ff9b::10.0.0.1", "2002:0a00:0001::1", "::10.0.0.1"]),
+            (Reach::Loopback, &["127.0.0.1", "127.255.255.254", "::1", "::ffff:127.0.0.1", "64:ff9b::127.0.0.1"]),
+            (Reach::Never, &["169.254.169.254", "169.254.0.1", "fe80::1", "febf::1", "::ffff:169.254.169.254"]),
+            (Reach::Never, &["0.0.0.0", "0.1.2.3", "::", "224.0.0.1", "239.1.1.1", "ff02::1", "255.255.255.255"]),
+            (Reach::Never, &["240.0.0.1", "100.100.100.200", "168.63.129.16", "fd00:ec2::254", "2002:a9fe:a9fe::"]),
+            (Reach::Never, &["64:ff9b::169.254.169.254", "64:ff9b:1::169.254.169.254", "::169.254.169.254"]),
+        ] {
+            for address in addresses {
+                assert_eq!(of(address), reach, "{address}");
+            }
+        }
+    }
+
+    fn guard(registry: &str, resolved: &[&str]) -> Guard {
+        let guard = Guard::new(&Url::parse(registry).unwrap());
+        let host = guard.inner.registry.clone();
+        guard.inner.filter(&host, resolved.iter().map(|address| address.parse().unwrap()).collect()).unwrap();
+        guard
+    }
+
+    #[test]
+    fn what_a_registry_names_is_no_nearer_than_it_is() {
+        let (public, private, here) = ("https://registry.example", "https://10.1.1.1:5000", "http://127.0.0.1:5000");
+        for (registry, address, target, expected) in [
+            (public, "1.1.1.1", "https://1.0.0.1", Ok(())),
+            (public, "1.1.1.1", "https://10.0.0.1", Err(Forbidden::Nearer)),
+            (public, "1.1.1.1", "https://127.0.0.1", Err(Forbidden::Nearer)),
+            // In other spellings, which a URL makes one.
+            (public, "1.1.1.1", "https://0x7f.1", Err(Forbidden::Nearer)),
+            (public, "1.1.1.1", "https://2852039166", Err(Forbidden::Never)),
+            (public, "1.1.1.1", "https://[::1]", Err(Forbidden::Nearer)),
+            (public, "1.1.1.1", "https://[fd00::1]", Err(Forbidden::Nearer)),
+            (public, "1.1.1.1", "https://[::ffff:169.254.169.254]", Err(Forbidden::Never)),
+            (public, "10.0.0.9", "https://10.0.0.1", Ok(())),
+            (private, "10.1.1.1", "https://10.0.0.1", Ok(())),
+            (private, "10.1.1.1", "https://1.1.1.1", Ok(())),
+            (private, "10.1.1.1", "https://127.0.0.1", Err(Forbidden::Nearer)),
+            (private, "10.1.1.1", "https://169.254.169.254", Err(Forbidden::Never)),
+            (here, "127.0.0.1", "http://127.0.0.1:5001", Ok(())),
+            (here, "127.0.0.1", "http://10.0.0.1", Ok(())),
+            (here, "127.0.0.1", "http://0.0.0.0", Err(Forbidden::Never)),
+        ] {
+            let guard = guard(registry, &[address]);
+            assert_eq!(guard.admit(&Url::parse(target).unwrap()), expected, "{registry} ({address}) to {target}");
+        }
+    }
+
+    #[test]
+    fn names_are_checked_when_they_are_resolved() {
+        let addresses = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<IpAddr>>();
+        let guard = guard("https://registry.example", &["1.1.1.1"]);
+        let filter = |host: &str, found: &[&str]| guard.inner.filter(host, addresses(found));
+        // A proxy is where the administrator put it.
+        assert_eq!(filter("storage.example", &["10.0.0.1"]), Ok(addresses(&["10.0.0.1"])));
+        guard.admit(&Url::parse("https://storage.example/a").unwrap()).unwrap();
+        assert_eq!(filter("storage.example", &["10.0.0.1"]), Err(Forbidden::Nearer));
+        assert_eq!(filter("storage.example", &["10.0.0.1", "1.0.0.1"]), Ok(addresses(&["1.0.0.1"])));
+        assert_eq!(filter("storage.example", &["169.254.169.254"]), Err(Forbidden::Never));
+        assert_eq!(filter("localhost", &["1.1.1.1"]), Ok(addresses(&["1.1.1.1"])));
+        guard.admit(&Url::parse("https://localhost/a").unwrap()).unwrap();
+        assert_eq!(filter("localhost", &["1.1.1.1"]), Err(Forbidden::NotLocalhost));
+        // The registry itself may be in this network, but having been public it leads nowhere nearer afterwards.
+        assert_eq!(filter("registry.example", &["10.0.0.1"]), Ok(addresses(&["10.0.0.1"])));
+        assert_eq!(filter("registry.example", &["169.254.1.1"]), Err(Forbidden::Never));
+        assert_eq!(filter("storage.example", &["10.0.0.1"]), Err(Forbidden::Nearer));
+    }
+
+    #[test]
+    fn the_registry_itself_may_not_be_link_local() {
+        let url = Url::parse("https://169.254.169.254").unwrap();
+        assert_eq!(Guard::new(&url).admit(&url), Err(Forbidden::Never));
+    }
+
+    proptest! {
+        /// However an address of IPv4 is wrapped, it is as near as it is.
+        #[test]
+        fn wrapping_an_address_gains_nothing(bits: u32) {
+            prop_assume!(bits > 1);
+            let address = Ipv4Addr::from_bits(bits);
+            let [a, b, c, d] = address.octets().map(u16::from);
+            let (high, low) = (a << 8 | b, c << 8 | d);
+            for wrapped in [
+                address.to_ipv6_mapped(),
+                Ipv6Addr::new(0, 0, 0, 0, 0, 0, high, low),
+                Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, high, low),
+                Ipv6Addr::new(0x2002, high, low, 0, 0, 0, 0, 1),
+            ] {
+                prop_assert_eq!(reach(wrapped.into()), reach(address.into()), "{}", wrapped);
+            }
+        }
+
+        /// Whatever a registry names and however it is spelled, nothing nearer is admitted.
+        #[test]
+        fn no_literal_is_nearer_than_the_registry(bits: u32, registry in prop::sample::select(vec!["1.1.1.1", "10.0.0.1", "127.0.0.1"])) {
+            let guard = guard(&format!("https://{registry}"), &[registry]);
+            for text in [format!("https://{bits}/"), format!("https://{}/", Ipv4Addr::from_bits(bits)), format!("https://{bits:#x}/")] {
+                let Ok(url) = Url::parse(&text) else { continue };
+                let near = reach(Ipv4Addr::from_bits(bits).into());
+                prop_assert_eq!(guard.admit(&url).is_ok(), near <= of(registry), "{}", text);
+            }
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! What a hostile registry can make this process send, ask and wait for.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as well")]
+
+mod common;
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use chandler_content::{
+    ContentError, Credentials, FailureClass, ImageAccess, ImageOptions, ImageReference, Images, Limits,
+};
+use common::store;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+};
+
+/// What a server makes of the head of a request, and of its own address.
+type Answer = dyn Fn(&str, SocketAddr) -> String + Send + Sync;
+
+/// A server that answers as it likes, and remembers what it was sent.
+struct Server {
+    address: SocketAddr,
+    requests: Arc<Mutex<Vec<String>>>,
+    _accepting: JoinSet<()>,
+}
+
+impl Server {
+    async fn start(answer: impl Fn(&str, SocketAddr) -> String + Send + Sync + 'static) -> Self {
+        Self::serve(Arc::new(answer), None).await
+    }
+
+    /// Sends what `answer` says at once, and then one byte after the other.
+    async fn dripping(answer: impl Fn(&str, SocketAddr) -> String + Send + Sync + 'static) -> Self {
+        Self::serve(Arc::new(answer), Some(Duration::from_millis(5))).await
+    }
+
+    async fn serve(answer: Arc<Answer>, drip: Option<Duration>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let requests = Arc::<Mutex<Vec<String>>>::default();
+        let remembered = Arc::clone(&requests);
+        let mut accepting = JoinSet::new();
+        accepting.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                let (answer, remembered) = (Arc::clone(&answer), Arc::clone(&remembered));
+                connections.spawn(async move {
+                    let _ = connection(stream, address, &*answer, &remembered, drip).await;
+                });
+            }
+        });
+        Self { address, requests, _accepting: accepting }
+    }
+
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+/// Answers one request, and closes.
+async fn connection(
+    stream: TcpStream,
+    address: SocketAddr,
+    answer: &Answer,
+    remembered: &Mutex<Vec<String>>,
+    drip: Option<Duration>,
+) -> std::io::Result<()> {
+    let mut stream = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if stream.read_line(&mut head).await? == 0 {
+            return Ok(());
+        }
+    }
+    let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    stream.read_exact(&mut body).await?;
+    head.push_str(&String::from_utf8_lossy(&body));
+    let text = answer(&head, address);
+    remembered.lock().unwrap().push(head);
+    stream.write_all(text.as_bytes()).await?;
+    stream.flush().await?;
+    if let Some(pause) = drip {
+        // Until the other end has enough of it.
+        loop {
+            stream.write_all(b"x").await?;
+            stream.flush().await?;
+            tokio::time::sleep(pause).await;
+        }
+    }
+    Ok(())
+}
+
+fn response(status: &str, headers: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n{body}", body.len())
+}
+
+fn redirect(to: &str) -> String {
+    response("307 Temporary Redirect", &format!("Location: {to}\r\n"), "")
+}
+
+fn challenged(challenge: &str) -> String {
+    response("401 Unauthorized", &format!("WWW-Authenticate: {challenge}\r\n"), "")
+}
+
+fn basic() -> Credentials {
+    Credentials::Basic { username: "user".to_owned(), password: "s3cret".to_owned() }
+}
+
+async fn resolve(
+    server: SocketAddr,
+    credentials: Option<Credentials>,
+    options: ImageOptions,
+) -> Result<(), ContentError> {
+    let (_directory, store) = store(Limits::default());
+    let reference: ImageReference = format!("{server}/x:v1").parse().unwrap();
+    let access = ImageAccess { credentials, ..ImageAccess::default() };
+    Images::new(store, options).resolve(&reference, &access).await.map(drop)
+}
+
+fn authorized(request: &str) -> bool {
+    request.to_ascii_lowercase().contains("authorization:")
+}
+
+#[tokio::test]
+async fn what_a_token_server_is_sent_follows_no_redirect() {
+    for credentials in [basic(), Credentials::IdentityToken("s3cret".to_owned())] {
+        for status in ["301", "302", "303", "307", "308"] {
+            let thief = Server::start(|_, _| response("200 OK", "", "{\"token\": \"t\"}")).await;
+            let to = thief.address;
+            let registry = Server::start(move |request, here| {
+                if request.contains(" /token") {
+                    response(&format!("{status} Moved"), &format!("Location: http://{to}/token\r\n"), "")
+                } else {
+                    challenged(&format!("Bearer realm=\"http://{here}/token\""))
+                }
+            })
+            .await;
+            let error =
+                resolve(registry.address, Some(credentials.clone()), ImageOptions::default()).await.unwrap_err();
+            assert_eq!(error.reason(), "RegistryProtocol", "{error}");
+            assert!(error.to_string().ends_with("credentials follow no redirect"), "{error}");
+            assert_eq!(thief.requests(), [""; 0], "{status}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_password_goes_to_the_registry_alone() {
+    let back = Arc::new(Mutex::new(None::<SocketAddr>));
+    let home = Arc::clone(&back);
+    let elsewhere = Server::start(move |_, _| {
+        let home = home.lock().unwrap().unwrap();
+        redirect(&format!("http://{home}/back"))
+    })
+    .await;
+    let to = elsewhere.address;
+    let registry = Server::start(move |request, _| {
+        if request.contains(" /back") {
+            response("404 Not Found", "", "")
+        } else if authorized(request) {
+            redirect(&format!("http://name:password@{to}/storage"))
+        } else {
+            challenged("Basic realm=\"r\"")
+        }
+    })
+    .await;
+    *back.lock().unwrap() = Some(registry.address);
+    let error = resolve(registry.address, Some(basic()), ImageOptions::default()).await.unwrap_err();
+    assert_eq!(error.reason(), "ImageNotFound", "{error}");
+    let sent = registry.requests();
+    assert_eq!(sent.iter().map(|request| authorized(request)).collect::<Vec<_>>(), [false, true, false], "{sent:?}");
+    let stored = elsewhere.requests();
+    assert!(stored.len() == 1 && !authorized(&stored[0]), "{stored:?}");
+}
+
+#[tokio::test]
+async fn whom_a_registry_leads_to_is_shown_nothing_and_is_not_quoted() {
+    for challenge in ["Basic realm=\"r\"", "Bearer realm=\"http://127.0.0.1:1/token\""] {
+        let elsewhere = Server::start(move |_, _| {
+            let quoted = "{\"errors\": [{\"code\": \"X\", \"message\": \"inner matters\"}]}";
+            response("401 Unauthorized", &format!("WWW-Authenticate: {challenge}\r\n"), quoted)
+        })
+        .await;
+        let to = elsewhere.address;
+        let registry = Server::start(move |request, _| {
+            if request.starts_with("HEAD") {
+                response("200 OK", "", "")
+            } else {
+                redirect(&format!("http://{to}/inner"))
+            }
+        })
+        .await;
+        let error = resolve(registry.address, Some(basic()), ImageOptions::default()).await.unwrap_err();
+        assert_eq!(error.reason(), "Unauthorized", "{error}");
+        assert!(!error.to_string().contains("inner matters"), "{error}");
+        let asked = elsewhere.requests();
+        assert!(asked.len() == 1 && !authorized(&asked[0]), "{asked:?}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_leads_to_where_clouds_keep_credentials() {
+    let targets = ["http://169.254.169.254/latest", "http://[fe80::1]/", "http://0.0.0.0:1/", "http://2852039166/"];
+    let mut messages = Vec::new();
+    for target in targets {
+        let redirects = Server::start(move |_, _| redirect(target)).await;
+        let names = Server::start(move |_, _| challenged(&format!("Bearer realm=\"{target}\""))).await;
+        for (server, allowed) in
+            [(&redirects, Vec::new()), (&names, vec![target.split('/').nth(2).unwrap().to_owned()])]
+        {
+            let options = ImageOptions { plain_http_registries: allowed, ..ImageOptions::default() };
+            let error = resolve(server.address, None, options).await.unwrap_err();
+            // An address that is spelled as a number is not the one that is listed.
+            if error.reason() == "RegistryProtocol" && target.contains("2852039166") {
+                continue;
+            }
+            assert_eq!((error.class(), error.reason()), (FailureClass::Unavailable, "AddressNotAllowed"), "{error}");
+            messages.push(error.to_string().replace(&server.address.to_string(), "registry"));
+        }
+    }
+    messages.sort();
+    messages.dedup();
+    insta::assert_snapshot!(messages.join("\n"), @"
+    image registry/x:v1: registry leads to 0.0.0.0:1, which is not connected to: its address is one that no registry may have (link-local, multicast or unspecified)
+    image registry/x:v1: registry leads to 169.254.169.254, which is not connected to: its address is one that no registry may have (link-local, multicast or unspecified)
+    image registry/x:v1: registry leads to [fe80::1], which is not connected to: its address is one that no registry may have (link-local, multicast or unspecified)
+    ");
+    let reference: ImageReference = "169.254.169.254/x:v1".parse().unwrap();
+    let (_directory, store) = store(Limits::default());
+    let images = Images::new(store, ImageOptions::default());
+    let error = images.resolve(&reference, &ImageAccess::default()).await.unwrap_err();
+    assert_eq!(error.reason(), "AddressNotAllowed", "{error}");
+}
+
+#[tokio::test]
+async fn a_registry_of_this_machine_may_lead_to_another_of_it() {
+    let elsewhere = Server::start(|_, _| response("404 Not Found", "", "")).await;
+    let port = elsewhere.address.port();
+    let registry = Server::start(move |_, _| redirect(&format!("http://localhost:{port}/storage"))).await;
+    let error = resolve(registry.address, None, ImageOptions::default()).await.unwrap_err();
+    assert_eq!(error.reason(), "ImageNotFound", "{error}");
+    assert_eq!(elsewhere.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_circle_of_redirects_ends() {
+    let registry = Server::start(|_, here| redirect(&format!("http://{here}/again"))).await;
+    let error = resolve(registry.address, None, ImageOptions::default()).await.unwrap_err();
+    assert!(error.to_string().ends_with("redirects too often"), "{error}");
+    assert_eq!(registry.requests().len(), 6);
+}
+
+#[tokio::test]
+async fn a_body_that_drips_ends() {
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n";
+    let registry = Server::dripping(move |request, _| {
+        if request.starts_with("HEAD") { "HTTP/1.1 200 OK\r\n\r\n".to_owned() } else { head.to_owned() }
+    })
+    .await;
+    // A byte is never long in coming, so that only the rate is too low.
+    let options = ImageOptions { rate_window: Duration::from_millis(160), ..ImageOptions::default() };
+    let error = resolve(registry.address, None, options).await.unwrap_err();
+    assert_eq!((error.class(), error.reason()), (FailureClass::Transient, "TooSlow"), "{error}");
+    let expected = format!("image {0}/x:v1: {0} sent less than 1024 bytes a second", registry.address);
+    assert_eq!(error.to_string(), expected);
+}
+
+#[tokio::test]
+async fn a_head_that_drips_ends() {
+    let registry = Server::dripping(|_, _| "HTTP/1.1 200 OK\r\nName: ".to_owned()).await;
+    let options = ImageOptions { idle_timeout: Duration::from_millis(200), ..ImageOptions::default() };
+    let error = resolve(registry.address, None, options).await.unwrap_err();
+    assert_eq!(error.reason(), "NetworkFailed", "{error}");
+    assert!(error.to_string().ends_with("did not answer in time"), "{error}");
+}

@@ -1,0 +1,66 @@
+//! What one BundleDeployment pulled is no other's for the asking.
+
+use std::collections::BTreeMap;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use chandler_devregistry::{Authentication, Fault, FaultOn, Options, Registry};
+use chandler_tests::{World, bundles::Bundle, world::condition};
+use serde_json::{Value, json};
+
+use crate::{PLAIN, permissions::apply};
+
+const PULL_SECRET: &str = "private-registry";
+
+/// A registry that wants a password, an image in it by digest, and a pull secret for it in the system namespace.
+async fn private(world: &World) -> (Registry, String) {
+    let authentication = Authentication::Basic { username: "user".to_owned(), password: "password".to_owned() };
+    let registry = Registry::start(Options { authentication, ..Options::default() }).await.expect("a registry");
+    let bundle =
+        Bundle::empty().with("manifests/bell.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bell}\n");
+    let pushed = registry.push_bundle_directory("private/bell", "v1", bundle.path(), &BTreeMap::new()).await;
+    let image = format!("{}/private/bell@{}", registry.host(), pushed.expect("it is pushed").digest);
+    let auths = json!({"auths": {registry.host(): {"auth": STANDARD.encode("user:password")}}}).to_string();
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/dockerconfigjson",
+        "metadata": {"name": PULL_SECRET, "namespace": world.system_namespace},
+        "data": {".dockerconfigjson": STANDARD.encode(auths)},
+    });
+    apply(world, &[secret]).await;
+    (registry, image)
+}
+
+fn with_secret(world: &World, image: &str) -> Value {
+    let mut spec = world.spec(PLAIN, image);
+    spec["source"]["image"]["pullSecret"] = json!(PULL_SECRET);
+    spec
+}
+
+#[tokio::test]
+async fn who_knows_a_digest_does_not_get_what_another_pulled() {
+    let world = World::new().await;
+    let (registry, image) = private(&world).await;
+    let name = world.name();
+    world.apply(&name, with_secret(&world, &image)).await;
+    world.ready(&name).await;
+
+    // The same image without the Secret, and the same digest at a registry of somebody else, where it is not.
+    let digest = image.split_once('@').expect("a digest").1;
+    let elsewhere = format!("{}/private/bell@{digest}", world.registry.host());
+    for (suffix, image, expected) in [("anonymous", &image, "401"), ("elsewhere", &elsewhere, "404")] {
+        let other = format!("{name}-{suffix}");
+        world.deploy(&other, PLAIN, image).await;
+        let refused = world.condition(&other, "Unpacked", "False", "UnpackFailed").await;
+        let message = &condition(&refused, "Unpacked").expect("Unpacked").message;
+        assert!(message.contains(&format!("answered {expected}")), "{suffix}: {message}");
+        world.delete(&other).await;
+    }
+
+    // What was proven goes on serving those for whom it was proven, while the registry is away.
+    registry.set_fault(Some((FaultOn::Everything, Fault::Status(503))));
+    let again = format!("{name}-again");
+    let spec = with_secret(&world, &image);
+    world.delete(&name).await;
+    world.apply(&again, spec).await;
+    world.ready(&again).await;
+    world.finish().await;
+}
