@@ -64,18 +64,14 @@ pub async fn client(kubeconfig: Option<&std::path::Path>) -> Result<Client, Comm
             .because(error)
             .hint("name one with --kubeconfig or $KUBECONFIG; `chandler dev --keep` makes one")
     };
-    let config = match kubeconfig {
-        Some(path) => {
-            file::read_trusted(path, KUBECONFIG)?;
-            let kubeconfig = kube::config::Kubeconfig::read_from(path).map_err(|error| failed(&error))?;
-            kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default())
-                .await
-                .map_err(|error| failed(&error))?
-        }
-        None => {
-            trust_inferred()?;
-            kube::Config::infer().await.map_err(|error| failed(&error))?
-        }
+    let config = if let Some(path) = kubeconfig {
+        file::read_trusted(path, KUBECONFIG)?;
+        let kubeconfig = kube::config::Kubeconfig::read_from(path).map_err(|error| failed(&error))?;
+        let options = kube::config::KubeConfigOptions::default();
+        kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| failed(&error))?
+    } else {
+        trust_inferred()?;
+        kube::Config::infer().await.map_err(|error| failed(&error))?
     };
     let client = Client::try_from(config);
     let client = client.map_err(|error| CommandError::failed("failed to make a client").because(&error))?;

@@ -85,7 +85,7 @@ fn others_are_answered_while_a_definition_is_worked_on() {
 
         // The same for compiling its schemas, which is when it becomes established.
         let definition = format!("{DEFINITIONS}/toys.example.com");
-        until(&client, &definition, |_, found| found["status"]["acceptedNames"].is_object()).await;
+        until(&client, &definition, |_, found| found["status"]["conditions"][0]["type"] == "NamesAccepted").await;
         let (release, held) = occupied();
         clock.advance(delay);
         others().await;

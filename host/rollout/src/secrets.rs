@@ -105,6 +105,24 @@ fn each_member(value: Value, change: impl Fn(&str, Value) -> Value) -> Value {
     Value::Object(changed.collect())
 }
 
+/// A message of the API server without the values of a Secret: server-side apply quotes a value that is not of its type, such as a
+/// number that somebody forgot to quote.
+pub(crate) fn without_values(message: &str) -> String {
+    const QUOTED: &str = "valueUnstructured{Value:";
+    if !message.contains("Kind=Secret)") && !message.contains("Kind=Secret;") {
+        return message.to_owned();
+    }
+    let mut lines: Vec<String> = Vec::new();
+    for line in message.lines() {
+        lines.push(match line.find(QUOTED) {
+            // The value may hold anything, brackets as well.
+            Some(at) => format!("{}{HIDDEN}", line.get(..at).unwrap_or_default()),
+            None => line.to_owned(),
+        });
+    }
+    lines.join("\n")
+}
+
 /// Whether text holds a Secret as YAML or JSON, escaped or not, for all that can be told without reading it: `kind: Secret`.
 fn holds_secret(text: &str) -> bool {
     let plain: String = text.chars().filter(|c| !matches!(c, '"' | '\'' | '\\' | ' ' | '\t')).collect();
@@ -122,6 +140,22 @@ fn escaped_line_feed(rest: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_api_server_quotes_of_a_secret_is_hidden() {
+        let message = |kind: &str| {
+            format!(
+                "failed to create typed patch object (ns/x; /v1, Kind={kind}): errors:\n  \
+                 .data.password: expected string, got &value.valueUnstructured{{Value:12345}}\n  .x: other"
+            )
+        };
+        insta::assert_snapshot!(without_values(&message("Secret")), @r"
+        failed to create typed patch object (ns/x; /v1, Kind=Secret): errors:
+          .data.password: expected string, got &value.(hidden)
+          .x: other
+        ");
+        assert_eq!(without_values(&message("ConfigMap")), message("ConfigMap"));
+    }
 
     #[test]
     fn secrets_in_text_are_found() {
