@@ -1,5 +1,7 @@
 //! Web pages get no answer, whatever they know.
 
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail by panicking")]
+
 mod common;
 
 use chandler_devcluster::DevCluster;

@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use redb::ReadableDatabase as _;
 use serde_json::json;
 
 use super::{Disk, journal::PENDING};
@@ -156,6 +157,9 @@ async fn after_a_crash_revisions_are_skipped() {
     assert_eq!(open(copy.path()).unwrap().recovered(), None);
 }
 
+/// The size of a page of the database.
+const PAGE: usize = 4096;
+
 /// A machine that stops in the middle of a write leaves some of its pages on disk and some not.
 #[tokio::test]
 async fn a_write_that_is_torn_takes_nothing_with_it() {
@@ -168,7 +172,6 @@ async fn a_write_that_is_torn_takes_nothing_with_it() {
     };
     put("x").await;
     let (before, after) = (put("y").await, put("z").await);
-    const PAGE: usize = 4096;
     let page = |bytes: &[u8], number: usize| bytes.get(number * PAGE..(number + 1) * PAGE).map(<[u8]>::to_vec);
     let changed: Vec<usize> =
         (0..after.len() / PAGE).filter(|number| page(&before, *number) != page(&after, *number)).collect();
@@ -266,7 +269,6 @@ fn a_database_of_another_program_is_not_written_to() {
         let error = open(directory.path()).err();
         assert_eq!(matches!(error, Some(OpenError::Foreign { .. })), fails, "{table:?}: {error:?}");
         let database = redb::Database::create(&path).unwrap();
-        use redb::ReadableDatabase as _;
         let tables = database.begin_read().unwrap().list_tables().unwrap().count();
         assert_eq!(tables, usize::from(table.is_some()));
     }
