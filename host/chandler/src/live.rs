@@ -3,7 +3,11 @@
 //! Found as any tool finds the members of an ApplySet (KEP-3659): the parent's label is the identity, its annotation lists
 //! the kinds, and members carry the identity in a label.
 
-use std::{collections::BTreeMap, env, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    env,
+    path::{Path, PathBuf},
+};
 
 use chandler_api::BundleDeployment;
 use chandler_core::ObjectKey;
@@ -48,13 +52,17 @@ fn trust_inferred() -> Result<(), CommandError> {
         None => home().into_iter().collect(),
     };
     for path in paths {
-        match file::read_trusted(&path, KUBECONFIG) {
-            // That a file is missing or unreadable, the reader of kubeconfigs judges.
-            Ok(_) | Err(TrustedError::Io { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
+        trust(&path)?;
     }
     Ok(())
+}
+
+fn trust(path: &Path) -> Result<(), CommandError> {
+    match file::read_trusted(path, KUBECONFIG) {
+        // That a file is missing or unreadable, the reader of kubeconfigs judges.
+        Ok(_) | Err(TrustedError::Io { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// A client for the cluster that the user means.
@@ -65,7 +73,7 @@ pub async fn client(kubeconfig: Option<&std::path::Path>) -> Result<Client, Comm
             .hint("name one with --kubeconfig or $KUBECONFIG; `chandler dev --keep` makes one")
     };
     let config = if let Some(path) = kubeconfig {
-        file::read_trusted(path, KUBECONFIG)?;
+        trust(path)?;
         let kubeconfig = kube::config::Kubeconfig::read_from(path).map_err(|error| failed(&error))?;
         let options = kube::config::KubeConfigOptions::default();
         kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| failed(&error))?
