@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use chandler_core::text::printable;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 /// The longest message of a condition, in bytes. The schema allows 32 KiB, but a status with several such messages is
@@ -285,8 +286,8 @@ impl NewCondition {
 
 /// Sets a condition and tells whether anything changed.
 ///
-/// `lastTransitionTime` moves only when the status does. The message is bounded; control characters but the line feed are
-/// replaced, since messages quote what bundles and plugins say.
+/// `lastTransitionTime` moves only when the status does. The message is bounded and [printable], since messages quote what bundles
+/// and plugins say.
 pub fn set_condition(conditions: &mut Vec<Condition>, new: NewCondition, generation: Option<i64>, now: Time) -> bool {
     let NewCondition { kind, status, reason, message } = new;
     let mut condition = Condition {
@@ -323,10 +324,9 @@ pub fn remove_condition(conditions: &mut Vec<Condition>, kind: ConditionType) ->
 
 /// A message that fits: at most [`MESSAGE_BYTES`] bytes, cut between characters, with what was cut counted at the end.
 pub fn bounded_message(message: &str) -> String {
-    let clean: String =
-        message.chars().map(|c| if c.is_control() && c != '\n' { char::REPLACEMENT_CHARACTER } else { c }).collect();
+    let clean = printable(message);
     if clean.len() <= MESSAGE_BYTES {
-        return clean;
+        return clean.into_owned();
     }
     // Long enough for the note below with any number.
     let mut end = MESSAGE_BYTES - 48;
@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn a_long_message_says_how_much_is_missing() {
-        assert_eq!(bounded_message("a\tb\nc\u{1b}"), "a\u{fffd}b\nc\u{fffd}");
+        assert_eq!(bounded_message("a\tb\nc\u{1b}\u{61c}"), "a\tb\nc\\u{001B}\\u{061C}");
         let long = bounded_message(&"x".repeat(5000));
         assert!(long.ends_with("x… (952 more bytes)"), "{long}");
     }

@@ -30,6 +30,8 @@ pub struct ClusterArguments {
     pub bind: SocketAddr,
 
     /// A file that holds the administrator's bearer token [default: a random one]
+    ///
+    /// Nobody but you may be able to write it (`chmod 600 FILE`).
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 }
@@ -65,8 +67,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 }
 
 fn token(path: &Path) -> Result<String, CommandError> {
-    let bytes = file::read(path, TOKEN_LIMIT)
-        .map_err(|error| CommandError::usage(format!("failed to read {}", path.display())).because(&error))?;
+    let bytes = file::read_trusted(path, TOKEN_LIMIT)?;
     let token = std::str::from_utf8(&bytes).unwrap_or_default().trim();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(CommandError::usage(format!("{} holds no token", path.display()))
@@ -119,5 +120,8 @@ mod tests {
         }
         fs::write(file.path(), "0123abc\n").unwrap();
         assert_eq!(guarded.options().unwrap().token.as_deref(), Some("0123abc"));
+        fs::set_permissions(file.path(), std::os::unix::fs::PermissionsExt::from_mode(0o620)).unwrap();
+        let refused = guarded.options().unwrap_err().to_string();
+        assert!(refused.contains("mode 0620") && refused.contains("`chmod 600 "), "{refused}");
     }
 }

@@ -37,7 +37,11 @@ impl Excerpt {
         let lines = text.split(|byte| *byte == b'\n').enumerate();
         for (number, line) in lines.skip(first_line).take(target - first_line + 1 + CONTEXT) {
             let line = String::from_utf8_lossy(line);
-            let line = printable(line.strip_suffix('\r').unwrap_or(&line)).into_owned();
+            let line = line.strip_suffix('\r').unwrap_or(&line);
+            // What is escaped takes more columns than it had.
+            let column =
+                column.map(|column| printable(line.get(..byte_of(line, column)).unwrap_or(line)).chars().count());
+            let line = printable(line).into_owned();
             if number > first_line {
                 excerpt.text.push('\n');
             }
@@ -162,6 +166,8 @@ mod tests {
     #[test]
     fn what_a_terminal_would_obey_is_not_shown() {
         let excerpt = Excerpt::new("a\u{1b}[0m", b"a: \x1b[2J\r\n", 1, None).unwrap();
+        let shifted = Excerpt::new("a", "a: \u{61c}b".as_bytes(), 1, Some(5)).unwrap();
+        assert_eq!(marked(&shifted), "b");
         assert!(!excerpt.text.contains('\u{1b}') && !excerpt.text.contains('\r') && !excerpt.name.contains('\u{1b}'));
     }
 

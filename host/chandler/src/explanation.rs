@@ -434,7 +434,7 @@ mod tests {
               spec.replicas, set by kubectl-edit
               spec.paused
               and 2 more
-          Namespace harbour�: Missing
+          Namespace harbour\u{001B}: Missing
           and 1 more
         ");
         assert!(

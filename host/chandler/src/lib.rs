@@ -27,7 +27,7 @@
 //! | [`sarif`] | findings in the format of other tools |
 //! | [`error`] | how a command fails: kind, message, hints, findings |
 //! | [`output`] | Kubernetes objects as YAML and JSON |
-//! | [`progress`], [`terminal`], [`text`] | standard error |
+//! | [`progress`], [`terminal`], [`text`], [`log`](mod@log) | standard error |
 //! | [`reference`](mod@reference) | the reference of the command line |
 
 pub mod advice;
@@ -49,6 +49,7 @@ pub mod file;
 pub mod following;
 pub mod installation;
 pub mod live;
+pub mod log;
 pub mod naming;
 pub mod narration;
 pub mod output;

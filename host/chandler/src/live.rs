@@ -3,7 +3,11 @@
 //! Found as any tool finds the members of an ApplySet (KEP-3659): the parent's label is the identity, its annotation lists
 //! the kinds, and members carry the identity in a label.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    env,
+    path::{Path, PathBuf},
+};
 
 use chandler_api::BundleDeployment;
 use chandler_core::ObjectKey;
@@ -16,6 +20,7 @@ use kube::{
 
 use crate::{
     CommandError,
+    file::{self, TrustedError},
     tree::{Leaf, Mark},
 };
 
@@ -25,6 +30,8 @@ const ID: &str = "applyset.kubernetes.io/id";
 const GROUP_KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
 /// The identity of the ApplySet, on its members.
 const PART_OF: &str = "applyset.kubernetes.io/part-of";
+/// The longest kubeconfig that is read, in bytes.
+const KUBECONFIG: u64 = 16 << 20;
 /// How many objects one request asks for.
 const PAGE: u32 = 250;
 
@@ -37,6 +44,27 @@ pub struct Members {
     pub unreadable: Vec<String>,
 }
 
+/// Refuses kubeconfigs that others could have written, where no name was given: such a file names commands to run.
+fn trust_inferred() -> Result<(), CommandError> {
+    let home = || env::home_dir().map(|home| home.join(".kube/config"));
+    let paths: Vec<PathBuf> = match env::var_os("KUBECONFIG").filter(|value| !value.is_empty()) {
+        Some(value) => env::split_paths(&value).filter(|path| !path.as_os_str().is_empty()).collect(),
+        None => home().into_iter().collect(),
+    };
+    for path in paths {
+        trust(&path)?;
+    }
+    Ok(())
+}
+
+fn trust(path: &Path) -> Result<(), CommandError> {
+    match file::read_trusted(path, KUBECONFIG) {
+        // That a file is missing or unreadable, the reader of kubeconfigs judges.
+        Ok(_) | Err(TrustedError::Io { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// A client for the cluster that the user means.
 pub async fn client(kubeconfig: Option<&std::path::Path>) -> Result<Client, CommandError> {
     let failed = |error: &(dyn std::error::Error + 'static)| {
@@ -44,14 +72,14 @@ pub async fn client(kubeconfig: Option<&std::path::Path>) -> Result<Client, Comm
             .because(error)
             .hint("name one with --kubeconfig or $KUBECONFIG; `chandler dev --keep` makes one")
     };
-    let config = match kubeconfig {
-        Some(path) => {
-            let kubeconfig = kube::config::Kubeconfig::read_from(path).map_err(|error| failed(&error))?;
-            kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default())
-                .await
-                .map_err(|error| failed(&error))?
-        }
-        None => kube::Config::infer().await.map_err(|error| failed(&error))?,
+    let config = if let Some(path) = kubeconfig {
+        trust(path)?;
+        let kubeconfig = kube::config::Kubeconfig::read_from(path).map_err(|error| failed(&error))?;
+        let options = kube::config::KubeConfigOptions::default();
+        kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| failed(&error))?
+    } else {
+        trust_inferred()?;
+        kube::Config::infer().await.map_err(|error| failed(&error))?
     };
     let client = Client::try_from(config);
     let client = client.map_err(|error| CommandError::failed("failed to make a client").because(&error))?;

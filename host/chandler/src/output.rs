@@ -2,6 +2,7 @@
 
 use std::io::{self, Write as _};
 
+use chandler_core::text::{is_deceptive, printable_json, printable_json_for_yaml};
 use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -25,7 +26,8 @@ pub fn write(objects: &[Value], format: Format) -> Result<String, CommandError> 
     }
 }
 
-/// Documents of YAML, each after a `---` line. Strings that a YAML 1.1 or 1.2 reader would take for something else are
+/// Documents of YAML, each after a `---` line. A document with characters that [must not be shown](is_deceptive) is written as
+/// JSON, with those escaped. Strings that a YAML 1.1 or 1.2 reader would take for something else are
 /// quoted, and text of several lines is literal.
 pub fn yaml(documents: &[Value]) -> Result<String, CommandError> {
     let options = serde_saphyr::ser_options! {
@@ -35,9 +37,14 @@ pub fn yaml(documents: &[Value]) -> Result<String, CommandError> {
     let mut text = String::new();
     for document in documents {
         text.push_str("---\n");
-        let document = serde_saphyr::to_string_with_options(document, options.clone())
+        let yaml = serde_saphyr::to_string_with_options(document, options.clone())
             .map_err(|error| CommandError::failed("failed to write YAML").because(&error))?;
-        text.push_str(&document);
+        if yaml.contains(is_deceptive) {
+            // JSON is YAML, and quotes every string, so that what must not be shown as it is can be escaped.
+            text.push_str(&printable_json_for_yaml(&json_as_is(document)?));
+        } else {
+            text.push_str(&yaml);
+        }
         if !text.ends_with('\n') {
             text.push('\n');
         }
@@ -45,11 +52,13 @@ pub fn yaml(documents: &[Value]) -> Result<String, CommandError> {
     Ok(text)
 }
 
-/// JSON, indented.
+/// JSON, indented. What a terminal would obey, and what cannot be seen, is escaped.
 pub fn json(value: &impl Serialize) -> Result<String, CommandError> {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|error| CommandError::failed("failed to write JSON").because(&error))?;
-    Ok(text + "\n")
+    Ok(printable_json(&json_as_is(value)?).into_owned() + "\n")
+}
+
+fn json_as_is(value: &impl Serialize) -> Result<String, CommandError> {
+    serde_json::to_string_pretty(value).map_err(|error| CommandError::failed("failed to write JSON").because(&error))
 }
 
 /// Puts data on standard output.
@@ -121,6 +130,26 @@ mod tests {
         "#);
     }
 
+    #[test]
+    fn what_must_not_be_shown_is_escaped_and_reads_back() {
+        let object = json!({"kind": "Role", "metadata": {"name": "a\u{202e}b"}, "text": "x\u{e0061}\u{61c}\u{9b}"});
+        insta::assert_snapshot!(yaml(&[object.clone(), json!({"a": 1})]).unwrap(), @r#"
+        ---
+        {
+          "kind": "Role",
+          "metadata": {
+            "name": "a\u202eb"
+          },
+          "text": "x\U000e0061\u061c\u009b"
+        }
+        ---
+        a: 1
+        "#);
+        let text = json(&object).unwrap();
+        assert!(!text.contains(is_deceptive), "{text:?}");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), object);
+    }
+
     /// Strings that readers of YAML treat in a special way, and any other.
     fn text() -> impl Strategy<Value = String> {
         let special = prop::sample::select(vec![
@@ -177,6 +206,7 @@ mod tests {
             "\u{feff}a",
             "\u{85}",
             "\u{2028}",
+            "a\u{61c}\u{e0061}",
             "\u{7f}",
             "\t",
             "a\t",
@@ -236,6 +266,7 @@ mod tests {
             // A document that is null is none.
             let written: Vec<Value> = objects.into_iter().map(canonical).filter(|object| !object.is_null()).collect();
             prop_assert_eq!(read, written, "{}", text);
+            prop_assert!(!text.contains(is_deceptive), "{:?}", text);
         }
     }
 }

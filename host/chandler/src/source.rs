@@ -136,10 +136,10 @@ fn credentials(registry: &RegistryOptions) -> Result<Option<(PathBuf, Vec<u8>)>,
     let Some(path) = chosen.or_else(|| env::home_dir().map(|home| home.join(".docker/config.json"))) else {
         return Ok(None);
     };
-    match crate::file::read(&path, CREDENTIALS) {
+    match crate::file::read_trusted(&path, CREDENTIALS) {
         Ok(text) => Ok(Some((path, text))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !is_chosen => Ok(None),
-        Err(error) => Err(CommandError::usage(format!("failed to read {}", path.display())).because(&error)),
+        Err(error) if error.is_missing() && !is_chosen => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 

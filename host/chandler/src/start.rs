@@ -9,6 +9,7 @@ use crate::{
     Arguments, CommandError,
     arguments::Command,
     command::controller::LogFormat,
+    log::{Lines, Printable},
     output, provision, reference,
     terminal::{Look, Terminal},
 };
@@ -69,10 +70,15 @@ fn log_to_standard_error(arguments: &Arguments, terminal: &Terminal) -> Result<(
     // What it cannot parse, kube logs as a whole, Secrets included.
     let silenced = "kube_client::client=error".parse().ok().filter(|_| !directives.contains("kube_client"));
     let filter = silenced.into_iter().fold(filter, EnvFilter::add_directive);
+    let lines = match format {
+        LogFormat::Json => Lines::Json,
+        LogFormat::Text if terminal.look() == Look::Colour => Lines::Coloured,
+        LogFormat::Text => Lines::Text,
+    };
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(terminal.look() == Look::Colour);
+        .with_writer(move || Printable(std::io::stderr(), lines))
+        .with_ansi(lines == Lines::Coloured);
     match format {
         LogFormat::Json => builder.json().flatten_event(true).init(),
         LogFormat::Text => builder.init(),

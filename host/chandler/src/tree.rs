@@ -147,7 +147,7 @@ mod tests {
         ├─ Service
         │  └─ ✓ metrics
         └─ Deployment.apps
-           ├─ ✗ crane  ImagePullBackOff�[31m
+           ├─ ✗ crane  ImagePullBackOff\u{001B}[31m
            └─ … pilot  1 of 2 replicas are available
         ");
         assert_eq!(healthy(&leaves), (3, 6));

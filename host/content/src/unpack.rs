@@ -86,12 +86,7 @@ fn refusal(error: &std::io::Error) -> ArchiveError {
 /// The text of a reader, which quotes bytes of the archive as they are: not longer than a line or two, and without what a
 /// terminal would obey.
 fn tame(text: &str) -> String {
-    let escaped = text.chars().flat_map(|character| {
-        let control = character.is_control();
-        let escaped = control.then(|| character.escape_default());
-        escaped.into_iter().flatten().chain((!control).then_some(character))
-    });
-    escaped.take(300).collect()
+    chandler_core::text::printable(text).chars().take(300).collect()
 }
 
 /// Adds one file that is not in an archive to the workspace.

@@ -27,7 +27,7 @@ async fn what_a_message_quotes_of_an_archive_is_escaped() {
     let sum: u32 = archive[..512].iter().map(|byte| u32::from(*byte)).sum();
     archive[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
     let message = import(&store, &archive).await.unwrap_err().to_string();
-    assert!(message.contains("\\u{1b}[2J") && !message.chars().any(char::is_control), "{message:?}");
+    assert!(message.contains("\\u{001B}[2J") && !message.chars().any(char::is_control), "{message:?}");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fmt::Debug};
 
 use chandler_api::{BundleWarning, ConditionType, Reason, Revision};
-use chandler_core::ObjectKey;
+use chandler_core::{ObjectKey, text::printable};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{
     Resource,
@@ -162,6 +162,7 @@ fn is_trouble(condition: &Condition) -> bool {
 }
 
 fn note(message: &str) -> String {
+    let message = printable(message);
     let mut end = message.len().min(NOTE_BYTES);
     while !message.is_char_boundary(end) {
         end -= 1;

@@ -6,6 +6,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`budget`] | how many steps untrusted input may take, and how work is cancelled |
+//! | [`browser`] | requests of web pages to servers on this machine |
 //! | [`digest`] | SHA-256 digests and how the digest of a tree is made |
 //! | [`content`] | what a bundle's unpacked files look like to a reader |
 //! | [`description`] | what a bundle says of itself |
@@ -16,7 +17,9 @@
 //! | [`pattern`] | names with `*` in them |
 //! | [`release`] | what a provisioner made of a bundle |
 //! | [`request`] | what a provisioner is asked |
+//! | [`text`] | text of others made fit for output |
 
+pub mod browser;
 pub mod budget;
 pub mod content;
 pub mod description;
@@ -28,6 +31,7 @@ pub mod order;
 pub mod pattern;
 pub mod release;
 pub mod request;
+pub mod text;
 
 pub use budget::{Budget, Stop};
 pub use content::{Content, Entry, MemoryContent, ReadError};

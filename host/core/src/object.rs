@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::Location;
+use crate::{Location, text::is_deceptive};
 
 /// What makes an object the same object: group, kind, namespace and name. The version is kept to address it, but two keys
 /// that differ in it alone name one object.
@@ -179,14 +179,15 @@ fn key_of(value: &Map<String, Value>) -> Result<ObjectKey, ObjectError> {
 }
 
 /// The rule of `IsValidPathSegmentName` in `k8s.io/apimachinery/pkg/api/validation/path`: a name that can stand in a URL.
-/// It keeps a hostile plugin from addressing another resource through a crafted name.
+/// It keeps a hostile plugin from addressing another resource through a crafted name. Beyond that rule, names that hide or reorder
+/// characters are refused: they look like those of other objects wherever they are shown.
 fn is_path_segment(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 253
         && name != "."
         && name != ".."
         && !name.contains(['/', '%'])
-        && !name.chars().any(char::is_control)
+        && !name.contains(is_deceptive)
 }
 
 #[cfg(test)]
@@ -228,6 +229,7 @@ mod tests {
             (named("../pods"), "has an illegal metadata.name: \"../pods\""),
             (named("a%2fb"), "has an illegal metadata.name: \"a%2fb\""),
             (named(".."), "has an illegal metadata.name: \"..\""),
+            (named("admin\u{200b}"), "has an illegal metadata.name: \"admin\\u{200b}\""),
             (
                 json!({"apiVersion": "a/b/c", "kind": "Pod", "metadata": {"name": "a"}}),
                 "has an illegal apiVersion: \"a/b/c\"",

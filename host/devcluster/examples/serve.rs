@@ -26,6 +26,8 @@ async fn main() -> Result<(), Error> {
 fn write_secret(path: &str, text: &str) -> Result<(), Error> {
     use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _};
     let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    // One that was there keeps its mode.
+    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     file.write_all(text.as_bytes())?;
     Ok(())
 }

@@ -19,7 +19,7 @@ use crate::{
     identity::Identities,
     kept::Kept,
     service::Service,
-    store::{Limits, OpenError},
+    store::{Limits, OpenError, Recovered},
     workloads,
 };
 
@@ -197,6 +197,11 @@ impl DevCluster {
     /// The address, e.g. `https://127.0.0.1:34567`.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// What was found where the kept state was not closed the last time.
+    pub fn recovered(&self) -> Option<&Recovered> {
+        self.api.store.recovered()
     }
 
     /// Makes requests fail from now on; the result names the fault in [`faults`](Self::faults).

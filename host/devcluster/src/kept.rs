@@ -30,6 +30,9 @@ impl Kept {
         let directory = DataDirectory::open(path)?;
         // Before anything else is read: who has the store has the directory.
         let store = directory.store(history)?;
+        if let Some(recovered) = store.recovered() {
+            tracing::warn!("{recovered}");
+        }
         Ok(Self { store, secrets: Secrets::Kept(directory.clone()), directory: Some(directory) })
     }
 

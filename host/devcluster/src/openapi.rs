@@ -50,10 +50,9 @@ pub fn document(
     now: OffsetDateTime,
 ) -> Result<Response<Body>, Status> {
     const YEAR: Duration = Duration::days(365);
-    let groups = snapshot.groups();
-    let all = groups.iter().flat_map(|(group, versions)| versions.iter().map(move |version| (*group, *version)));
-    let (group, version) =
-        all.into_iter().find(|(group, version)| path(group, version) == wanted).ok_or_else(Status::no_such_resource)?;
+    let (group, version) = named(wanted)
+        .filter(|(group, version)| snapshot.has_version(group, version))
+        .ok_or_else(Status::no_such_resource)?;
     let hash = hash(snapshot, group, version);
     let mut response = match stated {
         Some(stated) if stated != hash => respond::with_type(StatusCode::MOVED_PERMANENTLY, JSON, Bytes::new()),
@@ -92,6 +91,14 @@ fn url(path: &str, hash: &str) -> String {
 
 fn path(group: &str, version: &str) -> String {
     if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
+}
+
+/// The group and version of a [`path`].
+fn named(path: &str) -> Option<(&str, &str)> {
+    match path.strip_prefix("apis/") {
+        Some(rest) => rest.split_once('/').filter(|(group, _)| !group.is_empty()),
+        None => path.strip_prefix("api/").map(|version| ("", version)),
+    }
 }
 
 fn rendered(snapshot: &Snapshot, group: &str, version: &str) -> Bytes {

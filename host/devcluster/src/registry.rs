@@ -1,7 +1,7 @@
 //! Which resources are served right now: the built-in ones and those of established CRDs.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, PoisonError, RwLock},
 };
 
@@ -113,6 +113,7 @@ pub struct Snapshot {
     by_path: HashMap<(String, String, String), Arc<Resource>>,
     by_kind: HashMap<GroupVersionKind, Arc<Resource>>,
     group_versions: HashMap<(String, String), Arc<GroupVersion>>,
+    groups: Vec<(String, Vec<String>)>,
     documents: Documents,
 }
 
@@ -169,6 +170,7 @@ impl Snapshot {
             by_path: by_path.collect(),
             by_kind: by_kind.collect(),
             group_versions: GroupVersion::all(&resources, before),
+            groups: groups(&resources),
             resources,
             documents: Documents::default(),
         }
@@ -213,27 +215,44 @@ impl Snapshot {
 
     /// Groups in discovery order with their versions, the preferred one first.
     pub fn groups(&self) -> Vec<(&str, Vec<&str>)> {
-        let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-        for resource in &self.resources {
-            let kind = resource.kind();
-            match groups.iter_mut().find(|(group, _)| *group == kind.group) {
-                Some((_, versions)) if versions.contains(&kind.version.as_str()) => {}
-                Some((_, versions)) => versions.push(&kind.version),
-                None => groups.push((&kind.group, vec![&kind.version])),
-            }
-        }
-        for (_, versions) in &mut groups {
-            versions.sort_by_key(|version| std::cmp::Reverse(version_priority(version)));
-        }
-        groups
+        self.groups
+            .iter()
+            .map(|(group, versions)| (group.as_str(), versions.iter().map(String::as_str).collect()))
+            .collect()
+    }
+
+    /// Whether there are resources of a group and version.
+    pub fn has_version(&self, group: &str, version: &str) -> bool {
+        self.group_versions.contains_key(&(group.to_owned(), version.to_owned()))
     }
 
     /// The resources of one group and version.
     pub fn group_version<'a>(&'a self, group: &'a str, version: &'a str) -> impl Iterator<Item = &'a Arc<Resource>> {
-        self.resources
-            .iter()
-            .filter(move |resource| resource.kind().group == group && resource.kind().version == version)
+        let found = self.group_versions.get(&(group.to_owned(), version.to_owned()));
+        found.into_iter().flat_map(|found| &found.resources)
     }
+}
+
+/// Groups in the order in which they first appear, with their versions, the preferred one first.
+fn groups(resources: &[Arc<Resource>]) -> Vec<(String, Vec<String>)> {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut seen: HashSet<(&str, &str)> = HashSet::new();
+    for resource in resources {
+        let kind = resource.kind();
+        if !seen.insert((&kind.group, &kind.version)) {
+            continue;
+        }
+        let place = *places.entry(&kind.group).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some((_, versions)) => versions.push(kind.version.clone()),
+            None => groups.push((kind.group.clone(), vec![kind.version.clone()])),
+        }
+    }
+    for (_, versions) in &mut groups {
+        versions.sort_by_cached_key(|version| std::cmp::Reverse(version_priority(version)));
+    }
+    groups
 }
 
 /// The order of versions (`k8s.io/apimachinery/pkg/version.CompareKubeAwareVersionStrings`): GA before beta before alpha,

@@ -126,6 +126,11 @@ impl Status {
         Self::new(StatusCode::FORBIDDEN, "Forbidden", message).about(resource, name)
     }
 
+    /// A web page sent the request.
+    pub fn foreign(message: String) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", message)
+    }
+
     /// An object cannot be created in a namespace that is being deleted.
     pub fn namespace_terminating(resource: &GroupResource, name: &str, namespace: &str) -> Self {
         let why = format!("unable to create new content in namespace {namespace} because it is being terminated");

@@ -210,7 +210,7 @@ async fn a_definition_is_established_when_the_clock_says_so() {
     let client = cluster.client();
     ok(&client, "POST", common::DEFINITIONS, "", common::widgets()).await;
     let path = format!("{}/widgets.example.com", common::DEFINITIONS);
-    let accepted = until(&client, &path, |_, crd| !crd["status"]["acceptedNames"].is_null()).await;
+    let accepted = until(&client, &path, |_, crd| crd["status"]["conditions"][0]["type"] == "NamesAccepted").await;
     assert_eq!(accepted["status"]["conditions"][0]["lastTransitionTime"], "2026-01-02T03:04:05Z");
     clock.advance(almost);
     assert_eq!(get(&client, common::WIDGETS).await.0, 404);

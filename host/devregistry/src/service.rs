@@ -6,7 +6,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
+use chandler_core::browser::{self, Stated};
+use http::{
+    HeaderName, Method, Request, Response, StatusCode,
+    header::{HOST, ORIGIN},
+};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 
@@ -63,6 +67,9 @@ impl Service {
     /// Answers one request.
     pub(crate) async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
         let (parts, body) = request.into_parts();
+        if let Err(foreign) = browser::refuse(stated(&parts)) {
+            return Ok(answer::error(StatusCode::FORBIDDEN, "DENIED", &foreign.to_string()));
+        }
         self.remember(&parts.method, parts.uri.path());
         let route = match Route::of(parts.uri.path()) {
             Ok(route) => route,
@@ -135,6 +142,17 @@ impl Service {
             requests.push(format!("{method} {path}"));
         }
     }
+}
+
+/// What tells requests of browsers from others. A header that is there twice, or is no text, says what no client says.
+fn stated(parts: &http::request::Parts) -> Stated<'_> {
+    let one = |name: HeaderName| {
+        let mut values = parts.headers.get_all(name).iter();
+        let first = values.next()?.to_str().unwrap_or_default();
+        Some(if values.next().is_some() { "" } else { first })
+    };
+    let host = one(HOST).or_else(|| parts.uri.authority().map(http::uri::Authority::as_str));
+    Stated { host, origin: one(ORIGIN), fetch_site: one(HeaderName::from_static("sec-fetch-site")) }
 }
 
 fn no_route(none: NoRoute) -> Response<Body> {

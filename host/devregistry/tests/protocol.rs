@@ -173,3 +173,46 @@ async fn the_registry_is_bounded_and_fails_when_told() {
         tokio::task::yield_now().await;
     }
 }
+
+/// Status of a request with these headers for what starts an upload, and whether anything came of it.
+async fn upload(registry: &Registry, headers: &[(&str, &str)]) -> StatusCode {
+    let url = format!("http://{}/v2/team/app/blobs/uploads/", registry.host());
+    let mut request = reqwest::Client::new().request(Method::POST, url);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let response = request.send().await.unwrap();
+    assert_eq!(response.headers().contains_key("location"), response.status().is_success());
+    response.status()
+}
+
+#[tokio::test]
+async fn web_pages_neither_push_nor_pull() {
+    install_provider();
+    let registry = Registry::start(Options::default()).await.unwrap();
+    registry.push_component("c", "v1", b"wasm".to_vec()).unwrap();
+    let rebound = ("host", "attacker.example:5000");
+    for headers in [
+        &[rebound][..],
+        &[rebound, ("origin", "http://attacker.example:5000")],
+        &[("origin", "https://attacker.example")],
+        &[("origin", "http://localhost:3000"), ("sec-fetch-site", "same-site")],
+        &[("sec-fetch-site", "cross-site")],
+        &[("origin", "null")],
+    ] {
+        assert_eq!(upload(&registry, headers).await, StatusCode::FORBIDDEN, "{headers:?}");
+        let url = format!("http://{}/v2/c/manifests/v1", registry.host());
+        let mut request = reqwest::Client::new().get(url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::FORBIDDEN, "{headers:?}");
+        assert!(response.text().await.unwrap().contains("DENIED"));
+    }
+    assert!(registry.requests().is_empty(), "{:?}", registry.requests());
+    // What docker, oras, crane and oci-client send: a host, and no word of browsers.
+    for host in [registry.host(), "localhost:5000".to_owned(), "host.docker.internal:5000".to_owned()] {
+        assert_eq!(upload(&registry, &[("host", &host), ("user-agent", "docker/28.0")]).await, StatusCode::ACCEPTED);
+    }
+}

@@ -1,5 +1,6 @@
 //! The static facts of a component, read from its bytes before anything is compiled.
 
+use chandler_core::text::is_deceptive;
 use serde::{Deserialize, Serialize};
 use wasmparser::{Encoding, Parser, Payload};
 
@@ -123,7 +124,7 @@ fn parse(data: &[u8]) -> Result<Facts, LoadError> {
     let texts =
         [&facts.contract, &facts.name, &facts.version].into_iter().chain(&facts.formats).chain(&facts.capabilities);
     for text in texts {
-        if text.len() > 256 || text.chars().any(char::is_control) {
+        if text.len() > 256 || text.contains(is_deceptive) {
             return Err(LoadError::Facts("a text is longer than 256 bytes or holds control characters".into()));
         }
     }

@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn odd_names_and_many_of_them_make_a_message_that_can_be_shown() {
         let named = |name: &str| missing_interfaces(&[name.to_owned()]).remove(0).name;
-        assert_eq!(named("c\0\u{1b}[31m"), "c\u{fffd}\u{fffd}[31m");
+        assert_eq!(named("c\0\u{1b}[31m"), "c\\u{0000}\\u{001B}[31m");
         assert_eq!(named(&"x".repeat(1000)).len(), NAME_BYTES);
         let many: Vec<String> = (0..1000).map(|number| format!("i{number}")).collect();
         let list = MissingImport::list(&missing_interfaces(&many));

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use chandler_core::{Content, Diagnostic, Digest, Release, Request};
+use chandler_core::{Content, Diagnostic, Digest, Release, Request, text::is_deceptive};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use wasmtime::Store;
@@ -90,8 +90,7 @@ impl Provisioner {
             })
         })
         .await?;
-        let odd =
-            |format: &str| format.is_empty() || format.len() > FORMAT_BYTES || format.chars().any(char::is_control);
+        let odd = |format: &str| format.is_empty() || format.len() > FORMAT_BYTES || format.contains(is_deceptive);
         if format.as_deref().is_some_and(odd) {
             let problem = format!("the name of the format is not 1 to {FORMAT_BYTES} bytes without control characters");
             return Err(CallError::InvalidOutput(Box::new(InvalidOutput::Contract(problem))));

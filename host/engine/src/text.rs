@@ -1,17 +1,17 @@
 //! Text from guests, made fit for messages.
 
-/// At most `limit` bytes of the text, cut between characters with `…` behind, its control characters other than line feed
-/// and tab replaced.
+use std::borrow::Cow;
+
+use chandler_core::text::printable;
+
+/// At most `limit` bytes of the text as it may be [shown](printable), cut between characters with `…` behind.
 pub(crate) fn tame(text: String, limit: usize) -> String {
     let text = truncate(text, limit);
-    if text.chars().all(is_tame) {
-        return text;
+    match printable(&text) {
+        Cow::Borrowed(_) => text,
+        // Longer than before.
+        Cow::Owned(escaped) => truncate(escaped, limit),
     }
-    text.chars().map(|char| if is_tame(char) { char } else { char::REPLACEMENT_CHARACTER }).collect()
-}
-
-fn is_tame(char: char) -> bool {
-    !char.is_control() || matches!(char, '\n' | '\t')
 }
 
 /// At most `limit` bytes of the text, cut between characters, with `…` behind where something was cut.
@@ -35,12 +35,13 @@ mod tests {
         assert_eq!(truncate("abc".into(), 3), "abc");
         assert_eq!(truncate("abcdef".into(), 5), "ab…");
         assert_eq!(truncate("ääää".into(), 6), "ä…");
-        assert_eq!(tame("a\u{1b}[31m\nb".into(), 100), "a\u{fffd}[31m\nb");
+        assert_eq!(tame("a\u{1b}[31m\nb\u{61c}".into(), 100), "a\\u{001B}[31m\nb\\u{061C}");
     }
 
     proptest! {
         #[test]
         fn the_limit_holds(text: String, limit in 3_usize..64) {
+            prop_assert!(tame(text.clone(), limit).len() <= limit);
             prop_assert!(truncate(text, limit).len() <= limit);
         }
     }

@@ -223,7 +223,7 @@ impl Compiled {
 
 /// One line, not longer than a message can bear: texts come from objects that others write.
 fn bounded(text: &str) -> String {
-    let line: String = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let line = chandler_core::text::one_line(text);
     let mut end = TEXT_BYTES.min(line.len());
     while !line.is_char_boundary(end) {
         end -= 1;

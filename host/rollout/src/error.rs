@@ -8,7 +8,7 @@ use chandler_health::RuleError;
 use chandler_permissions::{Account, Delegation, Missing};
 use kube::core::Status;
 
-use crate::{holder::Collisions, ledger::LedgerError, untyped};
+use crate::{holder::Collisions, ledger::LedgerError, secrets, untyped};
 
 /// How many objects a message lists.
 const LISTED: usize = 10;
@@ -262,8 +262,11 @@ impl Problem {
 
     /// What this answer means.
     pub(crate) fn of_status(status: &Status) -> Self {
-        let message =
-            if status.message.is_empty() { format!("status {}", status.code) } else { status.message.clone() };
+        let message = if status.message.is_empty() {
+            format!("status {}", status.code)
+        } else {
+            secrets::without_values(&status.message)
+        };
         match status.code {
             400 if message.contains(UNKNOWN_FIELDS) => Self::Invalid(message),
             500 if status.reason.is_empty() && untyped::is_untyped(&message) => Self::Invalid(message),

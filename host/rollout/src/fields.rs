@@ -10,6 +10,7 @@ use crate::{
     desired::APPLIED,
     difference::essence,
     ownership::{self, Manager, Step},
+    secrets,
 };
 
 /// A field that differs.
@@ -18,7 +19,7 @@ use crate::{
 pub struct FieldChange {
     /// Where, as in `spec.template.spec.containers[name=manager].image`.
     pub path: String,
-    /// What stands there; none where nothing does. Values of Secrets are never told.
+    /// What stands there; none where nothing does. Values of Secrets are [hidden](crate::secrets).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
     /// What will stand there; none where nothing will.
@@ -47,9 +48,6 @@ impl fmt::Display for FieldDrift {
     }
 }
 
-/// What stands in the place of values that may be secret.
-const HIDDEN: &str = "(hidden)";
-
 /// Members of metadata that the API server writes, or that only repeat what the rest says.
 const NOISE: &[&str] = &["uid", "creationTimestamp", "resourceVersion", "generation", "managedFields", "selfLink"];
 
@@ -59,14 +57,14 @@ const KEYS: &[&str] = &["name", "type", "key", "ip", "uid"];
 /// The fields in which two states of an object differ, in the order of their paths.
 pub(crate) fn changes(key: &ObjectKey, before: &Value, after: &Value) -> Vec<FieldChange> {
     let (before, after) = (quiet(before), quiet(after));
-    let mut changes: Vec<FieldChange> = differences(&before, &after)
+    let secret = (key.group.is_empty() && key.kind == "Secret").then_some(0);
+    differences(secret, &before, &after)
         .into_iter()
-        .map(|Difference { path, before, after, .. }| FieldChange { path, before, after })
-        .collect();
-    if key.group.is_empty() && key.kind == "Secret" {
-        changes.iter_mut().for_each(hide);
-    }
-    changes
+        .map(|Difference { path, steps, secret, before, after }| {
+            let hidden = |value: Option<Value>| value.map(|value| secrets::hidden(value, &steps, secret));
+            FieldChange { path, before: hidden(before), after: hidden(after) }
+        })
+        .collect()
 }
 
 /// For how many fields of an object it is told whose doing they are. Messages and the status list fewer.
@@ -75,7 +73,7 @@ const ATTRIBUTED: usize = 500;
 /// The fields in which an object is not as it should be, in the order of their paths, and whose doing that is.
 pub(crate) fn drift(live: &Value, wanted: &Value) -> Vec<FieldDrift> {
     let (before, after) = (quiet(live), quiet(wanted));
-    differences(&before, &after)
+    differences(None, &before, &after)
         .into_iter()
         .enumerate()
         .map(|(number, Difference { path, steps, before, .. })| {
@@ -87,9 +85,9 @@ pub(crate) fn drift(live: &Value, wanted: &Value) -> Vec<FieldDrift> {
         .collect()
 }
 
-fn differences<'a>(before: &'a Value, after: &'a Value) -> Vec<Difference<'a>> {
+fn differences<'a>(secret: Option<usize>, before: &'a Value, after: &'a Value) -> Vec<Difference<'a>> {
     let mut found = Vec::new();
-    compare(Place::default(), Some(before), Some(after), &mut found);
+    compare(Place { secret, ..Place::default() }, Some(before), Some(after), &mut found);
     found
 }
 
@@ -98,6 +96,8 @@ struct Difference<'a> {
     path: String,
     /// The way there, in the state before.
     steps: Vec<Step<'a>>,
+    /// How many of these steps lead to the Secret that it is in.
+    secret: Option<usize>,
     before: Option<Value>,
     after: Option<Value>,
 }
@@ -107,16 +107,26 @@ struct Difference<'a> {
 struct Place<'a> {
     path: String,
     steps: Vec<Step<'a>>,
+    secret: Option<usize>,
 }
 
 impl<'a> Place<'a> {
     fn member(&self, name: &'a str) -> Self {
-        Self { path: member(&self.path, name), steps: self.with(Step::Member(name)) }
+        Self { path: member(&self.path, name), steps: self.with(Step::Member(name)), secret: self.secret }
+    }
+
+    /// The same place, known to be in a Secret where one of its states is one.
+    fn seen(mut self, states: [Option<&Value>; 2]) -> Self {
+        if self.secret.is_none() && states.into_iter().flatten().any(secrets::is_secret) {
+            self.secret = Some(self.steps.len());
+        }
+        self
     }
 
     /// An item that is told by this text, and how it was before.
     fn item(&self, told: &str, index: usize, before: &'a Value) -> Self {
-        Self { path: format!("{}[{told}]", self.path), steps: self.with(Step::Item(index, before)) }
+        let steps = self.with(Step::Item(index, before));
+        Self { path: format!("{}[{told}]", self.path), steps, secret: self.secret }
     }
 
     fn with(&self, step: Step<'a>) -> Vec<Step<'a>> {
@@ -124,7 +134,7 @@ impl<'a> Place<'a> {
     }
 
     fn differs(self, before: Option<Value>, after: Option<Value>) -> Difference<'a> {
-        Difference { path: self.path, steps: self.steps, before, after }
+        Difference { path: self.path, steps: self.steps, secret: self.secret, before, after }
     }
 }
 
@@ -145,16 +155,8 @@ fn quiet(object: &Value) -> Value {
     object
 }
 
-fn hide(change: &mut FieldChange) {
-    if change.path.starts_with("metadata") {
-        return;
-    }
-    for value in [&mut change.before, &mut change.after].into_iter().flatten() {
-        *value = Value::from(HIDDEN);
-    }
-}
-
 fn compare<'a>(place: Place<'a>, before: Option<&'a Value>, after: Option<&'a Value>, found: &mut Vec<Difference<'a>>) {
+    let place = place.seen([before, after]);
     match (before, after) {
         (before, after) if before == after => {}
         (Some(Value::Object(before)), Some(Value::Object(after))) => {
@@ -278,11 +280,82 @@ mod tests {
     }
 
     #[test]
-    fn values_of_secrets_are_not_told() {
+    fn values_of_secrets_are_not_shown() {
         let before = json!({"data": {"a": "b2xk"}, "type": "Opaque"});
-        let after = json!({"data": {"a": "bmV3", "b": "bmV3"}, "type": "Opaque"});
-        let told = lines("Secret", &before, &after);
-        assert_eq!(told, "data.a: \"(hidden)\" => \"(hidden)\"\ndata.b: - => \"(hidden)\"\n");
+        let after = json!({"data": {"a": "bmV3", "b": "bmV3"}, "type": "kubernetes.io/tls"});
+        insta::assert_snapshot!(lines("Secret", &before, &after), @r#"
+        data.a: "(hidden)" => "(hidden)"
+        data.b: - => "(hidden)"
+        type: "Opaque" => "kubernetes.io/tls"
+        "#);
+    }
+
+    /// The value of a Secret, as text and as it is stored.
+    const VALUES: [&str; 2] = ["hunter2", "aHVudGVyMg=="];
+
+    fn applied(version: &str) -> String {
+        let [text, stored] = VALUES;
+        json!({"apiVersion": "v1", "kind": "Secret", "stringData": {"p": text}, "data": {"q": stored}, "v": version})
+            .to_string()
+    }
+
+    fn assert_hidden(told: &str) {
+        assert!(VALUES.iter().all(|value| !told.contains(value)), "{told}");
+    }
+
+    #[test]
+    fn copies_of_a_secret_in_its_annotations_are_not_shown() {
+        let annotated = |version: &str, description: &str| {
+            json!({"metadata": {"labels": {"app": version}, "annotations": {
+                "kubectl.kubernetes.io/last-applied-configuration": applied(version),
+                "objectset.rio.cattle.io/applied": version,
+                "example.com/password": format!("hunter2 {version}"),
+                "kubernetes.io/description": description,
+                "helm.sh/hook": version,
+            }}})
+        };
+        let told = lines("Secret", &annotated("1", "old"), &annotated("2", "new"));
+        insta::assert_snapshot!(told, @r#"
+        metadata.annotations["example.com/password"]: "(hidden)" => "(hidden)"
+        metadata.annotations["helm.sh/hook"]: "1" => "2"
+        metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]: "(hidden)" => "(hidden)"
+        metadata.annotations["kubernetes.io/description"]: "old" => "new"
+        metadata.annotations["objectset.rio.cattle.io/applied"]: "(hidden)" => "(hidden)"
+        metadata.labels.app: "1" => "2"
+        "#);
+        // All annotations, or all metadata, come or go at once.
+        let bare = [json!({"metadata": {"labels": {"app": "1"}}}), json!({})];
+        for bare in bare {
+            let told = lines("Secret", &annotated("1", "old"), &bare);
+            assert_hidden(&told);
+            assert!(told.contains("(hidden)") && told.contains("\"helm.sh/hook\":\"1\""), "{told}");
+            assert_hidden(&lines("Secret", &bare, &annotated("1", "old")));
+        }
+    }
+
+    #[test]
+    fn secrets_inside_of_other_objects_are_not_shown() {
+        let embedding = |value: &str| {
+            let secret =
+                json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"p": value}});
+            let yaml = format!("kind: Secret\napiVersion: v1\nstringData:\n  p: {value}\n");
+            json!({
+                "metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": secret.to_string()}},
+                "spec": {"resources": [secret.clone()], "list": {"kind": "List", "items": [secret, {"kind": "Pod", "v": value.len()}]}},
+                "data": {"secret.yaml": yaml, "plain": value.len().to_string()},
+            })
+        };
+        let told = lines("ConfigMap", &embedding("hunter2"), &embedding("other"));
+        assert_hidden(&told);
+        insta::assert_snapshot!(told, @r#"
+        data.plain: "7" => "5"
+        data["secret.yaml"]: "(hidden)" => "(hidden)"
+        metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]: "(hidden)" => "(hidden)"
+        spec.list.items[0].stringData.p: "(hidden)" => "(hidden)"
+        spec.list.items[1].v: 7 => 5
+        spec.resources[0].stringData.p: "(hidden)" => "(hidden)"
+        "#);
+        assert_hidden(&lines("ConfigMap", &embedding("hunter2"), &json!({})));
     }
 
     #[test]

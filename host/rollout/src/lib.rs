@@ -25,7 +25,7 @@
 //! | `concurrent` | several requests at a time | no |
 //! | `snapshot` | what is in the cluster | yes |
 //! | [`preview`] | what a rollout would change | dry runs |
-//! | [`fields`] | how two states of an object differ, for people to read | no |
+//! | [`fields`], `secrets` | how two states of an object differ, for people to read, without what may be secret | no |
 //! | `absent` | what has the name of an object without being in the set | yes |
 //! | `difference` | whether an object is as it should be | no |
 //! | `comparisons` | whether what seems changed is | dry runs |
@@ -98,6 +98,7 @@ mod reserved;
 mod resolve;
 pub mod restraint;
 pub mod rollout;
+mod secrets;
 mod situations;
 mod snapshot;
 mod stages;

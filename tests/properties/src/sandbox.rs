@@ -139,7 +139,7 @@ fn assert_result(result: &Result<Release, CallError>, limits: &Limits) {
 fn assert_error(error: &CallError, limits: &Limits) {
     let text = error.to_string();
     assert!(!text.trim().is_empty() && !error.reason().is_empty());
-    assert!(!text.chars().any(|c| c.is_control() && c != '\n' && c != '\t'), "control characters in {text:?}");
+    assert!(!text.contains(chandler_core::text::is_deceptive), "control characters in {text:?}");
     assert!(!matches!(error, CallError::Internal(_)), "{text}");
     assert_findings(error.diagnostics(), limits);
     let refused = matches!(
@@ -156,7 +156,7 @@ fn assert_findings(findings: &[Diagnostic], limits: &Limits) {
         let place = finding.location.as_ref().map(|location| location.path.as_str());
         let texts = [Some(finding.code.as_str()), Some(finding.message.as_str()), place, finding.help.as_deref()];
         for text in texts.into_iter().flatten() {
-            assert!(!text.chars().any(|c| c.is_control() && c != '\n' && c != '\t'), "control characters in {text:?}");
+            assert!(!text.contains(chandler_core::text::is_deceptive), "control characters in {text:?}");
         }
     }
 }
@@ -206,10 +206,7 @@ pub(crate) fn component_holds(input: &[u8]) {
             assert!(!text.trim().is_empty() && !error.reason().is_empty());
             assert!(text.len() < 64 << 10, "{} bytes", text.len());
             assert!(!matches!(error, chandler_engine::LoadError::Internal(_)), "{text}");
-            return assert!(
-                !text.chars().any(|c| c.is_control() && c != '\n' && c != '\t'),
-                "control characters in {text:?}"
-            );
+            return assert!(!text.contains(chandler_core::text::is_deceptive), "control characters in {text:?}");
         }
     };
     let limits = limits(Duration::from_millis(300));

@@ -172,6 +172,9 @@ impl Dev {
         progress.busy("starting the control plane");
         let (plane, controller) = ControlPlane::start(&cache, &self.cluster).await?;
         progress.step("cluster", "an API server, a registry and the controller in this process");
+        if let Some(recovered) = plane.cluster().recovered() {
+            progress.step("recovered", &recovered.to_string());
+        }
         self.faults.inject(plane.cluster());
         let kubeconfig = if self.keep { Some(publish(&plane, progress)?) } else { None };
         Ok(Started { prepared, plane, controller, kubeconfig })

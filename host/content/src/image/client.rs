@@ -287,7 +287,7 @@ impl Client {
         if !secret.is_empty() && text.contains(secret) {
             return None;
         }
-        let text: String = text.chars().filter(|character| !character.is_control()).take(200).collect();
+        let text: String = chandler_core::text::one_line(&text).chars().take(200).collect();
         (!text.is_empty()).then_some(text)
     }
 

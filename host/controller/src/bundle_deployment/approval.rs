@@ -4,7 +4,7 @@ use chandler_api::{
     Approval, BundleDeployment, Outcome, PendingChange, Revision,
     approval::{LINE_BYTES, LISTED_CHANGES, LISTED_FINDINGS, LISTED_REFUSALS, REFUSAL_BYTES},
 };
-use chandler_core::Digest;
+use chandler_core::{Digest, text::printable};
 use chandler_rollout::{Change, ChangeKind, Preview};
 use serde_json::json;
 
@@ -111,7 +111,8 @@ fn line(change: &Change) -> String {
     cut(line, LINE_BYTES)
 }
 
-fn cut(mut line: String, bytes: usize) -> String {
+fn cut(line: String, bytes: usize) -> String {
+    let mut line = printable(&line).into_owned();
     line.truncate(line.floor_char_boundary(bytes));
     line
 }

@@ -1,7 +1,7 @@
 //! What the status says of a bundle itself: its description, and what its provisioner warned of. Pure.
 
 use chandler_api::{BundleDescription, BundleProperty, BundleWarning, bundle::WARNINGS};
-use chandler_core::{Description, Diagnostic, Release, Severity};
+use chandler_core::{Description, Diagnostic, Release, Severity, text::printable};
 
 /// Bytes of one warning's message. With it the warnings of a status take ten kibibytes at the most.
 const MESSAGE_BYTES: usize = 1024;
@@ -50,7 +50,7 @@ fn warnings(findings: &[Diagnostic]) -> Vec<BundleWarning> {
 
 fn warning(finding: &Diagnostic) -> BundleWarning {
     const ELLIPSIS: char = '…';
-    let mut message = finding.to_string();
+    let mut message = printable(&finding.to_string()).into_owned();
     if message.len() > MESSAGE_BYTES {
         message.truncate(message.floor_char_boundary(MESSAGE_BYTES - ELLIPSIS.len_utf8()));
         message.push(ELLIPSIS);

@@ -347,6 +347,7 @@ fn without_certificates(source: &BundleSource) -> BundleSource {
 }
 
 fn cut(message: &str, bytes: usize) -> String {
+    let message = chandler_core::text::printable(message);
     let mut end = message.len().min(bytes);
     while !message.is_char_boundary(end) {
         end -= 1;

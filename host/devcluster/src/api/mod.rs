@@ -42,6 +42,7 @@ use crate::{
     authorization::Authorizer,
     clock::Clock,
     faults::Faults,
+    http::heavy::Places,
     identity::Identities,
     registry::{Registry, Resource},
     request::{negotiate::Representation, query::Query},
@@ -65,6 +66,8 @@ pub struct Api {
     pub authorizer: Authorizer,
     /// What is made to fail.
     pub faults: Faults,
+    /// Where requests are worked on that take long.
+    pub(crate) places: Places,
     /// Cluster IPs and node ports.
     pub(crate) addresses: addresses::Addresses,
 }

@@ -70,7 +70,8 @@ impl Definitions {
     pub async fn run(mut self) {
         loop {
             let (listing, mut watch) = self.api.store.list_and_watch(scope());
-            self.observe_all(&listing);
+            let Some(observed) = self.beside(move |this| this.observe_all(&listing)).await else { return };
+            self = observed;
             loop {
                 let (clock, due) = (self.api.clock.clone(), self.due.values().min().copied());
                 let timer = async {
@@ -80,32 +81,39 @@ impl Definitions {
                     }
                 };
                 let emptying = !self.emptying.is_empty();
-                tokio::select! {
+                let of = |names: Vec<String>| names.into_iter().map(|name| Key::new(TABLE.into(), "", name)).collect();
+                let keys: Vec<Key> = tokio::select! {
                     batch = watch.next() => {
                         let Ok(batch) = batch else { break };
                         let mut keys: Vec<Key> = batch.events.into_iter().map(|event| event.key).collect();
                         keys.dedup();
-                        for key in keys {
-                            self.reconcile(&key);
-                        }
+                        keys
                     }
-                    () = timer => self.wake(),
+                    () = timer => of(self.all_due()),
                     () = tokio::time::sleep(RETRY), if emptying => {
-                        for name in std::mem::take(&mut self.emptying) {
-                            self.reconcile(&Key::new(TABLE.into(), "", name));
-                        }
+                        of(std::mem::take(&mut self.emptying).into_iter().collect())
                     }
-                }
+                };
+                let work = move |this: &mut Self| keys.iter().for_each(|key| this.reconcile(key));
+                let Some(reconciled) = self.beside(work).await else { return };
+                self = reconciled;
             }
         }
     }
 
-    fn wake(&mut self) {
+    /// Works on a thread beside the reactor: a CRD may have thousands of versions, each with a schema to compile. None when the runtime
+    /// ends.
+    async fn beside(mut self, work: impl FnOnce(&mut Self) + Send + 'static) -> Option<Self> {
+        let worked = tokio::task::spawn_blocking(move || {
+            work(&mut self);
+            self
+        });
+        worked.await.ok()
+    }
+
+    fn all_due(&self) -> Vec<String> {
         let now = self.api.clock.moment();
-        let due: Vec<String> = self.due.iter().filter(|(_, due)| **due <= now).map(|(name, _)| name.clone()).collect();
-        for name in due {
-            self.reconcile(&Key::new(TABLE.into(), "", name));
-        }
+        self.due.iter().filter(|(_, due)| **due <= now).map(|(name, _)| name.clone()).collect()
     }
 
     fn reconcile(&mut self, key: &Key) {

@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use http::{Method, Request, Response, StatusCode, header};
 
 use super::{
-    faults, health,
+    faults, health, heavy,
     route::{ObjectPath, Route},
     struck,
 };
@@ -37,7 +37,13 @@ pub async fn handle(api: &Arc<Api>, request: &Request<Bytes>) -> Result<Response
     let query = Query::parse(request.uri().query().unwrap_or_default());
     let route = Route::parse(request.uri().path());
     let strike = struck::strike(api, request, &route, &query);
-    let answered = async || answer(api, request, &route, query.clone(), &strike);
+    let answered = async || {
+        if heavy::is(request, &route) {
+            heavy::answer(api, request, &route, query.clone(), &strike).await
+        } else {
+            answer(api, request, &route, query.clone(), &strike)
+        }
+    };
     if strike.faults.is_empty() {
         return Ok(answered().await);
     }
@@ -45,7 +51,13 @@ pub async fn handle(api: &Arc<Api>, request: &Request<Bytes>) -> Result<Response
     struck::answer(api, &route, &query, &strike, answered).await
 }
 
-fn answer(api: &Arc<Api>, request: &Request<Bytes>, route: &Route, query: Query, strike: &Strike) -> Response<Body> {
+pub(super) fn answer(
+    api: &Arc<Api>,
+    request: &Request<Bytes>,
+    route: &Route,
+    query: Query,
+    strike: &Strike,
+) -> Response<Body> {
     let snapshot = api.registry.snapshot();
     let accept = header_text(request, header::ACCEPT);
     let read_only = matches!(*request.method(), Method::GET | Method::HEAD);

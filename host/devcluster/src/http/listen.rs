@@ -2,7 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use http::{HeaderValue, Request, Response, header};
+use chandler_core::browser::{self, Stated};
+use http::{HeaderName, HeaderValue, Request, Response, header};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -92,6 +93,10 @@ impl Server {
 
     /// Tells whose request it is, and answers it.
     async fn request(&self, request: Request<Incoming>) -> Result<Response<Body>, Reset> {
+        if let Err(foreign) = browser::refuse(stated(&request)) {
+            tracing::debug!(%foreign, "request of a web page");
+            return Ok(respond::status(&Status::foreign(foreign.to_string())));
+        }
         let Api { store, clock, authenticator, .. } = &*self.api;
         let header = request.headers().get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
         match authenticator.authenticate(store, clock.now(), header) {
@@ -101,5 +106,20 @@ impl Server {
                 Ok(respond::status(&Status::unauthorized()))
             }
         }
+    }
+}
+
+/// What tells requests of browsers from others. A header that is there twice, or is no text, says what no client says.
+fn stated(request: &Request<Incoming>) -> Stated<'_> {
+    let one = |name: HeaderName| {
+        let mut values = request.headers().get_all(name).iter();
+        let first = values.next()?.to_str().unwrap_or_default();
+        Some(if values.next().is_some() { "" } else { first })
+    };
+    let authority = || request.uri().authority().map(http::uri::Authority::as_str);
+    Stated {
+        host: one(header::HOST).or_else(authority),
+        origin: one(header::ORIGIN),
+        fetch_site: one(HeaderName::from_static("sec-fetch-site")),
     }
 }

@@ -6,6 +6,7 @@
 //! | [`faults`] | seeing and changing faults while it runs |
 //! | [`struck`] | what faults make of a request |
 //! | [`dispatch`] | path and method to handler |
+//! | [`heavy`] | requests that take long, beside the reactor |
 //! | [`health`] | whether the server is well |
 //! | [`represent`] | answers as YAML, compressed, or not at all when the client has them |
 //! | [`legacy`] | paths of long ago |
@@ -19,6 +20,7 @@ pub mod credentials;
 pub mod dispatch;
 pub mod faults;
 pub mod health;
+pub mod heavy;
 pub mod legacy;
 pub mod listen;
 pub mod promise;

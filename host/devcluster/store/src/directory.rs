@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{Limits, OpenError, Store};
+use crate::{Limits, OpenError, Store, disk::Database};
 
 /// A directory for kept data: objects in `objects.redb`, secrets in a file each. All of it is for its owner only.
 #[derive(Clone, Debug)]
@@ -38,16 +38,40 @@ impl DataDirectory {
         &self.path
     }
 
-    /// The objects that are kept. While the store is open nobody else can open it.
+    /// The objects that are kept; an empty store where there is no file yet. While the store is open nobody else can open it.
     ///
     /// # Errors
-    /// When it is in use, damaged, of another format or readable by others.
+    /// When it is in use, empty, cut off, damaged, of another format or readable by others.
     pub fn store(&self, limits: Limits) -> Result<Store, OpenError> {
         let path = self.path.join(Self::OBJECTS);
-        let file = private().read(true).write(true).create(true).truncate(false).open(&path);
+        let open = || private().read(true).write(true).open(&path);
+        let file = match open() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.make_objects(&path)?;
+                open()
+            }
+            opened => opened,
+        };
         let file = file.map_err(|source| failed(&path, source))?;
         check_file(&path, &file)?;
         Store::open(&path, file, limits)
+    }
+
+    /// Makes the file of the objects, all at once: whenever this is cut short, there is no such file or a whole one. So one that is
+    /// empty or begins with nothing was made so by somebody else.
+    fn make_objects(&self, path: &Path) -> Result<(), OpenError> {
+        let next = self.path.join(format!("{}.{}.next", Self::OBJECTS, std::process::id()));
+        let made = private().read(true).write(true).create(true).truncate(true).open(&next);
+        Database::create(&next, made.map_err(|source| failed(&next, source))?)?;
+        let linked = match fs::hard_link(&next, path) {
+            // Another process was faster.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            linked => linked,
+        };
+        linked
+            .and_then(|()| fs::remove_file(&next))
+            .and_then(|()| File::open(&self.path)?.sync_all())
+            .map_err(|source| failed(path, source))
     }
 
     /// A secret that was [kept](Self::keep_secret).

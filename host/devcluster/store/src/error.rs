@@ -42,6 +42,36 @@ pub enum OpenError {
         /// The format that is read.
         supported: u64,
     },
+    /// There is a file, and nothing in it. One that this program makes is never empty.
+    #[error(
+        "{path} is empty, so that everything that was kept is gone from it: restore it from a copy, or run `rm {path}` to start with \
+         an empty control plane"
+    )]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file ends before it should.
+    #[error(
+        "{path} is cut off: it has {length} bytes{}; restore it from a copy, or move it away to start with an empty control plane",
+        expected.map(|expected| format!(" of {expected}")).unwrap_or_default()
+    )]
+    CutOff {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        length: u64,
+        /// The length that it should have, where that can be told.
+        expected: Option<u64>,
+    },
+    /// The file was written by something else.
+    #[error("{path} is no data of this program ({what}): choose another directory, or move the file away")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        what: String,
+    },
     /// The contents make no sense.
     #[error("{path} is damaged ({what}): restore it from a copy, or move it away to start anew")]
     Damaged {
@@ -50,6 +80,30 @@ pub enum OpenError {
         /// What is wrong.
         what: String,
     },
+}
+
+/// What was found in a file that was not closed: the process that wrote it was killed, or the machine stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    /// The file.
+    pub path: PathBuf,
+    /// How many objects it holds.
+    pub objects: usize,
+    /// The last revision that it holds.
+    pub revision: u64,
+}
+
+impl std::fmt::Display for Recovered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { path, objects, revision } = self;
+        let path = path.display();
+        let noun = if *objects == 1 { "object" } else { "objects" };
+        write!(
+            f,
+            "{path} was not closed, as after a crash: {objects} {noun} restored, up to revision {revision}; all writes that were \
+             confirmed are there"
+        )
+    }
 }
 
 /// Writes do not reach the disk any more. What was acknowledged before is safe.

@@ -69,7 +69,7 @@ mod tests;
 
 pub use change::{Change, Compacted, Event, Expected, Limits, Listing, Mismatch, Page, PageRequest};
 pub use directory::{DataDirectory, Secrets};
-pub use error::{Failure, OpenError};
+pub use error::{Failure, OpenError, Recovered};
 pub use key::{Key, Scope};
 pub use object::Object;
 pub use store::Store;

@@ -12,7 +12,8 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::{
-    Batch, Change, Compacted, Event, Expected, Key, Limits, Listing, Mismatch, Object, Page, PageRequest, Scope,
+    Batch, Change, Compacted, Event, Expected, Key, Limits, Listing, Mismatch, Object, Page, PageRequest, Recovered,
+    Scope,
     object::Meter,
     table::{Table, Version, superseded_bytes},
 };
@@ -63,16 +64,18 @@ pub(crate) struct Restored {
     pub(crate) revision: u64,
     pub(crate) objects: Vec<(Key, Version)>,
     pub(crate) meter: Arc<Meter>,
+    /// What was found where it was not closed.
+    pub(crate) recovered: Option<Recovered>,
 }
 
 impl State {
     pub(crate) fn new(limits: Limits) -> Self {
-        Self::restore(limits, Restored { revision: 1, objects: Vec::new(), meter: Arc::default() })
+        Self::restore(limits, Restored { revision: 1, objects: Vec::new(), meter: Arc::default(), recovered: None })
     }
 
     /// The state after a restart: no history.
     pub(crate) fn restore(limits: Limits, restored: Restored) -> Self {
-        let Restored { revision, objects, meter } = restored;
+        let Restored { revision, objects, meter, recovered: _ } = restored;
         let mut state = Self {
             limits,
             revision,

@@ -9,8 +9,8 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    Batch, Compacted, Expected, Failure, Key, Limits, Listing, Mismatch, Object, OpenError, Page, PageRequest, Scope,
-    Watch,
+    Batch, Compacted, Expected, Failure, Key, Limits, Listing, Mismatch, Object, OpenError, Page, PageRequest,
+    Recovered, Scope, Watch,
     disk::{Database, Disk, Journal},
     state::{Committed, Restored, State},
 };
@@ -24,18 +24,19 @@ struct Shared {
     state: RwLock<State>,
     /// Where writes go to be kept; `None` in memory.
     journal: Option<Journal>,
+    recovered: Option<Recovered>,
 }
 
 impl Default for Shared {
     fn default() -> Self {
-        Self { state: RwLock::new(State::new(Limits::default())), journal: None }
+        Self { state: RwLock::new(State::new(Limits::default())), journal: None, recovered: None }
     }
 }
 
 impl Store {
     /// An empty store in memory.
     pub fn new(limits: Limits) -> Self {
-        Self(Arc::new(Shared { state: RwLock::new(State::new(limits)), journal: None }))
+        Self(Arc::new(Shared { state: RwLock::new(State::new(limits)), journal: None, recovered: None }))
     }
 
     /// A store in a file.
@@ -45,10 +46,17 @@ impl Store {
         Self::restore(Box::new(database), restored, limits)
     }
 
-    pub(crate) fn restore(disk: Box<dyn Disk>, restored: Restored, limits: Limits) -> Result<Self, OpenError> {
+    pub(crate) fn restore(disk: Box<dyn Disk>, mut restored: Restored, limits: Limits) -> Result<Self, OpenError> {
         let path = disk.path().to_owned();
         let journal = Journal::start(disk, restored.revision).map_err(|source| OpenError::Io { path, source })?;
-        Ok(Self(Arc::new(Shared { state: RwLock::new(State::restore(limits, restored)), journal: Some(journal) })))
+        let recovered = restored.recovered.take();
+        let state = RwLock::new(State::restore(limits, restored));
+        Ok(Self(Arc::new(Shared { state, journal: Some(journal), recovered })))
+    }
+
+    /// What was found where the store was not closed the last time.
+    pub fn recovered(&self) -> Option<&Recovered> {
+        self.0.recovered.as_ref()
     }
 
     /// The revision of the last write; never zero.

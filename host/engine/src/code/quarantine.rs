@@ -15,7 +15,6 @@ use std::{
 use chandler_core::Digest;
 use serde::{Deserialize, Serialize};
 
-use super::private;
 use crate::text::tame;
 
 /// After what time a component is tried again.
@@ -71,7 +70,7 @@ impl Quarantine {
         let entry = Entry { problem, since };
         if let Some(path) = self.path(component)
             && let Ok(text) = serde_json::to_vec(&entry)
-            && let Err(error) = private::write(&path, &[&text], true)
+            && let Err(error) = chandler_cache::write(&path, &[&text], true, true)
         {
             tracing::warn!(digest = %component.short(), %error, "failed to keep what the compiler failed on");
         }
@@ -90,7 +89,7 @@ impl Quarantine {
     }
 
     fn read(&self, component: &Digest) -> Option<Entry> {
-        let bytes = private::read(&self.path(component)?, FILE_BYTES).ok()?;
+        let bytes = chandler_cache::read(&self.path(component)?, FILE_BYTES).ok()?;
         serde_json::from_slice(&bytes).ok()
     }
 

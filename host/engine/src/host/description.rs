@@ -58,7 +58,7 @@ mod tests {
             property("", "1".to_owned()),
             property("small", "1".to_owned()),
         ]));
-        assert_eq!((kept.name.as_deref(), kept.package.as_deref()), (Some("a\u{fffd}"), None));
+        assert_eq!((kept.name.as_deref(), kept.package.as_deref()), (Some("a\\u{001B}"), None));
         assert!(kept.version.is_some_and(|version| version.len() <= NAME_BYTES));
         let properties: Vec<_> = kept.properties.iter().map(|kept| (kept.kind.as_str(), kept.value.clone())).collect();
         assert_eq!(properties, [("olm.package", json!({"packageName": "p"})), ("small", json!(1))]);

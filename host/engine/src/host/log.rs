@@ -1,5 +1,7 @@
 //! The `log` interface and the standard streams: a bounded record per call, passed on to tracing.
 
+use chandler_core::text::printable;
+
 use super::{Identity, State, record};
 use crate::{
     CallLog, Level, Limits, LogLine,
@@ -150,17 +152,12 @@ impl Partial {
 
 /// Appends text on one line, without what would steer a terminal, up to the length of a line.
 fn escape(line: &mut String, text: &str) {
-    for char in text.chars() {
+    let text = text.get(..text.floor_char_boundary(LINE_BYTES)).unwrap_or(text);
+    for char in printable(text).chars() {
         if line.len() > LINE_BYTES {
             return;
         }
-        if char == '\n' {
-            line.push(' ');
-        } else if char.is_control() {
-            line.extend(char.escape_default());
-        } else {
-            line.push(char);
-        }
+        line.push(if matches!(char, '\n' | '\t') { ' ' } else { char });
     }
 }
 
@@ -198,7 +195,7 @@ mod tests {
         recorder.message(Level::Info, "two\nlines", &[("key".into(), "a value".into())]);
         recorder.message(Level::Error, "\u{1b}[2J", &[]);
         let log = recorder.finish();
-        assert_eq!(texts(&log), ["two lines key=a value", "\\u{1b}[2J"]);
+        assert_eq!(texts(&log), ["two lines key=a value", "\\u{001B}[2J"]);
         assert_eq!(log.dropped(), 0);
     }
 

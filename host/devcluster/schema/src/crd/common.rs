@@ -13,32 +13,51 @@ use crate::{
 };
 
 /// The parts that can be common, with their names in `spec`.
-const PARTS: &[(&str, &str)] = &[
+const PARTS: [(&str, &str); 4] = [
     ("schema", "validation"),
     ("subresources", "subresources"),
     ("additionalPrinterColumns", "additionalPrinterColumns"),
     ("selectableFields", "selectableFields"),
 ];
 
-/// Whether a part is equal in all versions.
-pub(super) fn in_all(spec: &Value, part: &str) -> bool {
-    let versions = list(spec, "versions");
-    let of = |version: &Value| version.get(part).cloned().unwrap_or_default();
-    versions.split_first().is_none_or(|(first, rest)| rest.iter().all(|version| of(version) == of(first)))
-}
+/// Which parts are equal in all versions of a CRD. Found out once: asked for each version anew, it would take a time that grows with the
+/// square of their number.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Common([bool; PARTS.len()]);
 
-/// Validates the parts that all versions agree in.
-pub(super) fn check(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
-    let Some(version) = list(spec, "versions").first() else { return };
-    for (part, name) in PARTS.iter().filter(|(part, _)| in_all(spec, part)) {
-        self::part(part, version, &path.field(name), errors);
+impl Common {
+    /// Compares the versions.
+    pub(super) fn of(spec: &Value) -> Self {
+        Self(PARTS.map(|(part, _)| {
+            let versions = list(spec, "versions");
+            let mut of = versions.iter().map(|version| version.get(part).filter(|value| !value.is_null()));
+            let first = of.next().flatten();
+            of.all(|other| other == first)
+        }))
     }
-}
 
-/// Validates the parts that are a version's own.
-pub(super) fn own_parts(spec: &Value, version: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
-    for (part, _) in PARTS.iter().filter(|(part, _)| !in_all(spec, part)) {
-        self::part(part, version, &path.field(part), errors);
+    fn parts(self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
+        PARTS.into_iter().zip(self.0).map(|((part, name), common)| (part, name, common))
+    }
+
+    /// Whether a part is equal in all versions.
+    pub(super) fn has(self, wanted: &str) -> bool {
+        self.parts().any(|(part, _, common)| common && part == wanted)
+    }
+
+    /// Validates the parts that all versions agree in.
+    pub(super) fn check(self, spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+        let Some(version) = list(spec, "versions").first() else { return };
+        for (part, name, _) in self.parts().filter(|(_, _, common)| *common) {
+            self::part(part, version, &path.field(name), errors);
+        }
+    }
+
+    /// Validates the parts that are a version's own.
+    pub(super) fn own_parts(self, version: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+        for (part, _, _) in self.parts().filter(|(_, _, common)| !common) {
+            self::part(part, version, &path.field(part), errors);
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::common;
+use super::common::Common;
 use crate::{
     error::FieldError,
     fields::{list, text},
@@ -29,9 +29,10 @@ pub fn validate_definition(new: &Value, old: Option<&Value>) -> Vec<FieldError> 
         errors.push(FieldError::invalid(&"metadata.name", name, "must be spec.names.plural+\".\"+spec.group"));
     }
     group_and_scope(spec, &path, &mut errors);
-    versions(spec, &path, &mut errors);
+    let common = Common::of(spec);
+    versions(spec, common, &path, &mut errors);
     naming(spec_names, &path.field("names"), &mut errors);
-    common::check(spec, &path, &mut errors);
+    common.check(spec, &path, &mut errors);
     conversion(spec, &path, &mut errors);
     if let Some(old) = old {
         immutable(spec, old, &path, &mut errors);
@@ -109,14 +110,12 @@ fn list_of_labels(spec_names: &Value, key: &str, path: &FieldPath<'_>, errors: &
     }
 }
 
-fn versions(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+fn versions(spec: &Value, common: Common, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let versions_path = path.field("versions");
     let versions = list(spec, "versions");
     let mut seen = HashSet::new();
     let mut unique = true;
-    if !common::in_all(spec, "schema")
-        || versions.iter().all(|version| version.pointer("/schema/openAPIV3Schema").is_none())
-    {
+    if !common.has("schema") || versions.iter().all(|version| version.pointer("/schema/openAPIV3Schema").is_none()) {
         for (index, version) in versions.iter().enumerate() {
             if version.pointer("/schema/openAPIV3Schema").is_none_or(Value::is_null) {
                 let path = versions_path.index(index);
@@ -133,7 +132,7 @@ fn versions(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
         }
         unique &= seen.insert(name);
         deprecation(version, &path, errors);
-        common::own_parts(spec, version, &path, errors);
+        common.own_parts(version, &path, errors);
     }
     let value = || short(&spec.get("versions").cloned().unwrap_or_default());
     if !unique {
@@ -203,10 +202,10 @@ fn conversion(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) 
 /// A version in which objects may still be stored must stay.
 fn stored_versions(object: &Value, spec: &Value, errors: &mut Vec<FieldError>) {
     let status = object.get("status").unwrap_or(&Value::Null);
-    let known: Vec<&str> = list(spec, "versions").iter().map(|version| text(version, "name")).collect();
+    let known: HashSet<&str> = list(spec, "versions").iter().map(|version| text(version, "name")).collect();
     for (index, stored) in list(status, "storedVersions").iter().enumerate() {
         let stored = stored.as_str().unwrap_or_default();
-        if !known.contains(&stored) {
+        if !known.contains(stored) {
             let detail = format!(
                 "missing from spec.versions; {stored} was previously a storage version, and must remain in spec.versions until a \
                  storage migration ensures no data remains persisted in {stored} and removes {stored} from status.storedVersions"

@@ -193,8 +193,9 @@ impl Walk {
                 }
             }
             (Shape::List { items, list_type, .. }, Value::Array(list)) => {
+                let stored = uniqueness::Stored::of(items, list_type, old);
                 for (index, item) in list.iter().enumerate() {
-                    let old = old.and_then(|old| uniqueness::correlated(items, list_type, item, index, old));
+                    let old = stored.as_ref().and_then(|stored| stored.correlated(item, index));
                     self.value(items, item, old, &path.index(index));
                 }
             }

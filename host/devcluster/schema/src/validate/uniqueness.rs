@@ -1,6 +1,6 @@
 //! Items of lists: uniqueness, and which item of the stored list an item corresponds to.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -49,22 +49,44 @@ fn key_of(items: &Schema, keys: &[String], item: &Value) -> Map<String, Value> {
         .collect()
 }
 
-/// The item of the stored list that an item corresponds to: by keys in maps, by value in sets, by place in unchanged atomic lists.
-pub(super) fn correlated<'a>(
-    items: &Schema,
-    list_type: &ListType,
-    item: &Value,
-    index: usize,
-    old: &'a Value,
-) -> Option<&'a Value> {
-    let old = old.as_array()?;
-    match list_type {
-        ListType::Map(keys) => {
-            let key = key_of(items, keys, item);
-            old.iter().find(|old| key_of(items, keys, old) == key)
+/// The items of a stored list, to be found by those of a new one.
+pub(super) struct Stored<'a> {
+    items: &'a Schema,
+    list_type: &'a ListType,
+    old: &'a [Value],
+    /// By their keys in maps, by their values in sets: a search for each item would take a time that grows with the square of their
+    /// number.
+    places: HashMap<String, usize>,
+}
+
+impl<'a> Stored<'a> {
+    /// The items of a list; none where it is no list.
+    pub(super) fn of(items: &'a Schema, list_type: &'a ListType, old: Option<&'a Value>) -> Option<Self> {
+        let old = old?.as_array()?;
+        let mut places = HashMap::new();
+        for (place, item) in old.iter().enumerate() {
+            if let Some(identity) = identity(items, list_type, item) {
+                places.entry(identity).or_insert(place);
+            }
         }
-        ListType::Set => old.iter().find(|old| *old == item),
+        Some(Self { items, list_type, old, places })
+    }
+
+    /// The item that an item corresponds to: by keys in maps, by value in sets, by place in unchanged atomic lists.
+    pub(super) fn correlated(&self, item: &Value, index: usize) -> Option<&'a Value> {
         // Items of atomic lists have no identity; an equal one at its place is nonetheless unchanged.
-        ListType::Atomic => old.get(index).filter(|old| *old == item),
+        let Some(identity) = identity(self.items, self.list_type, item) else {
+            return self.old.get(index).filter(|old| *old == item);
+        };
+        self.places.get(&identity).and_then(|place| self.old.get(*place))
+    }
+}
+
+/// What tells an item from the others; none in an atomic list.
+fn identity(items: &Schema, list_type: &ListType, item: &Value) -> Option<String> {
+    match list_type {
+        ListType::Map(keys) => Some(Value::Object(key_of(items, keys, item)).to_string()),
+        ListType::Set => Some(item.to_string()),
+        ListType::Atomic => None,
     }
 }

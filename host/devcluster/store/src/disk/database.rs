@@ -3,18 +3,20 @@
 use std::{
     collections::HashMap,
     fs::File,
+    io::Read as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use bytes::Bytes;
 use redb::{
-    DatabaseError, ReadableDatabase as _, ReadableTable as _, StorageError, TableDefinition, backends::FileBackend,
+    DatabaseError, ReadableDatabase as _, ReadableTable as _, StorageError, TableDefinition, TableError,
+    backends::FileBackend,
 };
 
-use super::{Disk, journal::PENDING};
+use super::{Disk, journal::PENDING, recognise};
 use crate::{
-    Key, Object, OpenError,
+    Key, Object, OpenError, Recovered,
     object::{Meter, Rendered},
     state::{Committed, Restored},
     table::Version,
@@ -27,6 +29,8 @@ const CACHE: usize = 4 << 20;
 /// How many revisions are skipped after a crash: more than can have been given out without reaching the disk, so that no
 /// revision that somebody may have seen comes again with another meaning.
 const SKIPPED: u64 = 2 * PENDING as u64;
+/// How many bytes at the beginning of a file tell what it is.
+const START: u64 = 512;
 /// The deepest nesting of an object that is believed.
 const DEPTH: usize = 1024;
 
@@ -52,11 +56,40 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Opens a file, or makes it where it is empty; checks all of it.
+    /// Makes a database in an empty file, and brings it to disk.
     ///
     /// # Errors
-    /// When it is in use, damaged or of another format.
+    /// When it cannot be written.
+    pub(crate) fn create(path: &Path, file: File) -> Result<(), OpenError> {
+        let made = Self::open_any(path, file)?;
+        made.begin().map_err(|error| damaged(path, &error))?;
+        made.database.close().map_err(|error| damaged(path, &redb::Error::from(error)))
+    }
+
+    /// Opens a file that [`create`](Self::create) made; checks all of it.
+    ///
+    /// # Errors
+    /// When it is in use, empty, cut off, damaged, of another format or no database at all.
     pub(crate) fn open(path: &Path, file: File) -> Result<Self, OpenError> {
+        let io = |source| OpenError::Io { path: path.to_owned(), source };
+        let mut start = Vec::new();
+        (&file).take(START).read_to_end(&mut start).map_err(io)?;
+        let length = file.metadata().map_err(io)?.len();
+        if let Some(error) = recognise::refuse(path, &start, length) {
+            return Err(error);
+        }
+        let opened = Self::open_any(path, file).and_then(|database| database.check_format().map(|()| database));
+        opened.map_err(|error| match error {
+            // What is wrong inside may only be that the rest is missing.
+            OpenError::Damaged { .. } => recognise::cut_off(path, &start, length).unwrap_or(error),
+            OpenError::Io { ref source, .. } if source.kind() == std::io::ErrorKind::UnexpectedEof => {
+                recognise::cut_off(path, &start, length).unwrap_or(error)
+            }
+            error => error,
+        })
+    }
+
+    fn open_any(path: &Path, file: File) -> Result<Self, OpenError> {
         let failed = |error: DatabaseError| match error {
             DatabaseError::DatabaseAlreadyOpen | DatabaseError::LockProtocolMismatch => {
                 OpenError::InUse { path: path.to_owned() }
@@ -70,36 +103,42 @@ impl Database {
         builder.set_cache_size(CACHE).set_check_integrity_on_open(true);
         let database =
             FileBackend::new(file).and_then(|backend| builder.create_with_backend(backend)).map_err(failed)?;
-        let database = Self { path: path.to_owned(), database };
-        database.check_format()?;
-        Ok(database)
+        Ok(Self { path: path.to_owned(), database })
     }
 
     fn check_format(&self) -> Result<(), OpenError> {
         let damaged = |error: redb::Error| damaged(&self.path, &error);
-        let found = self.format().map_err(damaged)?;
-        if found != FORMAT {
-            return Err(OpenError::Format { path: self.path.clone(), found, supported: FORMAT });
+        match self.format().map_err(damaged)? {
+            Some(FORMAT) => Ok(()),
+            Some(found) => Err(OpenError::Format { path: self.path.clone(), found, supported: FORMAT }),
+            None => {
+                Err(OpenError::Foreign { path: self.path.clone(), what: "it is a database of another program".into() })
+            }
         }
-        Ok(())
     }
 
-    /// The format of the file; that of a new one is set.
-    fn format(&self) -> Result<u64, redb::Error> {
-        let transaction = self.database.begin_write()?;
-        let found = {
-            let is_new = transaction.list_tables()?.next().is_none();
-            let mut facts = transaction.open_table(FACTS)?;
-            if is_new {
-                facts.insert(FORMAT_FACT, FORMAT)?;
-                facts.insert(REVISION_FACT, 1)?;
-                facts.insert(CLOSED_FACT, 1)?;
-                transaction.open_table(OBJECTS)?;
-            }
-            facts.get(FORMAT_FACT)?.map_or(0, |format| format.value())
+    /// The format of the file; none where it is not one of this program.
+    fn format(&self) -> Result<Option<u64>, redb::Error> {
+        let transaction = self.database.begin_read()?;
+        let facts = match transaction.open_table(FACTS) {
+            Ok(facts) => facts,
+            Err(TableError::TableDoesNotExist(_) | TableError::TableTypeMismatch { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
         };
-        transaction.commit()?;
-        Ok(found)
+        Ok(facts.get(FORMAT_FACT)?.map(|format| format.value()))
+    }
+
+    /// Writes what an empty database holds.
+    fn begin(&self) -> Result<(), redb::Error> {
+        let transaction = self.database.begin_write()?;
+        {
+            let mut facts = transaction.open_table(FACTS)?;
+            facts.insert(FORMAT_FACT, FORMAT)?;
+            facts.insert(REVISION_FACT, 1)?;
+            facts.insert(CLOSED_FACT, 1)?;
+            transaction.open_table(OBJECTS)?;
+        }
+        Ok(transaction.commit()?)
     }
 
     /// Everything that is kept.
@@ -132,8 +171,9 @@ impl Database {
             objects
                 .push((Key::new(Arc::clone(resource), namespace, name), Version { object, deleted: false, expires }));
         }
+        let recovered = (!closed).then(|| Recovered { path: self.path.clone(), objects: objects.len(), revision });
         let revision = if closed { revision } else { revision.saturating_add(SKIPPED) };
-        Ok(Ok(Restored { revision, objects, meter }))
+        Ok(Ok(Restored { revision, objects, meter, recovered }))
     }
 
     fn commit(&self, changes: &[Committed]) -> Result<(), redb::Error> {

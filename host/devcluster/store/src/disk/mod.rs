@@ -9,9 +9,11 @@
 //! |---|---|
 //! | `journal` | the queue and the thread |
 //! | `database` | the database file: records, format version, checks |
+//! | `recognise` | what a file is that should be one |
 
 mod database;
 mod journal;
+mod recognise;
 
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use redb::ReadableDatabase as _;
 use serde_json::json;
 
 use super::{Disk, journal::PENDING};
@@ -47,7 +48,7 @@ impl Disk for Scripted {
 fn scripted() -> (Store, Sender<Result<(), String>>, Receiver<u64>) {
     let (results, script) = channel();
     let (closed, revision) = channel();
-    let restored = Restored { revision: 10, objects: Vec::new(), meter: Arc::default() };
+    let restored = Restored { revision: 10, objects: Vec::new(), meter: Arc::default(), recovered: None };
     let store = Store::restore(Box::new(Scripted { results: script, closed }), restored, Limits::default()).unwrap();
     (store, results, revision)
 }
@@ -150,6 +151,140 @@ async fn after_a_crash_revisions_are_skipped() {
     let after = open(copy.path()).unwrap();
     assert!(after.get(&key("x")).is_some());
     assert!(after.revision() > store.revision() + PENDING as u64);
+    let message = after.recovered().unwrap().to_string().replace(&*file.to_string_lossy(), "FILE");
+    insta::assert_snapshot!(message, @"FILE was not closed, as after a crash: 1 object restored, up to revision 2; all writes that were confirmed are there");
+    drop(after);
+    assert_eq!(open(copy.path()).unwrap().recovered(), None);
+}
+
+/// The size of a page of the database.
+const PAGE: usize = 4096;
+
+/// A machine that stops in the middle of a write leaves some of its pages on disk and some not.
+#[tokio::test]
+async fn a_write_that_is_torn_takes_nothing_with_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path()).unwrap();
+    let put = async |name: &str| {
+        let object = store.put(key(name), Expected::Absent, json!({"data": name.repeat(9000)})).unwrap();
+        store.durable(object.revision()).await.unwrap();
+        fs::read(directory.path().join("objects.redb")).unwrap()
+    };
+    put("x").await;
+    let (before, after) = (put("y").await, put("z").await);
+    let page = |bytes: &[u8], number: usize| bytes.get(number * PAGE..(number + 1) * PAGE).map(<[u8]>::to_vec);
+    let changed: Vec<usize> =
+        (0..after.len() / PAGE).filter(|number| page(&before, *number) != page(&after, *number)).collect();
+    assert!(changed.len() > 3, "{changed:?}");
+    let torn = |written: &[usize]| {
+        let mut bytes = before.clone();
+        bytes.resize(after.len().max(before.len()), 0);
+        for number in written {
+            bytes[number * PAGE..(number + 1) * PAGE].copy_from_slice(&after[number * PAGE..(number + 1) * PAGE]);
+        }
+        let copy = tempfile::tempdir().unwrap();
+        fs::write(copy.path().join("objects.redb"), bytes).unwrap();
+        fs::set_permissions(copy.path().join("objects.redb"), fs::Permissions::from_mode(0o600)).unwrap();
+        let found = open(copy.path()).unwrap_or_else(|error| panic!("{written:?}: {error}"));
+        assert!(found.get(&key("x")).is_some() && found.get(&key("y")).is_some(), "{written:?}");
+        assert!(found.recovered().is_some(), "{written:?}");
+    };
+    for end in 0..=changed.len() {
+        torn(&changed[..end]);
+        torn(&changed[end..]);
+    }
+}
+
+/// Writes a file in place of the objects and opens it.
+fn refusal(bytes: &[u8]) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    drop(open(directory.path()).unwrap());
+    let path = directory.path().join("objects.redb");
+    fs::write(&path, bytes).unwrap();
+    let error = open(directory.path()).unwrap_err();
+    assert_eq!(fs::read(&path).unwrap(), bytes, "the file stays as it is");
+    error.to_string().replace(&*path.to_string_lossy(), "FILE")
+}
+
+#[test]
+fn what_is_no_data_file_is_named_and_left_alone() {
+    let sound = {
+        let directory = tempfile::tempdir().unwrap();
+        drop(open(directory.path()).unwrap());
+        fs::read(directory.path().join("objects.redb")).unwrap()
+    };
+    let mut bolt = vec![0; 64];
+    bolt[16..20].copy_from_slice(&[0xed, 0xda, 0x0c, 0xed]);
+    bolt[0] = 1;
+    let files: [&[u8]; 10] = [
+        b"",
+        &sound[..5],
+        &sound[..20],
+        &sound[..sound.len() / 2],
+        &[0; 8192],
+        b"SQLite format 3\0 and more",
+        &bolt,
+        b"{\"kind\": \"List\"}",
+        b"\x1f\x8b\x08\x00\x00",
+        b"hello",
+    ];
+    let messages: Vec<String> = files
+        .iter()
+        .map(|bytes| {
+            refusal(bytes).replace(&sound.len().to_string(), "ALL").replace(&(sound.len() / 2).to_string(), "HALF")
+        })
+        .collect();
+    insta::assert_snapshot!(messages.join("\n"), @r"
+    FILE is empty, so that everything that was kept is gone from it: restore it from a copy, or run `rm FILE` to start with an empty control plane
+    FILE is cut off: it has 5 bytes; restore it from a copy, or move it away to start with an empty control plane
+    FILE is cut off: it has 20 bytes; restore it from a copy, or move it away to start with an empty control plane
+    FILE is cut off: it has HALF bytes of ALL; restore it from a copy, or move it away to start with an empty control plane
+    FILE is no data of this program (it begins with zero bytes, as after a crash of the machine or a failed copy): choose another directory, or move the file away
+    FILE is no data of this program (it is an SQLite database): choose another directory, or move the file away
+    FILE is no data of this program (it is the database of an etcd): choose another directory, or move the file away
+    FILE is no data of this program (it is JSON): choose another directory, or move the file away
+    FILE is no data of this program (it is gzip-compressed: unpack it first): choose another directory, or move the file away
+    FILE is no data of this program (it does not begin as one does): choose another directory, or move the file away
+    ");
+}
+
+#[test]
+fn a_database_of_another_program_is_not_written_to() {
+    let directory = tempfile::tempdir().unwrap();
+    drop(open(directory.path()).unwrap());
+    let path = directory.path().join("objects.redb");
+    for (table, fails) in [(None, true), (Some("facts of others"), true), (Some("facts"), true)] {
+        fs::write(&path, "").unwrap();
+        let database = redb::Database::create(&path).unwrap();
+        if let Some(table) = table {
+            let transaction = database.begin_write().unwrap();
+            transaction
+                .open_table(redb::TableDefinition::<&str, &str>::new(table))
+                .unwrap()
+                .insert("format", "1")
+                .unwrap();
+            transaction.commit().unwrap();
+        }
+        drop(database);
+        let error = open(directory.path()).err();
+        assert_eq!(matches!(error, Some(OpenError::Foreign { .. })), fails, "{table:?}: {error:?}");
+        let database = redb::Database::create(&path).unwrap();
+        let tables = database.begin_read().unwrap().list_tables().unwrap().count();
+        assert_eq!(tables, usize::from(table.is_some()));
+    }
+}
+
+#[test]
+fn a_new_file_appears_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path()).unwrap();
+    assert_eq!(store.recovered(), None);
+    let names: Vec<_> = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["objects.redb"], "nothing is left of making it");
+    // What a process leaves that was killed while it made the file.
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("objects.redb.1.next"), "").unwrap();
+    assert_eq!(open(directory.path()).unwrap().revision(), 1);
 }
 
 #[test]
@@ -202,7 +337,14 @@ fn damaged_files_are_errors() {
                 false
             }
             Err(error) => {
-                assert!(matches!(error, OpenError::Damaged { .. }), "{error:?}");
+                let told = matches!(
+                    error,
+                    OpenError::Damaged { .. }
+                        | OpenError::CutOff { .. }
+                        | OpenError::Foreign { .. }
+                        | OpenError::Format { .. }
+                );
+                assert!(told, "{error:?}");
                 assert!(error.to_string().contains("objects.redb"), "{error}");
                 true
             }

@@ -1,0 +1,98 @@
+//! A CRD with as many versions as fit into a request keeps nobody else waiting.
+
+mod common;
+
+use std::time::Duration;
+
+use chandler_devcluster::{Clock, Options};
+use common::{APPLY, CONFIG_MAPS, config_map, get, ok, quiet, send, start, until};
+use serde_json::{Value, json};
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+fn definition(versions: usize) -> Value {
+    let version = |number: usize| {
+        json!({"name": format!("v{number}"), "served": true, "storage": number == 1,
+               "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object"}}}}})
+    };
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "toys.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "toys", "singular": "toy", "kind": "Toy", "listKind": "ToyList"},
+            "versions": (1..=versions).map(version).collect::<Vec<_>>(),
+        },
+    })
+}
+
+/// As many as the issue names; kube-apiserver knows no limit but that of the request.
+const VERSIONS: usize = 10_000;
+
+#[tokio::test]
+async fn ten_thousand_versions_are_served() {
+    let cluster = quiet().await;
+    let client = cluster.client();
+    ok(&client, "POST", DEFINITIONS, "", definition(VERSIONS)).await;
+    let last = format!("/apis/example.com/v{VERSIONS}/namespaces/default/toys");
+    until(&client, &last, |status, _| status == 200).await;
+    let group = get(&client, "/apis/example.com").await.1;
+    assert_eq!(group["versions"].as_array().unwrap().len(), VERSIONS);
+    assert_eq!(group["preferredVersion"]["version"], format!("v{VERSIONS}"));
+    let path = format!("{DEFINITIONS}/toys.example.com?fieldManager=test&force=true");
+    let (status, answer) = send(&client, "PATCH", &path, APPLY, definition(VERSIONS)).await;
+    assert_eq!(status, 200, "{}", answer["message"]);
+    let (status, _) = get(&client, &format!("/openapi/v3/apis/example.com/v{VERSIONS}")).await;
+    assert_eq!(status, 200);
+}
+
+/// Holds the one thread on which long work is done, until it is let go.
+fn occupied() -> (std::sync::mpsc::Sender<()>, tokio::task::JoinHandle<()>) {
+    let (release, released) = std::sync::mpsc::channel();
+    let held = tokio::task::spawn_blocking(move || released.recv().unwrap_or_default());
+    (release, held)
+}
+
+#[test]
+fn others_are_answered_while_a_definition_is_worked_on() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let clock = Clock::manual(time::macros::datetime!(2026-01-02 03:04:05 UTC));
+        let delay = Duration::from_mins(1);
+        let options =
+            Options { clock: clock.clone(), established_delay: delay, workloads: false, ..Options::default() };
+        let cluster = start(options).await;
+        // Without sockets, so that nothing else needs the thread that is held.
+        let client = cluster.service().client();
+        let others = async || {
+            for number in 0..50 {
+                let object = config_map(&format!("a{number}-{}", cluster.revision()), &json!({}));
+                ok(&client, "POST", CONFIG_MAPS, "", object).await;
+            }
+        };
+
+        let (release, held) = occupied();
+        let created = ok(&client, "POST", DEFINITIONS, "", definition(3));
+        let mut created = std::pin::pin!(created);
+        tokio::select! {
+            biased;
+            _ = &mut created => panic!("the definition was worked on where others are answered"),
+            () = others() => {}
+        }
+        release.send(()).unwrap();
+        held.await.unwrap();
+        created.await;
+
+        // The same for compiling its schemas, which is when it becomes established.
+        let definition = format!("{DEFINITIONS}/toys.example.com");
+        until(&client, &definition, |_, found| found["status"]["conditions"][0]["type"] == "NamesAccepted").await;
+        let (release, held) = occupied();
+        clock.advance(delay);
+        others().await;
+        let toys = "/apis/example.com/v3/namespaces/default/toys";
+        assert_eq!(get(&client, toys).await.0, 404);
+        release.send(()).unwrap();
+        held.await.unwrap();
+        until(&client, toys, |status, _| status == 200).await;
+    });
+}
