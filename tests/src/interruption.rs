@@ -16,11 +16,14 @@ use kube::{
 use tokio::sync::watch;
 use tower::{Layer, Service};
 
+/// Which requests are concerned, by method and path.
+type Concerns = dyn Fn(&Method, &str) -> bool + Send + Sync;
+
 /// Interrupts some requests. A clone is the same.
 #[derive(Clone)]
 pub struct Interruption {
     /// Which ones.
-    concerns: Arc<dyn Fn(&Method, &str) -> bool + Send + Sync>,
+    concerns: Arc<Concerns>,
     /// Whether they are interrupted.
     active: Arc<watch::Sender<bool>>,
     /// How many requests it has struck.

@@ -48,8 +48,8 @@ impl Silent {
     /// Waits until the connections are as wanted.
     pub async fn until(&self, what: &str, wanted: impl FnMut(&Connections) -> bool) {
         let mut connections = self.connections.subscribe();
-        let waited = tokio::time::timeout(crate::wait::PATIENCE, connections.wait_for(wanted)).await;
-        assert!(waited.is_ok(), "{what}: {:?}", self.connections());
+        let in_time = tokio::time::timeout(crate::wait::PATIENCE, connections.wait_for(wanted)).await;
+        assert!(in_time.is_ok(), "{what}: {:?}", self.connections());
     }
 }
 

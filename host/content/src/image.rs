@@ -10,6 +10,7 @@ mod blob;
 mod challenge;
 mod client;
 mod component;
+mod crowd;
 mod failure;
 mod fetch;
 mod manifest;

@@ -18,8 +18,11 @@ use crate::{
     memory::Resolution,
 };
 
-/// How many tags are asked for at the same time.
-const CONCURRENCY: usize = 4;
+/// How many tags are asked for at the same time: so many that registries that do not answer leave room for others, of which
+/// each is asked by a few at once.
+const CONCURRENCY: usize = 64;
+/// How long one answer is waited for.
+const PATIENCE: Duration = Duration::from_mins(1);
 /// The least time between two rounds.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -98,7 +101,11 @@ fn wants(deployment: &BundleDeployment, source: &ImageSource, policy: &AccountPo
 async fn ask(name: &str, asked: &Resolution, context: &Context) -> Answer {
     let Ok(reference) = asked.source.reference.parse::<ImageReference>() else { return Answer::Refused };
     let Ok(access) = image_access(name, &asked.source, &reference, context).await else { return Answer::Refused };
-    match context.images.resolve(&reference, &access).await {
+    let Ok(answer) = tokio::time::timeout(PATIENCE, context.images.resolve(&reference, &access)).await else {
+        tracing::warn!(deployment = name, image = %reference, "the registry does not answer; the digest in use stays");
+        return Answer::Away;
+    };
+    match answer {
         Ok(resolved) => Answer::Image(resolved),
         Err(error) if error.class() == FailureClass::Transient => {
             tracing::warn!(deployment = name, image = %reference, %error, "the registry is away; the digest in use stays");

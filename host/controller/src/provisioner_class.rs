@@ -111,7 +111,7 @@ pub(crate) async fn load_into(class: &ProvisionerClass, context: &Context) -> Fo
 
 /// Puts the component to use that served a class last, before a restart; whether there is one.
 pub(crate) async fn load_last(class: &ProvisionerClass, context: &Context) -> bool {
-    let Some(last) = context.served.last(class).await else { return false };
+    let Some(last) = context.served.last(class) else { return false };
     match load(class, Which::Last(last), context).await {
         Ok((usable, _)) => {
             context.classes.define(&class.name_any(), Ok(usable));
@@ -149,7 +149,7 @@ async fn load(
         Some(used) if *used.provisioner.digest() == chandler_core::Digest::of(&wasm) => used.provisioner,
         _ => context.engine.load(&wasm).await.map_err(|error| (Step::of(&error), Problem::from(&error)))?,
     };
-    context.served.note(class, &pinned).await;
+    context.served.note(class, &pinned);
     let component = component(&pinned, &provisioner);
     let defaults = class.spec.config.clone().unwrap_or_default();
     Ok((Class { provisioner, limits, defaults }, component))

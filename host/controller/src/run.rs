@@ -52,6 +52,9 @@ pub enum ControllerError {
     /// The cache directory cannot be used.
     #[error("failed to open the cache: {0}")]
     Store(#[from] StoreError),
+    /// The directory of notes about classes cannot be used.
+    #[error("failed to open the cache: {0}")]
+    Cache(#[source] std::io::Error),
     /// The cache of releases cannot be used.
     #[error("failed to open the cache: {0}")]
     Releases(#[from] chandler_releases::OpenError),
@@ -208,7 +211,7 @@ pub(crate) fn context(
             options.watch_selector.clone(),
         ),
         approvals,
-        served: Served::new(options.cache_directory.join("classes")),
+        served: Served::open(&options.cache_directory.join("classes")).map_err(ControllerError::Cache)?,
         engine,
         releases,
         records: Records::new(&client, &options.system_namespace),

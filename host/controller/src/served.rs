@@ -4,17 +4,27 @@
 //! its bytes are in the cache, and this note says which they are. The status says so, too, but whoever may write the status must
 //! not decide what is run.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use chandler_api::ProvisionerClass;
+use chandler_cache::{Key, TAG_BYTES};
 use chandler_content::{ImageReference, ResolvedImage};
 use chandler_core::Digest;
 use kube::ResourceExt as _;
 use serde::{Deserialize, Serialize};
 
-/// The notes of all classes, a file each.
+/// The most bytes of a note.
+const NOTE_BYTES: u64 = 16 << 10;
+/// What a tag is for.
+const PURPOSE: &[u8] = b"class";
+
+/// The notes of all classes, a file each: a tag, and the text that it vouches for.
 pub(crate) struct Served {
     directory: PathBuf,
+    key: Key,
 }
 
 /// What is noted of a class.
@@ -29,15 +39,21 @@ struct Note {
 }
 
 impl Served {
-    /// The notes in a directory, which is made when there is something to note.
-    pub(crate) fn new(directory: PathBuf) -> Self {
-        Self { directory }
+    /// The notes in a directory, which is made where there is none.
+    ///
+    /// # Errors
+    /// The directory is not this user's alone, or the disk failed.
+    pub(crate) fn open(directory: &Path) -> io::Result<Self> {
+        chandler_cache::directory(directory)?;
+        let key = Key::open(&directory.join("key"))?;
+        Ok(Self { directory: directory.to_owned(), key })
     }
 
     /// The artifact that served a class last, if it is noted for the image that the class names now.
-    pub(crate) async fn last(&self, class: &ProvisionerClass) -> Option<ResolvedImage> {
-        let text = tokio::fs::read(self.path(&class.name_any())).await.ok()?;
-        let note: Note = serde_json::from_slice(&text).ok()?;
+    pub(crate) fn last(&self, class: &ProvisionerClass) -> Option<ResolvedImage> {
+        let bytes = chandler_cache::read(&self.path(&class.name_any()), NOTE_BYTES).ok()?;
+        let (tag, text) = bytes.split_at_checked(TAG_BYTES)?;
+        let note: Note = self.key.verifies(&[PURPOSE, text], tag).then(|| serde_json::from_slice(text).ok())??;
         let resolved: ImageReference = note.resolved.parse().ok()?;
         if Note::of(class, &resolved) != note {
             return None;
@@ -47,29 +63,23 @@ impl Served {
     }
 
     /// Notes which artifact serves a class. A failure is logged: it matters only where the registry is away later.
-    pub(crate) async fn note(&self, class: &ProvisionerClass, resolved: &ImageReference) {
-        let note = Note::of(class, resolved);
-        let known = self.last(class).await;
-        if known.is_some_and(|known| known.pinned() == *resolved) {
+    pub(crate) fn note(&self, class: &ProvisionerClass, resolved: &ImageReference) {
+        if self.last(class).is_some_and(|known| known.pinned() == *resolved) {
             return;
         }
-        if let Err(error) = self.write(&class.name_any(), &note).await {
+        if let Err(error) = self.write(&class.name_any(), &Note::of(class, resolved)) {
             tracing::warn!(class = %class.name_any(), %error, "failed to note which component serves the class");
         }
     }
 
-    /// Forgets a class.
-    pub(crate) async fn forget(&self, name: &str) {
-        // What is left over is for another UID, and is not used.
-        let _ = tokio::fs::remove_file(self.path(name)).await;
+    /// Forgets a class. What is left over is for another UID, and is not used.
+    pub(crate) fn forget(&self, name: &str) {
+        let _ = std::fs::remove_file(self.path(name));
     }
 
-    async fn write(&self, name: &str, note: &Note) -> io::Result<()> {
-        tokio::fs::create_dir_all(&self.directory).await?;
-        let (path, text) = (self.path(name), serde_json::to_vec(note)?);
-        let draft = path.with_extension("new");
-        tokio::fs::write(&draft, text).await?;
-        tokio::fs::rename(&draft, &path).await
+    fn write(&self, name: &str, note: &Note) -> io::Result<()> {
+        let text = serde_json::to_vec(note)?;
+        chandler_cache::write(&self.path(name), &[&self.key.tag(&[PURPOSE, &text]), &text], true, true)
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -95,19 +105,27 @@ mod tests {
         class
     }
 
-    #[tokio::test]
-    async fn a_note_is_for_one_class_and_one_image() {
+    #[test]
+    fn a_note_is_for_one_class_and_one_image_and_from_nobody_else() {
         let directory = tempfile::tempdir().expect("a directory");
-        let served = Served::new(directory.path().join("classes"));
+        let served = Served::open(&directory.path().join("classes")).expect("a directory");
         let helm = class("1", "example.com/helm:v1");
         let digest = Digest::of(b"component");
         let pinned: ImageReference = format!("example.com/helm@{digest}").parse().expect("a reference");
-        assert_eq!(served.last(&helm).await, None);
-        served.note(&helm, &pinned).await;
-        assert_eq!(served.last(&helm).await.map(|last| last.pinned()), Some(pinned));
-        assert_eq!(served.last(&class("2", "example.com/helm:v1")).await, None, "another class of its name");
-        assert_eq!(served.last(&class("1", "example.com/helm:v2")).await, None, "another image");
-        served.forget("helm").await;
-        assert_eq!(served.last(&helm).await, None);
+        let last = |class: &ProvisionerClass| served.last(class).map(|last| last.pinned());
+        assert_eq!(last(&helm), None);
+        served.note(&helm, &pinned);
+        assert_eq!(last(&helm), Some(pinned.clone()));
+        assert_eq!(last(&class("2", "example.com/helm:v1")), None, "another class of its name");
+        assert_eq!(last(&class("1", "example.com/helm:v2")), None, "another image");
+        let path = served.path("helm");
+        let mut bytes = std::fs::read(&path).expect("a note");
+        let place = bytes.len() - 5;
+        bytes[place] ^= 1;
+        std::fs::write(&path, bytes).expect("it is altered");
+        assert_eq!(last(&helm), None, "somebody altered it");
+        served.note(&helm, &pinned);
+        served.forget("helm");
+        assert_eq!(last(&helm), None);
     }
 }

@@ -1,5 +1,7 @@
 //! What patterns of a hostile definition take of memory. The allocator counts, so this is a test binary of its own.
 
+#![expect(clippy::expect_used, reason = "a test that cannot go on panics")]
+
 use chandler_crd_upgrade::{CheckError, ObjectCheck, Policy};
 use peak_alloc::PeakAlloc;
 use serde_json::{Map, Value, json};

@@ -197,7 +197,7 @@ mod tests {
             [r"\pL".repeat(100_000), format!("(?i){}", "[a-\u{10FFFF}]".repeat(100_000)), "a".repeat(1 << 20)]
         {
             let refused = Patterns::default().get(&hostile);
-            assert!(matches!(refused, Err(PatternError::Exhausted(_))), "{:.20}: {refused:?}", hostile);
+            assert!(matches!(refused, Err(PatternError::Exhausted(_))), "{hostile:.20}: {refused:?}");
         }
         assert!(patterns.get(r"^\pL+$").unwrap().is_match("Ä"));
     }

@@ -15,6 +15,7 @@ use super::{
     ImageAccess, ImageError, ImageReference, Platform,
     blob::Blob,
     client::Client,
+    crowd::Crowd,
     manifest::{ACCEPTED, Descriptor, Manifest, check_layers, choose, refused},
     tls::SystemRoots,
 };
@@ -97,6 +98,7 @@ struct Inner {
     store: Store,
     options: Arc<ImageOptions>,
     roots: SystemRoots,
+    crowd: Crowd,
     /// Fetches that are under way, so that the same image is fetched once.
     fetches: Mutex<HashMap<ImageKey, Weak<Mutex<()>>>>,
 }
@@ -110,8 +112,8 @@ impl fmt::Debug for Images {
 impl Images {
     /// Images that are kept in `store`.
     pub fn new(store: Store, options: ImageOptions) -> Self {
-        let inner =
-            Inner { store, options: Arc::new(options), roots: SystemRoots::default(), fetches: Mutex::default() };
+        let (options, roots, crowd) = (Arc::new(options), SystemRoots::default(), Crowd::default());
+        let inner = Inner { store, options, roots, crowd, fetches: Mutex::default() };
         Self { inner: Arc::new(inner) }
     }
 
@@ -132,6 +134,7 @@ impl Images {
         }
         let tag = reference.tag().unwrap_or("latest");
         self.in_time(reference, async {
+            let _room = self.inner.crowd.enter(reference.registry()).await;
             let client = self.client(reference, access)?;
             let what = format!("manifests/{tag}");
             let head = client.request(Method::HEAD, &what, Some(ACCEPTED)).await?;
@@ -191,10 +194,14 @@ impl Images {
             let tree = match blocking::run(move || Ok(store.image(&wanted, &asking)?)).await? {
                 Some(Known { tree, proven: true }) => return Ok(tree),
                 Some(Known { tree, proven: false }) => {
+                    let _room = self.inner.crowd.enter(image.reference.registry()).await;
                     Box::pin(self.prove(image, access)).await?;
                     tree
                 }
-                None => make.await?,
+                None => {
+                    let _room = self.inner.crowd.enter(image.reference.registry()).await;
+                    make.await?
+                }
             };
             let (store, result) = (self.inner.store.clone(), tree.clone());
             blocking::run(move || {

@@ -31,9 +31,8 @@ pub(super) async fn choose(pass: Pass<'_>, found: &mut Assessment) -> Result<Arc
             .parse()
             .ok()
             .map(|content_digest| Unpacked { resolved_source: revision.source.clone(), content_digest });
-        return release.map_err(|problem| match problem.is_being_prepared() {
-            true => Reached::Preparing,
-            false => Reached::NotRendered(problem),
+        return release.map_err(|problem| {
+            if problem.is_being_prepared() { Reached::Preparing } else { Reached::NotRendered(problem) }
         });
     }
     let rendered = preparing::described(pass, found).await?;

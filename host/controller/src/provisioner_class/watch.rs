@@ -92,8 +92,7 @@ fn forget(name: &str, context: &Arc<Context>) {
             let _ = context.watches.triggers().send(ObjectRef::new(&user));
         }
     }
-    let (name, context) = (name.to_owned(), Arc::clone(context));
-    tokio::spawn(async move { context.served.forget(&name).await });
+    context.served.forget(name);
 }
 
 #[cfg(test)]

@@ -268,7 +268,7 @@ fn record(value: &Value, choices: &mut impl Iterator<Item = u8>) -> Value {
     let chosen = below.into_iter().filter(|(name, _)| name != "f:name");
     let mut fields = Map::new();
     for (name, below) in chosen {
-        if choices.next().unwrap_or(0) % 3 > 0 {
+        if !choices.next().unwrap_or(0).is_multiple_of(3) {
             fields.insert(name, record(below, choices));
         }
     }
