@@ -113,6 +113,11 @@ impl World {
         self.cluster.config()
     }
 
+    /// A kubeconfig with all rights, YAML; none where `KUBECONFIG` names one.
+    pub fn kubeconfig(&self) -> Option<String> {
+        self.cluster.kubeconfig()
+    }
+
     /// Whether the API server is the embedded control plane.
     pub fn is_embedded(&self) -> bool {
         self.cluster.is_embedded()

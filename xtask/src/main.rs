@@ -10,6 +10,7 @@ mod demo;
 mod fuzz;
 mod generate;
 mod guests;
+mod soak;
 mod test;
 mod wasm_target;
 
@@ -32,6 +33,8 @@ enum Task {
     Plugins,
     /// Measure the engine (instantiation, sandboxed against native, cold start), the control plane or the controller (release build)
     Bench(bench::Bench),
+    /// Measure honest tenants among hostile ones (release build)
+    Soak(soak::Soak),
     /// Render a tree of registry+v1 bundles and compare with what the reference made of them (release build)
     Corpus(corpus::Corpus),
     /// Feed hostile inputs to everything that reads what others wrote (release build, libFuzzer)
@@ -46,6 +49,7 @@ fn main() -> anyhow::Result<()> {
         Task::Test(test) => test.run(),
         Task::Plugins => guests::build_all(),
         Task::Bench(bench) => bench.run(),
+        Task::Soak(soak) => soak.run(),
         Task::Corpus(corpus) => corpus.run(),
         Task::Fuzz(fuzz) => fuzz.run(),
         Task::Generate(generate) => generate.run(),

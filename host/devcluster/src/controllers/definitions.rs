@@ -21,6 +21,8 @@ use crate::{
 
 /// The table of CRDs.
 const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
+/// A CRD with more versions is worked on beside the reactor.
+const FEW: usize = 32;
 /// How often a CRD whose objects are still there is looked at again, besides when they change.
 const RETRY: Duration = Duration::from_millis(100);
 
@@ -94,6 +96,12 @@ impl Definitions {
                         of(std::mem::take(&mut self.emptying).into_iter().collect())
                     }
                 };
+                if !keys.iter().any(|key| self.is_large(key)) {
+                    for key in &keys {
+                        self.reconcile(key);
+                    }
+                    continue;
+                }
                 let work = move |this: &mut Self| keys.iter().for_each(|key| this.reconcile(key));
                 let Some(reconciled) = self.beside(work).await else { return };
                 self = reconciled;
@@ -109,6 +117,13 @@ impl Definitions {
             self
         });
         worked.await.ok()
+    }
+
+    /// Whether a CRD has so many versions that looking at it takes long. Others are in force as soon as somebody else has a turn.
+    fn is_large(&self, key: &Key) -> bool {
+        let object = self.api.store.get(key);
+        let versions = object.as_ref().and_then(|object| object.value().pointer("/spec/versions")?.as_array());
+        versions.is_some_and(|versions| versions.len() > FEW)
     }
 
     fn all_due(&self) -> Vec<String> {

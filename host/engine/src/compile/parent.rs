@@ -113,7 +113,7 @@ mod tests {
         };
         let panic = "\nthread 'main' (261) panicked at trans.rs:7:\nonly one \u{1b}[1mmemory\nnote: run with `RUST_BACKTRACE=1`\n";
         let text = judged(101 << 8, panic);
-        assert_eq!(text, "the compiler ended with exit code 101: panicked at trans.rs:7: only one \u{fffd}[1mmemory");
+        assert_eq!(text, "the compiler ended with exit code 101: panicked at trans.rs:7: only one \\u{001B}[1mmemory");
         assert_eq!(judged(101 << 8, ""), "the compiler ended with exit code 101");
         assert_eq!(judged(11, "x"), "the compiler ended with signal 11: x");
         assert!(judged(101 << 8, &"x".repeat(100_000)).len() < 1200);

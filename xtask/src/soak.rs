@@ -1,0 +1,28 @@
+//! `cargo xtask soak`.
+
+use crate::{command, guests};
+
+/// Install, update and delete the BundleDeployments of honest tenants, first by themselves, then beside hostile ones, in a release
+/// build: how long each step takes, and what the controller uses.
+#[derive(clap::Args)]
+pub(crate) struct Soak {
+    /// How long each of the two parts takes
+    #[arg(long, default_value_t = 10)]
+    minutes: u32,
+
+    /// How many BundleDeployments there are; a third of them are hostile
+    #[arg(long, default_value_t = 200)]
+    deployments: u32,
+}
+
+impl Soak {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        guests::build_all()?;
+        command::run(&mut command::cargo(["build", "--quiet", "--locked", "--release", "--package", "chandler"]))?;
+        let program = command::target_directory().join("release/chandler");
+        let example =
+            ["run", "--quiet", "--locked", "--release", "--package", "chandler-tests", "--example", "soak", "--"];
+        let sizes = [self.minutes.to_string(), self.deployments.to_string()];
+        command::run(command::cargo(example).args(sizes).env("CHANDLER", program))
+    }
+}
