@@ -8,6 +8,7 @@
     clippy::print_stdout,
     clippy::expect_used,
     clippy::panic,
+    clippy::indexing_slicing,
     reason = "it is a program whose result is its output"
 )]
 
@@ -197,20 +198,20 @@ impl Menace {
             let bundle = Bundle::empty().with("provision", behaviour).with("note", name);
             apply(world, name, class, &world.push(&bundle).await, place).await
         };
-        match index % 7 {
-            0 => drop(apply(world, name, PLAIN_CLASS, &silent.image(&format!("slow-{index}")), place).await),
-            1 => drop(behave("spin").await),
-            2 => drop(behave("allocate").await),
-            3 => drop(behave("emit-million").await),
+        let _generation = match index % 7 {
+            0 => apply(world, name, PLAIN_CLASS, &silent.image(&format!("slow-{index}")), place).await,
+            1 => behave("spin").await,
+            2 => behave("allocate").await,
+            3 => behave("emit-million").await,
             4 => patterns(world, name, place).await,
             5 => pointers(world, name, place).await,
             _ => {
                 let schema = json!({"type": "object", "properties": {"a": {"pattern": ".{800}N"}}, "allOf":
                     (0..2000).map(|n| json!({"properties": {format!("p{n}"): {"pattern": format!(".{{800}}N{n}")}}})).collect::<Vec<_>>()});
                 let bundle = Bundle::empty().with("config-schema", &schema.to_string()).with("note", name);
-                drop(apply(world, name, class, &world.push(&bundle).await, place).await);
+                apply(world, name, class, &world.push(&bundle).await, place).await
             }
-        }
+        };
     }
 
     /// Takes all of it away.
@@ -227,7 +228,7 @@ impl Menace {
 }
 
 /// A CRD that is installed and then gets thousands of costly patterns.
-async fn patterns(world: &World, name: &str, place: usize) {
+async fn patterns(world: &World, name: &str, place: usize) -> i64 {
     let crd = |properties: Value| {
         let group = format!("{name}.example.com");
         json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -237,15 +238,17 @@ async fn patterns(world: &World, name: &str, place: usize) {
                                       "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}}}]}})
     };
     let many = (0..4000).map(|n| (format!("p{n}"), json!({"type": "string", "pattern": ".{800}N"}))).collect();
-    for properties in [json!({"p0": {"type": "string"}}), Value::Object(many)] {
+    let of = async |properties: Value| {
         let bundle = Bundle::empty().with("manifests/crd.yaml", &crd(properties).to_string());
-        apply(world, name, PLAIN_CLASS, &world.push(&bundle).await, place).await;
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+        apply(world, name, PLAIN_CLASS, &world.push(&bundle).await, place).await
+    };
+    of(json!({"p0": {"type": "string"}})).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    of(Value::Object(many)).await
 }
 
 /// Thousands of ignored differences against a large object that is changed now and then.
-async fn pointers(world: &World, name: &str, place: usize) {
+async fn pointers(world: &World, name: &str, place: usize) -> i64 {
     let data: serde_json::Map<String, Value> = (0..8000).map(|n| (format!("key-{n}"), json!("x".repeat(60)))).collect();
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "large"}, "data": data});
     let image = world.push(&Bundle::empty().with("manifests/large.yaml", &object.to_string())).await;
@@ -254,7 +257,7 @@ async fn pointers(world: &World, name: &str, place: usize) {
     let mut spec = world.spec(PLAIN_CLASS, &image);
     spec["installNamespace"] = json!(namespace(world, place).await);
     spec["ignoreDifferences"] = json!(rules);
-    world.apply(name, spec).await;
+    world.apply(name, spec).await.metadata.generation.unwrap_or_default()
 }
 
 /// What is known of a BundleDeployment.
