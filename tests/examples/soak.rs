@@ -252,8 +252,8 @@ async fn pointers(world: &World, name: &str, place: usize) -> i64 {
     let data: serde_json::Map<String, Value> = (0..8000).map(|n| (format!("key-{n}"), json!("x".repeat(60)))).collect();
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "large"}, "data": data});
     let image = world.push(&Bundle::empty().with("manifests/large.yaml", &object.to_string())).await;
-    let pointers: Vec<String> = (0..256).map(|n| format!("/data/key-{n}")).collect();
-    let rules: Vec<Value> = (0..16).map(|_| json!({"kind": "ConfigMap", "jsonPointers": pointers})).collect();
+    let pointers = |rule: usize| (0..64).map(|n| format!("/data/key-{}", rule * 64 + n)).collect::<Vec<_>>();
+    let rules: Vec<Value> = (0..64).map(|rule| json!({"kind": "ConfigMap", "jsonPointers": pointers(rule)})).collect();
     let mut spec = world.spec(PLAIN_CLASS, &image);
     spec["installNamespace"] = json!(namespace(world, place).await);
     spec["ignoreDifferences"] = json!(rules);
