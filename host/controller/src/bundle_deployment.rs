@@ -134,7 +134,7 @@ pub(crate) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
             None => Ok(Action::await_change()),
         }
     };
-    context.slots.within(pass).await
+    context.slots.within(pass).await.unwrap_or_else(|| Ok(Action::await_change()))
 }
 
 async fn within(guarded: &Guarded, slot: &Slot, context: &Arc<Context>) -> Result<Action, ReconcileError> {

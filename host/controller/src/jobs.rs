@@ -14,16 +14,25 @@ use std::{
 
 use chandler_core::Digest;
 use futures::FutureExt as _;
-use tokio::{sync::Notify, task::AbortHandle};
+use tokio::{
+    sync::{Notify, Semaphore},
+    task::AbortHandle,
+};
 
 /// How long a pass waits for an outcome.
 const MOMENT: Duration = Duration::from_millis(500);
+
+/// How many jobs are waited for at a time, so that not all are begun at once after a restart, when the outcome of each is in a cache
+/// and takes memory.
+const AT_ONCE: usize = 16;
 
 /// Jobs for BundleDeployments: one for each name, and for each `name/part`.
 pub(crate) struct Jobs<T> {
     all: Mutex<HashMap<String, Job<T>>>,
     /// How long a pass waits for an outcome.
     moment: Duration,
+    /// Room for those that wait for that long.
+    room: Semaphore,
 }
 
 struct Job<T> {
@@ -50,7 +59,7 @@ struct State<T> {
 
 impl<T> Default for Jobs<T> {
     fn default() -> Self {
-        Self { all: Mutex::default(), moment: MOMENT }
+        Self { all: Mutex::default(), moment: MOMENT, room: Semaphore::new(AT_ONCE) }
     }
 }
 
@@ -73,6 +82,7 @@ impl<T: Send + 'static> Jobs<T> {
     where
         W: Future<Output = T> + Send + 'static,
     {
+        let _room = self.room.acquire().await;
         let outcome = self.begun(name, asked, work, wake);
         let value = match tokio::time::timeout(self.moment, outcome.value()).await {
             Ok(value) => value,

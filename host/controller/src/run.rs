@@ -167,11 +167,20 @@ pub async fn run(
         () = housekeeping::run(store.clone(), Arc::clone(&context)) => {}
         () = polls::run(store, context.watches.triggers(), &context) => {}
         () = context.surroundings.run(context.options.cluster_poll_interval) => {}
+        () = close(&context, shutdown.clone()) => {}
         () = stopped_early(shutdown, started) => tracing::info!("stopped before anything was listed"),
     }
     context.memory.preparing.end_all();
     tracing::info!("the controller stopped");
     Ok(())
+}
+
+/// Has no pass begin any more when the controller is stopped: kube's runner waits for all that it has called, of which many may
+/// wait for a slot. Never ready.
+async fn close(context: &Context, shutdown: impl Future<Output = ()>) {
+    shutdown.await;
+    context.slots.close();
+    std::future::pending::<()>().await;
 }
 
 /// Ready when the controller is stopped before it has started: kube's runner waits for its first lists even after it was told

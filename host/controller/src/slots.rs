@@ -40,10 +40,15 @@ impl Slots {
         Self { all: Arc::new(Semaphore::new(usize::from(count.max(1)))), patience: PATIENCE }
     }
 
-    /// Does something within a slot, which it keeps for some seconds at the most.
-    pub(crate) async fn within<T>(&self, work: impl AsyncFnOnce(&Slot) -> T) -> T {
-        let slot = Slot { all: Arc::clone(&self.all), held: Mutex::new(Held::Permit(None)) };
-        slot.take().await;
+    /// Lets nobody begin any more: the controller is stopping. Who has begun goes on.
+    pub(crate) fn close(&self) {
+        self.all.close();
+    }
+
+    /// Does something within a slot, which it keeps for some seconds at the most. None where nothing is begun any more.
+    pub(crate) async fn within<T>(&self, work: impl AsyncFnOnce(&Slot) -> T) -> Option<T> {
+        let permit = Arc::clone(&self.all).acquire_owned().await.ok()?;
+        let slot = Slot { all: Arc::clone(&self.all), held: Mutex::new(Held::Permit(Some(permit))) };
         let expiry = async {
             tokio::time::sleep(self.patience).await;
             slot.give_back();
@@ -51,8 +56,8 @@ impl Slots {
         };
         tokio::select! {
             biased;
-            result = work(&slot) => result,
-            never = expiry => never,
+            result = work(&slot) => Some(result),
+            never = expiry => Some(never),
         }
     }
 }
@@ -68,12 +73,12 @@ impl Slot {
         result
     }
 
-    /// Waits for a slot, unless this pass goes on without.
+    /// Waits for a slot again, unless this pass goes on without.
     async fn take(&self) {
         if matches!(*self.held(), Held::Never) {
             return;
         }
-        // The semaphore is never closed.
+        // None where the controller is stopping: what has begun ends without.
         let permit = Arc::clone(&self.all).acquire_owned().await.ok();
         if let Held::Permit(place) = &mut *self.held() {
             *place = permit;
@@ -105,8 +110,8 @@ mod tests {
         let mut other = pin!(slots.within(async |_| ()));
         assert!(poll!(&mut other).is_pending(), "there is one slot");
         tokio::select! {
-            () = &mut slow => unreachable!("it never ends"),
-            () = &mut other => {}
+            _ = &mut slow => unreachable!("it never ends"),
+            done = &mut other => assert_eq!(done, Some(())),
         }
     }
 
@@ -123,5 +128,17 @@ mod tests {
         done.send(()).expect("it waits");
         assert!(poll!(&mut waiting).is_pending(), "it goes on when there is a slot again");
         assert_eq!(slots.all.available_permits(), 0);
+    }
+
+    #[tokio::test]
+    async fn when_the_controller_stops_what_has_begun_ends_and_nothing_begins() {
+        let slots = Slots::new(1);
+        let (done, waits) = tokio::sync::oneshot::channel::<()>();
+        let mut begun = pin!(slots.within(async |slot| slot.lend(waits).await));
+        assert!(poll!(&mut begun).is_pending());
+        slots.close();
+        assert_eq!(slots.within(async |_| ()).await, None);
+        done.send(()).expect("it waits");
+        assert!(poll!(&mut begun).is_ready());
     }
 }

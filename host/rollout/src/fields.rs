@@ -19,7 +19,7 @@ use crate::{
 pub struct FieldChange {
     /// Where, as in `spec.template.spec.containers[name=manager].image`.
     pub path: String,
-    /// What stands there; none where nothing does. Values of Secrets are [hidden](crate::secrets).
+    /// What stands there; none where nothing does. Values of Secrets are hidden.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
     /// What will stand there; none where nothing will.

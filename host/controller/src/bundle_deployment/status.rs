@@ -1,5 +1,7 @@
 //! Derives the status from what a pass found. Pure: the clock comes in as an argument.
 
+mod words;
+
 use chandler_api::{
     BundleCandidate, BundleDeployment, BundleDeploymentStatus, ConditionStatus, ConditionType as Type, NewCondition,
     Outcome, PendingChange, Reason, ReleaseInUse, Revision, conditions::remove_condition, find_condition,
@@ -10,6 +12,7 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 
+use self::words::{list, prefix, waiting_for, well};
 use super::drift::DriftFound;
 use super::{
     approval,
@@ -19,9 +22,6 @@ use super::{
     upgrade_warnings,
 };
 use crate::problem::Problem;
-
-/// How many objects a message names before it only counts.
-const NAMED: usize = 5;
 
 /// The status after a pass over `deployment`, from the status that it has and what the pass found.
 pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Timestamp) -> BundleDeploymentStatus {
@@ -471,45 +471,6 @@ impl Draft {
 
     fn installed(&mut self) {
         self.yes(Type::Installed, Reason::InstallationSucceeded, "every object of the release is applied");
-    }
-}
-
-/// What a rollout waits for.
-fn waiting_for(rollout: &RollingOut) -> String {
-    let RollingOut { stage, stages, waiting, .. } = rollout;
-    format!("stage {stage} of {stages} waits for {}", list(waiting))
-}
-
-/// Why another release than that of the spec is rolled out.
-fn prefix(candidate: Option<&Candidate>) -> String {
-    match candidate.map(|candidate| &candidate.cause) {
-        None | Some(Cause::Spec | Cause::Waiting(_)) => String::new(),
-        Some(Cause::Pinned(number)) => format!("going to revision {number}, which spec.rollout.toRevision names: "),
-        Some(Cause::Failed { failed, to, .. }) => {
-            format!("going back to revision {to}, since revision {failed} failed: ")
-        }
-    }
-}
-
-fn well(current: &Revision, candidate: Option<&Candidate>) -> String {
-    match candidate.map(|candidate| &candidate.cause) {
-        Some(Cause::Pinned(number)) if *number == current.number => {
-            format!("BundleDeployment is healthy; spec.rollout.toRevision keeps it at revision {number}")
-        }
-        Some(Cause::Pinned(number)) => format!(
-            "BundleDeployment is healthy; spec.rollout.toRevision has revision {number} run again as revision {}",
-            current.number
-        ),
-        _ => "BundleDeployment is healthy".to_owned(),
-    }
-}
-
-/// The first few, and how many more.
-fn list(items: &[String]) -> String {
-    let named = items.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join("; ");
-    match items.len().saturating_sub(NAMED) {
-        0 => named,
-        more => format!("{named}; and {more} more"),
     }
 }
 

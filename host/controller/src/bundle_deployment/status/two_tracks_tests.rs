@@ -121,3 +121,28 @@ fn what_could_not_be_repaired_is_neither_installed_nor_as_released() {
         "{again}"
     );
 }
+
+#[test]
+fn while_a_bundle_is_on_its_way_what_was_said_of_the_same_spec_stands() {
+    let preparing = || with(running(Ok(&[])), Reached::Preparing);
+    let before = passes(deployment(&json!(null)), &[installed()]);
+    assert_eq!(lines(&passes(deployment(&json!(null)), &[installed(), preparing()])), lines(&before), "no news");
+    let failed = || Assessment::early(no_image());
+    let refused = passes(deployment(&json!(null)), &[failed()]);
+    let again = passes(deployment(&json!(null)), &[failed(), Assessment::early(Reached::Preparing)]);
+    assert_eq!(lines(&again), lines(&refused), "it is tried again");
+
+    // A newer spec has its own state, and what runs goes on being healthy.
+    let mut next = deployment(&json!(null));
+    next.status = Some(before);
+    next.metadata.generation = next.metadata.generation.map(|generation| generation + 1);
+    let status = derive(&next, &preparing(), Timestamp::UNIX_EPOCH);
+    insta::assert_snapshot!(lines(&status), @r"
+    Unpacked=False/Unpacking @0: fetching and rendering registry.example.com/a:v1
+    Installed=True/InstallationSucceeded @1: every object of the release is applied
+    Healthy=True/Healthy @1: BundleDeployment is healthy
+    Progressing=True/Unpacking @0: fetching and rendering registry.example.com/a:v1
+    Drifted=False/AsReleased @1: every object is as released
+    Ready=False/Unpacking @0: fetching and rendering registry.example.com/a:v1
+    ");
+}
