@@ -11,7 +11,10 @@ use chandler_tests::{
     wait,
     world::condition,
 };
-use kube::{Api, ResourceExt as _, api::DeleteParams};
+use kube::{
+    Api, ResourceExt as _,
+    api::{DeleteParams, Patch, PatchParams},
+};
 use serde_json::{Value, json};
 
 const NOTE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\n";
@@ -65,6 +68,27 @@ async fn a_class_that_is_gone_renders_nothing_and_what_it_rendered_is_repaired()
     wait::until(&world.config_maps(), "note", "is back", |note| note.is_some_and(|note| note.uid() != before)).await;
     define(&world, &world.registry, &class, json!({})).await;
     world.ready(&name).await;
+    world.finish().await;
+}
+
+/// A finalizer of somebody else keeps the object, and not the class.
+#[tokio::test]
+async fn a_class_that_is_being_deleted_renders_nothing() {
+    let world = World::new().await;
+    let (class, name) = (world.name(), world.name());
+    define(&world, &world.registry, &class, json!({})).await;
+    world.deploy(&name, &class, &note(&world).await).await;
+    world.ready(&name).await;
+    let finalizers = |names: &[&str]| Patch::Merge(json!({"metadata": {"finalizers": names}}));
+    let patch = async |names: &[&str]| {
+        let patched = classes(&world).patch(&class, &PatchParams::default(), &finalizers(names)).await;
+        patched.expect("finalizers");
+    };
+    patch(&["example.com/theirs"]).await;
+    classes(&world).delete(&class, &DeleteParams::default()).await.expect("it is marked");
+    world.condition(&name, "Ready", "False", "ProvisionerMissing").await;
+    patch(&[]).await;
+    wait::until(&classes(&world), &class, "gone", |class| class.is_none()).await;
     world.finish().await;
 }
 

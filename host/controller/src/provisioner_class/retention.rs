@@ -7,7 +7,7 @@ use kube::{
 };
 use serde_json::json;
 
-use super::ReconcileError;
+use super::{ReconcileError, watch};
 use crate::context::Context;
 
 /// What happens to a class.
@@ -31,7 +31,8 @@ pub(super) async fn settle(class: &ProvisionerClass, context: &Context) -> Resul
     };
     let fate = fate(class, &users);
     if fate == Fate::Goes {
-        context.classes.remove(&name);
+        // Somebody else's finalizer may keep the object: whoever names the class is told now.
+        watch::forget(&name, context);
     }
     let wanted = fate == Fate::Waits || fate == Fate::Serves && waits(class);
     if wanted != is_held(class) {

@@ -78,7 +78,7 @@ pub(crate) fn run(
 }
 
 /// Renders nothing with a class any more, and has those told that name it.
-fn forget(name: &str, context: &Arc<Context>) {
+pub(super) fn forget(name: &str, context: &Context) {
     if !context.classes.remove(name) {
         return;
     }
