@@ -26,6 +26,7 @@ use chandler_tests::{
     bundles::{self, Bundle},
     run,
     silent::Silent,
+    wait,
     world::condition,
 };
 use futures::{StreamExt as _, TryStreamExt as _, future::join_all};
@@ -57,13 +58,13 @@ async fn main() {
 
     let part = Duration::from_secs(minutes * 60);
     let alone = rounds(&world, &seen, honest, part).await;
-    controller.report("honest alone");
-    let menace = Menace::unleash(&world, hostile).await;
+    let before = controller.report("honest alone");
+    let menace = Menace::unleash(&world, &seen, hostile).await;
     let among = rounds(&world, &seen, honest, part).await;
     controller.report("among hostile ones");
     compare(&alone, &among);
     menace.end(&world, &seen).await;
-    controller.settle().await;
+    controller.settle(before.threads).await;
     controller.report("when all are gone");
     drop(controller);
     Arc::into_inner(world).expect("nobody else has it").finish().await;
@@ -172,7 +173,7 @@ struct Menace {
 }
 
 impl Menace {
-    async fn unleash(world: &World, count: usize) -> Self {
+    async fn unleash(world: &World, seen: &Seen, count: usize) -> Self {
         let silent = Silent::start().await;
         let class = format!("{}-hostile", world.name());
         let component = bundles::workspace().join("target/plugins/test/hostile.wasm");
@@ -184,14 +185,14 @@ impl Menace {
         let mut names = Vec::new();
         for index in 0..count {
             let name = format!("{}-hostile-{index}", world.name());
-            Self::one(world, &silent, &class, &name, index).await;
+            Self::one(world, seen, &silent, &class, &name, index).await;
             names.push(name);
         }
         Self { names, class, _silent: silent }
     }
 
     /// One hostile BundleDeployment; what it does depends on its number.
-    async fn one(world: &World, silent: &Silent, class: &str, name: &str, index: usize) {
+    async fn one(world: &World, seen: &Seen, silent: &Silent, class: &str, name: &str, index: usize) {
         let place = 100_000 + index;
         let behave = async |behaviour: &str| {
             // Each differs, so that nothing is rendered once for all.
@@ -203,7 +204,7 @@ impl Menace {
             1 => behave("spin").await,
             2 => behave("allocate").await,
             3 => behave("emit-million").await,
-            4 => patterns(world, name, place).await,
+            4 => patterns(world, seen, name, place).await,
             5 => pointers(world, name, place).await,
             _ => {
                 let schema = json!({"type": "object", "properties": {"a": {"pattern": ".{800}N"}}, "allOf":
@@ -228,7 +229,7 @@ impl Menace {
 }
 
 /// A CRD that is installed and then gets thousands of costly patterns.
-async fn patterns(world: &World, name: &str, place: usize) -> i64 {
+async fn patterns(world: &World, seen: &Seen, name: &str, place: usize) -> i64 {
     let crd = |properties: Value| {
         let group = format!("{name}.example.com");
         json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -242,8 +243,8 @@ async fn patterns(world: &World, name: &str, place: usize) -> i64 {
         let bundle = Bundle::empty().with("manifests/crd.yaml", &crd(properties).to_string());
         apply(world, name, PLAIN_CLASS, &world.push(&bundle).await, place).await
     };
-    of(json!({"p0": {"type": "string"}})).await;
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    let first = of(json!({"p0": {"type": "string"}})).await;
+    seen.until(name, |found| found.is_some_and(|found| found.ready && found.generation >= first)).await;
     of(Value::Object(many)).await
 }
 
@@ -348,6 +349,7 @@ impl Process {
         let peak = Arc::new(Mutex::new(Use::default()));
         let (id, all) = (child.id(), Arc::downgrade(&peak));
         tokio::spawn(async move {
+            let mut samples = tokio::time::interval(Duration::from_millis(200));
             while let (Some(peak), Some(now)) = (all.upgrade(), Use::of(id)) {
                 {
                     let mut peak = peak.lock().unwrap_or_else(PoisonError::into_inner);
@@ -356,21 +358,24 @@ impl Process {
                     peak.files = peak.files.max(now.files);
                 }
                 drop(peak);
-                tokio::time::sleep(Duration::from_millis(200)).await;
+                samples.tick().await;
             }
         });
         Self { child, peak, _directory: directory }
     }
 
-    fn report(&self, when: &str) {
+    fn report(&self, when: &str) -> Use {
         let now = Use::of(self.child.id()).expect("the controller runs");
         let peak = std::mem::take(&mut *self.peak.lock().unwrap_or_else(PoisonError::into_inner));
         println!("controller, {when}: {now:?}; at most {peak:?}");
+        now
     }
 
-    /// Waits until it uses no more threads than it has to.
-    async fn settle(&self) {
-        tokio::time::sleep(Duration::from_secs(30)).await;
+    /// Waits until it has no more threads than this.
+    async fn settle(&self, threads: u64) {
+        let id = self.child.id();
+        let settled = || async { Use::of(id).is_some_and(|now| now.threads <= threads) };
+        wait::eventually("no thread is left behind", settled).await;
     }
 }
 

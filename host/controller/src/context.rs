@@ -1,5 +1,6 @@
 //! What both reconcilers work with.
 
+use chandler_api::BundleDeployment;
 use chandler_content::Images;
 use chandler_engine::Engine;
 use chandler_records::Records;
@@ -7,7 +8,10 @@ use chandler_releases::Releases;
 use chandler_rollout::Rollout;
 use kube::{
     Client,
-    runtime::{events::Recorder, reflector::Store},
+    runtime::{
+        events::Recorder,
+        reflector::{ObjectRef, Store},
+    },
 };
 
 use crate::{
@@ -36,4 +40,22 @@ pub(crate) struct Context {
     pub(crate) slots: Slots,
     /// The BundleDeployments as the watch brought them last.
     pub(crate) deployments: Store<Guarded>,
+}
+
+impl Context {
+    /// The BundleDeployments that something concerns which may have been in the way of their candidates.
+    pub(crate) fn helped(&self, concerned: impl Fn(&BundleDeployment) -> bool) -> Vec<ObjectRef<Guarded>> {
+        let all = self.deployments.state();
+        let concerned = all.iter().filter(|guarded| guarded.0.as_ref().is_ok_and(&concerned));
+        let concerned: Vec<_> = concerned.map(|guarded| ObjectRef::from_obj(guarded.as_ref())).collect();
+        for user in &concerned {
+            self.memory.try_again(&user.name);
+        }
+        concerned
+    }
+
+    /// Has a BundleDeployment reconciled. Where nobody listens any more, the controller is stopping.
+    pub(crate) fn wake(&self, name: &str) {
+        let _ = self.watches.triggers().send(ObjectRef::new(name));
+    }
 }

@@ -2,36 +2,35 @@
 
 use std::{
     collections::{BTreeSet, HashSet},
-    sync::Arc,
     time::Duration,
 };
 
 use chandler_core::Digest;
-use kube::{ResourceExt as _, runtime::reflector::Store as Reflected};
+use kube::ResourceExt as _;
 use tokio::time::MissedTickBehavior;
 
-use crate::{bundle_deployment::Guarded, context::Context};
+use crate::context::Context;
 
 /// How often the cache is looked at.
 const INTERVAL: Duration = Duration::from_hours(1);
 
 /// Removes, now and then, what was not used for the longest time, until the rest is within the budgets. The content that a
 /// BundleDeployment is made of stays, so that a registry that is away does no harm. Never ends.
-pub(crate) async fn run(deployments: Reflected<Guarded>, context: Arc<Context>) {
+pub(crate) async fn run(context: &Context) {
     let mut tick = tokio::time::interval(INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // The first tick is at once, when nothing is known of the BundleDeployments yet.
     tick.tick().await;
     loop {
         tick.tick().await;
-        content(&deployments, &context).await;
-        releases(&context).await;
-        records(&deployments, &context).await;
+        content(context).await;
+        releases(context).await;
+        records(context).await;
     }
 }
 
-async fn content(deployments: &Reflected<Guarded>, context: &Context) {
-    let used = in_use(deployments, context);
+async fn content(context: &Context) {
+    let used = in_use(context);
     let (store, budget) = (context.images.store().clone(), context.options.content_cache_bytes);
     let collected = tokio::task::spawn_blocking(move || store.collect(&|digest| used.contains(digest), budget));
     match collected.await {
@@ -57,8 +56,8 @@ async fn releases(context: &Context) {
 }
 
 /// Removes the records of BundleDeployments that went without their finalizer.
-async fn records(deployments: &Reflected<Guarded>, context: &Context) {
-    let names: HashSet<String> = deployments.state().iter().map(|guarded| guarded.name_any()).collect();
+async fn records(context: &Context) {
+    let names: HashSet<String> = context.deployments.state().iter().map(|guarded| guarded.name_any()).collect();
     match context.records.sweep(|name| names.contains(name)).await {
         Ok(0) => {}
         Ok(removed) => tracing::info!(removed, "records of BundleDeployments that are gone"),
@@ -67,9 +66,9 @@ async fn records(deployments: &Reflected<Guarded>, context: &Context) {
 }
 
 /// The digests that the records name, of what runs and of what may have to run again, and that of what the spec describes.
-fn in_use(deployments: &Reflected<Guarded>, context: &Context) -> BTreeSet<Digest> {
+fn in_use(context: &Context) -> BTreeSet<Digest> {
     let mut used = BTreeSet::new();
-    for guarded in deployments.state() {
+    for guarded in context.deployments.state() {
         let Ok(deployment) = &guarded.0 else { continue };
         let state = context.records.known(&deployment.name_any()).map(|book| book.state());
         let history = state.iter().flat_map(|state| &state.history).map(|revision| &revision.content_digest);

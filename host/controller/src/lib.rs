@@ -22,6 +22,7 @@
 //! | `jobs` | what is fetched and rendered beside the slots |
 //! | `served` | which artifact served each class last |
 //! | `slots` | how many BundleDeployments are worked on at once |
+//! | `finalizers` | how changed finalizers are written |
 //! | `status_patch` | how a changed status is written |
 //! | `supersession` | ends a rollout for a newer spec |
 //! | `surroundings` | what provisioners are told about the cluster |
@@ -40,6 +41,7 @@ mod classes;
 mod context;
 mod events;
 mod fights;
+mod finalizers;
 mod generated_secrets;
 mod housekeeping;
 mod images;

@@ -9,11 +9,10 @@ use chandler_api::{BundleDeployment, ImageSource};
 use chandler_content::{FailureClass, ImageReference, ResolvedImage};
 use chandler_permissions::AccountPolicy;
 use futures::{StreamExt as _, stream};
-use kube::runtime::reflector::{ObjectRef, Store as Reflected};
-use tokio::sync::mpsc;
+use kube::runtime::reflector::ObjectRef;
 
 use crate::{
-    bundle_deployment::{Guarded, account, image_access},
+    bundle_deployment::{account, image_access},
     context::Context,
     memory::Resolution,
 };
@@ -37,21 +36,14 @@ enum Answer {
 }
 
 /// Asks at the interval for images. Never ends.
-pub(crate) async fn run(
-    deployments: Reflected<Guarded>,
-    triggers: mpsc::UnboundedSender<ObjectRef<BundleDeployment>>,
-    context: &Context,
-) {
+pub(crate) async fn run(context: &Context) {
     loop {
         let (due, next) = context.memory.resolutions.due(context.options.image_poll_interval);
         stream::iter(due)
-            .for_each_concurrent(CONCURRENCY, |(name, resolution)| {
-                let (deployments, triggers) = (&deployments, &triggers);
-                async move {
-                    if poll(&name, &resolution, deployments, context).await {
-                        context.memory.try_again(&name);
-                        let _ = triggers.send(ObjectRef::new(&name));
-                    }
+            .for_each_concurrent(CONCURRENCY, |(name, resolution)| async move {
+                if poll(&name, &resolution, context).await {
+                    context.memory.try_again(&name);
+                    context.wake(&name);
                 }
             })
             .await;
@@ -60,9 +52,9 @@ pub(crate) async fn run(
 }
 
 /// Asks for one tag; whether its BundleDeployment is to be looked at.
-async fn poll(name: &str, asked: &Resolution, deployments: &Reflected<Guarded>, context: &Context) -> bool {
+async fn poll(name: &str, asked: &Resolution, context: &Context) -> bool {
     let resolutions = &context.memory.resolutions;
-    if !is_wanted(name, asked, deployments, context) {
+    if !is_wanted(name, asked, context) {
         resolutions.renew(name, asked, None);
         return false;
     }
@@ -86,8 +78,8 @@ async fn poll(name: &str, asked: &Resolution, deployments: &Reflected<Guarded>, 
 }
 
 /// Whether there is a BundleDeployment that still wants to know.
-fn is_wanted(name: &str, asked: &Resolution, deployments: &Reflected<Guarded>, context: &Context) -> bool {
-    let guarded = deployments.get(&ObjectRef::new(name));
+fn is_wanted(name: &str, asked: &Resolution, context: &Context) -> bool {
+    let guarded = context.deployments.get(&ObjectRef::new(name));
     let deployment = guarded.as_ref().and_then(|guarded| guarded.0.as_ref().ok());
     deployment.is_some_and(|deployment| wants(deployment, &asked.source, &context.options.accounts))
 }

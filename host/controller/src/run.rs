@@ -128,25 +128,20 @@ pub async fn run(
         .with_config(config)
         .graceful_shutdown_on(shutdown.clone())
         .watches(Api::<PartialObjectMeta<ProvisionerClass>>::all(client.clone()), selector.watch(), {
-            let store = store.clone();
             let context = Arc::clone(&context);
-            move |class| {
-                helped(&store, &context, |deployment| deployment.spec.provisioner_class_name == class.name_any())
-            }
+            move |class| context.helped(|deployment| deployment.spec.provisioner_class_name == class.name_any())
         })
         .watches(
             Api::<PartialObjectMeta<ConfigMap>>::namespaced(client.clone(), &system),
             watcher::Config::default(),
             {
-                let store = store.clone();
                 let context = Arc::clone(&context);
-                move |map| helped(&store, &context, |deployment| reads_config_map(deployment, &map.name_any()))
+                move |map| context.helped(|deployment| reads_config_map(deployment, &map.name_any()))
             },
         )
         .watches(Api::<PartialObjectMeta<Secret>>::namespaced(client.clone(), &system), foreign_secrets(), {
-            let store = store.clone();
             let context = Arc::clone(&context);
-            move |secret| helped(&store, &context, |deployment| reads_secret(deployment, &secret.name_any()))
+            move |secret| context.helped(|deployment| reads_secret(deployment, &secret.name_any()))
         })
         .reconcile_on(UnboundedReceiverStream::new(triggers).map(|trigger| ObjectRef::new(&trigger.name)))
         .reconcile_all_on(context.surroundings.changes().inspect({
@@ -157,15 +152,13 @@ pub async fn run(
         .for_each(|_| async {});
 
     tracing::info!("the controller runs");
-    let started = {
-        let store = store.clone();
-        async move { store.wait_until_ready().await.is_ok() && class_store.wait_until_ready().await.is_ok() }
-    };
+    let started =
+        { async move { store.wait_until_ready().await.is_ok() && class_store.wait_until_ready().await.is_ok() } };
     tokio::select! {
         _ = futures::future::join(classes, deployments) => {}
         () = watch_approvals => {}
-        () = housekeeping::run(store.clone(), Arc::clone(&context)) => {}
-        () = polls::run(store, context.watches.triggers(), &context) => {}
+        () = housekeeping::run(&context) => {}
+        () = polls::run(&context) => {}
         () = context.surroundings.run(context.options.cluster_poll_interval) => {}
         () = close(&context, shutdown.clone()) => {}
         () = stopped_early(shutdown, started) => tracing::info!("stopped before anything was listed"),
@@ -248,19 +241,6 @@ where
     list.map(drop).map_err(|source| ControllerError::List { what, source })
 }
 
-/// The BundleDeployments that something concerns which may have been in the way of their candidates.
-fn helped(
-    store: &Reflected<Guarded>,
-    context: &Context,
-    concerned: impl Fn(&BundleDeployment) -> bool,
-) -> Vec<ObjectRef<Guarded>> {
-    let concerned = users(store, concerned);
-    for user in &concerned {
-        context.memory.try_again(&user.name);
-    }
-    concerned
-}
-
 /// Gives up a BundleDeployment that is not selected any more: the pass that is under way ends, and nothing is kept of it.
 fn leave(guarded: &Guarded, context: &Context) {
     if guarded.meta().deletion_timestamp.is_none() {
@@ -271,13 +251,6 @@ fn leave(guarded: &Guarded, context: &Context) {
         context.records.forget(&name);
         context.watches.forget(&name);
     }
-}
-
-/// The BundleDeployments that something concerns.
-fn users(store: &Reflected<Guarded>, concerned: impl Fn(&BundleDeployment) -> bool) -> Vec<ObjectRef<Guarded>> {
-    let all = store.state();
-    let concerned = all.iter().filter(|guarded| guarded.0.as_ref().is_ok_and(&concerned));
-    concerned.map(|guarded| ObjectRef::from_obj(guarded.as_ref())).collect()
 }
 
 /// All Secrets but those that the controller keeps for itself.

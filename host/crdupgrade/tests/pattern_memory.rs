@@ -1,4 +1,4 @@
-//! What patterns of a hostile definition take of memory. The allocator counts, so this is a test binary of its own.
+//! What patterns of a hostile CRD take of memory. The allocator counts, so this is a test binary of its own.
 
 #![expect(clippy::expect_used, reason = "a test that cannot go on panics")]
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// The most memory in MiB that checking one definition may take on top of the definition itself.
+/// The most memory in MiB that checking one CRD may take on top of the CRD itself.
 const ALLOWED: f32 = 64.0;
 
 fn crd(spec: &Value) -> Value {

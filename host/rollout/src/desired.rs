@@ -197,11 +197,12 @@ fn drop_ca_bundles(value: &mut Value) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::live::tests::owner;
 
-    fn desired(value: &Value, namespaced: bool) -> Desired {
+    /// An object as a release has it.
+    pub(crate) fn desired(value: &Value, namespaced: bool) -> Desired {
         let object = Object::parse(value.to_string().as_bytes(), 0, None).unwrap();
         let resource = ApiResource {
             group: object.key.group.clone(),

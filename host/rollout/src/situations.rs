@@ -84,13 +84,11 @@ fn of(owner: &Owner, (mut desired, live): Pair, budget: &Budget) -> (Pair, Resul
 
 #[cfg(test)]
 mod tests {
-    use chandler_core::Object;
-    use kube::api::ApiResource;
     use serde_json::{Map, json};
 
     use super::*;
     use crate::{
-        desired::{APPLIED, Served},
+        desired::APPLIED,
         ignored::{Ignored, IgnoredFields},
         live::tests::owner,
     };
@@ -99,15 +97,7 @@ mod tests {
         let data: Map<String, Value> = (0..members).map(|number| (format!("a{number}"), json!("released"))).collect();
         let value =
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "n"}, "data": data});
-        let object = Object::parse(value.to_string().as_bytes(), 0, None).unwrap();
-        let resource = ApiResource {
-            group: String::new(),
-            version: "v1".into(),
-            api_version: "v1".into(),
-            kind: "ConfigMap".into(),
-            plural: "configmaps".into(),
-        };
-        Desired::new(&object, Served { resource, namespaced: true }, true, &owner())
+        crate::desired::tests::desired(&value, true)
     }
 
     fn ignoring(pointer: &str) -> Owner {

@@ -108,7 +108,7 @@ async fn a_restart_keeps_values_and_a_secret_that_was_deleted_gets_new_ones() {
     let first = values(&world, &world.namespace).await;
     world.stop_controller().await;
     world.start_controller();
-    // What somebody writes over a value is kept, too: it is how one is replaced. What the release itself says is put right.
+    // What somebody writes over a value is kept, too: it is how one is replaced. What the release itself says is repaired.
     let patch = json!({"stringData": {"password": "chosen by hand", "username": "mallory"}});
     let secrets = secrets(&world, &world.namespace);
     secrets.patch(NAME, &PatchParams::default(), &Patch::Merge(patch)).await.expect("it can be edited");

@@ -71,7 +71,7 @@ impl Kind {
         };
         match self {
             Self::Password(length) => password(length, random),
-            Self::Hex(count) => Ok(hex(&bytes(count)?).into_bytes()),
+            Self::Hex(count) => Ok(hex::encode(bytes(count)?).into_bytes()),
             Self::Base64(count) => Ok(STANDARD.encode(bytes(count)?).into_bytes()),
             Self::Uuid => Ok(uuid(&bytes(16)?).into_bytes()),
         }
@@ -90,14 +90,6 @@ fn password(length: u16, random: &mut dyn FnMut(&mut [u8]) -> io::Result<()>) ->
         password.extend(letters.take(missing));
     }
     Ok(password)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 fn uuid(bytes: &[u8]) -> String {

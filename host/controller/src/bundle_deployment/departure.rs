@@ -9,12 +9,7 @@ use chandler_api::{
 use chandler_records::{Book, Subject};
 use chandler_rollout::{Owner, Teardown, disposal::held};
 use k8s_openapi::jiff::Timestamp;
-use kube::{
-    Api, ResourceExt as _,
-    api::{Patch, PatchParams},
-    runtime::controller::Action,
-};
-use serde_json::json;
+use kube::{Api, ResourceExt as _, runtime::controller::Action};
 
 use super::{
     ReconcileError,
@@ -25,7 +20,7 @@ use super::{
     rolling::told,
     status,
 };
-use crate::{context::Context, problem::Problem};
+use crate::{context::Context, finalizers, problem::Problem};
 
 /// Puts our finalizer on before anything is created, the record included: it goes with the finalizer.
 pub(super) async fn hold(deployment: &BundleDeployment, context: &Context) -> Result<(), ReconcileError> {
@@ -151,16 +146,13 @@ async fn let_go_of_objects(subject: &super::Subject, context: &Context) {
     }
 }
 
-/// Writes the finalizers, unless the object changed meanwhile: the list is replaced whole.
 async fn write_finalizers(
     deployment: &BundleDeployment,
     finalizers: &[String],
     context: &Context,
 ) -> Result<(), ReconcileError> {
-    let api: Api<BundleDeployment> = Api::all(context.client.clone());
-    let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": deployment.resource_version()}});
-    let written = api.patch(&deployment.name_any(), &PatchParams::apply("chandler"), &Patch::Merge(patch)).await;
-    written.map(drop).map_err(|source| ReconcileError::Write { what: "finalizers", source })
+    let written = finalizers::write(&Api::all(context.client.clone()), deployment, finalizers).await;
+    written.map_err(|source| ReconcileError::Write { what: "finalizers", source })
 }
 
 #[cfg(test)]

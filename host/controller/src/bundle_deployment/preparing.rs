@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chandler_api::{BundleDeployment, ProvisionerInUse, Reason, Revision};
 use chandler_core::{Digest, nesting};
-use kube::{ResourceExt as _, runtime::reflector::ObjectRef};
+use kube::ResourceExt as _;
 
 use super::{
     Pass, asked,
@@ -88,11 +88,10 @@ pub(super) async fn remade(pass: Pass<'_>, revision: &Revision) -> Result<Remade
     slot.lend(outcome).await.ok_or_else(being_made)?.unwrap_or_else(|Panicked| Err(panicked()))
 }
 
-/// Has a BundleDeployment reconciled again.
-fn wake(name: &str, context: &Context) -> impl FnOnce() + Send + 'static {
-    let (triggers, wanted) = (context.watches.triggers(), ObjectRef::new(name));
-    // Where nobody listens any more, the controller is stopping.
-    move || drop(triggers.send(wanted))
+/// Has a BundleDeployment reconciled again, later.
+fn wake(name: &str, context: &Arc<Context>) -> impl FnOnce() + Send + 'static {
+    let (name, context) = (name.to_owned(), Arc::clone(context));
+    move || context.wake(&name)
 }
 
 fn panicked() -> Problem {

@@ -1,14 +1,10 @@
 //! Whether a deleted class is kept while BundleDeployments name it.
 
 use chandler_api::{BundleDeployment, ProvisionerClass, WhileInUse, names::IN_USE_FINALIZER};
-use kube::{
-    Api, ResourceExt as _,
-    api::{Patch, PatchParams},
-};
-use serde_json::json;
+use kube::{Api, ResourceExt as _};
 
 use super::{ReconcileError, watch};
-use crate::context::Context;
+use crate::{context::Context, finalizers};
 
 /// What happens to a class.
 #[derive(Debug, PartialEq, Eq)]
@@ -78,22 +74,21 @@ async fn users(class: &str, context: &Context) -> Vec<String> {
 }
 
 async fn write(class: &ProvisionerClass, held: bool, context: &Context) -> Result<(), ReconcileError> {
-    let mut finalizers = class.finalizers().to_vec();
-    finalizers.retain(|finalizer| finalizer != IN_USE_FINALIZER);
+    let mut names = class.finalizers().to_vec();
+    names.retain(|name| name != IN_USE_FINALIZER);
     if held {
-        finalizers.push(IN_USE_FINALIZER.to_owned());
+        names.push(IN_USE_FINALIZER.to_owned());
     }
-    // The list is replaced whole, so it has to be the one that was read.
-    let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": class.resource_version()}});
-    let api: Api<ProvisionerClass> = Api::all(context.client.clone());
-    match api.patch_metadata(&class.name_any(), &PatchParams::apply("chandler"), &Patch::Merge(patch)).await {
+    match finalizers::write(&Api::all(context.client.clone()), class, &names).await {
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-        written => written.map(drop).map_err(ReconcileError::from),
+        written => written.map_err(ReconcileError::from),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -2,14 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use chandler_api::BundleDeployment;
 use futures::{Future, StreamExt as _, TryStreamExt as _, future::join_all};
 use kube::{
     Api, ResourceExt as _,
     runtime::{
         Controller, WatchStreamExt as _,
         controller::Config,
-        reflector::{self, ObjectRef, Store, reflector},
+        reflector::{self, Store, reflector},
         watcher,
     },
 };
@@ -83,14 +82,8 @@ pub(super) fn forget(name: &str, context: &Context) {
         return;
     }
     tracing::info!(class = %name, "the ProvisionerClass is gone");
-    let all = context.deployments.state();
-    for guarded in all {
-        if guarded.0.as_ref().is_ok_and(|deployment: &BundleDeployment| deployment.spec.provisioner_class_name == name)
-        {
-            let user = guarded.name_any();
-            context.memory.try_again(&user);
-            let _ = context.watches.triggers().send(ObjectRef::new(&user));
-        }
+    for user in context.helped(|deployment| deployment.spec.provisioner_class_name == name) {
+        context.wake(&user.name);
     }
     context.served.forget(name);
 }

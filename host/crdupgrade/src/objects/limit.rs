@@ -3,10 +3,10 @@
 use chandler_core::Stop;
 use chandler_re2::Exhausted;
 
-/// How many steps the check of all custom resources of a definition may take. A step takes well below a microsecond.
+/// How many steps the check of all custom resources of a CRD may take. A step takes well below a microsecond.
 pub const STEPS: u64 = 200_000_000;
 
-/// Why the custom resources of a definition were not checked to the end. What was not checked is not known to be harmless, so
+/// Why the custom resources of a CRD were not checked to the end. What was not checked is not known to be harmless, so
 /// the upgrade is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
@@ -60,7 +60,7 @@ impl From<Stop> for Excess {
 }
 
 impl Excess {
-    /// The error for a definition, where a schema at this pointer was read, or this object was checked.
+    /// The error for a CRD, where a schema at this pointer was read, or this object was checked.
     pub(super) fn of(self, crd: &str, schema: &str, object: String) -> CheckError {
         let crd = crd.to_owned();
         match self {

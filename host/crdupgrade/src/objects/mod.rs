@@ -34,7 +34,7 @@ const NAMED: usize = 5;
 /// How many violations of one object are told.
 const VIOLATIONS: usize = 3;
 
-/// Checks the custom resources of one definition, a sample of them where there are many.
+/// Checks the custom resources of one CRD, a sample of them where there are many.
 ///
 /// They are listed in one version, that in which they are stored, so that no conversion webhook has to be up for it. Where
 /// versions differ in their name only (no webhook converts), they are held against every version whose schema is another one
@@ -82,7 +82,7 @@ struct VersionCheck {
 #[derive(Debug)]
 struct Lazy {
     text: Value,
-    /// The patterns of the definition that the schema is a part of.
+    /// The patterns of the CRD that the schema is a part of.
     patterns: Arc<Patterns>,
     read: Option<Box<ObjectSchema>>,
 }
@@ -150,7 +150,7 @@ impl ObjectCheck {
         &self.budget
     }
 
-    /// The name of the definition.
+    /// The name of the CRD.
     pub fn crd(&self) -> &str {
         &self.crd
     }
@@ -300,7 +300,7 @@ impl VersionCheck {
         let mut violations = self.new.check(object, budget)?;
         if !violations.is_empty() {
             let known = match self.old.check(object, budget) {
-                // The new definition may be what repairs that; then nothing counts as known.
+                // The new CRD may be what repairs that; then nothing counts as known.
                 Err(Excess::Patterns { .. }) => Vec::new(),
                 known => known?,
             };

@@ -1,4 +1,4 @@
-//! The keyword for a pattern: those of a definition have one budget, which the validator's own would not.
+//! The keyword for a pattern: those of a CRD have one budget, which the validator's own would not.
 
 use std::sync::Arc;
 

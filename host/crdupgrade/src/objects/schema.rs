@@ -66,7 +66,7 @@ impl ObjectSchema {
     /// Reads a structural schema. What cannot be used of it is noted.
     ///
     /// # Errors
-    /// Where its patterns take more than the budget of the definition.
+    /// Where its patterns take more than the budget of the CRD.
     pub(super) fn read(schema: &Value, patterns: &Arc<Patterns>, budget: &Budget) -> Result<Self, Excess> {
         on_large_stack(|| Self::read_here(schema, patterns, budget)).unwrap_or_else(|_| {
             Ok(Self {

@@ -30,7 +30,7 @@ const FORMATS: [&str; 5] = ["date-time", "date", "ipv4", "ipv6", "uuid"];
 /// Translates a schema. Unknown fields pass, since the API server prunes them; what cannot be translated is noted.
 ///
 /// # Errors
-/// Where its patterns take more than the budget of the definition.
+/// Where its patterns take more than the budget of the CRD.
 pub(super) fn translate(schema: &Value, patterns: &Patterns, notes: &mut BTreeSet<String>) -> Result<Value, Excess> {
     Translation { patterns, notes, path: String::new() }.level(schema, 0)
 }

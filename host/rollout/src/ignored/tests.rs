@@ -1,10 +1,8 @@
-use chandler_core::Object;
-use kube::api::ApiResource;
 use proptest::prelude::*;
 use serde_json::{Map, json};
 
 use super::*;
-use crate::{desired::Served, live::tests::owner};
+use crate::live::tests::owner;
 
 fn rule(pointers: &[&str]) -> IgnoredFields {
     IgnoredFields { json_pointers: pointers.iter().map(ToString::to_string).collect(), ..IgnoredFields::default() }
@@ -104,15 +102,7 @@ fn rules_choose_objects_and_keep_the_marks() {
     let desired = || {
         let value = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "labels": {"a": "1"}},
             "data": {"a": "1"}});
-        let object = Object::parse(value.to_string().as_bytes(), 0, None).unwrap();
-        let resource = ApiResource {
-            group: String::new(),
-            version: "v1".into(),
-            api_version: "v1".into(),
-            kind: "ConfigMap".into(),
-            plural: "configmaps".into(),
-        };
-        Desired::new(&object, Served { resource, namespaced: true }, true, &owner())
+        crate::desired::tests::desired(&value, true)
     };
     let live = json!({"metadata": {"labels": {"b": "2"}}, "data": {"a": "2"}});
     let over = |fields: IgnoredFields| {
