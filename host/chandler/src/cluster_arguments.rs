@@ -31,7 +31,7 @@ pub struct ClusterArguments {
 
     /// A file that holds the administrator's bearer token [default: a random one]
     ///
-    /// Nobody but you may be able to write it (`chmod 600 FILE`).
+    /// Nobody but you may be able to write it (`chmod 600 FILE`), nor to replace it in its directory.
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 }
@@ -67,7 +67,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 }
 
 fn token(path: &Path) -> Result<String, CommandError> {
-    let bytes = file::read_trusted(path, TOKEN_LIMIT)?;
+    let bytes = file::read_token(path, TOKEN_LIMIT)?;
     let token = std::str::from_utf8(&bytes).unwrap_or_default().trim();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(CommandError::usage(format!("{} holds no token", path.display()))

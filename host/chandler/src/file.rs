@@ -36,6 +36,30 @@ pub fn read_trusted(path: &Path, limit: u64) -> Result<Vec<u8>, TrustedError> {
     read_from(file, limit).map_err(failed)
 }
 
+/// A whole file with a token, if nobody but its owner can have written it, or put another one in its place.
+///
+/// Whoever can write a directory can replace the files in it, unless its sticky bit is set, as that of `/tmp` is.
+pub fn read_token(path: &Path, limit: u64) -> Result<Vec<u8>, TrustedError> {
+    let bytes = read_trusted(path, limit)?;
+    let failed = |source| TrustedError::Io { path: path.to_owned(), source };
+    // Where a link leads, a file can be replaced, and where the link is, the link.
+    let target = path.canonicalize().map_err(failed)?;
+    if target.is_file() {
+        for place in [path, &target] {
+            let directory = place.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let mode = directory.metadata().map_err(failed)?.permissions().mode() & 0o7777;
+            if mode & 0o022 != 0 && mode & 0o1000 == 0 {
+                return Err(TrustedError::ExposedDirectory {
+                    path: path.to_owned(),
+                    directory: directory.to_owned(),
+                    mode,
+                });
+            }
+        }
+    }
+    Ok(bytes)
+}
+
 /// Why a file is not trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustedError {
@@ -53,6 +77,19 @@ pub enum TrustedError {
         /// The file.
         path: PathBuf,
         /// Its mode.
+        mode: u32,
+    },
+    /// Others may write the directory that holds it.
+    #[error(
+        "the directory {} can be written by other users (mode {mode:04o}), so that they could replace {}",
+        directory.display(), path.display()
+    )]
+    ExposedDirectory {
+        /// The file.
+        path: PathBuf,
+        /// The directory.
+        directory: PathBuf,
+        /// The mode of the directory.
         mode: u32,
     },
     /// It is another user's.
@@ -79,6 +116,11 @@ impl From<TrustedError> for CommandError {
             TrustedError::Io { source, .. } => Self::usage(message).because(&source),
             TrustedError::Exposed { path, .. } => Self::usage(message)
                 .hint(format!("run `chmod 600 {0}` and see that it holds what you wrote", path.display())),
+            TrustedError::ExposedDirectory { path, directory, .. } => Self::usage(message).hint(format!(
+                "run `chmod go-w {}` and see that {} holds what you wrote",
+                directory.display(),
+                path.display()
+            )),
             TrustedError::Owner { path, .. } => {
                 Self::usage(message).hint(format!("make a copy of your own: `install -m 600 {} FILE`", path.display()))
             }
@@ -123,6 +165,40 @@ mod tests {
         let link = directory.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         assert!(matches!(read_trusted(&link, 10).unwrap_err(), TrustedError::Exposed { mode: 0o777, .. }));
+    }
+
+    #[test]
+    fn a_token_that_others_may_replace_is_not_trusted() {
+        let directory = tempfile::tempdir().unwrap();
+        let (open, own) = (directory.path().join("open"), directory.path().join("own"));
+        fs::create_dir(&open).unwrap();
+        fs::create_dir(&own).unwrap();
+        let (path, link) = (open.join("token"), own.join("link"));
+        fs::write(&path, "abc").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        for (mode, trusted) in [
+            (0o700, true),
+            (0o755, true),
+            (0o1777, true),
+            (0o1770, true),
+            (0o775, false),
+            (0o702, false),
+            (0o2777, false),
+        ] {
+            fs::set_permissions(&open, Permissions::from_mode(mode)).unwrap();
+            assert_eq!(read_token(&path, 10).is_ok(), trusted, "{mode:o}");
+            assert_eq!(read_token(&link, 10).is_ok(), trusted, "{mode:o}, by a link from elsewhere");
+        }
+        let error = CommandError::from(read_token(&path, 10).unwrap_err()).to_string();
+        insta::assert_snapshot!(error.replace(&*directory.path().to_string_lossy(), "HOME"), @r"
+        error: the directory HOME/open can be written by other users (mode 2777), so that they could replace HOME/open/token
+          hint: run `chmod go-w HOME/open` and see that HOME/open/token holds what you wrote
+        ");
+        // Where the link can be replaced, what it leads to does not help.
+        fs::set_permissions(&open, Permissions::from_mode(0o700)).unwrap();
+        fs::set_permissions(&own, Permissions::from_mode(0o777)).unwrap();
+        assert!(matches!(read_token(&link, 10).unwrap_err(), TrustedError::ExposedDirectory { mode: 0o777, .. }));
     }
 
     #[test]

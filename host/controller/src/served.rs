@@ -96,6 +96,8 @@ impl Note {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{prelude::*, sample::Index};
+
     use super::*;
 
     fn class(uid: &str, image: &str) -> ProvisionerClass {
@@ -127,5 +129,41 @@ mod tests {
         served.note(&helm, &pinned);
         served.forget("helm");
         assert_eq!(last(&helm), None);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn nothing_but_what_was_noted_is_believed(
+            bytes: Vec<u8>, edits in prop::collection::vec((any::<Index>(), any::<u8>()), 0..4), cut: Index, how in 0_u8..5
+        ) {
+            let directory = tempfile::tempdir().expect("a directory");
+            let served = Served::open(&directory.path().join("classes")).expect("a directory");
+            let foreign = Served::open(&directory.path().join("others")).expect("a directory");
+            let helm = class("1", "example.com/helm:v1");
+            let pinned: ImageReference = format!("example.com/helm@{}", Digest::of(b"component")).parse().expect("a reference");
+            served.note(&helm, &pinned);
+            let noted = std::fs::read(served.path("helm")).expect("a note");
+            let text = &noted[TAG_BYTES..];
+            let mut forged = match how {
+                0 => bytes,
+                1 => [&noted[..], &bytes].concat(),
+                // Text of anybody's choice, with the tag of another text, of another key, and for another purpose.
+                2 => [&noted[..TAG_BYTES], &bytes].concat(),
+                3 => [&foreign.key.tag(&[PURPOSE, text])[..], text].concat(),
+                _ => [&served.key.tag(&[b"another", text])[..], text].concat(),
+            };
+            let length = forged.len();
+            for (place, edit) in edits.iter().filter(|_| length > 0) {
+                forged[place.index(length)] ^= edit;
+            }
+            if how == 1 {
+                forged.truncate(cut.index(forged.len() + 1));
+            }
+            chandler_cache::write(&served.path("helm"), &[&forged], true, false).expect("it is replaced");
+            let believed = served.last(&helm).map(|last| last.pinned());
+            prop_assert_eq!(believed, (forged == noted).then_some(pinned));
+        }
     }
 }

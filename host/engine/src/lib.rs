@@ -9,7 +9,7 @@
 //! | `options`, `limits` | how an engine is set up, and what one call may use |
 //! | `engine` | loading: check, compile or take from the cache, link |
 //! | `facts`, `imports` | what a component says and imports, before and after it is compiled |
-//! | `size` | how large a component becomes when it is instantiated |
+//! | [`size`] | how large a component becomes when it is instantiated |
 //! | `config` | how wasmtime is configured, and what code must have in common to be exchanged |
 //! | `compile` | the compiler, in a child process that limits itself |
 //! | `code` | compiled code and its cache on disk; the one place with `unsafe` |
@@ -33,7 +33,7 @@ mod limits;
 mod options;
 mod provisioner;
 mod schema;
-mod size;
+pub mod size;
 mod text;
 mod threads;
 mod ticker;

@@ -14,21 +14,24 @@ use crate::{LimitExceeded, LimitKind, Limits, LoadError, text::tame};
 
 /// The most instances of a component when it is expanded, core instances and those of components together. What toolchains
 /// make has below fifty, and a composition of ten of them below a thousand.
-const INSTANCES: u64 = 2000;
+pub const INSTANCES: u64 = 2000;
 
 /// The most items of all component sections (aliases, functions, types, imports and exports) when it is expanded.
-const ITEMS: u64 = 200_000;
+pub const ITEMS: u64 = 200_000;
 
 /// What instantiating something makes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Size {
+pub struct Size {
     /// Instances of modules and components, and those that only bundle exports.
-    instances: u64,
+    pub instances: u64,
     /// Instances of core modules alone.
-    core_instances: u64,
-    memories: u64,
-    tables: u64,
-    items: u64,
+    pub core_instances: u64,
+    /// Memories of the core modules, for each instance of them.
+    pub memories: u64,
+    /// Tables of the core modules, for each instance of them.
+    pub tables: u64,
+    /// Items of component sections: aliases, functions, types, imports and exports.
+    pub items: u64,
 }
 
 impl Size {
@@ -69,7 +72,11 @@ fn first_above<const N: usize>(counts: [(LimitKind, u64, u64); N]) -> Option<Lim
 }
 
 /// Counts what a component instantiates, and refuses what is above the bounds or cannot be counted.
-pub(crate) fn measure(wasm: &[u8]) -> Result<Size, LoadError> {
+///
+/// # Errors
+/// [`LoadError::LimitExceeded`] above [`INSTANCES`] or [`ITEMS`], [`LoadError::NotAComponent`] where the bytes cannot be read
+/// or counted.
+pub fn measure(wasm: &[u8]) -> Result<Size, LoadError> {
     let mut walk = Walk::default();
     for payload in Parser::new(0).parse_all(wasm) {
         walk.payload(payload.map_err(|error| malformed(&error))?)?;

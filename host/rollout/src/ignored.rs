@@ -2,6 +2,8 @@
 
 #[cfg(test)]
 mod model;
+#[cfg(test)]
+mod properties;
 mod settle;
 mod trie;
 

@@ -19,6 +19,12 @@
 //! | `releases` | the order and the digest of any objects |
 //! | [`sandbox`] | provisioners in the sandbox, and bytes that are to be one |
 //! | `api` | what clients send to the embedded API |
+//! | `browser` | who is behind a request to a server on loopback |
+//! | `cached` | files of caches that somebody altered |
+//! | `component_size` | what a component instantiates, counted before it is compiled |
+//! | `generated` | Secrets whose values the host generates |
+//! | `patterns` | the regular expressions of a document |
+//! | `text` | text of others in output |
 
 #![allow(
     clippy::unwrap_used,
@@ -31,13 +37,19 @@
 mod api;
 pub mod archive;
 mod archives;
+mod browser;
+mod cached;
+#[cfg(feature = "sandbox")]
+mod component_size;
 mod documents;
 mod edits;
 mod findings;
+mod generated;
 mod image;
 mod json;
 pub mod memory;
 mod numbers;
+mod patterns;
 mod provision;
 mod releases;
 #[cfg(feature = "sandbox")]
@@ -45,5 +57,6 @@ pub mod sandbox;
 pub mod seeds;
 pub mod target;
 mod tars;
+mod text;
 
 pub use target::{TARGETS, Target, check};

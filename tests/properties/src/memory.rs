@@ -23,6 +23,14 @@ pub fn measured<T>(run: impl FnOnce() -> T) -> (T, usize) {
     (value, ALLOCATOR.peak_usage().saturating_sub(before))
 }
 
+/// Runs something and returns what it returned and the bytes of the heap that are held when it is done, beyond those that
+/// were held before. To be called within [`measured`], or else other threads are measured as well.
+pub fn held<T>(run: impl FnOnce() -> T) -> (T, usize) {
+    let before = ALLOCATOR.current_usage();
+    let value = run();
+    (value, ALLOCATOR.current_usage().saturating_sub(before))
+}
+
 /// Runs something that may take `fixed` bytes and `per_byte` more for each byte of the input.
 ///
 /// # Panics

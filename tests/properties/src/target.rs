@@ -3,9 +3,12 @@
 use chandler_plain::Plain;
 use chandler_registry::Registry;
 
+use crate::{
+    api, archive::Archive, archives, browser, cached, documents, edits, generated, image, json, numbers, patterns,
+    provision, releases, text,
+};
 #[cfg(feature = "sandbox")]
-use crate::sandbox;
-use crate::{api, archive::Archive, archives, documents, edits, image, json, numbers, provision, releases};
+use crate::{component_size, sandbox};
 
 /// Something that must hold for every input.
 #[derive(Clone, Copy, Debug)]
@@ -20,12 +23,18 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     Target { name: "api", holds: api::objects },
     Target { name: "archive", holds: archives::holds },
+    Target { name: "browser", holds: browser::holds },
+    Target { name: "cached", holds: cached::holds },
     #[cfg(feature = "sandbox")]
     Target { name: "component", holds: sandbox::component_holds },
+    #[cfg(feature = "sandbox")]
+    Target { name: "component_size", holds: component_size::holds },
     Target { name: "detect", holds: detect },
+    Target { name: "generated", holds: generated::holds },
     Target { name: "image", holds: image::holds },
     Target { name: "json", holds: json::holds },
     Target { name: "numbers", holds: numbers::holds },
+    Target { name: "patterns", holds: patterns::holds },
     Target { name: "plain", holds: plain },
     Target { name: "protobuf", holds: api::wire },
     Target { name: "registry", holds: registry },
@@ -33,6 +42,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "release", holds: releases::holds },
     #[cfg(feature = "sandbox")]
     Target { name: "sandbox", holds: sandbox::holds },
+    Target { name: "text", holds: text::holds },
     Target { name: "yaml", holds: documents::holds },
 ];
 

@@ -160,3 +160,52 @@ impl Store {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::{prelude::*, sample::Index};
+
+    use super::*;
+    use crate::Limits;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn nothing_but_what_was_written_is_a_record(
+            bytes: Vec<u8>, edits in prop::collection::vec((any::<Index>(), any::<u8>()), 0..4), cut: Index, how in 0_u8..5
+        ) {
+            let directory = tempfile::tempdir().unwrap();
+            let open = |name: &str| Store::open(&directory.path().join(name), Limits::default()).unwrap();
+            let (store, foreign) = (open("cache"), open("other"));
+            let image: ImageReference = "example.com/x:v1".parse().unwrap();
+            let place = Place::new(&image, &ImageAccess::default());
+            let key = ImageKey { image: Digest::of(b"image"), view: "linux/amd64".to_owned(), place };
+            let path = store.image_path(&key);
+            store.remember_image(&key, &Digest::of(b"tree"), store.reader(None)).unwrap();
+            let written = fs::read(&path).unwrap();
+            let text = &written[TAG_BYTES..];
+            let mut forged = match how {
+                0 => bytes,
+                1 => [&written[..], &bytes].concat(),
+                // Text of anybody's choice, with the tag of another text, of another key, and for another purpose.
+                2 => [&written[..TAG_BYTES], &bytes].concat(),
+                3 => [&foreign.inner.key.tag(&[RECORD, text])[..], text].concat(),
+                _ => [&store.inner.key.tag(&[CREDENTIALS, text])[..], text].concat(),
+            };
+            let length = forged.len();
+            for (place, edit) in edits.iter().filter(|_| length > 0) {
+                forged[place.index(length)] ^= edit;
+            }
+            if how == 1 {
+                forged.truncate(cut.index(forged.len() + 1));
+            }
+            chandler_cache::write(&path, &[&forged], true, false).unwrap();
+            let record = store.record(&path).unwrap();
+            prop_assert_eq!(record.is_some(), forged == written);
+            if let Some(record) = record {
+                prop_assert!(record.key == key && record.readers == [store.reader(None)]);
+            }
+        }
+    }
+}

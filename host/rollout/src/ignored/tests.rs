@@ -220,7 +220,7 @@ fn masked(mut value: Value, parts: &[&str]) -> Value {
 }
 
 /// Values whose lists are of one form each, whatever is ignored of them: `items` have names, `list` has none.
-fn any_object() -> impl Strategy<Value = Value> {
+pub(super) fn any_object() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![Just(Value::Null), (0..3_i8).prop_map(Value::from)];
     leaf.prop_recursive(4, 40, 4, |inner| {
         let items = prop::collection::btree_map("[x-z]", inner.clone(), 0..4).prop_map(|items| {
@@ -266,7 +266,7 @@ fn record(value: &Value, choices: &mut impl Iterator<Item = u8>) -> Value {
 }
 
 /// An object in the cluster, with records of its managers.
-fn any_live() -> impl Strategy<Value = Value> {
+pub(super) fn any_live() -> impl Strategy<Value = Value> {
     (any_object(), prop::collection::vec(any::<u8>(), 0..60), any::<bool>()).prop_map(|(spec, choices, ours)| {
         let mut live = json!({"spec": spec});
         let mut choices = choices.into_iter();
@@ -278,7 +278,7 @@ fn any_live() -> impl Strategy<Value = Value> {
     })
 }
 
-fn any_pointers() -> impl Strategy<Value = Vec<String>> {
+pub(super) fn any_pointers() -> impl Strategy<Value = Vec<String>> {
     let part = "[a-c]|[0-3]|items|list|[*]";
     let pointer = prop::collection::vec(part, 0..5)
         .prop_map(|parts| parts.into_iter().fold("/spec".to_owned(), |pointer, part| format!("{pointer}/{part}")));

@@ -57,3 +57,16 @@ fn module(body: &str, footer: &str) -> String {
             {footer})"#
     )
 }
+
+/// Components that instantiate one another many times.
+pub(crate) fn nested() -> Vec<Vec<u8>> {
+    let inner = |inside: String| format!("(component {inside} {})", "(instance (instantiate 0))".repeat(4));
+    let deep = (0..6)
+        .fold("(component (core module (memory 1)) (core instance (instantiate 0)))".to_owned(), |inside, _| {
+            inner(inside)
+        });
+    let aliases = "(component (core module) (component) (component (alias outer 1 0 (core module)) (alias outer 1 0 (component)) \
+        (core instance (instantiate 0)) (instance (instantiate 0)) (type (func))) (instance (instantiate 1)))";
+    let passed_on = "(component (component) (instance (export \"c\" (component 0))))";
+    [deep.as_str(), aliases, passed_on].iter().map(|text| wat::parse_str(text).expect("a component")).collect()
+}

@@ -2,11 +2,13 @@
 
 #[cfg(feature = "sandbox")]
 mod components;
+mod lines;
 
 use std::{fs, io, path::Path};
 
 use crate::{
     archive::{Archive, Asked},
+    cached,
     tars::{entry, record},
 };
 
@@ -77,18 +79,27 @@ pub fn seeds(target: &str, fixtures: &Path) -> io::Result<Vec<Vec<u8>>> {
         "sandbox" => [vec![EVERYTHING.to_vec(), PLAIN.to_vec()], owned(HOSTILE), bundles(fixtures)?].concat(),
         #[cfg(feature = "sandbox")]
         "component" => components::components(),
+        #[cfg(feature = "sandbox")]
+        "component_size" => [components::nested(), choices(), components::components()].concat(),
+        "browser" => [owned(lines::REQUESTS), choices()].concat(),
+        "cached" => [cached::lines(), choices()].concat(),
+        "generated" => [owned(lines::GENERATED), choices()].concat(),
+        "patterns" => owned(lines::PATTERNS),
+        "text" => owned(lines::TEXTS),
         "archive" => archives(),
         "image" => images(),
         "release" => [owned(&[API]), files(fixtures, &["yaml"], 8 << 10)?].concat(),
         "api" => [owned(&[API]), files(&fixtures.join("crd-upgrades"), &["json"], 16 << 10)?].concat(),
         "protobuf" => protobufs(),
-        // An input that edits nothing, and some that edit something.
-        "registry_edits" => {
-            let bytes = |salt: u8| (0..64_u8).map(|byte| byte.wrapping_mul(37).wrapping_add(salt)).collect();
-            (0..16).map(bytes).chain([Vec::new()]).collect()
-        }
+        "registry_edits" => choices(),
         _ => Vec::new(),
     })
+}
+
+/// Choices of a structured input: none, and some.
+fn choices() -> Vec<Vec<u8>> {
+    let bytes = |salt: u8| (0..64_u8).map(|byte| byte.wrapping_mul(37).wrapping_add(salt)).collect();
+    (0..16).map(bytes).chain([Vec::new()]).collect()
 }
 
 /// Entries of all kinds, as plain archives and compressed ones.

@@ -1,0 +1,13 @@
+//! Images and components of a registry, over http and https.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as well")]
+
+mod cache;
+#[path = "../common/mod.rs"]
+mod common;
+mod components;
+mod connection;
+mod failures;
+mod layers;
+mod manifests;
+mod setup;

@@ -1,0 +1,70 @@
+//! Documents of patterns: within the budget, whatever they are, and matching as they do without one.
+
+use std::sync::Arc;
+
+use chandler_re2::{Exhausted, Pattern, PatternError, Patterns, compile, patterns::DOCUMENT_BYTES};
+
+use crate::memory;
+
+/// What is held beyond what was charged: the table of patterns, and what is made once.
+const HELD: usize = 1 << 20;
+/// What a document may take while its patterns are compiled, as `host/crdupgrade` says.
+const PEAK: usize = 64 << 20;
+/// So many patterns of one input say what more of them would say.
+const MOST: usize = 400;
+
+pub(crate) fn holds(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    let lines: Vec<&str> = text.lines().take(MOST).collect();
+    for limit in [DOCUMENT_BYTES, 256 << 10] {
+        let (kept, peak) = memory::measured(|| document(&lines, limit));
+        assert!(peak <= PEAK, "{peak} bytes at a time, {PEAK} are allowed");
+        matches_alike(&lines, &kept);
+    }
+}
+
+/// Asks for each of them, as who reads a document does.
+fn document(lines: &[&str], limit: usize) -> Patterns {
+    let patterns = Patterns::new(limit);
+    let (outcomes, held) = memory::held(|| lines.iter().map(|line| patterns.get(line)).collect::<Vec<_>>());
+    let entries: usize = lines.iter().map(|line| 4 * line.len() + 1024).sum();
+    assert!(held <= limit + entries + HELD, "{held} bytes are held of {limit}");
+    assert!(held <= patterns.charged() + entries + HELD, "{held} bytes are held, {} charged", patterns.charged());
+    let mut seen: Vec<(&str, &Arc<Pattern>)> = Vec::new();
+    let mut is_exhausted = false;
+    for (line, outcome) in lines.iter().zip(&outcomes) {
+        match outcome {
+            Ok(pattern) => {
+                let before = seen.iter().find(|(known, _)| known == line);
+                assert!(before.is_some() || !is_exhausted, "{line:?} is compiled though nothing is left");
+                assert!(before.is_none_or(|(_, known)| Arc::ptr_eq(known, pattern)), "{line:?} is compiled twice");
+                seen.push((line, pattern));
+            }
+            Err(PatternError::Exhausted(exhausted)) => {
+                assert_eq!(*exhausted, Exhausted { limit });
+                is_exhausted = true;
+            }
+            Err(PatternError::Invalid(error)) => {
+                assert!(!is_exhausted, "{line:?} is read though nothing is left");
+                assert!(!error.to_string().trim().is_empty(), "an error without a message");
+            }
+        }
+    }
+    let charged = patterns.charged();
+    assert!(is_exhausted == (charged > limit), "{charged} bytes of {limit} are charged");
+    drop(outcomes);
+    patterns
+}
+
+/// What is kept matches what the same expression matches by itself.
+fn matches_alike(lines: &[&str], patterns: &Patterns) {
+    let short = |text: &&str| text.len() <= 64;
+    let texts: Vec<&str> = lines.iter().copied().filter(short).take(6).chain(["", "a", "Ä\n"]).collect();
+    for line in lines.iter().copied().filter(short).take(12) {
+        let Ok(pattern) = patterns.get(line) else { continue };
+        let Ok(alone) = compile(line, 4 << 20) else { continue };
+        for text in &texts {
+            assert_eq!(pattern.is_match(text), alone.is_match(text), "{line:?} in {text:?}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Inputs of a few lines each.
+
+/// `Host`, `Origin` and `Sec-Fetch-Site`; `-` for none.
+pub(super) const REQUESTS: &[&str] = &[
+    "localhost:5000\nhttp://localhost:5000\nsame-origin",
+    "127.0.0.1:5000\n-\n-",
+    "[::1]:5000\nhttp://[::1]:5000\nnone",
+    "registry.localhost.\nhttp://registry.localhost.",
+    "attacker.example:5000\nhttps://attacker.example\ncross-site",
+    "localhost.attacker.example\n-\nsame-site",
+    "attacker.example@127.0.0.1:5000",
+    "kubernetes.default.svc\nnull",
+    "0x7f.1",
+    "-\nhttp://127.0.0.1\n-",
+    "-",
+];
+
+/// An annotation, the keys that the release gives, and what is in the cluster.
+pub(super) const GENERATED: &[&str] = &[
+    "a=password, b=password:64,c=hex,d=base64:16, e=uuid",
+    "a=hex:16,b=hex:1024,c=password:12,d=password:1024\nx,y\na=eA==\nb=\nc=no base64",
+    "a=uuid:7",
+    "a=hex,a=uuid",
+    "a=hex\na",
+    "a/b=hex",
+    "a=hex:99999",
+    "..a=hex",
+    ",, ,",
+    "a=dice",
+];
+
+/// Patterns of one document, one in a line.
+pub(super) const PATTERNS: &[&str] = &[
+    "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$\n^[a-z]+$\nabc\n^[a-z]+$",
+    ".{800}\n.{800}1\n.{800}2\n.{900}\n.{1000}",
+    "(.{1000}){1000}\n(.{1000}){1000}1\n(a|b|c){900}",
+    "(?i)\\pL+\\d\\w\\s\n[[:alpha:]]\\x{10FFFF}\\z\n(?P<name>a)(?:b)\\Qc.d\\E",
+    "\\pL{500}\n(?i)[a-\u{10FFFF}]{500}\n\\p{Greek}\\P{Cyrillic}",
+    "(\n[\n*\n\\\n(?<n\na{1001}\n\\C",
+    "((((a*)*)*)*)*b\n(a?){60}a{60}\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+    "",
+];
+
+/// Text of others.
+pub(super) const TEXTS: &[&str] = &[
+    "plain\ttext\n\u{fc} \u{2603} \u{65e5}\u{672c}\u{8a9e}",
+    "\u{1b}[2Jgone\r\u{9b}31m\0\u{7f}",
+    "a\u{202e}b\u{2066}c\u{2069}\u{61c}\u{200b}\u{feff}",
+    "pay\u{e0061}\u{e007f}\u{e0100}\u{fe0f}\u{2028}\u{2029}",
+    "\\u{001B} \\u001b \"quoted\" <<: {a: [b]} # c",
+    "<<",
+    "  two   spaces\n\n",
+];
