@@ -90,7 +90,14 @@ fn is_own(authority: &str) -> bool {
         None => authority,
     };
     let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
-    name.parse::<Ipv4Addr>().is_ok() || OWN.contains(&name.as_str()) || name.ends_with(".localhost")
+    name.parse::<Ipv4Addr>().is_ok()
+        || OWN.contains(&name.as_str())
+        || (name.ends_with(".localhost") && name.bytes().all(is_of_names))
+}
+
+/// Whether names of hosts are made of it. What ends the host in a URL (`/`, `\`, `?`, `#`, `@`) is not.
+fn is_of_names(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
 }
 
 #[cfg(test)]
@@ -122,6 +129,15 @@ mod tests {
             ("0x7f000001", false),
             ("", false),
             (":5000", false),
+            // What is before the loopback name ends the host.
+            ("attacker.example/.localhost", false),
+            ("attacker.example\\.localhost:5000", false),
+            ("attacker.example?.localhost", false),
+            ("attacker.example#.localhost:5000", false),
+            ("attacker.example@registry.localhost", false),
+            ("attacker.example:80/.localhost", false),
+            ("attacker\t.localhost", false),
+            ("my_registry-2.Team.localhost:5000", true),
         ] {
             let found = refuse(Stated { host: Some(host), ..Stated::default() });
             assert_eq!(found.is_ok(), own, "{host}: {found:?}");

@@ -142,7 +142,10 @@ fn as_browsers_state_it(host: &str) {
     let origin = url.origin().ascii_serialization();
     for origin in [None, Some(origin.as_str())] {
         let stated = Stated { host: Some(&stated_host), origin, fetch_site: Some("same-origin") };
-        assert_eq!(refuse(stated).is_ok(), leads_here(&url), "{stated:?}, of {url}");
+        // The standard allows some characters in names that no name of a host has.
+        let is_odd = name.contains(|c: char| !c.is_ascii_alphanumeric() && !"-_.:[]".contains(c));
+        let is_answered = refuse(stated).is_ok();
+        assert!(is_answered == leads_here(&url) || (is_odd && !is_answered), "{stated:?}, of {url}");
     }
 }
 
