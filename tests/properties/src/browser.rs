@@ -173,10 +173,12 @@ fn assert_explained(error: &Foreign) {
 impl Authority {
     fn text(&self) -> String {
         let mut text: String = self.parts.iter().take(20).map(Part::text).collect();
-        match &self.port {
-            None => {}
-            Some(Port::Number(number)) => text.push_str(&format!(":{number}")),
-            Some(Port::Text(port)) => text.push_str(&format!(":{port}")),
+        if let Some(port) = &self.port {
+            text.push(':');
+            text.push_str(&match port {
+                Port::Number(number) => number.to_string(),
+                Port::Text(port) => port.clone(),
+            });
         }
         text
     }

@@ -53,7 +53,7 @@ struct Forgery {
 struct Cache {
     _directory: TempDir,
     root: PathBuf,
-    cache: Releases,
+    opened: Releases,
     key: Key,
     names: [Digest; 2],
     kept: [Release; 2],
@@ -153,15 +153,15 @@ impl Cache {
         let root = directory.path().join("releases");
         // Nothing in memory: every answer is from the disk.
         let budget = Budget { memory_bytes: 0, ..Budget::default() };
-        let cache = Releases::open(&root, budget).expect("a cache");
+        let opened = Releases::open(&root, budget).expect("a cache");
         let key = Key::open(&root.join("key")).expect("the key of the cache");
         let kept = releases();
         let names = ["one", "two"].map(|name| Digest::of(name.as_bytes()));
         for (name, release) in names.iter().zip(&kept) {
-            runtime().block_on(cache.insert(name.clone(), Arc::new(release.clone())));
+            runtime().block_on(opened.insert(name.clone(), Arc::new(release.clone())));
         }
         let written = [0, 1].map(|at: usize| fs::read(root.join(names[at].hex())).expect("a file"));
-        Self { _directory: directory, root, cache, key, names, kept, written }
+        Self { _directory: directory, root, opened, key, names, kept, written }
     }
 
     /// What is there in the place of a release is taken for it only if it is.
@@ -170,11 +170,11 @@ impl Cache {
         // What was refused was removed; a new file is nobody else's either.
         let _ = fs::remove_file(&path);
         chandler_cache::write(&path, &[bytes], true, false).expect("a file that can be written");
-        let found = runtime().block_on(self.cache.get(&self.names[0]));
+        let found = runtime().block_on(self.opened.get(&self.names[0]));
         let is_ours = bytes == self.written[0];
         assert_eq!(found.as_deref(), is_ours.then_some(&self.kept[0]), "{} bytes", bytes.len());
         assert_eq!(path.exists(), is_ours, "what is not used is removed");
-        let other = runtime().block_on(self.cache.get(&self.names[1]));
+        let other = runtime().block_on(self.opened.get(&self.names[1]));
         assert_eq!(other.as_deref(), Some(&self.kept[1]), "another file is affected");
     }
 }

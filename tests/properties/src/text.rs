@@ -1,6 +1,6 @@
 //! Text of others in output: nothing in it hides, reorders or steers, and nothing else of it is changed.
 
-use std::sync::OnceLock;
+use std::{fmt::Write as _, sync::OnceLock};
 
 use chandler_core::text::{is_deceptive, one_line, printable, printable_json, printable_json_for_yaml};
 use chandler_re2::Regex;
@@ -53,12 +53,15 @@ fn json(text: &str) {
 
 /// The same by the definition, one character after the other.
 fn one_by_one(text: &str) -> String {
-    let mut buffer = [0; 4];
-    let shown = text.chars().map(|c| match is_hidden().is_match(c.encode_utf8(&mut buffer)) {
-        true => format!("\\u{{{:04X}}}", u32::from(c)),
-        false => c.to_string(),
-    });
-    shown.collect()
+    let (mut shown, mut buffer) = (String::new(), [0; 4]);
+    for c in text.chars() {
+        if is_hidden().is_match(c.encode_utf8(&mut buffer)) {
+            let _ = write!(shown, "\\u{{{:04X}}}", u32::from(c));
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
 }
 
 /// What hides, reorders or steers, by the properties that Unicode gives characters, and the annotation characters.
