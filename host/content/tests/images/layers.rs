@@ -1,7 +1,6 @@
 //! Layers, and what lies over what.
 
 use chandler_content::FailureClass;
-use chandler_core::Content;
 use chandler_devregistry::Options;
 
 use crate::{

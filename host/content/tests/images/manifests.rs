@@ -1,7 +1,7 @@
 //! Tags, digests, manifests and indexes.
 
 use chandler_content::{ImageOptions, Images};
-use chandler_core::{Content, Digest};
+use chandler_core::Digest;
 use chandler_devregistry::{Fault, FaultOn, Image, Layer, Options};
 use serde_json::json;
 
