@@ -6,11 +6,29 @@ use crate::{
     change::Change,
     definition::{Definition, Version},
     finding::{Finding, Report},
+    objects::limit::CheckError,
     policy::Policy,
     version_order, walk,
     walk::Placed,
     whole,
 };
+
+/// How many versions a CustomResourceDefinition may have to be compared. Those of widely used operators have fewer than ten.
+const MOST_VERSIONS: usize = 100;
+
+/// Refuses definitions that take too much to be compared: [`compare`] takes a time that grows with the square of the versions.
+///
+/// # Errors
+/// Where one of them has too many versions.
+pub fn comparable(old: &Value, new: &Value) -> Result<(), CheckError> {
+    let count = |crd: &Value| crd.pointer("/spec/versions").and_then(Value::as_array).map_or(0, Vec::len);
+    let versions = count(old).max(count(new));
+    if versions <= MOST_VERSIONS {
+        return Ok(());
+    }
+    let crd = new.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    Err(CheckError::TooManyVersions { crd, versions, most: MOST_VERSIONS })
+}
 
 /// Compares the definition that the cluster has with the one that is to replace it.
 ///

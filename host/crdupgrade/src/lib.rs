@@ -29,7 +29,7 @@ mod version_order;
 mod walk;
 mod whole;
 
-pub use compare::compare;
+pub use compare::{comparable, compare};
 pub use finding::{Effect, Finding, Report, explain};
 pub use objects::{CustomResource, ObjectCheck, limit::CheckError};
 pub use policy::{CrdPolicy, Enforcement, Policy, RulePolicy};

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-use chandler_crd_upgrade::{Enforcement, Policy, Report, Rule, compare};
+use chandler_crd_upgrade::{Enforcement, Policy, Report, Rule, comparable, compare};
 use serde_json::{Value, json};
 
 /// A definition of one version with this schema below `spec`.
@@ -437,5 +437,19 @@ fn enforcement_decides_what_becomes_of_a_finding() {
         let report = compare(&old, &new, &parsed);
         assert_eq!((report.refusals.len(), report.warnings.len()), (refusals, warnings), "{policy}");
         assert!(report.warnings.iter().all(|finding| finding.enforcement == Enforcement::Warn));
+    }
+}
+
+/// Every two versions that are served are compared: ten thousand of them kept all BundleDeployments waiting.
+#[test]
+fn more_versions_than_anybody_has_are_refused() {
+    let many =
+        |count: usize| versions((0..count).map(|n| version(&format!("v{n}"), &json!({"type": "string"}))).collect());
+    assert_eq!(comparable(&many(1), &many(100)), Ok(()));
+    assert!(compare(&many(100), &many(100), &Policy::default()).is_empty());
+    for (old, new) in [(many(101), many(1)), (many(1), many(101))] {
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(comparable(&old, &new).unwrap_err(), @"");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Whether new versions of CustomResourceDefinitions keep clients and stored objects working.
 
-use chandler_crd_upgrade::{CheckError, ObjectCheck, Policy, Report, compare};
+use chandler_core::Budget;
+use chandler_crd_upgrade::{CheckError, ObjectCheck, Policy, Report, comparable, compare};
 use kube::api::ApiResource;
 use serde_json::Value;
 
@@ -33,7 +34,8 @@ pub(crate) async fn check(
         if !upgrade || policy.disabled {
             continue;
         }
-        report.extend(compare(live, &desired.value, policy));
+        comparable(live, &desired.value)?;
+        report.extend(compare_schemas(live, &desired.value, policy).await?);
         if let Some(check) = ObjectCheck::plan(live, &desired.value, policy) {
             report.extend(check_objects(cluster, check).await?);
         }
@@ -42,6 +44,18 @@ pub(crate) async fn check(
         return Err(RolloutError::UnsafeCrdUpgrade(report.refusals));
     }
     Ok(report.warnings.iter().map(ToString::to_string).chain(report.notes).collect())
+}
+
+/// Compares two definitions, on a thread for that where they are large.
+async fn compare_schemas(live: &Value, desired: &Value, policy: &Policy) -> Result<Report, CheckError> {
+    if !cpu::is_large([live, desired]) {
+        return Ok(compare(live, desired, policy));
+    }
+    let (live, desired, policy) = (live.clone(), desired.clone(), policy.clone());
+    let crd = desired.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    // It has no steps to end at: how long it takes is bounded by the versions, and by what an API server takes.
+    let work = move || compare(&live, &desired, &policy);
+    cpu::run(&Budget::new(u64::MAX), work).await.map_err(|_| CheckError::Cancelled { crd })
 }
 
 /// Lists custom resources page by page until enough were checked. One page is in memory at a time.

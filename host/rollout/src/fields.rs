@@ -1,6 +1,9 @@
 //! How two states of an object differ, field by field, for people to read. Pure.
 
-use std::{collections::BTreeSet, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use chandler_core::ObjectKey;
 use serde::Serialize;
@@ -184,20 +187,23 @@ fn compare<'a>(place: Place<'a>, before: Option<&'a Value>, after: Option<&'a Va
 fn by_key<'a>(place: &Place<'a>, key: &str, before: &'a [Value], after: &'a [Value], found: &mut Vec<Difference<'a>>) {
     let name = |item: &'a Value| item.get(key).and_then(Value::as_str).unwrap_or_default();
     let names = |items: &'a [Value]| items.iter().map(name).collect::<Vec<&str>>();
+    let indexed = |items: &'a [Value]| -> BTreeMap<&str, (usize, &Value)> {
+        items.iter().enumerate().map(|(index, item)| (name(item), (index, item))).collect()
+    };
     let (old, new) = (names(before), names(after));
+    let (old_items, new_items) = (indexed(before), indexed(after));
     let all: BTreeSet<&str> = old.iter().chain(&new).copied().collect();
     for wanted in all {
-        let item = |items: &'a [Value]| items.iter().enumerate().find(|(_, item)| name(item) == wanted);
-        let (was, becomes) = (item(before), item(after));
+        let (was, becomes) = (old_items.get(wanted).copied(), new_items.get(wanted).copied());
         if let Some((index, any)) = was.or(becomes) {
             let place = place.item(&format!("{key}={wanted}"), index, any);
             compare(place, was.map(|(_, item)| item), becomes.map(|(_, item)| item), found);
         }
     }
-    let kept = |names: &[&str], others: &[&str]| -> Vec<String> {
-        names.iter().filter(|name| others.contains(name)).map(ToString::to_string).collect()
+    let kept = |names: &[&'a str], others: &BTreeMap<&str, _>| -> Vec<&'a str> {
+        names.iter().copied().filter(|name| others.contains_key(name)).collect()
     };
-    if kept(&old, &new) != kept(&new, &old) {
+    if kept(&old, &new_items) != kept(&new, &old_items) {
         let mut place = place.clone();
         place.path.push_str(" (order)");
         found.push(place.differs(Some(Value::from(old)), Some(Value::from(new))));

@@ -10,6 +10,19 @@ pub const STEPS: u64 = 200_000_000;
 /// the upgrade is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
+    /// Every two versions that are served are compared, and these are too many.
+    #[error(
+        "CRD {crd:?} has {versions} versions, and an upgrade is checked for {most} at most; remove versions that nobody uses, \
+         or turn the check off: spec.preflight.crdUpgradeSafety.disabled: true"
+    )]
+    TooManyVersions {
+        /// The name of the CustomResourceDefinition.
+        crd: String,
+        /// How many the old or the new one has.
+        versions: usize,
+        /// How many it may have.
+        most: usize,
+    },
     /// The regular expressions of the schemas take too much memory.
     #[error(
         "CRD {crd:?} cannot be checked against its custom resources: {pointer}: {exhausted}; use fewer or shorter ones \
