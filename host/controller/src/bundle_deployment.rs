@@ -232,6 +232,7 @@ pub(crate) fn on_error(guarded: Arc<Guarded>, error: &ReconcileError, context: A
 /// come to the cluster, what runs.
 async fn deploy(subject: &mut Subject, slot: &Slot, context: &Arc<Context>) -> Assessment {
     let mut found = Assessment::early(Reached::Beginning);
+    slot.carry(context.memory.sizes.of(&subject.deployment.name_any())).await;
     subject.book.open_revision(None);
     let stalled = context.memory.stalled.of(&subject.deployment.name_any(), &asked(&subject.deployment));
     match stalled {

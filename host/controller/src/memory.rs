@@ -22,6 +22,8 @@ pub(crate) struct Memory {
     pub(crate) resolutions: Resolutions,
     /// Which releases are in use.
     pub(crate) in_use: InUse,
+    /// How much memory releases take.
+    pub(crate) sizes: Sizes,
     /// Since when the health of releases has not been as it is reported.
     pub(crate) unsteady: Unsteady,
     /// Objects that others change again and again.
@@ -37,6 +39,7 @@ impl Memory {
     pub(crate) fn forget(&self, name: &str) {
         self.resolutions.forget(name);
         self.in_use.forget(name);
+        self.sizes.forget(name);
         self.unsteady.forget(name);
         self.fights.forget(name);
         self.try_again(name);
@@ -243,6 +246,31 @@ impl InUse {
 
     fn forget(&self, name: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+}
+
+/// How much memory the last release of each BundleDeployment took, in bytes, so that the next pass waits for room before it has
+/// the release and not afterwards.
+#[derive(Default)]
+pub(crate) struct Sizes(Mutex<HashMap<String, usize>>);
+
+impl Sizes {
+    /// That of this BundleDeployment; 0 where none is known.
+    pub(crate) fn of(&self, name: &str) -> usize {
+        self.all().get(name).copied().unwrap_or_default()
+    }
+
+    /// Notes it.
+    pub(crate) fn note(&self, name: &str, bytes: usize) {
+        self.all().insert(name.to_owned(), bytes);
+    }
+
+    fn forget(&self, name: &str) {
+        self.all().remove(name);
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,6 +3,8 @@
 //! A slot bounds how much is done at the same time, and must not let one BundleDeployment keep all others waiting. So a pass
 //! lends its slot to others while it waits for something that is made beside it, and gives it back for good where it takes
 //! long: an admission webhook that never answers, say, then holds up nobody but its own BundleDeployment.
+//!
+//! What is done at the same time is bounded in memory, too: large releases share a capacity, and small ones wait for none.
 
 use std::{
     future::Future,
@@ -15,17 +17,34 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// How long a pass may keep its slot.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long a pass may keep its share of the capacity: longer than its slot, since memory is what a large release takes for as
+/// long as it is worked on, and not for ever, since API servers let admission webhooks take up to thirty seconds.
+const LOAD_PATIENCE: Duration = Duration::from_secs(15);
+
+/// What the large releases that are worked on may take together, in KiB of memory: an estimate of the releases alone. What the
+/// cluster has and what it answers take about three times as much again (measured).
+const CAPACITY_KIB: u32 = 64 << 10;
+
+/// Smaller releases need no share of the capacity.
+const LARGE_KIB: usize = 2 << 10;
+
 /// All slots.
 pub(crate) struct Slots {
     all: Arc<Semaphore>,
+    /// The capacity for large releases, in KiB.
+    capacity: Arc<Semaphore>,
     /// How long a pass may keep its slot.
     patience: Duration,
+    /// How long a pass may keep its share of the capacity.
+    load_patience: Duration,
 }
 
 /// The slot of one pass.
 pub(crate) struct Slot {
     all: Arc<Semaphore>,
+    capacity: Arc<Semaphore>,
     held: Mutex<Held>,
+    load: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
 enum Held {
@@ -37,22 +56,36 @@ enum Held {
 impl Slots {
     /// As many slots as this, and at least one.
     pub(crate) fn new(count: u16) -> Self {
-        Self { all: Arc::new(Semaphore::new(usize::from(count.max(1)))), patience: PATIENCE }
+        Self {
+            all: Arc::new(Semaphore::new(usize::from(count.max(1)))),
+            capacity: Arc::new(Semaphore::new(CAPACITY_KIB as usize)),
+            patience: PATIENCE,
+            load_patience: LOAD_PATIENCE,
+        }
     }
 
     /// Lets nobody begin any more: the controller is stopping. Who has begun goes on.
     pub(crate) fn close(&self) {
         self.all.close();
+        self.capacity.close();
     }
 
     /// Does something within a slot, which it keeps for some seconds at the most. None where nothing is begun any more.
     pub(crate) async fn within<T>(&self, work: impl AsyncFnOnce(&Slot) -> T) -> Option<T> {
         let permit = Arc::clone(&self.all).acquire_owned().await.ok()?;
-        let slot = Slot { all: Arc::clone(&self.all), held: Mutex::new(Held::Permit(Some(permit))) };
+        let slot = Slot {
+            all: Arc::clone(&self.all),
+            capacity: Arc::clone(&self.capacity),
+            held: Mutex::new(Held::Permit(Some(permit))),
+            load: Mutex::default(),
+        };
         let expiry = async {
             tokio::time::sleep(self.patience).await;
             slot.give_back();
-            std::future::pending::<T>().await
+            loop {
+                tokio::time::sleep(self.load_patience).await;
+                *slot.load() = None;
+            }
         };
         tokio::select! {
             biased;
@@ -73,6 +106,23 @@ impl Slot {
         result
     }
 
+    /// Waits until the capacity for large releases has room for one that takes this many bytes of memory, while others use the
+    /// slot. Where the pass has enough of it already, nothing happens; else this release replaces that one.
+    pub(crate) async fn carry(&self, bytes: usize) {
+        let Some(wanted) = weight(bytes) else { return };
+        {
+            let mut load = self.load();
+            if load.as_ref().is_some_and(|load| load.num_permits() >= wanted as usize) {
+                return;
+            }
+            // Two that kept what they have while they wait for more would wait for each other.
+            *load = None;
+        }
+        // None where the controller is stopping: what has begun ends without.
+        let permit = self.lend(Arc::clone(&self.capacity).acquire_many_owned(wanted)).await.ok();
+        *self.load() = permit;
+    }
+
     /// Waits for a slot again, unless this pass goes on without.
     async fn take(&self) {
         if matches!(*self.held(), Held::Never) {
@@ -89,9 +139,20 @@ impl Slot {
         *self.held() = Held::Never;
     }
 
+    fn load(&self) -> MutexGuard<'_, Option<OwnedSemaphorePermit>> {
+        self.load.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The share of the capacity that a release of this many bytes needs, in KiB; none for a small one. One that is larger than the
+/// capacity takes all of it.
+fn weight(bytes: usize) -> Option<u32> {
+    let kib = bytes.div_ceil(1024);
+    (kib >= LARGE_KIB).then(|| u32::try_from(kib).unwrap_or(u32::MAX).min(CAPACITY_KIB))
 }
 
 #[cfg(test)]
@@ -140,5 +201,42 @@ mod tests {
         assert_eq!(slots.within(async |_| ()).await, None);
         done.send(()).expect("it waits");
         assert!(poll!(&mut begun).is_ready());
+    }
+
+    #[tokio::test]
+    async fn large_releases_wait_for_one_another_and_keep_no_slot_meanwhile() {
+        let slots = Slots::new(1);
+        let all = (CAPACITY_KIB as usize) << 10;
+        let (done, ended) = tokio::sync::oneshot::channel::<()>();
+        let mut first = pin!(slots.within(async |slot| {
+            slot.carry(all * 2).await;
+            slot.lend(ended).await
+        }));
+        assert!(poll!(&mut first).is_pending());
+        let mut large = pin!(slots.within(async |slot| slot.carry(LARGE_KIB << 10).await));
+        assert!(poll!(&mut large).is_pending(), "there is no room");
+        let small = slots.within(async |slot| slot.carry(LARGE_KIB << 9).await).await;
+        assert_eq!(small, Some(()), "a small one waits neither for room nor for the slot of a large one");
+        done.send(()).expect("it waits");
+        assert!(poll!(&mut first).is_ready());
+        assert_eq!(large.await, Some(()));
+    }
+
+    #[tokio::test]
+    async fn a_pass_replaces_what_it_carries_and_keeps_it_for_a_while_only() {
+        let brief = Duration::from_millis(1);
+        let slots = Slots { patience: brief, load_patience: brief, ..Slots::new(1) };
+        let mut slow = pin!(slots.within(async |slot| {
+            slot.carry(50 << 20).await;
+            slot.carry(60 << 20).await;
+            pending::<()>().await
+        }));
+        assert!(poll!(&mut slow).is_pending());
+        assert_eq!(slots.capacity.available_permits(), 4 << 10);
+        let mut other = pin!(slots.within(async |slot| slot.carry(5 << 20).await));
+        tokio::select! {
+            _ = &mut slow => unreachable!("it never ends"),
+            done = &mut other => assert_eq!(done, Some(())),
+        }
     }
 }

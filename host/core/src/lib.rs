@@ -31,6 +31,7 @@ pub mod order;
 pub mod pattern;
 pub mod release;
 pub mod request;
+mod size;
 pub mod text;
 
 pub use budget::{Budget, Stop};

@@ -17,7 +17,6 @@ mod files;
 pub mod format;
 mod recent;
 pub mod releases;
-mod size;
 
 pub use files::OpenError;
 pub use releases::{Budget, Collected, Releases};

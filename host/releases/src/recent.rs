@@ -4,8 +4,6 @@ use std::{collections::HashMap, sync::Arc};
 
 use chandler_core::{Digest, Release};
 
-use crate::size;
-
 /// Releases within a bound in bytes; the one that was not used for the longest time goes first.
 pub(crate) struct Recent {
     budget: usize,
@@ -38,7 +36,7 @@ impl Recent {
     /// Keeps a release, unless it is larger than all that may be kept.
     pub(crate) fn insert(&mut self, key: Digest, release: Arc<Release>) {
         self.remove(&key);
-        let bytes = size::of(&release);
+        let bytes = release.memory();
         if bytes > self.budget {
             return;
         }
@@ -77,7 +75,7 @@ mod tests {
 
     #[test]
     fn what_was_not_used_for_the_longest_time_goes_first() {
-        let one = size::of(&release("a"));
+        let one = release("a").memory();
         let mut recent = Recent::new(one * 2);
         recent.insert(key("a"), release("a"));
         recent.insert(key("b"), release("b"));
@@ -91,7 +89,7 @@ mod tests {
 
     #[test]
     fn the_bound_holds_whatever_comes() {
-        let one = size::of(&release("a"));
+        let one = release("a").memory();
         let mut recent = Recent::new(one - 1);
         recent.insert(key("a"), release("a"));
         assert_eq!((recent.get(&key("a")), recent.held), (None, 0));

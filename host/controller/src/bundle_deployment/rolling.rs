@@ -27,6 +27,7 @@ pub(super) async fn roll_out(
     route: Route,
 ) -> Result<Reached, Problem> {
     let Pass { deployment, book, context, .. } = pass;
+    carry(pass, &release).await;
     let owner = owner_for(pass, found.candidate.as_ref())?;
     let mut completed = certificates::complete(deployment, &owner, Arc::clone(&release), context).await?;
     let rules = gates::rules(deployment);
@@ -126,6 +127,12 @@ pub(super) async fn roll_out(
     })
 }
 
+/// Waits for room for a release.
+async fn carry(pass: Pass<'_>, release: &Release) {
+    pass.context.memory.sizes.note(&pass.deployment.name_any(), release.memory());
+    pass.slot.carry(release.memory()).await;
+}
+
 /// How often objects are set aside in one pass.
 const ASIDE: usize = 8;
 
@@ -168,6 +175,7 @@ fn note_not_repaired(deployment: &BundleDeployment, found: &mut Assessment, drif
 /// Looks at a release without changing anything; what of it is not healthy.
 pub(super) async fn look(pass: Pass<'_>, found: &Assessment, release: &Arc<Release>) -> Result<Vec<String>, Problem> {
     let Pass { deployment, context, .. } = pass;
+    carry(pass, release).await;
     let owner = owner_for(pass, found.candidate.as_ref())?;
     let completed = certificates::complete(deployment, &owner, Arc::clone(release), context).await?;
     let rules = gates::rules(deployment);

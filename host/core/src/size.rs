@@ -1,0 +1,118 @@
+//! How much memory a release takes.
+//!
+//! An estimate of what the allocator hands out, good enough to bound a cache by: a release takes about ten times as much as
+//! its text, and how much exactly depends on how many small maps it has.
+
+use serde_json::{Map, Value};
+
+use crate::{Description, Diagnostic, Location, Object, Probe};
+
+/// What the allocator adds to each piece, and to what it rounds.
+const OVERHEAD: usize = 8;
+const GRAIN: usize = 16;
+/// A node of the tree that a map is, and how many entries stand in one where there are many: maps are filled in order, which
+/// leaves nodes half full.
+const NODE: usize = 640;
+const NODE_ENTRIES: usize = 11;
+const FILLED_ENTRIES: usize = 6;
+
+/// The bytes that the parts of a release take.
+pub(crate) fn of(objects: &[Object], probes: &[Probe], findings: &[Diagnostic]) -> usize {
+    let probes = probes.iter().map(|probe| size_of_val(probe) + probe.rule.len() + probe.message.len());
+    objects.iter().map(object).chain(probes).chain(findings.iter().map(finding)).sum()
+}
+
+/// The bytes that a description takes beside itself.
+pub(crate) fn of_description(description: &Description) -> usize {
+    let property = |property: &crate::Property| text(&property.kind) + size_of_val(property) + value(&property.value);
+    description.properties.iter().map(property).sum()
+}
+
+fn object(object: &Object) -> usize {
+    let key = &object.key;
+    let names = text(&key.group) + text(&key.kind) + text(&key.version) + text(&key.name);
+    let namespace = key.namespace.as_deref().map_or(0, text);
+    let origin = object.origin.as_ref().map_or(0, location);
+    size_of_val(object) + names + namespace + origin + map(&object.value)
+}
+
+fn finding(finding: &Diagnostic) -> usize {
+    let help = finding.help.as_deref().map_or(0, text);
+    let place = finding.location.as_ref().map_or(0, location);
+    size_of_val(finding) + text(&finding.code) + text(&finding.message) + help + place
+}
+
+fn location(location: &Location) -> usize {
+    text(&location.path) + location.pointer.as_deref().map_or(0, text)
+}
+
+/// What a value takes beside itself.
+fn value(of: &Value) -> usize {
+    match of {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(of) => text(of),
+        Value::Array(of) => allocated(of.capacity() * size_of::<Value>()) + of.iter().map(value).sum::<usize>(),
+        Value::Object(of) => map(of),
+    }
+}
+
+fn map(of: &Map<String, Value>) -> usize {
+    let nodes = if of.len() <= NODE_ENTRIES { usize::from(!of.is_empty()) } else { of.len().div_ceil(FILLED_ENTRIES) };
+    nodes * allocated(NODE) + of.iter().map(|(name, member)| text(name) + value(member)).sum::<usize>()
+}
+
+fn text(of: &str) -> usize {
+    allocated(of.len())
+}
+
+/// What the allocator takes for a piece of this size.
+fn allocated(bytes: usize) -> usize {
+    if bytes == 0 { 0 } else { (bytes + OVERHEAD).next_multiple_of(GRAIN) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::Release;
+
+    /// Objects such as releases have: many small maps, long descriptions, lists.
+    fn text_of_a_definition(number: usize) -> String {
+        let properties: Map<String, Value> = (0..40)
+            .map(|field| {
+                let schema = json!({
+                    "description": "what this field is for, in a sentence or two, as generated definitions have it",
+                    "type": "array", "items": {"type": "string", "enum": ["a", "b"]},
+                });
+                (format!("field{field}"), schema)
+            })
+            .collect();
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("kind{number}.example.com"), "labels": {"app": "example"}},
+            "spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}}}]},
+        })
+        .to_string()
+    }
+
+    #[test]
+    fn the_estimate_is_near_what_is_allocated() {
+        let texts: Vec<String> = (0..20).map(text_of_a_definition).collect();
+        let mut estimate = 0;
+        // Given back at the end, so that what is still allocated then is the release.
+        let mut kept = None;
+        let measured = allocation_counter::measure(|| {
+            let objects = texts.iter().map(|text| Object::parse(text.as_bytes(), 0, None).unwrap()).collect();
+            let release = Release::new(objects, vec![], vec![]);
+            estimate = release.memory();
+            kept = Some(release);
+        });
+        let allocated = usize::try_from(measured.bytes_current).unwrap();
+        assert!(kept.is_some());
+        assert!(
+            (allocated..allocated * 3 / 2).contains(&estimate),
+            "{estimate} bytes are estimated, {allocated} were allocated"
+        );
+    }
+}
