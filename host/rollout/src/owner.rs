@@ -215,8 +215,8 @@ mod tests {
             adopts: BTreeMap::new(),
             ledger: None,
         };
-        let hash = Sha256::digest("a..BundleDeployment.core.rukpak.io");
-        assert_eq!(owner.set_id(), format!("applyset-{}-v1", URL_SAFE_NO_PAD.encode(hash)));
+        // base64url(sha256("a..BundleDeployment.core.rukpak.io")), computed with Python's hashlib and base64.
+        assert_eq!(owner.set_id(), "applyset-z9uvW4yqlz70Q-WNFsaL39IvTJ7vNQP2rx34q9YUMeE-v1");
         assert!(owner.set_id().len() <= 63, "it is the value of a label");
     }
 }

@@ -10,14 +10,27 @@ async fn malformed_bundle_deployments_are_refused_by_the_api_server() {
     let image = json!({"ref": "registry.example.com/bundle:v1"});
     let git =
         |reference: Value| json!({"type": "git", "git": {"repository": "https://example.com/r", "ref": reference}});
+    let one = "exactly one of image, git, configMaps, http must be set";
+    let image_missing = "image must be set for source type \"image\"";
+    let one_ref = "exactly one of branch, tag, commit must be set";
     let cases = [
-        ("no member", json!({"type": "image"})),
-        ("another member", json!({"type": "image", "git": {"repository": "r", "ref": {"branch": "main"}}})),
-        ("two members", json!({"type": "image", "image": image, "http": {"url": "https://example.com/b.tgz"}})),
-        ("two git refs", git(json!({"branch": "main", "tag": "v1"}))),
-        ("no git ref", git(json!({}))),
+        ("an image", json!({"type": "image", "image": image}), None),
+        ("a git ref", git(json!({"branch": "main"})), None),
+        ("no member", json!({"type": "image"}), Some(one)),
+        (
+            "another member",
+            json!({"type": "image", "git": {"repository": "r", "ref": {"branch": "main"}}}),
+            Some(image_missing),
+        ),
+        (
+            "two members",
+            json!({"type": "image", "image": image, "http": {"url": "https://example.com/b.tgz"}}),
+            Some(one),
+        ),
+        ("two git refs", git(json!({"branch": "main", "tag": "v1"})), Some(one_ref)),
+        ("no git ref", git(json!({})), Some(one_ref)),
     ];
-    for (what, source) in cases {
+    for (what, source, refusal) in cases {
         let deployment = json!({
             "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": "refused"},
             "spec": {"installNamespace": "default", "provisionerClassName": "core-rukpak-io-plain", "source": source}
@@ -25,18 +38,29 @@ async fn malformed_bundle_deployments_are_refused_by_the_api_server() {
         let deployment = serde_json::from_value(deployment).expect("a BundleDeployment");
         let result =
             world.deployments().create(&PostParams { dry_run: true, ..PostParams::default() }, &deployment).await;
-        let Err(kube::Error::Api(status)) = result else { panic!("{what} was accepted") };
-        assert_eq!(status.code, 422, "{what}: {status:?}");
+        match (result, refusal) {
+            (Ok(_), None) => {}
+            (Err(kube::Error::Api(status)), Some(text)) => {
+                assert_eq!(status.code, 422, "{what}: {status:?}");
+                assert!(status.message.contains(text), "{what}: {}", status.message);
+            }
+            (result, _) => panic!("{what}: {result:?}"),
+        }
     }
-    let mut long = json!({
-        "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment",
-        "metadata": {"name": format!("{:x<53}", world.name())},
-        "spec": {"installNamespace": "default", "provisionerClassName": "core-rukpak-io-plain",
-                 "source": {"type": "image", "image": image}}
-    });
-    world.mark(&mut long);
-    let long = serde_json::from_value(long).expect("a BundleDeployment");
-    let result = world.deployments().create(&PostParams::default(), &long).await;
-    assert!(matches!(result, Err(kube::Error::Api(status)) if status.code == 422));
+    let create = async |length: usize| {
+        let mut deployment = json!({
+            "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment",
+            "metadata": {"name": format!("{:x<length$}", world.name())},
+            "spec": {"installNamespace": "default", "provisionerClassName": "core-rukpak-io-plain",
+                     "source": {"type": "image", "image": image}}
+        });
+        world.mark(&mut deployment);
+        let deployment = serde_json::from_value(deployment).expect("a BundleDeployment");
+        world.deployments().create(&PostParams { dry_run: true, ..PostParams::default() }, &deployment).await
+    };
+    create(52).await.expect("the longest name is accepted");
+    let Err(kube::Error::Api(status)) = create(53).await else { panic!("a name of 53 characters was accepted") };
+    assert_eq!(status.code, 422, "{status:?}");
+    assert!(status.message.contains("metadata.name"), "{}", status.message);
     world.finish().await;
 }

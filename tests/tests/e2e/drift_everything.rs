@@ -22,7 +22,8 @@ use std::{
 use chandler_api::BundleDeployment;
 use chandler_core::{Object, Release};
 use chandler_rollout::{InMemory, Options, Owner, Rollout, RolloutError};
-use chandler_tests::{World, bundles::workspace};
+use chandler_test_needs::fixture;
+use chandler_tests::World;
 use futures::FutureExt as _;
 use kube::{
     Api,
@@ -404,11 +405,7 @@ async fn edits_of_built_in_kinds() {
 
 #[tokio::test]
 async fn edits_of_custom_resources() {
-    let corpus = workspace().join("../shared/fixtures/corpus/bundles");
-    if !corpus.is_dir() {
-        eprintln!("skipped: {} does not exist", corpus.display());
-        return;
-    }
+    let Some(corpus) = fixture("corpus/bundles") else { return };
     let mut bench = bench().await;
     let (kinds, names) = kinds::custom(&bench.world, &corpus, &mut bench.random).await;
     let client = bench.world.client.clone();

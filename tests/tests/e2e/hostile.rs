@@ -42,10 +42,10 @@ async fn every_misbehaviour_has_its_own_reason_while_others_go_on() {
     let cases = [
         ("spin", "PluginTimeout", "2 s"),
         ("allocate", "PluginOutOfMemory", "32 MiB"),
-        ("recurse", "PluginTrapped", ""),
-        ("panic", "PluginTrapped", ""),
-        ("emit-million", "PluginLimitExceeded", ""),
-        ("emit-garbage", "InvalidOutput", ""),
+        ("recurse", "PluginTrapped", "the provisioner crashed: call stack exhausted"),
+        ("panic", "PluginTrapped", "the hold is on fire"),
+        ("emit-million", "PluginLimitExceeded", "the provisioner exceeded the limit of "),
+        ("emit-garbage", "InvalidOutput", "object 1 (from manifests/a.yaml:7) is not JSON"),
     ];
     for (index, (behaviour, _, _)) in cases.iter().enumerate() {
         let image = world.push(&Bundle::empty().with("provision", behaviour)).await;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use chandler_tests::{World, bundles, wait, world::condition};
+use chandler_tests::{World, bundles, world::condition};
 use kube::{
     Api,
     api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams},
@@ -82,7 +82,10 @@ async fn a_second_reconcile_and_a_restart_write_nothing() {
 
 #[tokio::test]
 async fn a_change_of_metadata_alone_writes_nothing_but_itself() {
-    let world = World::new().await;
+    let mut world = World::new().await;
+    world.stop_controller().await;
+    let client = world.client.clone();
+    world.start_controller_with(client, |options| options.concurrency = 1);
     let name = world.name();
     let image = world.push(&bundles::sample("registry/harbour-operator.v0.1.0")).await;
     world.deploy(&name, REGISTRY, &image).await;
@@ -93,12 +96,13 @@ async fn a_change_of_metadata_alone_writes_nothing_but_itself() {
     let poke = Patch::Merge(json!({"metadata": {"annotations": {"example.com/poke": "1"}}}));
     let poked = world.deployments().patch(&name, &PatchParams::default(), &poke).await.expect("an annotation");
     before.insert("BundleDeployment".into(), poked.metadata.resource_version.expect("a version"));
-    // The poke is a change that the controller sees; what it does about it would show here.
-    let suspend = world.deployments();
-    wait::until(&suspend, &name, "annotated", |deployment| {
-        deployment.is_some_and(|deployment| deployment.metadata.annotations.as_ref().is_some_and(|map| !map.is_empty()))
-    })
-    .await;
+    // The controller sees changes in their order and works on one BundleDeployment at a time: when one that was created after the
+    // annotation is ready, whatever it did about the annotation is done.
+    let later = format!("{name}-later");
+    let note = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\n";
+    let image = world.push(&bundles::Bundle::empty().with("manifests/note.yaml", note)).await;
+    world.deploy(&later, PLAIN, &image).await;
+    world.ready(&later).await;
     assert_eq!(versions(&world, &name).await, before);
     let now = world.deployments().get(&name).await.expect("the BundleDeployment");
     assert_eq!(condition(&now, "Ready").expect("Ready").last_transition_time, transition);

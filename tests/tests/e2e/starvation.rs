@@ -1,6 +1,6 @@
 //! No tenant waits for another: what one BundleDeployment waits for holds up no other, and ends when nobody wants it any more.
 
-use chandler_tests::{Interruption, World, bundles, silent::Silent, wait, world::condition};
+use chandler_tests::{Interruption, World, bundles, hostile_registry::HostileRegistry, wait, world::condition};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, ResourceExt as _,
@@ -31,7 +31,7 @@ async fn note(world: &World) -> String {
 #[tokio::test]
 async fn registries_that_never_answer_hold_up_nobody() {
     let world = narrow().await;
-    let (silent, name) = (Silent::start().await, world.name());
+    let (silent, name) = (HostileRegistry::silent().await, world.name());
     let slow = |index: usize| format!("{name}-slow-{index}");
     for index in 0..6 {
         world.deploy(&slow(index), PLAIN, &silent.image(&format!("slow-{index}"))).await;
@@ -63,7 +63,7 @@ async fn registries_that_never_answer_hold_up_nobody() {
 #[tokio::test]
 async fn what_runs_is_repaired_while_the_registry_of_the_next_version_does_not_answer() {
     let world = narrow().await;
-    let (silent, name) = (Silent::start().await, world.name());
+    let (silent, name) = (HostileRegistry::silent().await, world.name());
     let image = note(&world).await;
     world.deploy(&name, PLAIN, &image).await;
     world.ready(&name).await;
