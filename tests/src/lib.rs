@@ -11,7 +11,7 @@
 //! | [`world`] | a cluster with a registry and a running controller |
 //! | [`large`] | large releases, and what they cost |
 //! | [`interruption`] | a controller that loses sight of something for a while |
-//! | [`silent`] | a registry that accepts connections and never answers |
+//! | [`hostile_registry`] | a registry that never answers, trickles or redirects |
 //! | [`lifeline`], [`mortal`] | a controller that dies at a chosen place, as a process does |
 //! | [`state`] | what is in a cluster of a BundleDeployment, without what no two runs have in common |
 //! | [`tls`] | whether a client accepts a server |
@@ -29,12 +29,12 @@ pub mod cleanup;
 pub mod cluster;
 pub mod envtest;
 pub mod guard;
+pub mod hostile_registry;
 pub mod interruption;
 pub mod large;
 pub mod lifeline;
 pub mod mortal;
 pub mod run;
-pub mod silent;
 pub mod stand_in;
 pub mod state;
 pub mod tls;

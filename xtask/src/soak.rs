@@ -7,12 +7,16 @@ use crate::{command, guests};
 #[derive(clap::Args)]
 pub(crate) struct Soak {
     /// How long each of the two parts takes
-    #[arg(long, default_value_t = 10)]
-    minutes: u32,
+    #[arg(long, default_value_t = 10.0)]
+    minutes: f64,
 
     /// How many BundleDeployments there are; a third of them are hostile
     #[arg(long, default_value_t = 200)]
     deployments: u32,
+
+    /// Only this way of being hostile, such as `spin`; may be given several times
+    #[arg(long = "way", value_name = "NAME")]
+    ways: Vec<String>,
 }
 
 impl Soak {
@@ -23,6 +27,6 @@ impl Soak {
         let example =
             ["run", "--quiet", "--locked", "--release", "--package", "chandler-tests", "--example", "soak", "--"];
         let sizes = [self.minutes.to_string(), self.deployments.to_string()];
-        command::run(command::cargo(example).args(sizes).env("CHANDLER", program))
+        command::run(command::cargo(example).args(sizes).args(self.ways).env("CHANDLER", program))
     }
 }
