@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use chandler_test_needs::fixture;
 use tempfile::TempDir;
 
 /// The root of the workspace.
@@ -31,14 +32,9 @@ pub fn config_map(name: &str, from: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{from: {from}}}\n")
 }
 
-/// A real bundle beside the checkout; says why where there is none.
+/// A real bundle of the shared fixtures, where there are any.
 pub fn shared(name: &str) -> Option<Bundle> {
-    let path = workspace().join("../shared/fixtures").join(name);
-    if path.is_dir() {
-        return Some(Bundle::copy_of(&path));
-    }
-    eprintln!("skipped: {} does not exist", path.display());
-    None
+    fixture(name).map(|path| Bundle::copy_of(&path))
 }
 
 /// A bundle directory that a test may change.

@@ -5,6 +5,7 @@
 use std::{collections::BTreeSet, path::PathBuf};
 
 use chandler_api::{crds, crds_yaml};
+use chandler_test_needs::fixture;
 use serde_json::{Map, Value};
 
 /// Keywords that the predecessor's definition may have and ours must have with the same value.
@@ -34,13 +35,8 @@ fn ours(name: &str) -> Value {
 }
 
 fn predecessor() -> Option<Value> {
-    let fixture = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../../shared/fixtures/crds/core.rukpak.io_bundledeployments.yaml");
-    let Ok(text) = std::fs::read_to_string(&fixture) else {
-        eprintln!("skipped: {} is not there", fixture.display());
-        return None;
-    };
-    Some(serde_saphyr::from_str(&text).unwrap())
+    let path = fixture("crds/core.rukpak.io_bundledeployments.yaml")?;
+    Some(serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap())
 }
 
 /// Walks both schemas and notes where ours lacks something.

@@ -2,23 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as well")]
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use chandler_content::{ImageAccess, ImageOptions, Images, Limits, Store};
 use chandler_core::Content;
 use chandler_devregistry::{Options, Registry};
+use chandler_test_needs::fixture;
 
 /// The directories that hold bundles, if the fixtures are there.
 fn bundles() -> Vec<PathBuf> {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures");
-    if !fixtures.is_dir() {
-        eprintln!("skipped: there is no {}", fixtures.display());
-        return Vec::new();
-    }
+    let Some(fixtures) = fixture("") else { return Vec::new() };
     let mut found: Vec<PathBuf> = ["plain", "registry", "corpus/bundles"]
         .iter()
         .flat_map(|group| fs::read_dir(fixtures.join(group)).unwrap())

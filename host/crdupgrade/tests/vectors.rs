@@ -2,20 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-use std::{fs, path::PathBuf};
+use std::fs;
 
 use chandler_crd_upgrade::{Policy, compare};
+use chandler_test_needs::fixture;
 use serde_json::Value;
 
 fn shared(path: &str) -> Option<Value> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures").join(path);
-    match fs::read_to_string(&path) {
-        Ok(text) => Some(serde_json::from_str(&text).unwrap()),
-        Err(error) => {
-            eprintln!("skipped: {}: {error}", path.display());
-            None
-        }
-    }
+    let text = fs::read_to_string(fixture(path)?).unwrap();
+    Some(serde_json::from_str(&text).unwrap())
 }
 
 #[test]

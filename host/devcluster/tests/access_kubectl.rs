@@ -25,9 +25,7 @@ struct Kubectl {
 impl Kubectl {
     /// Starts a cluster for kubectl; `None` where there is none to run.
     async fn start() -> Option<Self> {
-        let found = Command::new("kubectl").args(["version", "--client"]).output();
-        if !found.is_ok_and(|output| output.status.success()) {
-            println!("skipped: no kubectl on the PATH");
+        if !chandler_test_needs::kubectl() {
             return None;
         }
         let cluster = quiet().await;

@@ -28,9 +28,7 @@ struct Kubectl {
 
 /// Starts a cluster for kubectl; `None` where there is none to run.
 async fn kubectl() -> Option<Kubectl> {
-    let found = Command::new("kubectl").args(["version", "--client"]).output();
-    if !found.is_ok_and(|output| output.status.success()) {
-        println!("skipped: no kubectl on the PATH");
+    if !chandler_test_needs::kubectl() {
         return None;
     }
     let cluster = start(Options::default()).await;

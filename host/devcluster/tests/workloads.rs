@@ -70,9 +70,7 @@ struct Kubectl {
 impl Kubectl {
     /// A cluster and kubectl; `None` where there is none to run.
     async fn start(options: Options) -> Option<Self> {
-        let found = Command::new("kubectl").args(["version", "--client"]).output();
-        if !found.is_ok_and(|output| output.status.success()) {
-            println!("skipped: no kubectl on the PATH");
+        if !chandler_test_needs::kubectl() {
             return None;
         }
         let cluster = start(options).await;

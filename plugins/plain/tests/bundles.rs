@@ -8,8 +8,6 @@
     reason = "tests may panic and print"
 )]
 
-use std::path::{Path, PathBuf};
-
 use chandler_plain::Plain;
 use chandler_sdk::{
     Failure, Provisioner, Request, Severity,
@@ -239,11 +237,7 @@ fn bundles_of_other_formats_are_not_recognised() {
 
 /// The bundles of the predecessor's own tests; none where they are not at hand.
 fn fixture(name: &str) -> Option<Bundle> {
-    let directory: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures/plain").join(name);
-    if !directory.is_dir() {
-        println!("skipped: there is no {}", directory.display());
-        return None;
-    }
+    let directory = chandler_test_needs::fixture(&format!("plain/{name}"))?;
     Some(Bundle::from_directory(&directory).unwrap())
 }
 

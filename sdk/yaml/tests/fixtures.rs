@@ -2,20 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests may panic and print")]
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::PathBuf};
 
 use chandler_yaml::{Limits, parse};
 
 /// The files below a directory of the fixtures; none where they are not at hand.
 fn files(directory: &str) -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures").join(directory);
-    if !root.is_dir() {
-        println!("skipped: there is no {}", root.display());
-        return Vec::new();
-    }
+    let Some(root) = chandler_test_needs::fixture(directory) else { return Vec::new() };
     let (mut files, mut directories) = (Vec::new(), vec![root]);
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(directory).unwrap() {

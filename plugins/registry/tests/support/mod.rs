@@ -13,15 +13,9 @@ use chandler_sdk::{
 };
 use serde_json::Value;
 
-/// The shared fixtures, beside the workspace. Says why it skips where they are not.
+/// The shared fixtures, where there are any.
 pub(crate) fn fixtures() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
-    let root = std::env::var_os("FIXTURES").map_or(root.join("../shared/fixtures"), PathBuf::from);
-    if root.is_dir() {
-        return Some(root);
-    }
-    println!("skipped: {} is not there", root.display());
-    None
+    chandler_test_needs::fixture("")
 }
 
 /// Provisions the bundle in a directory.

@@ -1,21 +1,12 @@
 //! The real kubectl.
 
-use std::{fs, path::PathBuf, process::Stdio, sync::OnceLock};
+use std::{fs, path::PathBuf, process::Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
 use super::Scope;
-
-/// Whether there is a kubectl.
-pub(crate) fn is_there() -> bool {
-    static THERE: OnceLock<bool> = OnceLock::new();
-    *THERE.get_or_init(|| {
-        let run = std::process::Command::new("kubectl").args(["version", "--client"]).output();
-        run.is_ok_and(|output| output.status.success())
-    })
-}
 
 /// kubectl in the namespace of a case, with files and a cache of its own.
 pub(crate) struct Kubectl {
