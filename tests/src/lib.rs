@@ -14,6 +14,7 @@
 //! | [`silent`] | a registry that accepts connections and never answers |
 //! | [`lifeline`], [`mortal`] | a controller that dies at a chosen place, as a process does |
 //! | [`state`] | what is in a cluster of a BundleDeployment, without what no two runs have in common |
+//! | [`renders`] | how often bundles were rendered |
 //! | [`tls`] | whether a client accepts a server |
 //! | [`wait`] | waiting for conditions, never for time |
 //! | [`approvals`] | changes that wait for approval, and approving them |
@@ -33,6 +34,7 @@ pub mod interruption;
 pub mod large;
 pub mod lifeline;
 pub mod mortal;
+pub mod renders;
 pub mod run;
 pub mod silent;
 pub mod stand_in;

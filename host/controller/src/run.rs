@@ -144,9 +144,9 @@ pub async fn run(
             move |secret| context.helped(|deployment| reads_secret(deployment, &secret.name_any()))
         })
         .reconcile_on(UnboundedReceiverStream::new(triggers).map(|trigger| ObjectRef::new(&trigger.name)))
-        .reconcile_all_on(context.surroundings.changes().inspect({
+        .reconcile_all_on(context.surroundings.changes().map({
             let context = Arc::clone(&context);
-            move |()| context.memory.try_all_again()
+            move |cluster| context.memory.cluster_changed(&cluster)
         }))
         .run(bundle_deployment::reconcile, bundle_deployment::on_error, Arc::clone(&context))
         .for_each(|_| async {});

@@ -3,7 +3,7 @@
 //! An estimate of what the allocator hands out, good enough to bound a cache by: a release takes about ten times as much as
 //! its text, and how much exactly depends on how many small maps it has.
 
-use chandler_core::{Diagnostic, Location, Object, Release};
+use chandler_core::{Diagnostic, Location, Object, Probe, Related, Release};
 use serde_json::{Map, Value};
 
 /// What the allocator adds to each piece, and to what it rounds.
@@ -18,13 +18,21 @@ const FILLED_ENTRIES: usize = 6;
 /// The bytes that a release takes.
 pub(crate) fn of(release: &Release) -> usize {
     let objects: usize = release.objects().iter().map(object).sum();
-    let probes: usize =
-        release.probes().iter().map(|probe| size_of_val(probe) + probe.rule.len() + probe.message.len()).sum();
+    let probes: usize = release.probes().iter().map(probe).sum();
     let findings: usize = release.findings().iter().map(finding).sum();
     let properties = &release.description().properties;
     let properties: usize =
         properties.iter().map(|property| text(&property.kind) + size_of_val(property) + value(&property.value)).sum();
     size_of_val(release) + objects + probes + findings + properties
+}
+
+fn probe(probe: &Probe) -> usize {
+    let Probe { selector, rule, message, message_expression } = probe;
+    let optional = [&selector.namespace, &selector.name, message, message_expression].into_iter().flatten();
+    let labels = selector.labels.iter().flat_map(|(name, value)| [name, value]);
+    let texts = [&selector.group, &selector.kind, rule].into_iter().chain(optional).chain(labels);
+    let nodes = selector.labels.len().div_ceil(FILLED_ENTRIES) * allocated(NODE);
+    size_of_val(probe) + nodes + texts.map(|of| text(of)).sum::<usize>()
 }
 
 fn object(object: &Object) -> usize {
@@ -37,8 +45,11 @@ fn object(object: &Object) -> usize {
 
 fn finding(finding: &Diagnostic) -> usize {
     let help = finding.help.as_deref().map_or(0, text);
+    let url = finding.url.as_deref().map_or(0, text);
     let place = finding.location.as_ref().map_or(0, location);
-    size_of_val(finding) + text(&finding.code) + text(&finding.message) + help + place
+    let related = |related: &Related| size_of_val(related) + location(&related.location) + text(&related.message);
+    let related = finding.related.iter().map(related).sum::<usize>();
+    size_of_val(finding) + text(&finding.code) + text(&finding.message) + help + url + place + related
 }
 
 fn location(location: &Location) -> usize {
