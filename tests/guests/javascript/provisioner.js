@@ -10,8 +10,7 @@ import * as request from "chandler:provisioner/request@0.1.0";
 
 const DIRECTORY = "objects/";
 
-// Engines differ in how they show a u64 and in which globals they have.
-const number = (of) => (typeof content.open === "function" && typeof of === "bigint" ? Number(of) : of);
+// Engines differ in which globals they have, and in whether a u64 is a number or a BigInt.
 const decode = (bytes) => {
   let text = "";
   for (const byte of bytes) text += String.fromCharCode(byte);
@@ -30,12 +29,12 @@ function files(bundle) {
 }
 
 function read(bundle, entry) {
-  const wide = typeof entry.size === "bigint";
+  const u64 = typeof entry.size === "bigint" ? BigInt : Number;
   const bytes = [];
-  while (bytes.length < number(entry.size)) {
-    const chunk = bundle.read(entry.path, wide ? BigInt(bytes.length) : bytes.length, 1 << 20);
+  while (bytes.length < Number(entry.size)) {
+    const chunk = bundle.read(entry.path, u64(bytes.length), 1 << 20);
     if (chunk.length === 0) break;
-    bytes.push(...chunk);
+    for (const byte of chunk) bytes.push(byte);
   }
   return decode(bytes);
 }

@@ -128,7 +128,8 @@ async fn define(world: &World, group: &str, kind: &str) -> CustomResourceDefinit
 }
 
 async fn without_warnings(world: &World, name: &str) -> BundleDeployment {
-    let found = wait::until(&world.deployments(), name, "without warnings", |deployment| {
+    let deployments = world.deployments();
+    let found = wait::until(&deployments, name, "without warnings", |deployment| {
         deployment.is_some_and(|deployment| codes(deployment).is_empty())
     });
     found.await.expect("it is there")
