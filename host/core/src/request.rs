@@ -98,9 +98,10 @@ impl Questions {
         let question = match question {
             Question::Serves { api_version, kind } => {
                 let is_long = api_version.len().saturating_add(kind.len()) > KIND_BYTES;
-                match is_long || self.0.len() >= KINDS || self.0.contains(&Question::ApiKinds) {
-                    true => Question::ApiKinds,
-                    false => Question::Serves { api_version, kind },
+                if is_long || self.0.len() >= KINDS || self.0.contains(&Question::ApiKinds) {
+                    Question::ApiKinds
+                } else {
+                    Question::Serves { api_version, kind }
                 }
             }
             other => other,

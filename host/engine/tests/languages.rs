@@ -4,10 +4,16 @@
 
 mod support;
 
-use std::{fs, io::Read as _, path::PathBuf, sync::Arc, time::Instant};
+use std::{
+    fs,
+    io::Read as _,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use chandler_core::{Content, Question, Release, Severity, Target};
-use chandler_engine::{Compiler, Engine, EngineOptions, Limits, Provisioned, Provisioner};
+use chandler_engine::{CompileLimits, Compiler, Engine, EngineOptions, Limits, Provisioned, Provisioner};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use support::{content, request};
@@ -92,6 +98,8 @@ async fn components_of_other_languages_make_the_same_release_within_the_limits()
     let engine = Engine::new(EngineOptions {
         cache_directory: Some(cache.path().to_owned()),
         compiler: Compiler::Child { program, arguments: Vec::new() },
+        // How long it waits for a processor is no matter of the component; the limit on processor time is.
+        compile_limits: CompileLimits { time: Duration::from_mins(30), ..CompileLimits::default() },
         ..EngineOptions::default()
     })
     .unwrap();
