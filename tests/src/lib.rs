@@ -14,6 +14,7 @@
 //! | [`hostile_registry`] | a registry that never answers, trickles or redirects |
 //! | [`lifeline`], [`mortal`] | a controller that dies at a chosen place, as a process does |
 //! | [`state`] | what is in a cluster of a BundleDeployment, without what no two runs have in common |
+//! | [`renders`] | how often bundles were rendered |
 //! | [`tls`] | whether a client accepts a server |
 //! | [`wait`] | waiting for conditions, never for time |
 //! | [`approvals`] | changes that wait for approval, and approving them |
@@ -34,6 +35,7 @@ pub mod interruption;
 pub mod large;
 pub mod lifeline;
 pub mod mortal;
+pub mod renders;
 pub mod run;
 pub mod stand_in;
 pub mod state;

@@ -19,8 +19,9 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{sync::oneshot, task::JoinHandle};
+use tracing_subscriber::{Layer as _, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
-use crate::{Cluster, Run, bundles::Bundle, cleanup, guard, run, wait};
+use crate::{Cluster, Run, bundles::Bundle, cleanup, guard, renders, run, wait};
 
 /// Everything that an end-to-end test needs. End the test with [`World::finish`], which removes what it made. One that is dropped
 /// earlier, since the test panicked, has it removed as far as it can be within two minutes.
@@ -303,8 +304,8 @@ pub fn condition<'a>(deployment: &'a BundleDeployment, type_: &str) -> Option<&'
 
 fn logging() {
     // An error says that another test was first.
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
+    let written = tracing_subscriber::fmt::layer()
         .with_test_writer()
-        .try_init();
+        .with_filter(tracing_subscriber::EnvFilter::from_default_env());
+    let _ = tracing_subscriber::registry().with(written).with(renders::layer()).try_init();
 }

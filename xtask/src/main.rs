@@ -10,6 +10,7 @@ mod demo;
 mod fuzz;
 mod generate;
 mod guests;
+mod languages;
 mod soak;
 mod test;
 mod wasm_target;
@@ -31,6 +32,8 @@ enum Task {
     Test(test::Test),
     /// Build the Wasm components of the first-party provisioners and of the tests into target/plugins
     Plugins,
+    /// Build the test components in JavaScript and Python into tests/guests/components (npm, python3, zstd and the network)
+    Languages,
     /// Measure the engine (instantiation, sandboxed against native, cold start), the control plane or the controller (release build)
     Bench(bench::Bench),
     /// Measure honest tenants among hostile ones (release build)
@@ -48,6 +51,7 @@ fn main() -> anyhow::Result<()> {
         Task::Demo(demo) => demo.run(),
         Task::Test(test) => test.run(),
         Task::Plugins => guests::build_all(),
+        Task::Languages => languages::build_all(),
         Task::Bench(bench) => bench.run(),
         Task::Soak(soak) => soak.run(),
         Task::Corpus(corpus) => corpus.run(),

@@ -100,9 +100,9 @@ fn refusal(code: &str, message: impl Into<String>, line: u32, column: u32) -> Bo
 }
 
 fn finding(severity: Severity, code: &str, message: impl Into<String>, line: u32, column: u32) -> Diagnostic {
-    let location =
-        Location { path: diagnostics::CONFIG.to_owned(), line: Some(line), column: Some(column), pointer: None };
-    Diagnostic { severity, code: code.to_owned(), message: message.into(), location: Some(location), help: None }
+    let (path, line, column) = (diagnostics::CONFIG.to_owned(), Some(line), Some(column));
+    let location = Location { path, line, column, ..Location::default() };
+    Diagnostic { location: Some(location), ..Diagnostic::new(severity, code, message) }
 }
 
 #[cfg(test)]

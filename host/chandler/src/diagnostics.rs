@@ -2,7 +2,7 @@
 
 use std::{fmt, path::PathBuf};
 
-use chandler_core::{Content, Diagnostic, Severity};
+use chandler_core::{Content, Diagnostic, Related, Severity};
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
 
 use crate::{
@@ -127,9 +127,9 @@ fn position(text: &[u8], pointer: &str) -> Option<(u32, Option<u32>)> {
     Some((line, Some(column)))
 }
 
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&printable(&self.diagnostic.message))?;
+impl Finding {
+    /// The place in words.
+    fn place(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (None, Some(name)) = (&self.excerpt, &self.name) else {
             return Ok(());
         };
@@ -141,6 +141,15 @@ impl fmt::Display for Finding {
             Some(pointer) => write!(f, " ({})", one_line(pointer)),
             None => Ok(()),
         }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&printable(&self.diagnostic.message))?;
+        self.place(f)?;
+        let related = |Related { location, message }: &Related| format!("{location}: {message}");
+        self.diagnostic.related.iter().try_for_each(|other| write!(f, "\nsee {}", one_line(&related(other))))
     }
 }
 
@@ -169,6 +178,11 @@ impl miette::Diagnostic for Finding {
         Some(Box::new(printable(help)))
     }
 
+    fn url<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        let url = self.diagnostic.url.as_deref()?;
+        Some(Box::new(one_line(url)))
+    }
+
     fn source_code(&self) -> Option<&dyn SourceCode> {
         self.excerpt.as_ref().map(|excerpt| excerpt as &dyn SourceCode)
     }
@@ -190,13 +204,9 @@ mod tests {
         "kind: ClusterServiceVersion\nspec:\n  install:\n    strategy: helm\n    spec:\n      deployments: []\n";
 
     fn diagnostic(severity: Severity, location: Option<Location>) -> Diagnostic {
-        Diagnostic {
-            severity,
-            code: "UnknownStrategy".into(),
-            message: "install strategy \"helm\" is not supported".into(),
-            location,
-            help: Some("write `strategy: deployment`".into()),
-        }
+        let message = "install strategy \"helm\" is not supported";
+        let help = Some("write `strategy: deployment`".into());
+        Diagnostic { location, help, ..Diagnostic::new(severity, "UnknownStrategy", message) }
     }
 
     fn location(path: &str, place: Option<(u32, u32)>, pointer: Option<&str>) -> Location {
@@ -205,6 +215,7 @@ mod tests {
             line: place.map(|(line, _)| line),
             column: place.map(|(_, column)| column),
             pointer: pointer.map(Into::into),
+            ..Location::default()
         }
     }
 

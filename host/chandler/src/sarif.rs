@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
-use chandler_core::{Diagnostic, Location, Severity};
+use chandler_core::{Diagnostic, Location, Related, Severity};
 use serde_json::{Map, Value, json};
 
 use crate::diagnostics::Sources;
@@ -34,22 +34,45 @@ fn result(diagnostic: &Diagnostic, sources: &Sources<'_>) -> Value {
         Some(help) => format!("{} (help: {help})", diagnostic.message),
         None => diagnostic.message.clone(),
     };
-    let mut result = json!({"ruleId": diagnostic.code, "level": level, "message": {"text": text}});
-    if let (Some(location), Some(result)) = (&diagnostic.location, result.as_object_mut()) {
+    let mut result = Map::new();
+    result.insert("ruleId".to_owned(), diagnostic.code.clone().into());
+    result.insert("level".to_owned(), level.into());
+    result.insert("message".to_owned(), json!({"text": text}));
+    if let Some(location) = &diagnostic.location {
         result.insert("locations".to_owned(), json!([place(location, sources)]));
     }
-    result
+    if !diagnostic.related.is_empty() {
+        result.insert(
+            "relatedLocations".to_owned(),
+            diagnostic.related.iter().map(|other| related(other, sources)).collect(),
+        );
+    }
+    // SARIF has help pages for rules alone.
+    if let Some(url) = &diagnostic.url {
+        result.insert("properties".to_owned(), json!({"helpUri": url}));
+    }
+    result.into()
+}
+
+fn related(related: &Related, sources: &Sources<'_>) -> Value {
+    let mut place = place(&related.location, sources);
+    if let Some(place) = place.as_object_mut() {
+        place.insert("message".to_owned(), json!({"text": related.message}));
+    }
+    place
 }
 
 fn place(location: &Location, sources: &Sources<'_>) -> Value {
     let mut physical = Map::new();
     physical.insert("artifactLocation".to_owned(), json!({"uri": uri(&sources.name(&location.path))}));
     if let Some(line) = location.line {
-        let mut region = json!({"startLine": line});
-        if let (Some(column), Some(region)) = (location.column, region.as_object_mut()) {
-            region.insert("startColumn".to_owned(), column.into());
+        let mut region = Map::from_iter([("startLine".to_owned(), line.into())]);
+        for (name, number) in
+            [("startColumn", location.column), ("endLine", location.end_line), ("endColumn", location.end_column)]
+        {
+            region.extend(number.map(|number| (name.to_owned(), number.into())));
         }
-        physical.insert("region".to_owned(), region);
+        physical.insert("region".to_owned(), region.into());
     }
     let mut place = json!({"physicalLocation": physical});
     if let (Some(pointer), Some(place)) =
@@ -88,23 +111,20 @@ mod tests {
             path: "manifests/my csv.yaml".into(),
             line: Some(4),
             column: Some(15),
+            end_line: Some(4),
+            end_column: Some(19),
             pointer: Some("/spec/install".into()),
         };
+        let other = Location { path: "manifests/a.yaml".into(), line: Some(1), ..Location::default() };
         let diagnostics = [
             Diagnostic {
-                severity: Severity::Error,
-                code: "UnknownStrategy".into(),
-                message: "no such strategy".into(),
                 location: Some(location),
+                related: vec![Related { location: other, message: "the first one".into() }],
                 help: Some("write `deployment`".into()),
+                url: Some("https://example.com/strategies".into()),
+                ..Diagnostic::new(Severity::Error, "UnknownStrategy", "no such strategy")
             },
-            Diagnostic {
-                severity: Severity::Info,
-                code: "Note".into(),
-                message: "by the way".into(),
-                location: None,
-                help: None,
-            },
+            Diagnostic::new(Severity::Info, "Note", "by the way"),
         ];
         let directory = PathBuf::from("./harbour");
         let sources = Sources { directory: Some(&directory), ..Sources::default() };
@@ -119,10 +139,17 @@ mod tests {
                     "locations": [{
                         "physicalLocation": {
                             "artifactLocation": {"uri": "harbour/manifests/my%20csv.yaml"},
-                            "region": {"startLine": 4, "startColumn": 15},
+                            "region": {"startLine": 4, "startColumn": 15, "endLine": 4, "endColumn": 19},
                         },
                         "logicalLocations": [{"fullyQualifiedName": "/spec/install"}],
                     }],
+                    "relatedLocations": [{
+                        "physicalLocation": {
+                            "artifactLocation": {"uri": "harbour/manifests/a.yaml"}, "region": {"startLine": 1},
+                        },
+                        "message": {"text": "the first one"},
+                    }],
+                    "properties": {"helpUri": "https://example.com/strategies"},
                 },
                 {"ruleId": "Note", "level": "note", "message": {"text": "by the way"}},
             ]))

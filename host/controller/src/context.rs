@@ -8,15 +8,13 @@ use chandler_releases::Releases;
 use chandler_rollout::Rollout;
 use kube::{
     Client,
-    runtime::{
-        events::Recorder,
-        reflector::{ObjectRef, Store},
-    },
+    runtime::reflector::{ObjectRef, Store},
 };
 
 use crate::{
-    Options, approvals::Approvals, backoff::Backoff, bundle_deployment::Guarded, classes::Classes, memory::Memory,
-    served::Served, slots::Slots, supersession::Generations, surroundings::Lookout, watches::ManagedWatches,
+    Options, approvals::Approvals, backoff::Backoff, bundle_deployment::Guarded, classes::Classes, events::Events,
+    memory::Memory, served::Served, slots::Slots, supersession::Generations, surroundings::Lookout,
+    watches::ManagedWatches,
 };
 
 /// Handles and shared state.
@@ -33,7 +31,7 @@ pub(crate) struct Context {
     pub(crate) rollout: Rollout,
     pub(crate) surroundings: Lookout,
     pub(crate) watches: ManagedWatches,
-    pub(crate) recorder: Recorder,
+    pub(crate) events: Events,
     pub(crate) backoff: Backoff,
     pub(crate) memory: Memory,
     pub(crate) generations: Generations,

@@ -1,13 +1,17 @@
 //! Events on transitions: one for each aspect that changed, none while nothing does.
 
-use std::{collections::BTreeSet, fmt::Debug};
+use std::{
+    collections::BTreeSet,
+    fmt::Debug,
+    sync::{Mutex, PoisonError},
+};
 
 use chandler_api::{BundleWarning, ConditionType, Reason, Revision};
 use chandler_core::{ObjectKey, text::printable};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{
-    Resource,
-    runtime::events::{Event, EventType, Recorder},
+    Client, Resource,
+    runtime::events::{Event, EventType, Recorder, Reporter},
 };
 
 /// The aspects whose transitions are worth an Event. `Ready` only repeats one of them.
@@ -25,40 +29,78 @@ const REPORTED: &[ConditionType] = &[
 /// Bytes of an Event's note that the API server accepts (`events.k8s.io/v1`, at most 1 KiB).
 const NOTE_BYTES: usize = 1000;
 
+/// How many Events one recorder publishes.
+const EVENTS_PER_RECORDER: u32 = 1000;
+
+/// Publishes Events. A recorder of kube keeps every Event of the last six minutes, to count the ones that recur, and looks at all
+/// of them whenever it publishes one. Where thousands of BundleDeployments change, that takes hundreds of MiB and most of the time,
+/// so a recorder is replaced after a while; what recurs afterwards is an Event of its own.
+pub(crate) struct Events {
+    make: Box<dyn Fn() -> Recorder + Send + Sync>,
+    current: Mutex<Current>,
+}
+
+struct Current {
+    recorder: Recorder,
+    published: u32,
+}
+
+impl Events {
+    /// Publishes by this client in the name of this reporter.
+    pub(crate) fn new(client: Client, reporter: Reporter) -> Self {
+        Self::made_by(move || Recorder::new(client.clone(), reporter.clone()))
+    }
+
+    fn made_by(make: impl Fn() -> Recorder + Send + Sync + 'static) -> Self {
+        let current = Mutex::new(Current { recorder: make(), published: 0 });
+        Self { make: Box::new(make), current }
+    }
+
+    /// The recorder of the next Event.
+    fn recorder(&self) -> Recorder {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.published == EVENTS_PER_RECORDER {
+            *current = Current { recorder: (self.make)(), published: 0 };
+        }
+        current.published += 1;
+        current.recorder.clone()
+    }
+}
+
 /// Publishes an Event for each transition between two states.
-pub(crate) async fn publish<K>(recorder: &Recorder, object: &K, old: &[Condition], new: &[Condition])
+pub(crate) async fn publish<K>(events: &Events, object: &K, old: &[Condition], new: &[Condition])
 where
     K: Resource<DynamicType = ()> + Debug,
 {
     for condition in transitions(old, new) {
         let type_ = if is_trouble(condition) { EventType::Warning } else { EventType::Normal };
-        send(recorder, object, type_, &condition.reason, &condition.type_, &condition.message).await;
+        send(events, object, type_, &condition.reason, &condition.type_, &condition.message).await;
     }
 }
 
 /// Publishes one Event about something that was done, where there is anything to say of it.
-pub(crate) async fn publish_done<K>(recorder: &Recorder, object: &K, reason: &str, action: &str, lines: &[String])
+pub(crate) async fn publish_done<K>(events: &Events, object: &K, reason: &str, action: &str, lines: &[String])
 where
     K: Resource<DynamicType = ()> + Debug,
 {
     if !lines.is_empty() {
-        send(recorder, object, EventType::Normal, reason, action, &lines.join("\n")).await;
+        send(events, object, EventType::Normal, reason, action, &lines.join("\n")).await;
     }
 }
 
 /// Publishes one Event where a revision was begun by an approval that was not known before.
-pub(crate) async fn publish_approval<K>(recorder: &Recorder, object: &K, old: &[Revision], new: &[Revision])
+pub(crate) async fn publish_approval<K>(events: &Events, object: &K, old: &[Revision], new: &[Revision])
 where
     K: Resource<DynamicType = ()> + Debug,
 {
     if let Some(approval) = approved(old, new) {
-        send(recorder, object, EventType::Normal, "Approved", "Approve", &approval).await;
+        send(events, object, EventType::Normal, "Approved", "Approve", &approval).await;
     }
 }
 
 /// Publishes one Event where there are warnings about a bundle that were not there before.
 pub(crate) async fn publish_warnings<K>(
-    recorder: &Recorder,
+    events: &Events,
     object: &K,
     reason: &str,
     old: &[BundleWarning],
@@ -67,22 +109,22 @@ pub(crate) async fn publish_warnings<K>(
     K: Resource<DynamicType = ()> + Debug,
 {
     if let Some(warnings) = warned(old, new) {
-        send(recorder, object, EventType::Warning, reason, "Render", &warnings).await;
+        send(events, object, EventType::Warning, reason, "Render", &warnings).await;
     }
 }
 
 /// Publishes one Event where objects of others were taken over.
-pub(crate) async fn publish_adoption<K>(recorder: &Recorder, object: &K, adopted: &[ObjectKey])
+pub(crate) async fn publish_adoption<K>(events: &Events, object: &K, adopted: &[ObjectKey])
 where
     K: Resource<DynamicType = ()> + Debug,
 {
     if let Some(adoption) = told_adoption(adopted) {
-        send(recorder, object, EventType::Normal, "Adopted", "Adopt", &adoption).await;
+        send(events, object, EventType::Normal, "Adopted", "Adopt", &adoption).await;
     }
 }
 
 /// Publishes one Event. A failure is logged: Events are a courtesy.
-async fn send<K>(recorder: &Recorder, object: &K, type_: EventType, reason: &str, action: &str, message: &str)
+async fn send<K>(events: &Events, object: &K, type_: EventType, reason: &str, action: &str, message: &str)
 where
     K: Resource<DynamicType = ()> + Debug,
 {
@@ -93,7 +135,7 @@ where
         action: action.to_owned(),
         secondary: None,
     };
-    if let Err(error) = recorder.publish(&event, &object.object_ref(&())).await {
+    if let Err(error) = events.recorder().publish(&event, &object.object_ref(&())).await {
         tracing::debug!(%error, "failed to publish an Event");
     }
 }
@@ -184,6 +226,24 @@ mod tests {
             message: message.into(),
             observed_generation: None,
             last_transition_time: Time(Timestamp::UNIX_EPOCH),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_recorder_is_replaced_before_it_remembers_too_much() {
+        let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+        let client = Client::try_from(config).unwrap();
+        let made = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+        let count = std::sync::Arc::clone(&made);
+        let events = Events::made_by(move || {
+            count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            Recorder::new(client.clone(), "test".into())
+        });
+        for (published, recorders) in [(EVENTS_PER_RECORDER, 1), (1, 2), (EVENTS_PER_RECORDER, 3)] {
+            for _ in 0..published {
+                let _ = events.recorder();
+            }
+            assert_eq!(made.load(std::sync::atomic::Ordering::Relaxed), recorders);
         }
     }
 

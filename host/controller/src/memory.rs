@@ -8,11 +8,13 @@ use std::{
 
 use chandler_api::ImageSource;
 use chandler_content::ResolvedImage;
-use chandler_core::Digest;
+use chandler_core::{Digest, Questions, Target};
+use chandler_releases::Made;
 
 use crate::{
     bundle_deployment::{Preparing, Stalled},
     fights::Fights,
+    surroundings::Surroundings,
 };
 
 /// Everything that is remembered.
@@ -24,6 +26,8 @@ pub(crate) struct Memory {
     pub(crate) in_use: InUse,
     /// How much memory releases take.
     pub(crate) sizes: Sizes,
+    /// What was asked about the cluster where a provisioner made no release.
+    pub(crate) refused: Refused,
     /// Since when the health of releases has not been as it is reported.
     pub(crate) unsteady: Unsteady,
     /// Objects that others change again and again.
@@ -40,6 +44,7 @@ impl Memory {
         self.resolutions.forget(name);
         self.in_use.forget(name);
         self.sizes.forget(name);
+        self.refused.forget(name);
         self.unsteady.forget(name);
         self.fights.forget(name);
         self.try_again(name);
@@ -51,9 +56,10 @@ impl Memory {
         self.preparing.end(name);
     }
 
-    /// The same for all of them.
-    pub(crate) fn try_all_again(&self) {
-        self.stalled.clear_all();
+    /// The same for those which a change of the cluster concerns: their provisioners asked for what is another answer now.
+    pub(crate) fn cluster_changed(&self, cluster: &Surroundings) {
+        self.stalled.clear_those(&self.refused.concerned(cluster));
+        // What is being rendered was begun for the cluster as it was.
         self.preparing.end_all();
     }
 }
@@ -215,33 +221,33 @@ impl Resolutions {
 /// What the last release of each BundleDeployment was made from, and beside it what that of an earlier revision was, while
 /// that runs again: what the cache of releases is to keep.
 #[derive(Default)]
-pub(crate) struct InUse(Mutex<HashMap<String, Vec<Digest>>>);
+pub(crate) struct InUse(Mutex<HashMap<String, Vec<Made>>>);
 
 /// How many releases of one BundleDeployment are in use at the most.
 const IN_USE: usize = 2;
 
 impl InUse {
-    /// Notes the digest of what a release was made from that a BundleDeployment uses.
-    pub(crate) fn note(&self, name: &str, key: &Digest) {
+    /// Notes what a release was made from that a BundleDeployment uses.
+    pub(crate) fn note(&self, name: &str, made: &Made) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let keys = all.entry(name.to_owned()).or_default();
-        keys.retain(|known| known != key);
-        keys.insert(0, key.clone());
-        keys.truncate(IN_USE);
+        let used = all.entry(name.to_owned()).or_default();
+        used.retain(|known| known != made);
+        used.insert(0, made.clone());
+        used.truncate(IN_USE);
     }
 
     /// Notes that a BundleDeployment uses no other release than this one any more.
-    pub(crate) fn keep_only(&self, name: &str, key: &Digest) {
+    pub(crate) fn keep_only(&self, name: &str, made: &Made) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(keys) = all.get_mut(name) {
-            keys.retain(|known| known == key);
+        if let Some(used) = all.get_mut(name) {
+            used.retain(|known| known == made);
         }
     }
 
     /// Everything that is in use.
     pub(crate) fn all(&self) -> BTreeSet<Digest> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.values().flatten().cloned().collect()
+        all.values().flatten().flat_map(|made| [made.inputs.clone(), made.key.clone()]).collect()
     }
 
     fn forget(&self, name: &str) {
@@ -274,8 +280,56 @@ impl Sizes {
     }
 }
 
+/// What provisioners asked about the cluster when they made no release, by BundleDeployment.
+#[derive(Default)]
+pub(crate) struct Refused(Mutex<HashMap<String, Refusal>>);
+
+struct Refusal {
+    asked: Questions,
+    /// What was asked about, without the cluster.
+    target: Target,
+    /// The questions with the answers that the provisioner got.
+    answered: Digest,
+}
+
+impl Refused {
+    /// Notes that a provisioner made no release for a target, after it had asked this.
+    pub(crate) fn note(&self, name: &str, asked: Questions, target: &Target) {
+        let answered = Digest::of_json(&asked.answered(target));
+        let target = Target { name: target.name.clone(), namespace: target.namespace.clone(), ..Target::default() };
+        self.all().insert(name.to_owned(), Refusal { asked, target, answered });
+    }
+
+    /// The BundleDeployments whose provisioners would get other answers now.
+    fn concerned(&self, cluster: &Surroundings) -> Vec<String> {
+        let mut now = Target {
+            kubernetes_version: cluster.kubernetes_version.clone(),
+            api_kinds: cluster.api_kinds.clone(),
+            ..Target::default()
+        };
+        let all = self.all();
+        let concerned = all.iter().filter(|(_, refusal)| {
+            now.name.clone_from(&refusal.target.name);
+            now.namespace.clone_from(&refusal.target.namespace);
+            Digest::of_json(&refusal.asked.answered(&now)) != refusal.answered
+        });
+        concerned.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Forgets a BundleDeployment, or that there was no release for it.
+    pub(crate) fn forget(&self, name: &str) {
+        self.all().remove(name);
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<String, Refusal>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use chandler_core::Question;
+
     use super::*;
 
     fn source(reference: &str) -> ImageSource {
@@ -321,14 +375,51 @@ mod tests {
     #[test]
     fn the_last_two_releases_of_each_are_in_use() {
         let key = |name: &str| Digest::of(name.as_bytes());
+        let made = |name: &str| Made { inputs: key("inputs"), key: key(name) };
         let in_use = InUse::default();
         for name in ["a", "b", "a", "c"] {
-            in_use.note("one", &key(name));
+            in_use.note("one", &made(name));
         }
-        in_use.note("two", &key("d"));
-        assert_eq!(in_use.all(), [key("a"), key("c"), key("d")].into());
-        in_use.keep_only("one", &key("a"));
+        in_use.note("two", &made("d"));
+        assert_eq!(in_use.all(), [key("inputs"), key("a"), key("c"), key("d")].into());
+        in_use.keep_only("one", &made("a"));
         in_use.forget("two");
-        assert_eq!(in_use.all(), [key("a")].into());
+        assert_eq!(in_use.all(), [key("inputs"), key("a")].into());
+    }
+
+    #[test]
+    fn a_change_of_the_cluster_concerns_those_who_asked() {
+        let cluster = |version: &str, kinds: &[&str]| Surroundings {
+            kubernetes_version: version.to_owned(),
+            api_kinds: kinds.iter().map(|kind| (*kind).to_owned()).collect(),
+        };
+        let before = Target {
+            namespace: "n".into(),
+            kubernetes_version: "v1.35.0".into(),
+            api_kinds: vec!["v1/Pod".into()],
+            ..Target::default()
+        };
+        let refused = Refused::default();
+        let ox = Question::Serves { api_version: "example.com/v1".into(), kind: "Ox".into() };
+        for (name, question) in [
+            ("place", Question::Namespace),
+            ("ox", ox),
+            ("all", Question::ApiKinds),
+            ("version", Question::KubernetesVersion),
+        ] {
+            refused.note(name, [question].into_iter().collect(), &Target { name: name.into(), ..before.clone() });
+        }
+        refused.note("nothing", Questions::default(), &before);
+        let concerned = |cluster: &Surroundings| {
+            let mut names = refused.concerned(cluster);
+            names.sort();
+            names
+        };
+        assert_eq!(concerned(&cluster("v1.35.0", &["v1/Pod"])), [""; 0]);
+        assert_eq!(concerned(&cluster("v1.36.0", &["v1/Pod"])), ["version"]);
+        assert_eq!(concerned(&cluster("v1.35.0", &["example.com/v1/Goat", "v1/Pod"])), ["all"]);
+        assert_eq!(concerned(&cluster("v1.35.0", &["example.com/v1/Ox", "v1/Pod"])), ["all", "ox"]);
+        refused.forget("all");
+        assert_eq!(concerned(&cluster("v1.35.0", &["example.com/v1/Goat"])), [""; 0]);
     }
 }

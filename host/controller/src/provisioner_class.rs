@@ -57,7 +57,7 @@ pub(crate) async fn reconcile(guarded: Arc<GuardedClass>, context: Arc<Context>)
     let api: Api<ProvisionerClass> = Api::all(context.client.clone());
     if status_patch::write(&api, &name, class.status.as_ref(), &status).await? {
         let old = class.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-        events::publish(&context.recorder, class, old, &status.conditions).await;
+        events::publish(&context.events, class, old, &status.conditions).await;
     }
     let key = format!("class/{name}");
     Ok(match &found {

@@ -18,7 +18,7 @@ use kube::{
     runtime::{
         Controller, WatchStreamExt as _,
         controller::Config,
-        events::{Recorder, Reporter},
+        events::Reporter,
         reflector::{self, ObjectRef, Store as Reflected, reflector},
         watcher,
     },
@@ -33,6 +33,7 @@ use crate::{
     bundle_deployment::{self, Guarded},
     classes::Classes,
     context::Context,
+    events::Events,
     housekeeping,
     memory::Memory,
     polls, provisioner_class,
@@ -144,9 +145,9 @@ pub async fn run(
             move |secret| context.helped(|deployment| reads_secret(deployment, &secret.name_any()))
         })
         .reconcile_on(UnboundedReceiverStream::new(triggers).map(|trigger| ObjectRef::new(&trigger.name)))
-        .reconcile_all_on(context.surroundings.changes().inspect({
+        .reconcile_all_on(context.surroundings.changes().map({
             let context = Arc::clone(&context);
-            move |()| context.memory.try_all_again()
+            move |cluster| context.memory.cluster_changed(&cluster)
         }))
         .run(bundle_deployment::reconcile, bundle_deployment::on_error, Arc::clone(&context))
         .for_each(|_| async {});
@@ -220,7 +221,7 @@ pub(crate) fn context(
         rollout: Rollout::new(client.clone(), rollout),
         surroundings: Lookout::new(client.clone()),
         watches,
-        recorder: Recorder::new(client.clone(), reporter),
+        events: Events::new(client.clone(), reporter),
         backoff: Backoff::default(),
         memory: Memory::default(),
         generations: Generations::default(),

@@ -1,12 +1,13 @@
 //! What a provisioner is told about the cluster: its version, and the kinds that it serves.
 //!
 //! All BundleDeployments are rendered for the same picture of the cluster, which is taken anew at an interval. Where it is
-//! another one they are all looked at again, since a release is a function of it, too: what was refused because the cluster
-//! was too old is tried again once it is not.
+//! another one they are all reconciled. A release is made again where the provisioner asked for what is another answer now,
+//! and a bundle that was refused is tried again on the same condition: what was refused because the cluster was too old is
+//! installed once it is not, and a CustomResourceDefinition that no provisioner asked about has nothing rendered.
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use futures::{Stream, StreamExt as _};
+use futures::Stream;
 use kube::{Client, Discovery, discovery::verbs};
 use tokio::sync::{Mutex, watch};
 use tokio_stream::wrappers::WatchStream;
@@ -27,14 +28,14 @@ pub(crate) struct Surroundings {
 pub(crate) struct Lookout {
     client: Client,
     seen: Mutex<Option<Arc<Surroundings>>>,
-    /// How many pictures differed from the one before.
-    changes: watch::Sender<u64>,
+    /// The last picture that differed from the one before.
+    changes: watch::Sender<Arc<Surroundings>>,
 }
 
 impl Lookout {
     /// Nothing was asked yet.
     pub(crate) fn new(client: Client) -> Self {
-        Self { client, seen: Mutex::default(), changes: watch::Sender::new(0) }
+        Self { client, seen: Mutex::default(), changes: watch::Sender::new(Arc::default()) }
     }
 
     /// The cluster as it was seen last.
@@ -47,9 +48,9 @@ impl Lookout {
         Arc::clone(seen.insert(Arc::new(now)))
     }
 
-    /// An item for each time that the cluster was found changed.
-    pub(crate) fn changes(&self) -> impl Stream<Item = ()> + Send + use<> {
-        WatchStream::from_changes(self.changes.subscribe()).map(|_| ())
+    /// The new picture each time that the cluster was found changed.
+    pub(crate) fn changes(&self) -> impl Stream<Item = Arc<Surroundings>> + Send + use<> {
+        WatchStream::from_changes(self.changes.subscribe())
     }
 
     /// Looks at the cluster at this interval. Never ends.
@@ -66,10 +67,11 @@ impl Lookout {
         let before = self.seen.lock().await.clone();
         let (now, answered) = self.ask(before.as_deref().cloned().unwrap_or_default()).await;
         let change = before.map(|before| Change::between(&before, &now));
-        *self.seen.lock().await = Some(Arc::new(now));
+        let now = Arc::new(now);
+        *self.seen.lock().await = Some(Arc::clone(&now));
         if let Some(change) = change.filter(|change| !change.is_empty()) {
-            tracing::info!(%change, "the cluster has changed; every BundleDeployment is looked at again");
-            self.changes.send_modify(|count| *count = count.wrapping_add(1));
+            tracing::info!(%change, "the cluster has changed; every BundleDeployment is reconciled");
+            self.changes.send_replace(now);
         }
         answered
     }

@@ -4,13 +4,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How grave a finding is.
+/// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The content cannot be installed as it is.
     Error,
-    /// It can be installed, but somebody should look at this.
+    /// It can be installed, but a person should look at this.
     Warning,
     /// Worth knowing.
     Info,
@@ -18,6 +18,7 @@ pub enum Severity {
 
 /// A place in a bundle or, with the path `config`, in the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Location {
     /// The file's path in the bundle.
     pub path: String,
@@ -27,6 +28,12 @@ pub struct Location {
     /// The column, counted from 1 in Unicode scalar values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
+    /// The line of the position behind the last character, counted from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_line: Option<u32>,
+    /// The column of that position, counted from 1 in Unicode scalar values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_column: Option<u32>,
     /// A JSON pointer (RFC 6901) into the document at that place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pointer: Option<String>,
@@ -51,7 +58,7 @@ impl fmt::Display for Location {
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Diagnostic {
-    /// How grave it is.
+    /// How serious it is.
     pub severity: Severity,
     /// A stable CamelCase code that scripts may match.
     pub code: String,
@@ -60,9 +67,39 @@ pub struct Diagnostic {
     /// Where it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<Location>,
-    /// What would mend it.
+    /// Other places that have to do with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub related: Vec<Related>,
+    /// How to fix it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
+    /// The URL of a page that explains it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+/// Another place that helps to understand a finding, such as the first of two definitions.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Related {
+    /// The place.
+    pub location: Location,
+    /// What is there, as a sentence fragment without a full stop.
+    pub message: String,
+}
+
+impl Diagnostic {
+    /// A finding without a place and advice.
+    pub fn new(severity: Severity, code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            severity,
+            code: code.into(),
+            message: message.into(),
+            location: None,
+            related: Vec::new(),
+            help: None,
+            url: None,
+        }
+    }
 }
 
 impl fmt::Display for Diagnostic {
@@ -85,16 +122,15 @@ mod tests {
     #[test]
     fn a_finding_reads_as_one_line() {
         let mut finding = Diagnostic {
-            severity: Severity::Error,
-            code: "X".into(),
-            message: "name is missing".into(),
             location: Some(Location {
                 path: "manifests/a.yaml".into(),
                 line: Some(3),
                 column: Some(5),
                 pointer: Some("/metadata".into()),
+                ..Location::default()
             }),
             help: Some("add metadata.name".into()),
+            ..Diagnostic::new(Severity::Error, "X", "name is missing")
         };
         assert_eq!(finding.to_string(), "manifests/a.yaml:3:5 (/metadata): name is missing (help: add metadata.name)");
         finding.location = None;

@@ -23,7 +23,7 @@ impl Digest {
 
     /// The digest of the JSON of a value, which is never in memory as a whole. Maps must have text keys, or what stands before
     /// the first other one is all that counts.
-    pub(crate) fn of_json(value: &impl Serialize) -> Self {
+    pub fn of_json(value: &impl Serialize) -> Self {
         let mut hash = io::BufWriter::with_capacity(16 << 10, Hash(Sha256::new()));
         // Neither writing to a hash nor a value with text keys can fail.
         let _ = serde_json::to_writer(&mut hash, value);

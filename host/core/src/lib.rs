@@ -16,7 +16,7 @@
 //! | [`order`] | the order of kinds inside a stage |
 //! | [`pattern`] | names with `*` in them |
 //! | [`release`] | what a provisioner made of a bundle |
-//! | [`request`] | what a provisioner is asked |
+//! | [`request`] | what a provisioner is asked, and what it asks in turn |
 //! | [`text`] | text of others made fit for output |
 
 pub mod browser;
@@ -37,8 +37,8 @@ pub mod text;
 pub use budget::{Budget, Stop};
 pub use content::{Content, Entry, MemoryContent, ReadError};
 pub use description::{Description, Property};
-pub use diagnostic::{Diagnostic, Location, Severity};
+pub use diagnostic::{Diagnostic, Location, Related, Severity};
 pub use digest::Digest;
 pub use object::{Object, ObjectError, ObjectKey, is_custom_group};
-pub use release::{Probe, Release};
-pub use request::{Request, Target};
+pub use release::{Probe, ProbeSelector, Release};
+pub use request::{Question, Questions, Request, Target};

@@ -1,28 +1,44 @@
 //! What a provisioner made of a bundle.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize, Serializer, ser::Error as _};
 use serde_json::{Map, Value};
 
 use crate::{Description, Diagnostic, Digest, Object, order, size};
 
 /// A condition that objects of a release must meet before the rollout goes on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Probe {
-    /// The apiVersion of the objects that it is about.
-    pub api_version: String,
-    /// Their kind.
-    pub kind: String,
-    /// The namespace of the one object that it is about; none for all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
-    /// The name of the one object that it is about; none for all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
+    /// Which objects of the release it is about.
+    pub selector: ProbeSelector,
     /// A CEL expression over `self`, the live object, that must be true.
     pub rule: String,
-    /// What to say while it is not.
-    pub message: String,
+    /// What the status shows while it is not true; a text about the rule where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// A CEL expression over `self` that gives this text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_expression: Option<String>,
+}
+
+/// Which objects of a release a probe is about. Every field that is set must match.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeSelector {
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The kind.
+    pub kind: String,
+    /// The namespace; none for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// The name; none for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Labels that the object has in the cluster.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
 }
 
 /// The objects that a provisioner returned, checked and in the order in which they are applied.
@@ -120,16 +136,10 @@ mod tests {
 
     #[test]
     fn the_digest_is_that_of_the_canonical_json() {
-        let probe = Probe {
-            api_version: "v1".into(),
-            kind: "Service".into(),
-            namespace: None,
-            name: Some("x".into()),
-            rule: "true".into(),
-            message: "never".into(),
-        };
+        let selector = ProbeSelector { kind: "Service".into(), name: Some("x".into()), ..ProbeSelector::default() };
+        let probe = Probe { selector, rule: "true".into(), message: Some("never".into()), ..Probe::default() };
         let release = Release::new(vec![object("Service", 1), object("ConfigMap", 0)], vec![probe], vec![]);
-        let text = r#"{"objects":[[0,{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}],[1,{"apiVersion":"v1","kind":"Service","metadata":{"name":"x"}}]],"probes":[{"apiVersion":"v1","kind":"Service","message":"never","name":"x","rule":"true"}]}"#;
+        let text = r#"{"objects":[[0,{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}],[1,{"apiVersion":"v1","kind":"Service","metadata":{"name":"x"}}]],"probes":[{"message":"never","rule":"true","selector":{"group":"","kind":"Service","name":"x"}}]}"#;
         assert_eq!(release.digest(), &Digest::of(text.as_bytes()));
     }
 

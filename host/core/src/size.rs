@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::{Description, Diagnostic, Location, Object, Probe};
+use crate::{Description, Diagnostic, Location, Object, Probe, Property, Related};
 
 /// What the allocator adds to each piece, and to what it rounds.
 const OVERHEAD: usize = 8;
@@ -18,14 +18,22 @@ const FILLED_ENTRIES: usize = 6;
 
 /// The bytes that the parts of a release take.
 pub(crate) fn of(objects: &[Object], probes: &[Probe], findings: &[Diagnostic]) -> usize {
-    let probes = probes.iter().map(|probe| size_of_val(probe) + probe.rule.len() + probe.message.len());
-    objects.iter().map(object).chain(probes).chain(findings.iter().map(finding)).sum()
+    objects.iter().map(object).chain(probes.iter().map(probe)).chain(findings.iter().map(finding)).sum()
 }
 
 /// The bytes that a description takes beside itself.
 pub(crate) fn of_description(description: &Description) -> usize {
-    let property = |property: &crate::Property| text(&property.kind) + size_of_val(property) + value(&property.value);
+    let property = |property: &Property| text(&property.kind) + size_of_val(property) + value(&property.value);
     description.properties.iter().map(property).sum()
+}
+
+fn probe(probe: &Probe) -> usize {
+    let Probe { selector, rule, message, message_expression } = probe;
+    let optional = [&selector.namespace, &selector.name, message, message_expression].into_iter().flatten();
+    let labels = selector.labels.iter().flat_map(|(name, value)| [name, value]);
+    let texts = [&selector.group, &selector.kind, rule].into_iter().chain(optional).chain(labels);
+    let nodes = selector.labels.len().div_ceil(FILLED_ENTRIES) * allocated(NODE);
+    size_of_val(probe) + nodes + texts.map(|of| text(of)).sum::<usize>()
 }
 
 fn object(object: &Object) -> usize {
@@ -38,8 +46,11 @@ fn object(object: &Object) -> usize {
 
 fn finding(finding: &Diagnostic) -> usize {
     let help = finding.help.as_deref().map_or(0, text);
+    let url = finding.url.as_deref().map_or(0, text);
     let place = finding.location.as_ref().map_or(0, location);
-    size_of_val(finding) + text(&finding.code) + text(&finding.message) + help + place
+    let related = |related: &Related| size_of_val(related) + location(&related.location) + text(&related.message);
+    let related = finding.related.iter().map(related).sum::<usize>();
+    size_of_val(finding) + text(&finding.code) + text(&finding.message) + help + url + place + related
 }
 
 fn location(location: &Location) -> usize {

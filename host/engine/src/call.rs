@@ -10,13 +10,13 @@ use std::{
 use chandler_core::Content;
 use tokio::time::timeout;
 use tracing::{Instrument as _, Span, field};
-use wasmtime::{Store, Trap, UpdateDeadline, WasmBacktrace, component::Resource};
+use wasmtime::{Store, Trap, UpdateDeadline, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
 
 use crate::{
     CallError, CallLog, LimitExceeded, LimitKind, Limits, Trapped,
     contract::bindings::Plugin,
-    host::{Bundle, Denied, Fault, Sink, State, Violation, record},
+    host::{Denied, Fault, State, Violation, record},
     provisioner::Loaded,
     text::tame,
     threads::Slot,
@@ -38,16 +38,6 @@ pub(crate) enum Stop {
     Trap(wasmtime::Error),
     /// It did, but what it returned is a failure.
     Error(CallError),
-}
-
-/// The bundle, lent to the guest for one function. There is one per call, so its number does not matter.
-pub(crate) fn bundle() -> Resource<Bundle> {
-    Resource::new_borrow(0)
-}
-
-/// The sink, lent to the guest for one function.
-pub(crate) fn sink() -> Resource<Sink> {
-    Resource::new_borrow(0)
 }
 
 /// Runs a call on a thread for guests and returns its result with the state that it left.
@@ -177,6 +167,10 @@ fn classify(error: &wasmtime::Error, state: &State, log: CallLog, limits: &Limit
         let limit = if kind == LimitKind::Instances { limits.instances } else { limits.memories };
         return CallError::LimitExceeded(Box::new(LimitExceeded { kind, limit: limit.into(), object: None }));
     }
+    if is_handle_limit(error) {
+        let (kind, limit) = (LimitKind::Handles, limits.handles.into());
+        return CallError::LimitExceeded(Box::new(LimitExceeded { kind, limit, object: None }));
+    }
     if is_transfer_limit(error) {
         let kind = LimitKind::TransferBytes;
         return CallError::LimitExceeded(Box::new(LimitExceeded { kind, limit: limits.transfer_bytes, object: None }));
@@ -195,6 +189,11 @@ fn classify(error: &wasmtime::Error, state: &State, log: CallLog, limits: &Limit
 /// limits are lower for all that is worth a better message.
 fn is_transfer_limit(error: &wasmtime::Error) -> bool {
     error.root_cause().to_string().contains("fuel allocated for hostcalls has been exhausted")
+}
+
+/// Whether a guest held more handles than it may; a text is all there is here, too.
+fn is_handle_limit(error: &wasmtime::Error) -> bool {
+    error.root_cause().to_string().contains("store handle limit exceeded")
 }
 
 /// Which limit on counts an instantiation exceeded, if one. A text is all there is here, too.

@@ -8,9 +8,9 @@ pub(crate) mod bindings {
         world: "plugin",
         imports: { default: trappable },
         exports: { default: async },
+        additional_derives: [PartialEq],
         with: {
             "chandler:provisioner/content.bundle": crate::host::Bundle,
-            "chandler:provisioner/output.sink": crate::host::Sink,
         },
     });
 }

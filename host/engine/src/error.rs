@@ -184,8 +184,13 @@ pub enum CallError {
     #[error("unsupported content: {}", Findings(.0))]
     UnsupportedContent(Vec<Diagnostic>),
     /// It says that it failed.
-    #[error("the provisioner failed: {0}")]
-    Failed(String),
+    #[error("the provisioner failed{}: {}", reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default(), Findings(findings))]
+    Failed {
+        /// The reason that it gave, where it is none that the contract names.
+        reason: Option<String>,
+        /// What it found.
+        findings: Vec<Diagnostic>,
+    },
     /// The host failed.
     #[error("internal error: {0}")]
     Internal(String),
@@ -203,7 +208,7 @@ impl CallError {
             Self::InvalidContent(_) => "InvalidContent",
             Self::InvalidConfiguration(_) => "InvalidConfiguration",
             Self::UnsupportedContent(_) => "UnsupportedContent",
-            Self::Failed(_) => "ProvisionFailed",
+            Self::Failed { .. } => "ProvisionFailed",
             Self::Internal(_) => "InternalError",
         }
     }
@@ -214,7 +219,7 @@ impl CallError {
             Self::Timeout { .. }
             | Self::OutOfMemory { .. }
             | Self::Trapped(_)
-            | Self::Failed(_)
+            | Self::Failed { .. }
             | Self::Internal(_) => Retry::BackOff,
             Self::LimitExceeded(_)
             | Self::InvalidOutput(_)
@@ -229,7 +234,8 @@ impl CallError {
         match self {
             Self::InvalidContent(findings)
             | Self::InvalidConfiguration(findings)
-            | Self::UnsupportedContent(findings) => findings,
+            | Self::UnsupportedContent(findings)
+            | Self::Failed { findings, .. } => findings,
             _ => &[],
         }
     }

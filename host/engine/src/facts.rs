@@ -2,7 +2,7 @@
 
 use chandler_core::text::is_deceptive;
 use serde::{Deserialize, Serialize};
-use wasmparser::{Encoding, Parser, Payload};
+use wasmparser::{ComponentName, CustomSectionReader, Encoding, KnownCustom, Parser, Payload};
 
 use crate::{
     LoadError,
@@ -19,6 +19,9 @@ const MAGIC: &[u8] = b"\0asm";
 /// The largest custom section that is read.
 const SECTION_BYTES: usize = 64 << 10;
 
+/// The longest text in it, in bytes.
+const TEXT_BYTES: usize = 256;
+
 /// The most names that a component may import or export at its top level.
 const NAMES: usize = 1000;
 
@@ -28,7 +31,8 @@ const DEPTH: usize = 16;
 /// What a component says about itself, in the custom section `chandler:provisioner`.
 ///
 /// Tools that make a component from a module leave the section in the module, so it is looked for in both. A component
-/// without one gets the version of the contract from its exports, and an empty name.
+/// without one gets the version of the contract from its exports, and name and version from the sections that
+/// `wasm-tools metadata add --name NAME --version VERSION` writes, which works for components of any language.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     /// The version of the contract that it is built against.
@@ -59,6 +63,7 @@ pub(crate) struct Outline {
 pub(crate) fn outline(wasm: &[u8]) -> Result<Outline, LoadError> {
     let mut section: Option<Facts> = None;
     let (mut imports, mut exports) = (Vec::new(), Vec::new());
+    let mut metadata = Metadata::default();
     let mut depth = 0_usize;
     let malformed = |error: wasmparser::BinaryReaderError| LoadError::NotAComponent(tame(error.to_string(), 512));
     if !wasm.starts_with(MAGIC) {
@@ -94,18 +99,60 @@ pub(crate) fn outline(wasm: &[u8]) -> Result<Outline, LoadError> {
                 }
                 section = Some(facts);
             }
+            Payload::CustomSection(custom) if depth == 0 => metadata.read(&custom),
             _ => {}
         }
     }
     let exported = exported_contract(&exports)?;
-    let facts = section.unwrap_or_else(|| Facts { contract: exported.to_owned(), ..Facts::default() });
+    let facts = section.unwrap_or_else(|| metadata.facts(exported));
     if !contract::speaks(&facts.contract) {
         return Err(unsupported(&facts.contract));
+    }
+    if facts.contract != exported {
+        let problem =
+            format!("it names version {:?} of the contract, and the component exports {exported:?}", facts.contract);
+        return Err(LoadError::Facts(problem));
     }
     if !facts.capabilities.is_empty() {
         return Err(LoadError::MissingCapabilities(facts.capabilities));
     }
     Ok(Outline { facts, imports })
+}
+
+/// What the sections of the tool conventions say of a component: its name and its version.
+#[derive(Debug, Default)]
+struct Metadata {
+    name: Option<String>,
+    version: Option<String>,
+}
+
+impl Metadata {
+    /// Notes what a custom section of the component itself says. What is odd about it is no reason to refuse a component.
+    fn read(&mut self, custom: &CustomSectionReader<'_>) {
+        if custom.name() == "version" {
+            self.version = std::str::from_utf8(custom.data()).ok().and_then(plain);
+        } else if let KnownCustom::ComponentName(names) = custom.as_known() {
+            for name in names.into_iter().map_while(Result::ok) {
+                if let ComponentName::Component { name, .. } = name {
+                    self.name = plain(name);
+                }
+            }
+        }
+    }
+
+    fn facts(self, contract: &str) -> Facts {
+        Facts {
+            contract: contract.to_owned(),
+            name: self.name.unwrap_or_default(),
+            version: self.version.unwrap_or_default(),
+            ..Facts::default()
+        }
+    }
+}
+
+/// A short text without control characters, which may be shown as it is.
+fn plain(text: &str) -> Option<String> {
+    (!text.is_empty() && text.len() <= TEXT_BYTES && !text.contains(is_deceptive)).then(|| text.to_owned())
 }
 
 fn push(names: &mut Vec<String>, name: &str) -> Result<(), LoadError> {
@@ -124,8 +171,9 @@ fn parse(data: &[u8]) -> Result<Facts, LoadError> {
     let texts =
         [&facts.contract, &facts.name, &facts.version].into_iter().chain(&facts.formats).chain(&facts.capabilities);
     for text in texts {
-        if text.len() > 256 || text.contains(is_deceptive) {
-            return Err(LoadError::Facts("a text is longer than 256 bytes or holds control characters".into()));
+        if text.len() > TEXT_BYTES || text.contains(is_deceptive) {
+            let problem = format!("a text is longer than {TEXT_BYTES} bytes or holds control characters");
+            return Err(LoadError::Facts(problem));
         }
     }
     Ok(facts)
@@ -182,6 +230,7 @@ mod tests {
             component("(component)"),
             component(r#"(component (instance $i) (export "chandler:provisioner/provisioner@0.2.0" (instance $i)))"#),
             with_section(r#"{"contract":"0.2.0"}"#),
+            with_section(r#"{"contract":"0.1.7","name":"x"}"#),
             with_section(r#"{"contract":"0.1.0","capabilities":["cluster/read"]}"#),
             with_section("{}"),
             with_section(r#"{"contract":"0.1.0","name":"\n"}"#),
@@ -192,11 +241,33 @@ mod tests {
         the contract is not supported: the component does not export chandler:provisioner/provisioner
         the contract is not supported: the component is built against version "0.2.0", and this host speaks 0.1
         the contract is not supported: the component is built against version "0.2.0", and this host speaks 0.1
+        the custom section `chandler:provisioner` is malformed: it names version "0.1.7" of the contract, and the component exports "0.1.0"
         capabilities are declared that nothing grants: cluster/read
         the custom section `chandler:provisioner` is malformed: missing field `contract` at line 1 column 2
         the custom section `chandler:provisioner` is malformed: control character (\u0000-\u001F) found while parsing a string at line 2 column 0
         "#);
         assert!(outline(b"").is_err() && outline(b"\0asm").is_err());
+    }
+
+    #[test]
+    fn the_sections_of_the_tool_conventions_give_name_and_version() {
+        let facts = |name: &str, sections: &str| {
+            let outline = component(&format!("(component {name} {sections} {EXPORT})")).unwrap();
+            (outline.facts.name, outline.facts.version, outline.facts.contract)
+        };
+        let known = |name: &str, version: &str| (name.to_owned(), version.to_owned(), "0.1.0".to_owned());
+        assert_eq!(facts("$oxen", r#"(@custom "version" "2.1.0")"#), known("oxen", "2.1.0"));
+        assert_eq!(facts("", ""), known("", ""));
+        // Those of a part are not those of the whole, and what cannot be shown is not kept.
+        assert_eq!(facts("", r#"(component $part (@custom "version" "9"))"#), known("", ""));
+        assert_eq!(facts("", r#"(@custom "version" "1\1b[31m")"#), known("", ""));
+        assert_eq!(facts("", r#"(@custom "version" "\ff")"#), known("", ""));
+        assert_eq!(facts("", &format!(r#"(@custom "version" "{}")"#, "9".repeat(1000))), known("", ""));
+        // The section of the contract is the authority.
+        let both = r#"(component $oxen (@custom "version" "2.1.0")
+            (core module $m (@custom "chandler:provisioner" "{\"contract\":\"0.1.0\",\"name\":\"ox\"}"))"#;
+        let outline = component(&format!("{both} {EXPORT})")).unwrap();
+        assert_eq!((outline.facts.name.as_str(), outline.facts.version.as_str()), ("ox", ""));
     }
 
     proptest! {

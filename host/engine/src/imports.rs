@@ -52,8 +52,9 @@ impl fmt::Display for MissingImport {
 /// The functions of the contract that the host provides, by interface.
 const CONTRACT: &[(&str, &[&str])] = &[
     ("types", &[]),
-    ("content", &["[method]bundle.digest", "[method]bundle.entries", "[method]bundle.read"]),
-    ("output", &["[method]sink.emit", "[method]sink.probe", "[method]sink.report", "[method]sink.describe"]),
+    ("content", &["[method]bundle.digest", "[method]bundle.entries", "[method]bundle.read", "open"]),
+    ("request", &["config", "name", "namespace", "kubernetes-version", "serves", "api-kinds"]),
+    ("output", &["emit", "add-probe", "report", "describe"]),
     ("log", &["log"]),
 ];
 

@@ -14,7 +14,7 @@
 //! | `compile` | the compiler, in a child process that limits itself |
 //! | `code` | compiled code and its cache on disk; the one place with `unsafe` |
 //! | `provisioner`, `call` | the three functions of a provisioner, one call, and what became of it |
-//! | `host` | what a guest can reach: bundle, sink, log, an empty WASI world; memory |
+//! | `host` | what a guest can reach: bundle, request, output, log, an empty WASI world; memory |
 //! | `schema` | the configuration against the schema that a provisioner gives |
 //! | `threads`, `ticker` | the threads of guests, and the clock that interrupts them |
 
@@ -48,4 +48,4 @@ pub use facts::Facts;
 pub use imports::MissingImport;
 pub use limits::{LimitKind, Limits};
 pub use options::{CompileLimits, Compiler, EngineOptions};
-pub use provisioner::Provisioner;
+pub use provisioner::{Provisioned, Provisioner};

@@ -1,8 +1,11 @@
 //! A loaded provisioner and its three calls.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::{Arc, PoisonError},
+    time::Instant,
+};
 
-use chandler_core::{Content, Diagnostic, Digest, Release, Request, text::is_deceptive};
+use chandler_core::{Content, Diagnostic, Digest, Questions, Release, Request, text::is_deceptive};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use wasmtime::Store;
@@ -11,9 +14,10 @@ use crate::{
     CallError, Facts, InvalidOutput, LimitExceeded, LimitKind, Limits,
     call::{self, Stop},
     contract::bindings::{
-        Plugin, PluginPre, chandler::provisioner::types::Failure, exports::chandler::provisioner::provisioner as guest,
+        Plugin, PluginPre,
+        chandler::provisioner::types::{Diagnostic as GuestDiagnostic, Failure},
     },
-    host::{Identity, State, diagnostics},
+    host::{Asked, Identity, Requested, State, diagnostics},
     schema::{self, Schemas},
     size::Size,
     text::tame,
@@ -27,8 +31,8 @@ const FORMAT_BYTES: usize = 256;
 /// The largest configuration schema.
 const SCHEMA_BYTES: u64 = 1 << 20;
 
-/// How much of what a guest says about its own failure is kept.
-const FAILURE_BYTES: usize = 2048;
+/// How much of the reason for a failure is kept.
+const REASON_BYTES: usize = 64;
 
 /// A loaded provisioner. Cheap to clone; calls on it run side by side, each in an instance of its own.
 ///
@@ -37,6 +41,15 @@ const FAILURE_BYTES: usize = 2048;
 #[derive(Clone)]
 pub struct Provisioner {
     loaded: Arc<Loaded>,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub struct Provisioned {
+    /// The release, or why there is none.
+    pub result: Result<Release, CallError>,
+    /// What the provisioner asked about its target. A target that gives the same answers gets the same result.
+    pub asked: Questions,
 }
 
 /// What is kept of a component.
@@ -86,7 +99,7 @@ impl Provisioner {
         let (format, _) = call::run(&self.loaded, "detect", content, limits, |store, plugin| {
             Box::pin(async move {
                 let interface = plugin.chandler_provisioner_provisioner();
-                interface.call_detect(store, call::bundle()).await.map_err(Stop::Trap)
+                interface.call_detect(store).await.map_err(Stop::Trap)
             })
         })
         .await?;
@@ -100,8 +113,9 @@ impl Provisioner {
 
     /// The JSON Schema of the configuration for this content, if there is one.
     pub async fn config_schema(&self, content: Arc<dyn Content>, limits: &Limits) -> Result<Option<String>, CallError> {
-        let (schema, _) = call::run(&self.loaded, "config-schema", content, limits, |store, plugin| {
-            Box::pin(async move { config_schema(store, &plugin).await })
+        let findings = limits.diagnostics;
+        let (schema, _) = call::run(&self.loaded, "config-schema", content, limits, move |store, plugin| {
+            Box::pin(async move { config_schema(store, &plugin, findings).await })
         })
         .await?;
         Ok(schema)
@@ -116,12 +130,38 @@ impl Provisioner {
         content: Arc<dyn Content>,
         limits: &Limits,
     ) -> Result<Release, CallError> {
-        let (request, findings, time) = (request.clone(), limits.diagnostics, limits.time);
+        self.provision_and_record(request, content, limits).await.result
+    }
+
+    /// The same together with what the provisioner asked about its target.
+    pub async fn provision_and_record(
+        &self,
+        request: &Request,
+        content: Arc<dyn Content>,
+        limits: &Limits,
+    ) -> Provisioned {
+        let asked = Asked::default();
+        let result = self.provision_noting(request, content, limits, &asked).await;
+        // A call that ran out of time may still hold it; what it asks from now on does not matter to this result.
+        let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Provisioned { result, asked }
+    }
+
+    async fn provision_noting(
+        &self,
+        request: &Request,
+        content: Arc<dyn Content>,
+        limits: &Limits,
+        asked: &Asked,
+    ) -> Result<Release, CallError> {
+        let (findings, time) = (limits.diagnostics, limits.time);
+        let (config, requested) = (request.config.clone(), Requested::new(request.clone(), Arc::clone(asked)));
         let schemas = Arc::clone(&self.loaded.schemas);
         let ((), state) = call::run(&self.loaded, "provision", content, limits, move |store, plugin| {
-            Box::pin(
-                async move { provision(store, &plugin, request, (schemas, Instant::now() + time), findings).await },
-            )
+            Box::pin(async move {
+                let schemas = (schemas, Instant::now() + time);
+                provision(store, &plugin, (Value::Object(config), requested), schemas, findings).await
+            })
         })
         .await?;
         // Sorting and hashing some megabytes is work for a thread of its own, too.
@@ -130,9 +170,10 @@ impl Provisioner {
     }
 }
 
-async fn config_schema(store: &mut Store<State>, plugin: &Plugin) -> Result<Option<String>, Stop> {
+async fn config_schema(store: &mut Store<State>, plugin: &Plugin, findings_limit: u32) -> Result<Option<String>, Stop> {
     let interface = plugin.chandler_provisioner_provisioner();
-    let schema = interface.call_config_schema(store, call::bundle()).await.map_err(Stop::Trap)?;
+    let schema = interface.call_config_schema(store).await.map_err(Stop::Trap)?;
+    let schema = schema.map_err(|failure| Stop::Error(refusal(failure, Vec::new(), findings_limit)))?;
     if schema.as_ref().is_some_and(|schema| schema.len() as u64 > SCHEMA_BYTES) {
         let exceeded = LimitExceeded { kind: LimitKind::SchemaBytes, limit: SCHEMA_BYTES, object: None };
         return Err(Stop::Error(CallError::LimitExceeded(Box::new(exceeded))));
@@ -143,13 +184,11 @@ async fn config_schema(store: &mut Store<State>, plugin: &Plugin) -> Result<Opti
 async fn provision(
     store: &mut Store<State>,
     plugin: &Plugin,
-    request: Request,
+    (config, requested): (Value, Requested),
     (schemas, deadline): (Arc<Schemas>, Instant),
     findings_limit: u32,
 ) -> Result<(), Stop> {
-    let config = Value::Object(request.config);
-    let text = config.to_string();
-    let mismatch = match config_schema(store, plugin).await? {
+    let mismatch = match config_schema(store, plugin, findings_limit).await? {
         Some(schema) => {
             // A foreign schema may take a while even within its limits, and a panic in its reader ends this call alone.
             // It cannot be interrupted: the slot of the call is taken until it ends, so that no more of them run than slots
@@ -165,15 +204,9 @@ async fn provision(
         }
         None => Vec::new(),
     };
-    let target = guest::Target {
-        name: request.target.name,
-        namespace: request.target.namespace,
-        kubernetes_version: request.target.kubernetes_version,
-        api_kinds: request.target.api_kinds,
-    };
-    let request = guest::Request { config: text, target };
+    store.data_mut().request = Some(requested);
     let interface = plugin.chandler_provisioner_provisioner();
-    let outcome = interface.call_provision(&mut *store, &request, call::bundle(), call::sink()).await;
+    let outcome = interface.call_provision(&mut *store).await;
     let refusal = outcome.map(|outcome| {
         let failure = outcome.err()?;
         Some(refusal(failure, store.data_mut().output.take_findings(), findings_limit))
@@ -189,17 +222,33 @@ async fn provision(
 
 /// A failure, with what was reported before it behind its own findings.
 fn refusal(failure: Failure, reported: Vec<Diagnostic>, findings_limit: u32) -> CallError {
-    let diagnostics = |findings| {
-        let mut findings = diagnostics(findings, findings_limit);
-        findings.extend(reported);
-        findings
+    let (failed, findings): (fn(Vec<Diagnostic>) -> CallError, _) = match failure {
+        Failure::InvalidContent(findings) => (CallError::InvalidContent, findings),
+        Failure::InvalidConfig(findings) => (CallError::InvalidConfiguration, findings),
+        Failure::Unsupported(findings) => (CallError::UnsupportedContent, findings),
+        Failure::Internal(findings) => (|findings| CallError::Failed { reason: None, findings }, findings),
+        Failure::Other(other) => {
+            let reason = Some(tame(other.reason, REASON_BYTES));
+            let findings = all(other.findings, reported, findings_limit);
+            return findings.map_or_else(|error| error, |findings| CallError::Failed { reason, findings });
+        }
     };
-    match failure {
-        Failure::InvalidContent(findings) => CallError::InvalidContent(diagnostics(findings)),
-        Failure::InvalidConfig(findings) => CallError::InvalidConfiguration(diagnostics(findings)),
-        Failure::Unsupported(findings) => CallError::UnsupportedContent(diagnostics(findings)),
-        Failure::Internal(text) => CallError::Failed(tame(text, FAILURE_BYTES)),
+    all(findings, reported, findings_limit).map_or_else(|error| error, failed)
+}
+
+/// Findings and what was reported before them; a failure has at least one of its own.
+fn all(
+    findings: Vec<GuestDiagnostic>,
+    reported: Vec<Diagnostic>,
+    findings_limit: u32,
+) -> Result<Vec<Diagnostic>, CallError> {
+    if findings.is_empty() {
+        let problem = InvalidOutput::Contract("a failure has no findings".to_owned());
+        return Err(CallError::InvalidOutput(Box::new(problem)));
     }
+    let mut findings = diagnostics(findings, findings_limit);
+    findings.extend(reported);
+    Ok(findings)
 }
 
 /// Why a configuration that does not match its schema is refused. The provisioner was asked all the same, for what else is

@@ -221,11 +221,14 @@ async fn limits_on_counts_have_words_of_their_own() {
     ");
 }
 
+/// Runtimes with a garbage collector let go of handles when they like, or never.
 #[tokio::test]
-async fn a_borrowed_handle_must_be_given_back() {
-    let error = detect(&component(&module("", "", ""), "", &[]), &Limits::default()).await.unwrap_err();
-    assert_eq!(error.reason(), "PluginTrapped");
-    assert!(error.to_string().contains("borrow handles still remain"), "{error}");
+async fn handles_of_the_bundle_may_be_kept() {
+    let body = "(drop (call $open)) (drop (call $open)) (call $drop-bundle (call $open))";
+    let wasm = component(&module("", body, ""), "", &[]);
+    assert_eq!(detect(&wasm, &Limits::default()).await.unwrap(), None);
+    let provisioner = engine().load(&wasm).await.unwrap();
+    provisioner.provision(&request(json!({})), content([]), &Limits::default()).await.unwrap();
 }
 
 #[tokio::test]
@@ -236,6 +239,28 @@ async fn handles_are_bounded() {
     let limits = Limits { time: Duration::from_mins(1), ..Limits::default() };
     let error = detect(&wasm, &limits).await.unwrap_err();
     assert_eq!(error.reason(), "PluginTrapped");
+    let bundles = component(&module("", "(loop $again (drop (call $open)) (br $again))", ""), "", &[]);
+    let error = detect(&bundles, &limits).await.unwrap_err();
+    assert_eq!(error.to_string(), "the provisioner exceeded the limit of 1000 handles");
+}
+
+/// What looks at the content alone emits nothing.
+#[tokio::test]
+async fn nothing_is_emitted_but_by_provision() {
+    let header = r#"(import "chandler:provisioner/output@0.1.0" "emit"
+        (func $emit (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)))"#;
+    let object = r#"{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"a\"}}"#;
+    let body = format!(
+        "(call $emit (i32.const 512) (i32.const {}) {} (i32.const 64)) {IDLE}",
+        object.replace('\\', "").len(),
+        "(i32.const 0) ".repeat(14)
+    );
+    let wasm = component(&module(header, &body, &format!("(data (i32.const 512) \"{object}\")")), "", &[]);
+    let error = detect(&wasm, &Limits::default()).await.unwrap_err();
+    insta::assert_snapshot!(error, @"the output of the provisioner is invalid: emit was called by detect or config-schema, and only provision may call it");
+    let provisioner = engine().load(&wasm).await.unwrap();
+    let release = provisioner.provision(&request(json!({})), content([]), &Limits::default()).await.unwrap();
+    assert_eq!(release.objects().len(), 1);
 }
 
 #[tokio::test]

@@ -19,19 +19,16 @@ fn bundle(name: &str) -> testing::Bundle {
 }
 
 fn native<P: chandler_sdk::Provisioner>(bundle: &testing::Bundle, request: &Request) -> Release {
-    let target = chandler_sdk::Target {
-        name: request.target.name.clone(),
-        namespace: request.target.namespace.clone(),
-        ..chandler_sdk::Target::default()
-    };
-    let request = chandler_sdk::Request { config: request.config.clone(), target };
+    let asked = chandler_sdk::Request::new().with_config(request.config.clone());
+    let request = asked.with_name(&request.target.name).with_namespace(&request.target.namespace);
     let recorder = testing::run::<P>(bundle, &request).unwrap();
     let objects = recorder.objects.into_iter().map(|emitted| {
         let origin = emitted.origin.map(|origin| chandler_core::Location {
             path: origin.path,
-            line: origin.line,
-            column: origin.column,
+            line: origin.start.map(|start| start.line),
+            column: origin.start.map(|start| start.column),
             pointer: origin.pointer,
+            ..chandler_core::Location::default()
         });
         Object::parse(emitted.value.to_string().as_bytes(), emitted.stage.unwrap_or(0), origin).unwrap()
     });

@@ -147,7 +147,7 @@ async fn failures_of_the_guest_keep_their_case_and_are_bounded() {
     let provisioner = hostile(&engine()).await;
     let limits = Limits::default();
     let mut lines = Vec::new();
-    for behaviour in ["invalid-content", "invalid-config", "unsupported", "internal"] {
+    for behaviour in ["invalid-content", "invalid-config", "unsupported", "internal", "other", "nothing-found"] {
         let error = failure(&provisioner, behaviour, &limits).await;
         lines.push(format!("{} {:?} {error}", error.reason(), error.retry()));
     }
@@ -155,7 +155,9 @@ async fn failures_of_the_guest_keep_their_case_and_are_bounded() {
     InvalidContent OnChange invalid content: manifests/a.yaml: it is so
     InvalidConfiguration OnChange invalid configuration: manifests/a.yaml: it is so
     UnsupportedContent OnChange unsupported content: manifests/a.yaml: it is so
-    ProvisionFailed BackOff the provisioner failed: it is so
+    ProvisionFailed BackOff the provisioner failed: manifests/a.yaml: it is so
+    ProvisionFailed BackOff the provisioner failed (LicenceExpired): manifests/a.yaml: it is so
+    InvalidOutput OnChange the output of the provisioner is invalid: a failure has no findings
     ");
     let error = failure(&provisioner, "huge-diagnostic", &limits).await;
     assert_eq!(error.reason(), "InvalidContent");
@@ -163,6 +165,19 @@ async fn failures_of_the_guest_keep_their_case_and_are_bounded() {
     let error = failure(&provisioner, "many-diagnostics", &limits).await;
     assert_eq!(error.diagnostics().len(), 201);
     assert!(error.to_string().ends_with("  - and 190 more"), "{error}");
+}
+
+#[tokio::test]
+async fn a_schema_that_cannot_be_told_is_a_failure() {
+    let provisioner = hostile(&engine()).await;
+    let files = || content([("config-schema", "invalid-content"), ("provision", "panic"), ("argument", "no index")]);
+    let limits = Limits::default();
+    let schema = provisioner.config_schema(files(), &limits).await.unwrap_err();
+    let provision = provisioner.provision(&request(json!({})), files(), &limits).await.unwrap_err();
+    for error in [schema, provision] {
+        assert_eq!((error.reason(), error.retry()), ("InvalidContent", Retry::OnChange));
+        assert_eq!(error.to_string(), "invalid content: manifests/a.yaml: no index");
+    }
 }
 
 #[tokio::test]

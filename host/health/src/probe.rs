@@ -82,20 +82,20 @@ impl Selector {
 impl Rule {
     /// The rule of a probe that a provisioner emitted, the one with this number of its release.
     pub fn of_release(number: usize, probe: &Probe) -> Self {
-        let (group, version) = probe.api_version.split_once('/').unwrap_or(("", &probe.api_version));
+        let Probe { selector, rule, message, message_expression } = probe;
         Self {
             origin: format!("probe {number} of the release"),
             selector: Selector {
-                group: group.to_owned(),
-                version: Some(version.to_owned()),
-                kind: probe.kind.clone(),
-                namespace: probe.namespace.clone(),
-                name: probe.name.clone(),
-                labels: BTreeMap::new(),
+                group: selector.group.clone(),
+                version: None,
+                kind: selector.kind.clone(),
+                namespace: selector.namespace.clone(),
+                name: selector.name.clone(),
+                labels: selector.labels.clone(),
             },
-            rule: probe.rule.clone(),
-            message: Some(probe.message.clone()).filter(|message| !message.is_empty()),
-            message_expression: None,
+            rule: rule.clone(),
+            message: message.clone().filter(|message| !message.is_empty()),
+            message_expression: message_expression.clone(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A release as bytes, and back.
 //!
 //! ```text
-//! chandler release 1 LF
+//! chandler release 2 LF
 //! 32 bytes                 SHA-256 of the key and of all that follows
 //! gzip of lines of JSON    a head, then the value of each property, then each object
 //! ```
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 /// Names the format. Another number when the lines or what they mean change.
-const MAGIC: &[u8] = b"chandler release 1\n";
+const MAGIC: &[u8] = b"chandler release 2\n";
 const HASH_BYTES: usize = 32;
 /// The most text that one release may have. The controller's limit on what a provisioner returns is half of it by default.
 const TEXT_BYTES: u64 = 64 << 20;

@@ -11,11 +11,12 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use chandler_core::{Digest, Release};
+use chandler_core::{Digest, Questions, Release, Target};
 
 use crate::{
     files::{Files, Kept, OpenError},
     format::{self, DecodeError},
+    questions::{self, Known, Lists},
     recent::Recent,
 };
 
@@ -46,6 +47,15 @@ pub struct Collected {
     pub kept_bytes: u64,
 }
 
+/// What a release was made of: what the cache is to keep while it is in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// The digest of content, component and configuration.
+    pub inputs: Digest,
+    /// The digest of these and of the facts that were asked for, under which the release is kept.
+    pub key: Digest,
+}
+
 /// Releases, each under a digest of all that it was made from. A clone is the same cache, and several processes may share a
 /// directory.
 #[derive(Clone)]
@@ -56,6 +66,7 @@ pub struct Releases {
 struct Inner {
     files: Files,
     recent: Mutex<Recent>,
+    known: Mutex<Known>,
     disk_bytes: u64,
     /// About how many bytes lie on the disk: what others write is only seen at the next collection.
     written: AtomicU64,
@@ -72,6 +83,7 @@ impl Releases {
         let inner = Inner {
             files,
             recent: Mutex::new(Recent::new(budget.memory_bytes)),
+            known: Mutex::default(),
             disk_bytes: budget.disk_bytes,
             written: AtomicU64::new(total(&kept)),
         };
@@ -96,6 +108,42 @@ impl Releases {
         let _ = tokio::task::spawn_blocking(move || inner.write(&key, &release)).await;
     }
 
+    /// A release that was made of these inputs, for this target or another one that gives the same answers to all that was
+    /// asked then.
+    pub async fn get_for(&self, inputs: &Digest, target: &Target) -> Option<(Made, Arc<Release>)> {
+        let lists = self.lists(inputs).await;
+        for key in lists.keys(inputs, target) {
+            if let Some(release) = self.get(&key).await {
+                return Some((Made { inputs: inputs.clone(), key }, release));
+            }
+        }
+        None
+    }
+
+    /// Keeps a release that was made of these inputs for a target, which was asked these questions.
+    pub async fn insert_for(&self, inputs: &Digest, target: &Target, asked: &Questions, release: Arc<Release>) -> Made {
+        let made = Made { inputs: inputs.clone(), key: questions::key(inputs, asked, target) };
+        self.insert(made.key.clone(), release).await;
+        let mut lists = self.lists(inputs).await;
+        if lists.put(asked) {
+            self.inner.known().insert(inputs.clone(), lists.clone());
+            let (inner, inputs) = (Arc::clone(&self.inner), inputs.clone());
+            let _ = tokio::task::spawn_blocking(move || inner.write_lists(&inputs, &lists)).await;
+        }
+        made
+    }
+
+    /// What was asked when releases were made of these inputs. What another process or task adds at the same time may be
+    /// lost, which costs a call.
+    async fn lists(&self, inputs: &Digest) -> Lists {
+        let known = self.inner.known().get(inputs).cloned();
+        if let Some(known) = known {
+            return known;
+        }
+        let (inner, inputs) = (Arc::clone(&self.inner), inputs.clone());
+        tokio::task::spawn_blocking(move || inner.read_lists(&inputs)).await.unwrap_or_default()
+    }
+
     /// Notes what is in use, and removes what was not used for a day, and then what was not used for the longest time until
     /// the rest is within the budget. Blocks on the disk.
     ///
@@ -109,6 +157,38 @@ impl Releases {
 impl Inner {
     fn recent(&self) -> std::sync::MutexGuard<'_, Recent> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read_lists(&self, inputs: &Digest) -> Lists {
+        let lists = match self.files.read(inputs) {
+            Ok(Some(bytes)) => Lists::decode(&bytes),
+            Ok(None) => return Lists::default(),
+            Err(error) => {
+                tracing::warn!(key = %inputs, %error, "what provisioners asked could not be read; releases are made again");
+                None
+            }
+        };
+        match lists {
+            Some(lists) => {
+                self.known().insert(inputs.clone(), lists.clone());
+                lists
+            }
+            None => {
+                let _ = self.files.remove(inputs);
+                Lists::default()
+            }
+        }
+    }
+
+    fn write_lists(&self, inputs: &Digest, lists: &Lists) {
+        let Some(bytes) = lists.encode() else { return };
+        if let Err(error) = self.make_room(bytes.len() as u64).and_then(|()| self.files.write(inputs, &bytes)) {
+            tracing::warn!(key = %inputs, %error, "what a provisioner asked could not be kept on the disk");
+        }
     }
 
     fn read(&self, key: &Digest) -> Option<Arc<Release>> {
@@ -151,16 +231,19 @@ impl Inner {
         if length > self.disk_bytes {
             return;
         }
-        let written = self.written.fetch_add(length, Ordering::Relaxed).saturating_add(length);
-        let kept = if written > self.disk_bytes {
-            // Room for some more, so that not every release costs a look at all of them.
-            self.shrink(self.disk_bytes / 4 * 3).map(drop)
-        } else {
-            Ok(())
-        };
-        if let Err(error) = kept.and_then(|()| self.files.write(key, &bytes)) {
+        if let Err(error) = self.make_room(length).and_then(|()| self.files.write(key, &bytes)) {
             tracing::warn!(%key, %error, "a release could not be kept on the disk");
         }
+    }
+
+    /// Counts what is about to be written, and removes what was not used for the longest time where it is too much.
+    fn make_room(&self, length: u64) -> io::Result<()> {
+        let written = self.written.fetch_add(length, Ordering::Relaxed).saturating_add(length);
+        if written <= self.disk_bytes {
+            return Ok(());
+        }
+        // Room for some more, so that not every release costs a look at all of them.
+        self.shrink(self.disk_bytes / 4 * 3).map(drop)
     }
 
     /// Removes what was not used for the longest time until the rest is within a bound.

@@ -62,12 +62,12 @@ impl Provisioner for Plain {
         detect::is_plain(content).then(|| FORMAT.to_owned())
     }
 
-    fn config_schema(content: &dyn Content) -> Option<String> {
-        Some(config::schema(content).to_string())
+    fn config_schema(content: &dyn Content) -> Result<Option<String>, Failure> {
+        Ok(Some(config::schema(content).to_string()))
     }
 
     fn provision(request: &Request, content: &dyn Content, output: &mut dyn Output) -> Result<(), Failure> {
-        let config = config::parse(&request.config);
+        let config = config::parse(request.config());
         let references = references::references(content);
         let load::Loaded { objects, mut errors, mut warnings } = load::load(content);
         let objects = check::check(objects, &mut errors, &mut warnings);
@@ -129,7 +129,7 @@ fn emit(objects: &[Manifest], values: Vec<Value>, output: &mut dyn Output) -> Re
         match values.next() {
             Some(value) => output.emit_value(&value, object.stage, Some(Location::of(&object.path, &object.node)))?,
             None => output.emit_node(&object.node, object.stage, &object.path)?,
-        }
+        };
     }
     Ok(())
 }

@@ -49,7 +49,7 @@ fn bundle(references: &str) -> Bundle {
 }
 
 fn provision(bundle: &Bundle, config: &Value) -> Result<Recorder, Failure> {
-    run::<Plain>(bundle, &Request { config: config.as_object().unwrap().clone(), ..Request::default() })
+    run::<Plain>(bundle, &Request::new().with_config(config.as_object().unwrap().clone()))
 }
 
 fn findings(recorder: &Recorder) -> String {
@@ -140,7 +140,7 @@ fn configurations_are_refused_with_all_their_faults() {
 
 #[test]
 fn the_schema_names_the_images() {
-    let schema: Value = serde_json::from_str(&Plain::config_schema(&bundle(REFERENCES)).unwrap()).unwrap();
+    let schema: Value = serde_json::from_str(&Plain::config_schema(&bundle(REFERENCES)).unwrap().unwrap()).unwrap();
     assert_eq!(schema["additionalProperties"], false);
     let images = &schema["properties"]["images"];
     let names: Vec<&String> = images["properties"].as_object().unwrap().keys().collect();

@@ -34,7 +34,7 @@ spec:
 fn provision(text: &str, config: &Value) -> Result<Recorder, Failure> {
     let references = "kind: ImageStream\nspec: {tags: [{name: harbour, from: {kind: DockerImage, name: quay.io/harbour/operator}}]}\n";
     let bundle = Bundle::new([("manifests/image-references", references), ("manifests/harbour.yaml", text)]);
-    run::<Plain>(&bundle, &Request { config: config.as_object().unwrap().clone(), ..Request::default() })
+    run::<Plain>(&bundle, &Request::new().with_config(config.as_object().unwrap().clone()))
 }
 
 fn findings(recorder: &Recorder) -> String {

@@ -48,7 +48,7 @@ impl Place {
         let mut place = self.object.clone();
         place.pointer = Some(pointer.to_owned());
         if let Some((_, (line, column))) = PARTS.iter().zip(self.parts).find(|(part, _)| **part == pointer) {
-            (place.line, place.column) = (Some(line), Some(column));
+            place = place.starting_at(line, column);
         }
         place
     }

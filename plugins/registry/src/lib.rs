@@ -56,11 +56,12 @@ impl Provisioner for Registry {
         detect::detect(content)
     }
 
-    fn config_schema(content: &dyn Content) -> Option<String> {
-        load::load_ahead(content, |loaded| {
+    fn config_schema(content: &dyn Content) -> Result<Option<String>, Failure> {
+        // Without a bundle there is no schema; `provision` says why.
+        Ok(load::load_ahead(content, |loaded| {
             let modes = modes::InstallModes::of(&loaded.bundle.as_ref()?.csv.spec.install_modes);
             config::schema::schema(&modes).ok()
-        })
+        }))
     }
 
     fn provision(request: &Request, content: &dyn Content, output: &mut dyn Output) -> Result<(), Failure> {

@@ -24,25 +24,25 @@ use crate::{
 /// Emits the objects of a bundle.
 pub(crate) fn provision(request: &Request, content: &dyn Content, output: &mut dyn Output) -> Result<(), Failure> {
     let mut refusal = Refusal::default();
-    let loaded = load(content, Compatibility::requested(&request.config));
+    let loaded = load(content, Compatibility::requested(request.config()));
     refusal.add(loaded.errors, Failure::InvalidContent);
     report(loaded.warnings, output);
     let Some(bundle) = &loaded.bundle else {
-        return Err(refusal.failure.unwrap_or_else(|| Failure::Internal("no bundle and no reason".to_owned())));
+        return Err(refusal.failure.unwrap_or_else(|| Failure::internal("no bundle and no reason")));
     };
     let modes = InstallModes::of(&bundle.csv.spec.install_modes);
-    let namespace = request.target.namespace.as_str();
-    let (config, config_errors) = config::parse(&request.config, &modes, namespace);
+    let namespace = request.namespace();
+    let (config, config_errors) = config::parse(request.config(), &modes, namespace);
     // An invalid configuration is reported as such, not as one that lacks a provider.
     let lacks_provider = config_errors.is_empty() && config.certificates == Certificates::Unset;
-    let names_several = request.config.get("watchNamespaces").is_some_and(|names| !names.is_null());
+    let names_several = request.config().get("watchNamespaces").is_some_and(|names| !names.is_null());
     // The reference has no way to name several namespaces.
     let installable = modes.all() || modes.single() || modes.own() || modes.multi() && names_several;
     refusal.add(unsupported(bundle, &config, lacks_provider), Failure::Unsupported);
     refusal.add(if installable { Vec::new() } else { no_install_mode(bundle, &modes) }, Failure::Unsupported);
     let configured = installable && config_errors.is_empty();
     refusal.add(config_errors, Failure::InvalidConfig);
-    let requirements = requirements::check(bundle, &request.target, &config);
+    let requirements = requirements::check(bundle, request, &config);
     refusal.add(requirements.errors, Failure::Unsupported);
     refusal.add(validate(bundle, config.compatibility, loaded.complete), Failure::InvalidContent);
     let targets = config.targets.clone().unwrap_or_else(|| modes.default_targets());
@@ -112,7 +112,7 @@ impl Refusal {
             Some(Failure::InvalidContent(all) | Failure::InvalidConfig(all) | Failure::Unsupported(all)) => {
                 all.extend(findings);
             }
-            Some(Failure::Internal(_)) => {}
+            Some(_) => {}
             None => self.failure = Some(failure(findings)),
         }
     }

@@ -107,7 +107,13 @@ fn the_invalid_bundle_is_refused_with_a_place() {
         .map(|finding| {
             let place = finding.location.as_ref().unwrap();
             let help = finding.help.as_deref().unwrap_or_default();
-            format!("{}:{} {}: {} ({help})", place.path, place.line.unwrap_or_default(), finding.code, finding.message)
+            format!(
+                "{}:{} {}: {} ({help})",
+                place.path,
+                place.line().unwrap_or_default(),
+                finding.code,
+                finding.message
+            )
         })
         .collect();
     insta::assert_snapshot!(findings.join("\n"), @"manifests/update-service-operator.clusterserviceversion.yaml:12 InstallModesUnsupported: unsupported bundle: bundle must support at least one of [AllNamespaces SingleNamespace OwnNamespace] install modes (name the namespaces that the operator should watch in watchNamespaces)");

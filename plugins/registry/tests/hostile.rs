@@ -13,7 +13,7 @@ mod support;
 
 use chandler_registry::Registry;
 use chandler_sdk::{
-    Failure, Provisioner as _, Request, Target,
+    Failure, Provisioner as _, Request,
     testing::{Bundle, run},
 };
 use proptest::prelude::*;
@@ -158,18 +158,19 @@ proptest! {
             config.insert("compatibility".to_owned(), json!("reference"));
         }
         let bundle = Bundle::new(files.into_iter().map(|(path, value)| (path, value.to_string())));
-        let target = Target {
-            name: "test".into(),
-            namespace: "ns".into(),
-            kubernetes_version: if known { "v1.36.0".into() } else { String::new() },
-            api_kinds: if known { vec!["v1/Pod".into(), "config.openshift.io/v1/ClusterVersion".into()] } else { Vec::new() },
+        let request = Request::new().with_name("test").with_namespace("ns");
+        let request = request.with_config(config.as_object().cloned().unwrap_or_default());
+        let request = if known {
+            let kinds = ["v1/Pod", "config.openshift.io/v1/ClusterVersion"];
+            request.with_kubernetes_version("v1.36.0").with_api_kinds(kinds)
+        } else {
+            request
         };
-        let request = Request { config: config.as_object().cloned().unwrap_or_default(), target };
         let _ = Registry::detect(&bundle);
         let _ = Registry::config_schema(&bundle);
         match run::<Registry>(&bundle, &request) {
             Ok(_) => {}
-            Err(Failure::Internal(message)) => prop_assert!(false, "{}", message),
+            Err(failure @ Failure::Internal(_)) => prop_assert!(false, "{}", failure),
             Err(failure) => {
                 prop_assert!(!failure.diagnostics().is_empty());
                 failure.diagnostics().iter().for_each(support::small::assert_explained);

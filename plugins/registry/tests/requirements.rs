@@ -11,17 +11,13 @@
 
 mod support;
 
-use chandler_sdk::{Target, testing::Recorder};
+use chandler_sdk::{Request, testing::Recorder};
 use serde_json::json;
 use support::small::{CRD, Small};
 
-fn target(version: &str, kinds: &[&str]) -> Target {
-    Target {
-        name: "test".into(),
-        namespace: "ns".into(),
-        kubernetes_version: version.into(),
-        api_kinds: kinds.iter().map(|kind| (*kind).to_owned()).collect(),
-    }
+fn target(version: &str, kinds: &[&str]) -> Request {
+    let target = if version.is_empty() { Request::new() } else { Request::new().with_kubernetes_version(version) };
+    target.with_api_kinds(kinds.iter().copied())
 }
 
 fn findings(release: &Recorder) -> String {

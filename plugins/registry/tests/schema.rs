@@ -27,7 +27,7 @@ fn our_schema(install_modes: &[&str]) -> Value {
     );
     let annotations = "annotations: {operators.operatorframework.io.bundle.package.v1: a}\n".to_owned();
     let bundle = Bundle::new([("metadata/annotations.yaml", annotations), ("manifests/csv.yaml", csv)]);
-    serde_json::from_str(&Registry::config_schema(&bundle).unwrap()).unwrap()
+    serde_json::from_str(&Registry::config_schema(&bundle).unwrap().unwrap()).unwrap()
 }
 
 /// The schema behind `$ref` and single `allOf`s.

@@ -17,7 +17,8 @@ impl Entry {
 }
 
 /// Why a file could not be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReadError {
     /// There is no such file.
     #[error("no such file")]
@@ -28,6 +29,9 @@ pub enum ReadError {
     /// The host's limit on the bytes that one call may read is used up.
     #[error("more was read than the host allows")]
     BudgetExhausted,
+    /// Another reason, in words.
+    #[error("{0}")]
+    Other(String),
 }
 
 /// The most bytes that the host returns at once.

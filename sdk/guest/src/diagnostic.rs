@@ -4,15 +4,24 @@ use std::fmt;
 
 use chandler_yaml::Node;
 
-/// How grave a finding is.
+/// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The content cannot be installed as it is.
     Error,
-    /// It can be installed, but somebody should look at this.
+    /// It can be installed, but a person should look at this.
     Warning,
     /// Worth knowing.
     Info,
+}
+
+/// A position in a text file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// The line, counted from 1.
+    pub line: u32,
+    /// The column, counted from 1 in Unicode scalar values; 0 where only the line is known.
+    pub column: u32,
 }
 
 /// A place in the content or, with the path `config`, in the configuration.
@@ -20,10 +29,10 @@ pub enum Severity {
 pub struct Location {
     /// The file's path in the bundle.
     pub path: String,
-    /// The line, counted from 1.
-    pub line: Option<u32>,
-    /// The column, counted from 1 in Unicode scalar values.
-    pub column: Option<u32>,
+    /// The first character. None for the whole file.
+    pub start: Option<Position>,
+    /// The position behind the last character. None where only the beginning is known.
+    pub end: Option<Position>,
     /// A JSON pointer (RFC 6901) into the document at that place.
     pub pointer: Option<String>,
 }
@@ -39,17 +48,32 @@ impl Location {
 
     /// The place of a node in a file.
     pub fn of(path: impl Into<String>, node: &Node) -> Self {
-        Self { path: path.into(), line: Some(node.line), column: Some(node.column), pointer: None }
+        Self::file(path).starting_at(node.line, node.column)
+    }
+
+    /// The same from this line and column on.
+    pub fn starting_at(self, line: u32, column: u32) -> Self {
+        Self { start: Some(Position { line, column }), ..self }
+    }
+
+    /// The same up to, but without, this line and column.
+    pub fn ending_before(self, line: u32, column: u32) -> Self {
+        Self { end: Some(Position { line, column }), ..self }
+    }
+
+    /// The line of its first character.
+    pub fn line(&self) -> Option<u32> {
+        self.start.map(|start| start.line)
     }
 }
 
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.path)?;
-        match (self.line, self.column) {
-            (Some(line), Some(column)) => write!(f, ":{line}:{column}")?,
-            (Some(line), None) => write!(f, ":{line}")?,
-            _ => {}
+        match self.start {
+            Some(Position { line, column: 0 }) => write!(f, ":{line}")?,
+            Some(Position { line, column }) => write!(f, ":{line}:{column}")?,
+            None => {}
         }
         match self.pointer.as_deref() {
             Some(pointer) if !pointer.is_empty() => write!(f, " ({pointer})"),
@@ -68,7 +92,7 @@ impl fmt::Display for Location {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Diagnostic {
-    /// How grave it is.
+    /// How serious it is.
     pub severity: Severity,
     /// A stable CamelCase code that scripts may match.
     pub code: String,
@@ -76,14 +100,35 @@ pub struct Diagnostic {
     pub message: String,
     /// Where it is.
     pub location: Option<Location>,
-    /// What would mend it.
+    /// Other places that have to do with it.
+    pub related: Vec<Related>,
+    /// How to fix it.
     pub help: Option<String>,
+    /// An `https` or `http` URL of a page that explains it.
+    pub url: Option<String>,
+}
+
+/// Another place that helps to understand a finding, such as the first of two definitions.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Related {
+    /// The place.
+    pub location: Location,
+    /// What is there, as a sentence fragment without a full stop.
+    pub message: String,
 }
 
 impl Diagnostic {
     /// A finding of this severity.
     pub fn new(severity: Severity, code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { severity, code: code.into(), message: message.into(), location: None, help: None }
+        Self {
+            severity,
+            code: code.into(),
+            message: message.into(),
+            location: None,
+            related: Vec::new(),
+            help: None,
+            url: None,
+        }
     }
 
     /// A finding that stops the installation.
@@ -91,7 +136,7 @@ impl Diagnostic {
         Self::new(Severity::Error, code, message)
     }
 
-    /// A finding that somebody should look at.
+    /// A finding that a person should look at.
     pub fn warning(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(Severity::Warning, code, message)
     }
@@ -109,8 +154,7 @@ impl Diagnostic {
 
     /// It is at this line and column.
     pub fn position(mut self, line: u32, column: u32) -> Self {
-        let location = self.location.get_or_insert_default();
-        (location.line, location.column) = (Some(line), Some(column));
+        self.location.get_or_insert_default().start = Some(Position { line, column });
         self
     }
 
@@ -131,9 +175,27 @@ impl Diagnostic {
         self.node(document.nearest(pointer)).pointer(pointer)
     }
 
-    /// This would mend it.
+    /// It ends in front of this line and column.
+    pub fn until(mut self, line: u32, column: u32) -> Self {
+        self.location.get_or_insert_default().end = Some(Position { line, column });
+        self
+    }
+
+    /// Another place has to do with it.
+    pub fn related(mut self, location: Location, message: impl Into<String>) -> Self {
+        self.related.push(Related { location, message: message.into() });
+        self
+    }
+
+    /// How to fix it.
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
+        self
+    }
+
+    /// A page that explains it.
+    pub fn url(mut self, url: impl Into<String>) -> Self {
+        self.url = Some(url.into());
         self
     }
 }
@@ -151,39 +213,55 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Why nothing could be provisioned. The case decides when the host tries again.
+/// Why a call failed. The case decides when the host tries again. The host refuses a list of findings that is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Failure {
-    /// The content is wrong; only other content helps.
+    /// The content is wrong. Only other content helps.
     InvalidContent(Vec<Diagnostic>),
-    /// The configuration is wrong; only another configuration helps.
+    /// The configuration is wrong. Only another configuration helps.
     InvalidConfig(Vec<Diagnostic>),
     /// The content is legal but asks for something that this provisioner cannot do.
     Unsupported(Vec<Diagnostic>),
-    /// The provisioner itself failed. The host tries again later.
-    Internal(String),
+    /// The provisioner itself failed. The host tries again later. See [`internal`](Self::internal).
+    Internal(Vec<Diagnostic>),
+    /// Something else. The host tries again later.
+    Other {
+        /// A stable CamelCase reason.
+        reason: String,
+        /// What was found.
+        findings: Vec<Diagnostic>,
+    },
 }
 
 impl Failure {
-    /// What it found; nothing for [`Internal`](Self::Internal).
+    /// The provisioner itself failed, in words.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::Internal(vec![Diagnostic::error("InternalError", message)])
+    }
+
+    /// What it found.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         match self {
-            Self::InvalidContent(findings) | Self::InvalidConfig(findings) | Self::Unsupported(findings) => findings,
-            Self::Internal(_) => &[],
+            Self::InvalidContent(findings)
+            | Self::InvalidConfig(findings)
+            | Self::Unsupported(findings)
+            | Self::Internal(findings)
+            | Self::Other { findings, .. } => findings,
         }
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (what, findings) = match self {
-            Self::InvalidContent(findings) => ("invalid content", findings),
-            Self::InvalidConfig(findings) => ("invalid configuration", findings),
-            Self::Unsupported(findings) => ("unsupported", findings),
-            Self::Internal(message) => return write!(f, "internal error: {message}"),
-        };
-        f.write_str(what)?;
-        findings.iter().try_for_each(|finding| write!(f, "\n{finding}"))
+        f.write_str(match self {
+            Self::InvalidContent(_) => "invalid content",
+            Self::InvalidConfig(_) => "invalid configuration",
+            Self::Unsupported(_) => "unsupported",
+            Self::Internal(_) => "internal error",
+            Self::Other { reason, .. } => reason,
+        })?;
+        self.diagnostics().iter().try_for_each(|finding| write!(f, "\n{finding}"))
     }
 }
 

@@ -3,8 +3,8 @@
 use std::{marker::PhantomData, sync::Once};
 
 use crate::{
-    Content, Description, Diagnostic, EmitError, Entry, Failure, Location, Output, Probe, Provisioner, ReadError,
-    Request, Severity, Target, log::Level,
+    Content, Description, Diagnostic, Entry, Failure, Location, ObjectId, Output, Position, Probe, Provisioner,
+    ReadError, Refusal, Related, Request, Severity, log::Level,
 };
 
 #[expect(missing_docs, reason = "generated from the contract")]
@@ -19,7 +19,9 @@ pub mod bindings {
 }
 
 use bindings::{
-    chandler::provisioner::{content as host_content, log as host_log, output as host_output, types as host_types},
+    chandler::provisioner::{
+        content as host_content, log as host_log, output as host_output, request as host_request, types as host_types,
+    },
     exports::chandler::provisioner::provisioner as exports,
 };
 
@@ -27,24 +29,53 @@ use bindings::{
 pub struct Component<P>(PhantomData<P>);
 
 impl<P: Provisioner> exports::Guest for Component<P> {
-    fn detect(content: &exports::Bundle) -> Option<String> {
+    fn detect() -> Option<String> {
         prepare();
-        P::detect(&Bundle(content))
+        P::detect(&Bundle(host_content::open()))
     }
 
-    fn config_schema(content: &exports::Bundle) -> Option<String> {
+    fn config_schema() -> Result<Option<String>, host_types::Failure> {
         prepare();
-        P::config_schema(&Bundle(content))
+        P::config_schema(&Bundle(host_content::open())).map_err(failure_into)
     }
 
-    fn provision(
-        request: exports::Request,
-        content: &exports::Bundle,
-        out: &exports::Sink,
-    ) -> Result<(), host_types::Failure> {
+    fn provision() -> Result<(), host_types::Failure> {
         prepare();
-        let request = request_from(request).map_err(failure_into)?;
-        P::provision(&request, &Bundle(content), &mut Sink(out)).map_err(failure_into)
+        P::provision(&Request::new(), &Bundle(host_content::open()), &mut Release).map_err(failure_into)
+    }
+}
+
+/// The request of the call, from the host.
+pub(crate) mod request {
+    use serde_json::{Map, Value};
+
+    use super::host_request;
+
+    /// The host promises an object. Where it breaks the promise, nothing must be made of it.
+    #[expect(clippy::panic, reason = "a trap is what a host without a configuration gets")]
+    pub(crate) fn config() -> Map<String, Value> {
+        let read = serde_json::from_str(&host_request::config());
+        read.unwrap_or_else(|error| panic!("the host sent a configuration that is not an object: {error}"))
+    }
+
+    pub(crate) fn name() -> String {
+        host_request::name()
+    }
+
+    pub(crate) fn namespace() -> String {
+        host_request::namespace()
+    }
+
+    pub(crate) fn kubernetes_version() -> Option<String> {
+        host_request::kubernetes_version()
+    }
+
+    pub(crate) fn serves(api_version: &str, kind: &str) -> Option<bool> {
+        host_request::serves(api_version, kind)
+    }
+
+    pub(crate) fn api_kinds() -> Vec<String> {
+        host_request::api_kinds()
     }
 }
 
@@ -69,9 +100,9 @@ pub fn log(level: Level, message: &str, fields: &[(&str, &str)]) {
     host_log::log(level, message, &fields);
 }
 
-struct Bundle<'a>(&'a exports::Bundle);
+struct Bundle(host_content::Bundle);
 
-impl Content for Bundle<'_> {
+impl Content for Bundle {
     fn digest(&self) -> String {
         self.0.digest()
     }
@@ -86,39 +117,42 @@ impl Content for Bundle<'_> {
             host_content::ReadError::NotFound => ReadError::NotFound,
             host_content::ReadError::NotAFile => ReadError::NotAFile,
             host_content::ReadError::BudgetExhausted => ReadError::BudgetExhausted,
+            host_content::ReadError::Other(reason) => ReadError::Other(reason),
         })
     }
 }
 
-struct Sink<'a>(&'a exports::Sink);
+/// The release of the call.
+struct Release;
 
-impl Output for Sink<'_> {
-    fn emit(&mut self, object: &[u8], stage: Option<u32>, origin: Option<Location>) -> Result<(), EmitError> {
+impl Output for Release {
+    fn emit(&mut self, object: &[u8], stage: Option<u32>, origin: Option<Location>) -> Result<ObjectId, Refusal> {
         let origin = origin.map(location_into);
-        self.0.emit(object, stage, origin.as_ref()).map_err(emit_error)
+        host_output::emit(object, stage, origin.as_ref()).map(ObjectId).map_err(refusal_from)
     }
 
-    fn probe(&mut self, probe: &Probe) -> Result<(), EmitError> {
-        let check = host_output::Probe {
-            api_version: probe.api_version.clone(),
-            kind: probe.kind.clone(),
-            namespace: probe.namespace.clone(),
-            name: probe.name.clone(),
-            rule: probe.rule.clone(),
-            message: probe.message.clone(),
+    fn probe(&mut self, probe: &Probe) -> Result<(), Refusal> {
+        let Probe { selector, rule, message, message_expression } = probe.clone();
+        let selector = host_output::Selector {
+            group: selector.group,
+            kind: selector.kind,
+            namespace: selector.namespace,
+            name: selector.name,
+            labels: selector.labels.into_iter().collect(),
         };
-        self.0.probe(&check).map_err(emit_error)
+        host_output::add_probe(&host_output::Probe { selector, rule, message, message_expression })
+            .map_err(refusal_from)
     }
 
     fn report(&mut self, finding: &Diagnostic) {
-        self.0.report(&diagnostic_into(finding.clone()));
+        host_output::report(&diagnostic_into(finding.clone()));
     }
 
     fn describe(&mut self, bundle: &Description) {
         let properties = bundle.properties.iter();
         let properties = properties
             .map(|property| host_output::Property { type_: property.kind.clone(), value: property.value.to_string() });
-        self.0.describe(&host_output::Description {
+        host_output::describe(&host_output::Description {
             name: bundle.name.clone(),
             package_name: bundle.package.clone(),
             version: bundle.version.clone(),
@@ -127,20 +161,14 @@ impl Output for Sink<'_> {
     }
 }
 
-fn emit_error(error: host_output::EmitError) -> EmitError {
-    match error {
-        host_output::EmitError::TooLarge => EmitError::TooLarge,
-        host_output::EmitError::TooMany => EmitError::TooMany,
-        host_output::EmitError::Malformed => EmitError::Malformed,
-        host_output::EmitError::Duplicate => EmitError::Duplicate,
+fn refusal_from(refusal: host_output::Refusal) -> Refusal {
+    match refusal {
+        host_output::Refusal::TooLarge => Refusal::TooLarge,
+        host_output::Refusal::TooMany => Refusal::TooMany,
+        host_output::Refusal::Malformed => Refusal::Malformed,
+        host_output::Refusal::Duplicate => Refusal::Duplicate,
+        host_output::Refusal::Other(reason) => Refusal::Other(reason),
     }
-}
-
-fn request_from(request: exports::Request) -> Result<Request, Failure> {
-    let config = serde_json::from_str(&request.config)
-        .map_err(|error| Failure::Internal(format!("the host sent a configuration that is not an object: {error}")))?;
-    let exports::Target { name, namespace, kubernetes_version, api_kinds } = request.target;
-    Ok(Request { config, target: Target { name, namespace, kubernetes_version, api_kinds } })
 }
 
 fn failure_into(failure: Failure) -> host_types::Failure {
@@ -149,7 +177,10 @@ fn failure_into(failure: Failure) -> host_types::Failure {
         Failure::InvalidContent(findings) => host_types::Failure::InvalidContent(all(findings)),
         Failure::InvalidConfig(findings) => host_types::Failure::InvalidConfig(all(findings)),
         Failure::Unsupported(findings) => host_types::Failure::Unsupported(all(findings)),
-        Failure::Internal(message) => host_types::Failure::Internal(message),
+        Failure::Internal(findings) => host_types::Failure::Internal(all(findings)),
+        Failure::Other { reason, findings } => {
+            host_types::Failure::Other(host_types::OtherFailure { reason, findings: all(findings) })
+        }
     }
 }
 
@@ -159,16 +190,20 @@ fn diagnostic_into(finding: Diagnostic) -> host_types::Diagnostic {
         Severity::Warning => host_types::Severity::Warning,
         Severity::Info => host_types::Severity::Info,
     };
+    let related = |Related { location, message }| host_types::Related { location: location_into(location), message };
     host_types::Diagnostic {
         severity,
         code: finding.code,
         message: finding.message,
         location: finding.location.map(location_into),
+        related: finding.related.into_iter().map(related).collect(),
         help: finding.help,
+        url: finding.url,
     }
 }
 
 fn location_into(location: Location) -> host_types::Location {
-    let Location { path, line, column, pointer } = location;
-    host_types::Location { path, line, column, pointer }
+    let Location { path, start, end, pointer } = location;
+    let position = |Position { line, column }| host_types::Position { line, column };
+    host_types::Location { path, start: start.map(position), end: end.map(position), pointer }
 }

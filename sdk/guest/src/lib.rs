@@ -40,7 +40,8 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`provisioner`] | the trait, the facts about a provisioner, and what it is asked |
+//! | [`provisioner`] | the trait, and the facts about a provisioner |
+//! | [`request`] | what a provisioner is asked |
 //! | [`content`] | reading the bundle |
 //! | [`output`] | where objects and findings go |
 //! | [`diagnostic`] | findings with positions, and why nothing could be provisioned |
@@ -61,6 +62,7 @@ pub mod guest;
 pub mod log;
 pub mod output;
 pub mod provisioner;
+pub mod request;
 pub mod secrets;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
@@ -68,10 +70,11 @@ pub mod testing;
 pub use chandler_yaml as yaml;
 
 pub use content::{Content, Entry, ReadError};
-pub use diagnostic::{Diagnostic, Failure, Location, Severity};
+pub use diagnostic::{Diagnostic, Failure, Location, Position, Related, Severity};
 pub use documents::read_documents;
-pub use output::{Description, EmitError, Output, Probe, Property};
-pub use provisioner::{Facts, Provisioner, Request, Target};
+pub use output::{Description, ObjectId, Output, Probe, Property, Refusal, Selector};
+pub use provisioner::{Facts, Provisioner};
+pub use request::Request;
 
 /// The guide for authors, whose example is tested with this crate.
 #[cfg(doctest)]

@@ -1,49 +1,71 @@
 //! Where objects and findings go.
 
+use std::collections::BTreeMap;
+
 use chandler_yaml::Node;
 use serde_json::Value;
 
 use crate::{Diagnostic, Failure, Location};
 
-/// Why the host refused an object. The whole call fails with the host's own reason; a provisioner may return at once, and
-/// `?` does so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EmitError {
-    /// The object is larger than the host allows.
-    #[error("the object is too large")]
+/// Why the host refused an object or a probe. The whole call fails with the host's own reason. A provisioner may return at
+/// once, and `?` does so.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// It is larger than the host allows.
+    #[error("it is too large")]
     TooLarge,
     /// More objects, probes or bytes than the host allows.
-    #[error("too many objects")]
+    #[error("there are too many")]
     TooMany,
-    /// Not a Kubernetes object.
-    #[error("not a Kubernetes object")]
+    /// Not a Kubernetes object, or not a probe.
+    #[error("it is malformed")]
     Malformed,
     /// An object with this identity was already emitted.
-    #[error("emitted twice")]
+    #[error("it was already emitted")]
     Duplicate,
+    /// Another reason, in words.
+    #[error("{0}")]
+    Other(String),
 }
 
-impl From<EmitError> for Failure {
-    fn from(error: EmitError) -> Self {
-        Self::Internal(format!("the host refused an object: {error}"))
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::internal(format!("the host refused an object or a probe: {refusal}"))
     }
 }
 
-/// A condition that objects of the release must meet before the rollout goes on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The id of an object that was emitted: 0 for the first one, 1 for the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectId(pub u32);
+
+/// A condition that objects of the release must meet before the rollout goes on, beyond what the host checks for well-known
+/// kinds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probe {
-    /// The apiVersion of the objects that it is about.
-    pub api_version: String,
-    /// Their kind.
-    pub kind: String,
-    /// The namespace of the one object that it is about; none for all.
-    pub namespace: Option<String>,
-    /// The name of the one object that it is about; none for all.
-    pub name: Option<String>,
-    /// A CEL expression over `self`, the live object, that must be true.
+    /// Which objects of the release it is about.
+    pub selector: Selector,
+    /// A CEL expression over `self`, the live object, that must be true. It has the functions that Kubernetes adds to CEL.
     pub rule: String,
-    /// What to say while it is not.
-    pub message: String,
+    /// What the status shows while it is not true. None for a text about the rule.
+    pub message: Option<String>,
+    /// A CEL expression over `self` that gives this text. `message` is used where it gives none.
+    pub message_expression: Option<String>,
+}
+
+/// Which objects of the release a probe is about. Every field that is set must match.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selector {
+    /// The API group. Empty for the core group.
+    pub group: String,
+    /// The kind.
+    pub kind: String,
+    /// The namespace. None for all.
+    pub namespace: Option<String>,
+    /// The name. None for all.
+    pub name: Option<String>,
+    /// Labels that the object has in the cluster.
+    pub labels: BTreeMap<String, String>,
 }
 
 /// What the bundle is, as far as its content says so.
@@ -76,20 +98,20 @@ pub trait Output {
     /// the host orders by kind. `origin` says where in the content the object comes from.
     ///
     /// # Errors
-    /// See [`EmitError`].
-    fn emit(&mut self, object: &[u8], stage: Option<u32>, origin: Option<Location>) -> Result<(), EmitError>;
+    /// See [`Refusal`].
+    fn emit(&mut self, object: &[u8], stage: Option<u32>, origin: Option<Location>) -> Result<ObjectId, Refusal>;
 
     /// Adds a probe.
     ///
     /// # Errors
-    /// See [`EmitError`].
-    fn probe(&mut self, probe: &Probe) -> Result<(), EmitError>;
+    /// See [`Refusal`].
+    fn probe(&mut self, probe: &Probe) -> Result<(), Refusal>;
 
     /// Reports a finding that does not stop the release.
     fn report(&mut self, finding: &Diagnostic);
 
-    /// Describes the bundle, for the administrator and for whoever resolves dependencies; it does not become part of the
-    /// release. The last description counts. An output that shows nothing need not keep it.
+    /// Describes the bundle, for the administrator and for dependency resolution; the description does not become part of
+    /// the release. The last one counts. An output that shows nothing need not keep it.
     fn describe(&mut self, _bundle: &Description) {}
 }
 
@@ -97,21 +119,21 @@ impl dyn Output + '_ {
     /// Adds an object that is a JSON value.
     ///
     /// # Errors
-    /// See [`EmitError`].
+    /// See [`Refusal`].
     pub fn emit_value(
         &mut self,
         object: &Value,
         stage: Option<u32>,
         origin: Option<Location>,
-    ) -> Result<(), EmitError> {
+    ) -> Result<ObjectId, Refusal> {
         self.emit(object.to_string().as_bytes(), stage, origin)
     }
 
     /// Adds an object as it stands in a file of the bundle; its origin is the place of the node.
     ///
     /// # Errors
-    /// See [`EmitError`].
-    pub fn emit_node(&mut self, object: &Node, stage: Option<u32>, path: &str) -> Result<(), EmitError> {
+    /// See [`Refusal`].
+    pub fn emit_node(&mut self, object: &Node, stage: Option<u32>, path: &str) -> Result<ObjectId, Refusal> {
         let mut json = Vec::new();
         object.write_json(&mut json);
         self.emit(&json, stage, Some(Location::of(path, object)))

@@ -1,15 +1,11 @@
-//! The trait, the facts about a provisioner, and what it is asked.
+//! The trait, and the facts about a provisioner.
 
-use chandler_yaml::{Limits, from_node};
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
-
-use crate::{Content, Diagnostic, Failure, Location, Output};
+use crate::{Content, Failure, Output, Request};
 
 /// A provisioner: a pure function from content, configuration and target to objects.
 ///
-/// The host may call each function at any time, in a fresh instance, and keeps results by content, component, request:
-/// the same inputs must give the same objects in the same order.
+/// The host may call each function at any time, in a fresh instance. It keeps releases by content, component, configuration
+/// and what the provisioner asks of its [`Request`]: the same inputs must give the same objects in the same order.
 pub trait Provisioner {
     /// What is known before anything runs.
     const FACTS: Facts;
@@ -21,9 +17,12 @@ pub trait Provisioner {
     /// The JSON Schema (2020-12) of the configuration for this content. The host enforces it: nothing is installed with a
     /// configuration that does not match. It may still call [`provision`](Self::provision) with one, to learn what else is
     /// wrong, and throws away all but the findings. Without a schema any configuration is handed over.
-    fn config_schema(content: &dyn Content) -> Option<String> {
+    ///
+    /// # Errors
+    /// The content is such that there is no telling; nothing is installed then.
+    fn config_schema(content: &dyn Content) -> Result<Option<String>, Failure> {
         let _ = content;
-        None
+        Ok(None)
     }
 
     /// Emits the objects of the release.
@@ -128,52 +127,10 @@ impl<const N: usize> Text<N> {
     }
 }
 
-/// One request to provision.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Request {
-    /// The configuration; empty where there is none.
-    pub config: Map<String, Value>,
-    /// What the objects are for.
-    pub target: Target,
-}
-
-impl Request {
-    /// The configuration as a type.
-    ///
-    /// # Errors
-    /// [`Failure::InvalidConfig`] with the JSON pointer of the first value that is not of its type; the code is
-    /// `InvalidConfiguration`.
-    pub fn config_as<T: DeserializeOwned>(&self) -> Result<T, Failure> {
-        let invalid = |message: String, pointer: String| {
-            let finding = Diagnostic::error("InvalidConfiguration", message).at(Location::CONFIG).pointer(pointer);
-            Failure::InvalidConfig(vec![finding])
-        };
-        let text = Value::Object(self.config.clone()).to_string();
-        let documents = chandler_yaml::parse(text.as_bytes(), &Limits::default())
-            .map_err(|error| invalid(error.message, String::new()))?;
-        let Some(document) = documents.first() else {
-            return Err(invalid("the configuration is empty".to_owned(), String::new()));
-        };
-        from_node(&document.root).map_err(|error| invalid(error.message, error.pointer))
-    }
-}
-
-/// What the objects are for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Target {
-    /// The name of the BundleDeployment.
-    pub name: String,
-    /// The namespace to install into.
-    pub namespace: String,
-    /// The version of the API server, for example `v1.36.0`; empty where no cluster is known.
-    pub kubernetes_version: String,
-    /// The kinds that the API server serves, as `group/version/Kind` (`v1/Kind` for the core group); empty where no
-    /// cluster is known.
-    pub api_kinds: Vec<String>,
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     #[test]
@@ -188,27 +145,6 @@ mod tests {
                 "capabilities": []
             })
         );
-    }
-
-    #[test]
-    fn a_configuration_is_read_as_a_type() {
-        #[derive(Debug, serde::Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Config {
-            #[serde(default)]
-            ports: Vec<u16>,
-        }
-        let read = |config: Value| {
-            let Value::Object(config) = config else { panic!("{config}") };
-            Request { config, ..Request::default() }.config_as::<Config>()
-        };
-        assert_eq!(read(serde_json::json!({"ports": [1, 2]})).unwrap().ports, [1, 2]);
-        assert_eq!(read(serde_json::json!({})).unwrap().ports, [0; 0]);
-        insta::assert_snapshot!(read(serde_json::json!({"ports": [1, 70000]})).unwrap_err(), @r"
-        invalid configuration
-        config (/ports/1): invalid value: integer `70000`, expected u16
-        ");
-        assert!(read(serde_json::json!({"port": 1})).unwrap_err().to_string().contains("unknown field `port`"));
     }
 
     #[test]

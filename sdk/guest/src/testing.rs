@@ -1,16 +1,29 @@
-//! Running a provisioner natively, under the rules that the host enforces on what is emitted.
+//! Running a provisioner natively, under the rules that the host enforces.
+//!
+//! [`run`] enforces what can be enforced without the sandbox, with the limits that the host has by default ([`Limits`]):
+//!
+//! | the host refuses | [`run`] refuses |
+//! |---|---|
+//! | what is no Kubernetes object, and an object that was emitted before | the same |
+//! | more objects, bytes of objects, probes and bytes of probes than a limit | the same |
+//! | reading more of the bundle than a limit | the same |
+//! | a configuration that does not match the schema, and a schema that is none | the same, but not the host's limits on how large a schema and its patterns may become |
+//! | a probe without kind or rule, and expressions that are not CEL | the same, but not the host's limits on functions and steps |
+//! | a failure without findings | the same |
+//! | a call that takes too much time or memory, logs too much, or asks for secure randomness | nothing: that takes the sandbox, as with `chandler render --provisioner FILE.wasm` |
 //!
 //! See the example at the [top of this crate](crate).
 
+mod reading;
+mod recorder;
+mod schema;
+
 use std::{collections::BTreeMap, fs, io, path::Path};
 
-use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::{
-    Content, Description, Diagnostic, EmitError, Entry, Failure, Location, Output, Probe, Provisioner, ReadError,
-    Request,
-};
+pub use self::recorder::{Emitted, Recorder};
+use crate::{Content, Entry, Failure, Provisioner, ReadError, Request};
 
 /// A bundle in memory.
 #[derive(Clone, Debug, Default)]
@@ -76,131 +89,79 @@ impl Content for Bundle {
     }
 }
 
-/// An object that was emitted.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Emitted {
-    /// The object.
-    pub value: Value,
-    /// Its stage.
-    pub stage: Option<u32>,
-    /// Where it comes from.
-    pub origin: Option<Location>,
+/// What one call may use. The defaults are those of the host. An administrator may set others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one object as JSON. Default 3 MiB.
+    pub object_bytes: u64,
+    /// Bytes of all objects as JSON. Default 32 MiB.
+    pub output_bytes: u64,
+    /// Objects. Default 5000.
+    pub objects: u32,
+    /// Probes. Default 200.
+    pub probes: u32,
+    /// The least that may be read from a bundle, in bytes, however small it is. Default 64 MiB.
+    pub read_bytes: u64,
+    /// How often the whole bundle may be read. Default 4.
+    pub read_factor: u32,
 }
 
-/// Keeps what is emitted, under the rules of the host: after a refusal it refuses everything, and [`run`] fails.
-#[derive(Clone, Debug, Default)]
-pub struct Recorder {
-    /// The objects, as emitted.
-    pub objects: Vec<Emitted>,
-    /// The probes.
-    pub probes: Vec<Probe>,
-    /// The findings that did not stop the release.
-    pub findings: Vec<Diagnostic>,
-    /// The last description.
-    pub description: Description,
-    identities: BTreeMap<Identity, usize>,
-    refusal: Option<(EmitError, String)>,
-}
-
-impl Recorder {
-    /// Why something was refused, if anything was.
-    pub fn refusal(&self) -> Option<&str> {
-        self.refusal.as_ref().map(|(_, reason)| reason.as_str())
-    }
-
-    fn refuse(&mut self, error: EmitError, reason: String) -> EmitError {
-        self.refusal = Some((error, reason));
-        error
-    }
-}
-
-impl Output for Recorder {
-    fn emit(&mut self, object: &[u8], stage: Option<u32>, origin: Option<Location>) -> Result<(), EmitError> {
-        if let Some((error, _)) = &self.refusal {
-            return Err(*error);
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            object_bytes: 3 << 20,
+            output_bytes: 32 << 20,
+            objects: 5000,
+            probes: 200,
+            read_bytes: 64 << 20,
+            read_factor: 4,
         }
-        let index = self.objects.len();
-        let read: Result<Value, String> =
-            serde_json::from_slice(object).map_err(|error| format!("is not JSON: {error}"));
-        let (value, identity) = read
-            .and_then(|value| identity(&value).map(|identity| (value, identity)))
-            .map_err(|reason| self.refuse(EmitError::Malformed, format!("object {index} {reason}")))?;
-        if let Some(first) = self.identities.get(&identity) {
-            let [group, kind, namespace, name] = &identity;
-            let reason = format!("object {index} is object {first} again: {kind}.{group} {namespace}/{name}");
-            return Err(self.refuse(EmitError::Duplicate, reason));
-        }
-        self.identities.insert(identity, index);
-        self.objects.push(Emitted { value, stage, origin });
-        Ok(())
-    }
-
-    fn probe(&mut self, probe: &Probe) -> Result<(), EmitError> {
-        if let Some((error, _)) = &self.refusal {
-            return Err(*error);
-        }
-        self.probes.push(probe.clone());
-        Ok(())
-    }
-
-    fn report(&mut self, finding: &Diagnostic) {
-        self.findings.push(finding.clone());
-    }
-
-    fn describe(&mut self, bundle: &Description) {
-        self.description = bundle.clone();
     }
 }
 
-/// Group, kind, namespace and name: what makes an object the same object.
-type Identity = [String; 4];
-
-/// The identity of an object, or why the host refuses it.
-fn identity(value: &Value) -> Result<Identity, String> {
-    if !value.is_object() {
-        return Err("is not a JSON object".to_owned());
-    }
-    let text = |pointer: &str| value.pointer(pointer)?.as_str().filter(|text| !text.is_empty());
-    let required = |pointer: &str, field: &str| text(pointer).ok_or_else(|| format!("has no {field}"));
-    let (api_version, kind) = (required("/apiVersion", "apiVersion")?, required("/kind", "kind")?);
-    let name = required("/metadata/name", "metadata.name")?;
-    let namespace = match value.pointer("/metadata/namespace") {
-        None | Some(Value::Null) => "",
-        Some(Value::String(namespace)) => namespace,
-        Some(_) => return Err("has a metadata.namespace that is not text".to_owned()),
-    };
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let legal = [
-        ("apiVersion", api_version, (group.is_empty() || is_segment(group)) && is_segment(version)),
-        ("kind", kind, kind.bytes().all(|byte| byte.is_ascii_alphanumeric())),
-        ("metadata.name", name, is_segment(name)),
-        ("metadata.namespace", namespace, namespace.is_empty() || is_segment(namespace)),
-    ];
-    match legal.iter().find(|(.., legal)| !legal) {
-        Some((field, text, _)) => Err(format!("has an illegal {field}: {text:?}")),
-        None => Ok([group, kind, namespace, name].map(str::to_owned)),
-    }
-}
-
-/// Whether a name can stand in a URL: `IsValidPathSegmentName` in `k8s.io/apimachinery/pkg/api/validation/path`.
-fn is_segment(name: &str) -> bool {
-    !matches!(name, "" | "." | "..")
-        && name.len() <= 253
-        && !name.contains(['/', '%'])
-        && !name.chars().any(char::is_control)
-}
-
-/// Provisions a bundle.
+/// Provisions a bundle within the limits that the host has by default.
 ///
 /// # Errors
-/// The failure of the provisioner; [`Failure::Internal`] if it emitted something that the host refuses.
+/// The failure of the provisioner; [`Failure::InvalidConfig`] where the configuration does not match the schema;
+/// [`Failure::Internal`] where it did something else that the host refuses.
 pub fn run<P: Provisioner>(content: &dyn Content, request: &Request) -> Result<Recorder, Failure> {
-    let mut recorder = Recorder::default();
-    let result = P::provision(request, content, &mut recorder);
-    if let Some(reason) = recorder.refusal() {
-        return Err(Failure::Internal(format!("the host refuses this: {reason}")));
+    run_within::<P>(content, request, &Limits::default())
+}
+
+/// Provisions a bundle within these limits.
+///
+/// # Errors
+/// As those of [`run`].
+pub fn run_within<P: Provisioner>(
+    content: &dyn Content,
+    request: &Request,
+    limits: &Limits,
+) -> Result<Recorder, Failure> {
+    let refused = |reason: &str| Failure::internal(format!("the host refuses this: {reason}"));
+    let content = reading::Counted::new(content, limits);
+    let checked = P::config_schema(&content)
+        .map(|schema| schema::check(schema.as_deref(), request.config()))
+        .and_then(|checked| checked.map_err(|reason| refused(&reason)));
+    let mut recorder = Recorder::new(limits.clone());
+    let result = match &checked {
+        Ok(_) => P::provision(request, &content, &mut recorder),
+        Err(failure) => Err(failure.clone()),
+    };
+    if let Some(reason) = recorder.refusal().or_else(|| content.exceeded()) {
+        return Err(refused(reason));
     }
-    result.map(|()| recorder)
+    if let Err(failure) = &result
+        && failure.diagnostics().is_empty()
+    {
+        return Err(refused("a failure without findings"));
+    }
+    // The host shows both. What the provisioner says of its configuration is commonly the better half.
+    match (checked.unwrap_or_default(), result) {
+        (mismatch, Ok(()) | Err(Failure::Internal(_) | Failure::Other { .. })) if !mismatch.is_empty() => {
+            Err(Failure::InvalidConfig(mismatch))
+        }
+        (_, result) => result.map(|()| recorder),
+    }
 }
 
 #[cfg(test)]

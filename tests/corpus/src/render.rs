@@ -10,7 +10,9 @@ use chandler_core::{Content, MemoryContent, Object, Release, Request, Severity, 
 use chandler_engine::{CallError, Engine, EngineOptions, Limits, Provisioner};
 use chandler_expected::{Finding, Outcome, Refusal};
 use chandler_registry::Registry;
-use chandler_sdk::{Content as _, Diagnostic, EmitError, Failure, Location, Output, Probe, Provisioner as _, testing};
+use chandler_sdk::{
+    Content as _, Diagnostic, Failure, Location, ObjectId, Output, Probe, Provisioner as _, Refusal as Refused, testing,
+};
 use serde_json::{Map, Value};
 
 /// What renders bundles.
@@ -101,12 +103,13 @@ fn finding(finding: &chandler_core::Diagnostic) -> Finding {
 struct Objects(Vec<Object>);
 
 impl Output for Objects {
-    fn emit(&mut self, object: &[u8], stage: Option<u32>, _origin: Option<Location>) -> Result<(), EmitError> {
-        self.0.push(Object::parse(object, stage.unwrap_or(0), None).map_err(|_| EmitError::Malformed)?);
-        Ok(())
+    fn emit(&mut self, object: &[u8], stage: Option<u32>, _origin: Option<Location>) -> Result<ObjectId, Refused> {
+        let id = u32::try_from(self.0.len()).map_err(|_| Refused::TooMany)?;
+        self.0.push(Object::parse(object, stage.unwrap_or(0), None).map_err(|_| Refused::Malformed)?);
+        Ok(ObjectId(id))
     }
 
-    fn probe(&mut self, _probe: &Probe) -> Result<(), EmitError> {
+    fn probe(&mut self, _probe: &Probe) -> Result<(), Refused> {
         Ok(())
     }
 
@@ -114,9 +117,8 @@ impl Output for Objects {
 }
 
 fn natively(bundle: &testing::Bundle, namespace: &str, config: Map<String, Value>) -> Result<Release, Failure> {
-    let target =
-        chandler_sdk::Target { name: "corpus".into(), namespace: namespace.into(), ..chandler_sdk::Target::default() };
+    let request = chandler_sdk::Request::new().with_config(config).with_name("corpus").with_namespace(namespace);
     let mut output = Objects::default();
-    Registry::provision(&chandler_sdk::Request { config, target }, bundle, &mut output)?;
+    Registry::provision(&request, bundle, &mut output)?;
     Ok(Release::new(output.0, vec![], vec![]))
 }

@@ -79,8 +79,8 @@ impl From<&Failure> for Outcome {
             Failure::InvalidContent(_) => Refusal::Content,
             Failure::InvalidConfig(_) => Refusal::Configuration,
             Failure::Unsupported(_) => Refusal::Unsupported,
-            Failure::Internal(message) => {
-                return Self::Refused(Refusal::Other("Internal"), vec![Finding::text(message)]);
+            _ => {
+                return Self::Refused(Refusal::Other("Internal"), vec![Finding::text(failure.to_string())]);
             }
         };
         Self::Refused(refusal, failure.diagnostics().iter().map(finding).collect())
@@ -90,7 +90,7 @@ impl From<&Failure> for Outcome {
 fn finding(finding: &Diagnostic) -> Finding {
     let place = finding.location.as_ref();
     // A file that is missing has no lines, and the configuration has its lines only where it was written.
-    let placed = place.is_some_and(|place| place.line.is_some() || place.pointer.is_some() || place.column.is_none());
+    let placed = place.is_some_and(|place| place.start.is_some() || place.pointer.is_some());
     Finding {
         code: finding.code.clone(),
         message: finding.message.clone(),

@@ -90,9 +90,11 @@ impl Archive {
     /// The request in the form of a provisioner.
     pub fn guest_request(&self) -> chandler_sdk::Request {
         let Target { name, namespace, kubernetes_version, api_kinds } = self.request.target.clone();
-        chandler_sdk::Request {
-            config: self.request.config.clone(),
-            target: chandler_sdk::Target { name, namespace, kubernetes_version, api_kinds },
+        let request = chandler_sdk::Request::new().with_config(self.request.config.clone());
+        let request = request.with_name(name).with_namespace(namespace).with_api_kinds(api_kinds);
+        match kubernetes_version.as_str() {
+            "" => request,
+            version => request.with_kubernetes_version(version),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use chandler_sdk::{Diagnostic, Location};
+use chandler_sdk::{Diagnostic, Location, Position};
 
 /// A finding says what is wrong under a stable code, and where: in a file of the bundle, at a place that is there.
 pub(crate) fn assert_explained(finding: &Diagnostic, files: &BTreeMap<String, Vec<u8>>) {
@@ -19,18 +19,16 @@ pub(crate) fn assert_explained(finding: &Diagnostic, files: &BTreeMap<String, Ve
     match files.get(&location.path) {
         Some(bytes) => assert_inside(finding, location, bytes),
         // The configuration, a directory, or a file that is missing.
-        None => assert_eq!(location.line, None, "a line of what is not there: {finding:?}"),
+        None => assert_eq!(location.start, None, "a line of what is not there: {finding:?}"),
     }
 }
 
 /// A position is inside the text, or right behind it.
 fn assert_inside(finding: &Diagnostic, location: &Location, bytes: &[u8]) {
-    let Some(line) = location.line else {
-        return assert_eq!(location.column, None, "a column without a line: {finding:?}");
-    };
-    assert!(location.column != Some(0), "columns are counted from 1: {finding:?}");
-    if let Err(outside) = position(bytes, line, location.column.unwrap_or(1)) {
-        panic!("{outside}: {finding:?}");
+    for Position { line, column } in [location.start, location.end].into_iter().flatten() {
+        if let Err(outside) = position(bytes, line, column.max(1)) {
+            panic!("{outside}: {finding:?}");
+        }
     }
 }
 

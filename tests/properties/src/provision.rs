@@ -25,7 +25,7 @@ pub(crate) fn holds<P: Provisioner>(archive: &Archive, input: &[u8]) {
             release.findings.iter().for_each(|finding| assert_explained(finding, &archive.files));
             release.objects.iter().for_each(assert_object);
         }
-        Err(Failure::Internal(message)) => panic!("an internal failure: {message}"),
+        Err(failure @ Failure::Internal(_)) => panic!("an internal failure: {failure}"),
         Err(failure) => {
             assert!(!failure.diagnostics().is_empty(), "a failure without findings");
             failure.diagnostics().iter().for_each(|finding| assert_explained(finding, &archive.files));
@@ -41,7 +41,7 @@ pub(crate) fn looks<P: Provisioner>(archive: &Archive, input: &[u8]) {
     let (format, schema) = memory::bounded(input, FIXED, PER_BYTE, || (P::detect(&bundle), P::config_schema(&bundle)));
     assert_eq!(format, P::detect(&bundle));
     assert_eq!(schema, P::config_schema(&bundle));
-    if let Some(schema) = schema {
+    if let Ok(Some(schema)) = schema {
         let schema: Value = serde_json::from_str(&schema).expect("a schema is JSON");
         assert!(schema.is_object(), "a schema is an object: {schema}");
     }

@@ -97,7 +97,7 @@ pub(crate) fn holds(input: &[u8]) {
     ] {
         let result = call(runtime(), provisioner, &archive, input, &limits);
         assert_result(&result, &limits);
-        if let Err(error @ (CallError::Trapped(_) | CallError::InvalidOutput(_) | CallError::Failed(_))) = &result {
+        if let Err(error @ (CallError::Trapped(_) | CallError::InvalidOutput(_) | CallError::Failed { .. })) = &result {
             panic!("a first-party provisioner misbehaves: {error}");
         }
         let native = native(&Bundle::new(archive.files.clone()), &archive.guest_request());
@@ -144,7 +144,10 @@ fn assert_error(error: &CallError, limits: &Limits) {
     assert_findings(error.diagnostics(), limits);
     let refused = matches!(
         error,
-        CallError::InvalidContent(_) | CallError::InvalidConfiguration(_) | CallError::UnsupportedContent(_)
+        CallError::InvalidContent(_)
+            | CallError::InvalidConfiguration(_)
+            | CallError::UnsupportedContent(_)
+            | CallError::Failed { .. }
     );
     assert_eq!(refused, !error.diagnostics().is_empty(), "a refusal without findings: {text}");
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use chandler_api::BundleDeployment;
-use chandler_tests::{World, bundles, wait, world::condition};
+use chandler_tests::{World, bundles, renders, wait, world::condition};
 use futures::StreamExt as _;
 use http::{Request, Response};
 use k8s_openapi::{
@@ -21,7 +21,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::REGISTRY;
+use crate::{PLAIN, REGISTRY};
 
 const OPERATOR: &str = "registry/harbour-operator.v0.1.0";
 const CSV: &str = "manifests/harbour-operator.clusterserviceversion.yaml";
@@ -101,16 +101,114 @@ async fn warned(world: &World, name: &str) -> String {
     seen.await.expect("an Event with the warnings")
 }
 
+/// An operator that needs a kind of this group.
+fn needing(group: &str, kind: &str) -> bundles::Bundle {
+    let plural = plural(kind);
+    let needs = format!(
+        "    required:\n    - {{name: {plural}.{group}, kind: {kind}, version: v1, displayName: {kind}}}\n  install:\n"
+    );
+    bundles::sample(OPERATOR).replacing(CSV, "  install:\n", &needs)
+}
+
+fn plural(kind: &str) -> String {
+    format!("{}s", kind.to_lowercase()).replace("rrys", "rries")
+}
+
+/// Has the API server serve a kind of this group.
+async fn define(world: &World, group: &str, kind: &str) -> CustomResourceDefinition {
+    let plural = plural(kind);
+    world.create(json!({
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {
+            "group": group, "scope": "Namespaced", "names": {"kind": kind, "plural": plural},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        }
+    }))
+    .await
+}
+
+async fn without_warnings(world: &World, name: &str) -> BundleDeployment {
+    let deployments = world.deployments();
+    let found = wait::until(&deployments, name, "without warnings", |deployment| {
+        deployment.is_some_and(|deployment| codes(deployment).is_empty())
+    });
+    found.await.expect("it is there")
+}
+
+/// A small operator that needs a kind of this group.
+fn small(group: &str, kind: &str) -> bundles::Bundle {
+    let (name, plural) = (kind.to_lowercase(), plural(kind));
+    let deployment = json!({
+        "replicas": 1,
+        "selector": {"matchLabels": {"app": name}},
+        "template": {
+            "metadata": {"labels": {"app": name}},
+            "spec": {"serviceAccountName": name, "containers": [{"name": "main", "image": "registry.k8s.io/pause:3.10"}]},
+        },
+    });
+    let csv = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": {"name": format!("{name}.v1.0.0")},
+        "spec": {
+            "version": "1.0.0",
+            "installModes": [{"type": "AllNamespaces", "supported": true}],
+            "customresourcedefinitions": {
+                "required": [{"name": format!("{plural}.{group}"), "kind": kind, "version": "v1"}],
+            },
+            "install": {"strategy": "deployment", "spec": {"deployments": [{"name": name, "spec": deployment}]}},
+        },
+    });
+    let annotations = json!({"annotations": {"operators.operatorframework.io.bundle.package.v1": name}});
+    bundles::Bundle::empty()
+        .with("manifests/csv.yaml", &csv.to_string())
+        .with("metadata/annotations.yaml", &annotations.to_string())
+}
+
+/// One new CustomResourceDefinition had every bundle rendered again.
+#[tokio::test]
+async fn a_new_kind_has_only_those_rendered_again_who_asked_for_it() {
+    let world = Box::pin(attentive(|client| client)).await;
+    let group = format!("{}.example.com", world.name());
+    let (ferries, barges, plain) =
+        (format!("{}-ferries", world.name()), format!("{}-barges", world.name()), format!("{}-plain", world.name()));
+    for (name, kind) in [(&ferries, "Ferry"), (&barges, "Barge")] {
+        let image = world.push(&small(&group, kind)).await;
+        world.deploy(name, REGISTRY, &image).await;
+    }
+    let image = world.push(&bundles::sample("plain/lighthouse")).await;
+    world.deploy(&plain, PLAIN, &image).await;
+    let rendered = || [&ferries, &barges, &plain].map(|name| renders::of(name));
+    for name in [&ferries, &barges] {
+        assert_eq!(codes(&world.ready(name).await), ["RequiredApiMissing"]);
+    }
+    world.ready(&plain).await;
+    assert_eq!(rendered(), [1, 1, 1]);
+
+    define(&world, &group, "Barge").await;
+    without_warnings(&world, &barges).await;
+    assert_eq!(rendered(), [1, 2, 1]);
+    let ferry = define(&world, &group, "Ferry").await;
+    without_warnings(&world, &ferries).await;
+    assert_eq!(rendered(), [2, 2, 1]);
+
+    // What was rendered for the cluster as it was is kept.
+    let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    definitions.delete(&ferry.name_any(), &DeleteParams::default()).await.expect("it is there");
+    wait::until(&world.deployments(), &ferries, "warned again", |deployment| {
+        deployment.is_some_and(|deployment| codes(deployment) == ["RequiredApiMissing"])
+    })
+    .await;
+    assert_eq!(rendered(), [2, 2, 1]);
+    world.finish().await;
+}
+
 #[tokio::test]
 async fn warnings_and_properties_are_in_the_status_and_follow_the_cluster() {
     let world = Box::pin(attentive(|client| client)).await;
     let name = world.name();
     // No other test knows this group.
     let group = format!("{name}.example.com");
-    let needs = format!(
-        "    required:\n    - {{name: ferries.{group}, kind: Ferry, version: v1, displayName: Ferry}}\n  install:\n"
-    );
-    let image = world.push(&bundles::sample(OPERATOR).replacing(CSV, "  install:\n", &needs)).await;
+    let image = world.push(&needing(&group, "Ferry")).await;
     world.deploy(&name, REGISTRY, &image).await;
     let installed = world.ready(&name).await;
     assert_eq!(codes(&installed), ["RequiredApiMissing"]);
@@ -128,20 +226,9 @@ async fn warnings_and_properties_are_in_the_status_and_follow_the_cluster() {
 
     assert!(warned(&world, &name).await.contains("ferries."));
 
-    let definition: CustomResourceDefinition = world.create(json!({
-        "metadata": {"name": format!("ferries.{group}")},
-        "spec": {
-            "group": group, "scope": "Namespaced", "names": {"kind": "Ferry", "plural": "ferries"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
-        }
-    }))
-    .await;
+    let definition = define(&world, &group, "Ferry").await;
     let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
-    let content = wait::until(&world.deployments(), &name, "without warnings", |deployment| {
-        deployment.is_some_and(|deployment| codes(deployment).is_empty())
-    })
-    .await
-    .expect("it is there");
+    let content = without_warnings(&world, &name).await;
     assert_eq!(content.status.expect("a status").release, status.release, "nothing but the warning went");
 
     definitions.delete(&definition.name_any(), &DeleteParams::default()).await.expect("it is there");

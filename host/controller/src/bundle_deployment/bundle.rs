@@ -65,13 +65,7 @@ mod tests {
     use super::*;
 
     fn finding(severity: Severity, message: &str) -> Diagnostic {
-        Diagnostic {
-            severity,
-            code: "Odd".into(),
-            message: message.into(),
-            location: None,
-            help: Some("mend it".into()),
-        }
+        Diagnostic { help: Some("fix it".into()), ..Diagnostic::new(severity, "Odd", message) }
     }
 
     fn of(findings: Vec<Diagnostic>) -> Vec<BundleWarning> {
@@ -84,7 +78,7 @@ mod tests {
         let info = finding(Severity::Info, "worth knowing");
         assert_eq!(
             of(vec![info, odd.clone()]),
-            [BundleWarning { code: "Odd".into(), message: "odd (help: mend it)".into() }]
+            [BundleWarning { code: "Odd".into(), message: "odd (help: fix it)".into() }]
         );
         let exactly = of(vec![odd.clone(); WARNINGS]);
         assert!(exactly.len() == WARNINGS && exactly.iter().all(|warning| warning.code == "Odd"));

@@ -39,7 +39,7 @@ pub(super) async fn choose(pass: Pass<'_>, found: &mut Assessment) -> Result<Arc
     let release = rendered.release;
     let namespace = &deployment.spec.install_namespace;
     let Some((failed, good)) = revisions::way_back(deployment, release.digest().as_str(), namespace) else {
-        context.memory.in_use.keep_only(&deployment.name_any(), &rendered.key);
+        context.memory.in_use.keep_only(&deployment.name_any(), &rendered.made);
         return Ok(release);
     };
     let cause = Cause::Failed {

@@ -1,21 +1,24 @@
 //! The second arrow: a tree becomes a release, through the provisioner of its class.
 //!
-//! Rendering is a pure function of content, component, configuration and target, so a release is kept until one of these
-//! changes, over restarts too, and a reconcile that changes nothing calls no plugin.
+//! Rendering is a pure function of content, component, configuration and those facts about the target that the provisioner
+//! asks for. So a release is kept until one of these changes, over restarts too, and a reconcile that changes nothing calls no
+//! plugin; neither does one after a change of the cluster that the provisioner did not ask about.
 
 use std::sync::Arc;
 
 use chandler_api::BundleDeployment;
 use chandler_content::Tree;
 use chandler_core::{Content as _, Digest, Release, Request, Target};
+use chandler_engine::Provisioned;
+use chandler_releases::Made;
 use kube::ResourceExt as _;
 use serde_json::{Map, Value};
 
 use crate::{classes::Class, context::Context, problem::Problem};
 
-/// A release, and the digest of what it was made from.
+/// A release, and what it was made of.
 pub(crate) struct Rendered {
-    pub(crate) key: Digest,
+    pub(crate) made: Made,
     pub(crate) release: Arc<Release>,
 }
 
@@ -28,30 +31,44 @@ pub(crate) async fn render(
     install_namespace: &str,
     context: &Context,
 ) -> Result<Rendered, Problem> {
-    let surroundings = context.surroundings.get().await;
-    let name = deployment.name_any();
-    let target = Target {
-        name: name.clone(),
-        namespace: install_namespace.to_owned(),
-        kubernetes_version: surroundings.kubernetes_version.clone(),
-        api_kinds: surroundings.api_kinds.clone(),
-    };
+    let (name, target) = (deployment.name_any(), target(deployment, install_namespace, context).await);
     let request = Request { config, target };
-    let key = key(tree.digest(), class.provisioner.digest(), &request);
-    context.memory.in_use.note(&name, &key);
-    if let Some(release) = context.releases.get(&key).await {
-        return Ok(Rendered { key, release });
+    let inputs = inputs(tree.digest(), class.provisioner.digest(), &request.config);
+    if let Some((made, release)) = context.releases.get_for(&inputs, &request.target).await {
+        context.memory.in_use.note(&name, &made);
+        context.memory.refused.forget(&name);
+        return Ok(Rendered { made, release });
     }
-    let release = class.provisioner.provision(&request, Arc::new(tree), &class.limits).await;
-    let release = Arc::new(release.map_err(|error| Problem::from(&error))?);
+    let Provisioned { result, asked } =
+        class.provisioner.provision_and_record(&request, Arc::new(tree), &class.limits).await;
+    let release = match result {
+        Ok(release) => Arc::new(release),
+        Err(error) => {
+            context.memory.refused.note(&name, asked, &request.target);
+            return Err(Problem::from(&error));
+        }
+    };
+    context.memory.refused.forget(&name);
     tracing::info!(
         deployment = %name,
         release = %release.digest().short(),
         objects = release.objects().len(),
         "rendered"
     );
-    context.releases.insert(key.clone(), Arc::clone(&release)).await;
-    Ok(Rendered { key, release })
+    let made = context.releases.insert_for(&inputs, &request.target, &asked, Arc::clone(&release)).await;
+    context.memory.in_use.note(&name, &made);
+    Ok(Rendered { made, release })
+}
+
+/// What the objects of a BundleDeployment are for, with the cluster as it was seen last.
+pub(crate) async fn target(deployment: &BundleDeployment, install_namespace: &str, context: &Context) -> Target {
+    let surroundings = context.surroundings.get().await;
+    Target {
+        name: deployment.name_any(),
+        namespace: install_namespace.to_owned(),
+        kubernetes_version: surroundings.kubernetes_version.clone(),
+        api_kinds: surroundings.api_kinds.clone(),
+    }
 }
 
 /// The configuration of the class with that of the BundleDeployment laid over it, member by member.
@@ -61,10 +78,9 @@ pub(crate) fn laid_over(defaults: &Map<String, Value>, config: Option<&Map<Strin
     result
 }
 
-/// Stands for all that a release depends on.
-fn key(content: &Digest, component: &Digest, request: &Request) -> Digest {
-    let parts = serde_json::json!([content, component, request.config, request.target]);
-    Digest::of(parts.to_string().as_bytes())
+/// Stands for all that a release depends on, beside the facts about the target that its provisioner asks for.
+fn inputs(content: &Digest, component: &Digest, config: &Map<String, Value>) -> Digest {
+    Digest::of_json(&(content, component, config))
 }
 
 #[cfg(test)]
@@ -87,19 +103,15 @@ mod tests {
     }
 
     #[test]
-    fn the_key_changes_with_each_of_its_parts() {
+    fn the_inputs_change_with_each_of_their_parts() {
         let (a, b) = (Digest::of(b"a"), Digest::of(b"b"));
-        let request = |config: Value, name: &str| Request {
-            config: map(config),
-            target: Target { name: name.into(), ..Target::default() },
-        };
-        let one = key(&a, &b, &request(json!({}), "n"));
-        assert_eq!(one, key(&a, &b, &request(json!({}), "n")));
+        let one = inputs(&a, &b, &map(json!({})));
+        assert_eq!(one, inputs(&a, &b, &map(json!({}))));
         for other in [
-            key(&b, &b, &request(json!({}), "n")),
-            key(&a, &a, &request(json!({}), "n")),
-            key(&a, &b, &request(json!({"x": 1}), "n")),
-            key(&a, &b, &request(json!({}), "m")),
+            inputs(&b, &b, &map(json!({}))),
+            inputs(&a, &a, &map(json!({}))),
+            inputs(&b, &a, &map(json!({}))),
+            inputs(&a, &b, &map(json!({"x": 1}))),
         ] {
             assert_ne!(one, other);
         }

@@ -22,7 +22,7 @@ pub(super) async fn report(subject: &mut Subject, found: &Assessment, context: &
         subject.book.write_history(&status.history).await?;
     }
     write(&subject.deployment, subject.stored.as_ref(), &status, context).await?;
-    events::publish_done(&context.recorder, &subject.deployment, "DriftRepaired", "Repair", &found.repaired).await;
+    events::publish_done(&context.events, &subject.deployment, "DriftRepaired", "Repair", &found.repaired).await;
     subject.stored = Some(status.clone());
     subject.deployment.status = Some(status);
     Ok(())
@@ -39,12 +39,12 @@ pub(super) async fn write(
     let written = status_patch::write(&api, &deployment.name_any(), stored, status).await;
     if written.map_err(|source| ReconcileError::Write { what: "status", source })? {
         let old = stored.cloned().unwrap_or_default();
-        events::publish(&context.recorder, deployment, &old.conditions, &status.conditions).await;
-        let recorder = &context.recorder;
-        events::publish_approval(recorder, deployment, &old.history, &status.history).await;
-        events::publish_warnings(recorder, deployment, "RenderedWithWarnings", &old.warnings, &status.warnings).await;
+        let all = &context.events;
+        events::publish(all, deployment, &old.conditions, &status.conditions).await;
+        events::publish_approval(all, deployment, &old.history, &status.history).await;
+        events::publish_warnings(all, deployment, "RenderedWithWarnings", &old.warnings, &status.warnings).await;
         let of = |status: &BundleDeploymentStatus| status.release.clone().unwrap_or_default().warnings;
-        events::publish_warnings(recorder, deployment, "UpgradedWithWarnings", &of(&old), &of(status)).await;
+        events::publish_warnings(all, deployment, "UpgradedWithWarnings", &of(&old), &of(status)).await;
     }
     Ok(())
 }

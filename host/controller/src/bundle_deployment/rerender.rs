@@ -3,7 +3,7 @@
 //! Whatever may have changed since, the digest of the release decides: what comes out otherwise is not that revision.
 
 use chandler_api::{BundleDeployment, ProvisionerInUse, Reason, Revision};
-use chandler_core::Digest;
+use chandler_core::{Digest, Question};
 use serde_json::{Map, Value};
 
 use super::{
@@ -30,12 +30,16 @@ pub(crate) async fn rerender(
     let class = context.classes.get(&revision.provisioner.class).await.map_err(about)?;
     let config = config(deployment, revision, &class).map_err(about)?;
     let tree = source::unpack_again(deployment, revision, context).await.map_err(about)?;
+    let target = render::target(deployment, &revision.install_namespace, context).await;
     let rendered = render::render(deployment, &class, tree, config.clone(), &revision.install_namespace, context).await;
     let rendered = rendered.map_err(about)?;
     if rendered.release.digest().as_str() == revision.release_digest {
         let provisioner = super::choose::in_use(&revision.provisioner.class, &class);
         return Ok(Remade { rendered, provisioner, config });
     }
+    // Another cluster may make it the same again.
+    let whole = [Question::KubernetesVersion, Question::ApiKinds].into_iter().collect();
+    context.memory.refused.note(&target.name, whole, &target);
     let message = otherwise(revision, &rendered, class.provisioner.digest());
     Err(about(Problem::lasting(Reason::RevisionUnavailable, message)))
 }

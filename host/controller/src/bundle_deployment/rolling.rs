@@ -77,7 +77,7 @@ pub(super) async fn roll_out(
     let changes = progress.changes();
     found.warnings.clone_from(&changes.warnings);
     found.kept.clone_from(&changes.kept);
-    events::publish_adoption(&context.recorder, deployment, &changes.adopted).await;
+    events::publish_adoption(&context.events, deployment, &changes.adopted).await;
     found.conflicts = changes.conflicts.iter().map(ToString::to_string).collect();
     if route == Route::Advance {
         seen.clone_from(&changes.repaired);

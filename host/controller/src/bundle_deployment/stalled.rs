@@ -85,11 +85,12 @@ impl Stalled {
         all.by_name.remove(name);
     }
 
-    /// The same for all of them.
-    pub(crate) fn clear_all(&self) {
+    /// The same for these. A pass that is under way for another one is not sure what it saw of the change either, and tries
+    /// again, too.
+    pub(crate) fn clear_those(&self, names: &[String]) {
         let mut all = self.all();
         all.changes = all.changes.wrapping_add(1);
-        all.by_name.clear();
+        names.iter().for_each(|name| drop(all.by_name.remove(name)));
     }
 
     fn all(&self) -> MutexGuard<'_, Entries> {
@@ -123,9 +124,18 @@ mod tests {
         note(&asked, None, &Assessment::early(Reached::Applied(vec![])));
         assert!(stalled.of("a", &asked).is_none(), "it was had");
 
-        let begun = stalled.begin();
-        stalled.clear("a");
-        stalled.note("a", begun, asked.clone(), None, &away);
-        assert!(stalled.of("a", &asked).is_none(), "something changed while it was tried");
+        let clears: [fn(&Stalled); 2] = [|stalled| stalled.clear("a"), |stalled| stalled.clear_those(&[])];
+        for clear in clears {
+            let begun = stalled.begin();
+            clear(&stalled);
+            stalled.note("a", begun, asked.clone(), None, &away);
+            assert!(stalled.of("a", &asked).is_none(), "something changed while it was tried");
+        }
+
+        for name in ["a", "b"] {
+            stalled.note(name, stalled.begin(), asked.clone(), None, &away);
+        }
+        stalled.clear_those(&["b".to_owned()]);
+        assert!(stalled.of("a", &asked).is_some() && stalled.of("b", &asked).is_none());
     }
 }

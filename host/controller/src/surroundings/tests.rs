@@ -1,6 +1,6 @@
 use std::sync::{Mutex as Shared, PoisonError};
 
-use futures::FutureExt as _;
+use futures::{FutureExt as _, StreamExt as _};
 use http::{Request, Response};
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -74,7 +74,13 @@ async fn what_changes_is_told_once_and_what_is_away_stays() {
     let set = |version, kinds| *answers.lock().unwrap() = (version, kinds);
     let lookout = lookout(&answers);
     let mut news = lookout.changes();
-    let mut is_told = async || news.next().now_or_never().flatten().is_some();
+    let mut is_told = async || {
+        let told = news.next().now_or_never().flatten();
+        if let Some(told) = &told {
+            assert_eq!(*told, lookout.get().await, "the news are what is seen");
+        }
+        told.is_some()
+    };
 
     // The first picture is no change.
     assert_eq!(*lookout.get().await, surroundings("v1.33.0", &["x.io/v1/A"]));

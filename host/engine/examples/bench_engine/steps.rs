@@ -10,7 +10,7 @@ use std::{
 use chandler_core::{Content, MemoryContent, Object, Release, Request, Target};
 use chandler_engine::{CallError, Limits, Provisioner};
 use chandler_registry::Registry;
-use chandler_sdk::{Content as _, EmitError, Location, Output, Probe, Provisioner as _, testing::Bundle};
+use chandler_sdk::{Content as _, Location, ObjectId, Output, Probe, Provisioner as _, Refusal, testing::Bundle};
 use serde_json::Map;
 
 use crate::Result;
@@ -66,7 +66,7 @@ pub(crate) fn natively(bundle: &Bundle) -> Steps {
     let mut render = Vec::new();
     for _ in 0..RUNS {
         let start = Instant::now();
-        black_box(Registry::config_schema(bundle));
+        let _ = black_box(Registry::config_schema(bundle));
         parse.push(start.elapsed());
         // What was read is kept from one call to the next, as in an instance.
         let start = Instant::now();
@@ -114,12 +114,13 @@ impl Output for Emitted {
         object: &[u8],
         stage: Option<u32>,
         _origin: Option<Location>,
-    ) -> std::result::Result<(), EmitError> {
+    ) -> std::result::Result<ObjectId, Refusal> {
+        let id = u32::try_from(self.0.len()).map_err(|_| Refusal::TooMany)?;
         self.0.push((object.to_vec(), stage));
-        Ok(())
+        Ok(ObjectId(id))
     }
 
-    fn probe(&mut self, _probe: &Probe) -> std::result::Result<(), EmitError> {
+    fn probe(&mut self, _probe: &Probe) -> std::result::Result<(), Refusal> {
         Ok(())
     }
 
@@ -127,14 +128,12 @@ impl Output for Emitted {
 }
 
 fn run(bundle: &Bundle) -> Emitted {
-    black_box(Registry::config_schema(bundle));
+    let _ = black_box(Registry::config_schema(bundle));
     provision(bundle)
 }
 
 fn provision(bundle: &Bundle) -> Emitted {
-    let target =
-        chandler_sdk::Target { name: "bench".into(), namespace: "bench".into(), ..chandler_sdk::Target::default() };
-    let request = chandler_sdk::Request { config: Map::new(), target };
+    let request = chandler_sdk::Request::new().with_name("bench").with_namespace("bench");
     let mut emitted = Emitted::default();
     // A refusal is a result, too.
     let _ = black_box(Registry::provision(&request, bundle, &mut emitted));

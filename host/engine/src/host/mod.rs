@@ -1,4 +1,4 @@
-//! What a guest can reach during one call: the bundle, the sink and the log of the contract, and an empty WASI world.
+//! What a guest can reach during one call: the bundle, the request, the output and the log of the contract, and an empty WASI world.
 
 mod content;
 mod description;
@@ -6,6 +6,7 @@ mod findings;
 mod log;
 mod memory;
 mod output;
+mod request;
 mod wasi;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,16 +21,14 @@ pub(crate) use self::{
     log::Recorder,
     memory::{Denied, Memory},
     output::{Output, Violation},
+    request::{Asked, Requested},
 };
 use crate::{Limits, threads::Slot};
 
-/// The representation of the `bundle` resource. There is one per call, and only the host makes it.
+/// The representation of the `bundle` resource. All handles are of the one bundle of the call, so that nothing is kept for
+/// them; wasmtime bounds how many a guest holds.
 #[expect(unreachable_pub, reason = "the generated bindings name it")]
 pub struct Bundle;
-
-/// The representation of the `sink` resource. There is one per call, and only the host makes it.
-#[expect(unreachable_pub, reason = "the generated bindings name it")]
-pub struct Sink;
 
 /// A failure of the host in the middle of a call. It travels through the guest as the cause of a trap.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -63,6 +62,8 @@ pub(crate) struct State {
     pub(crate) output: Output,
     pub(crate) memory: Memory,
     pub(crate) log: SharedRecorder,
+    /// What is asked of `provision`. Without one nothing is emitted either.
+    pub(crate) request: Option<Requested>,
     /// The right of this call to run; work that outlives the call holds it, too.
     pub(crate) slot: Option<Arc<Slot>>,
     table: ResourceTable,
@@ -88,6 +89,7 @@ impl State {
             output: Output::new(limits),
             memory: Memory::new(limits),
             log,
+            request: None,
             slot: None,
             table,
             wasi,

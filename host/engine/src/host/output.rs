@@ -2,18 +2,17 @@
 
 use std::collections::{HashMap, hash_map};
 
-use chandler_core::{Description, Diagnostic, Object, ObjectKey, Probe, Release};
-use wasmtime::component::Resource;
+use chandler_core::{Description, Diagnostic, Object, ObjectKey, Probe, ProbeSelector, Release};
 
 use super::{
-    Sink, State,
+    State,
     description::bounded,
     findings::{Kept, location},
 };
 use crate::{
     Emitted, InvalidOutput, LimitExceeded, LimitKind, Limits,
     contract::bindings::chandler::provisioner::{
-        output::{Description as GuestDescription, EmitError, Host, HostSink, Probe as GuestProbe},
+        output::{Description as GuestDescription, Host, Probe as GuestProbe, Refusal},
         types::{Diagnostic as GuestDiagnostic, Location as GuestLocation},
     },
 };
@@ -23,7 +22,7 @@ use crate::{
 const VALUES: u64 = 2_000_000;
 
 /// The bytes of one probe.
-const PROBE_BYTES: usize = 16 << 10;
+const PROBE_BYTES: u64 = 16 << 10;
 
 /// What a guest emitted during one call.
 pub(crate) struct Output {
@@ -35,7 +34,7 @@ pub(crate) struct Output {
     probes: Vec<Probe>,
     findings: Kept,
     description: Description,
-    refusal: Option<(Violation, EmitError)>,
+    refusal: Option<(Violation, Refusal)>,
 }
 
 /// Why something was refused. The first refusal fails the call.
@@ -80,86 +79,96 @@ impl Output {
         Release::new(self.objects, self.probes, self.findings.finish()).described(self.description)
     }
 
-    fn emit(&mut self, json: &[u8], stage: Option<u32>, origin: Option<GuestLocation>) -> Result<(), EmitError> {
-        if let Some((_, error)) = &self.refusal {
-            return Err(*error);
+    fn emit(&mut self, json: &[u8], stage: Option<u32>, origin: Option<GuestLocation>) -> Result<u32, Refusal> {
+        if let Some((_, refusal)) = &self.refusal {
+            return Err(refusal.clone());
         }
         let mut emitted = Emitted { index: self.objects.len(), key: None, origin: origin.map(location) };
         let (size, values) = (json.len() as u64, count_values(json));
-        for (kind, value, limit, error) in [
-            (LimitKind::Objects, self.objects.len() as u64 + 1, u64::from(self.limits.objects), EmitError::TooMany),
-            (LimitKind::ObjectBytes, size, self.limits.object_bytes, EmitError::TooLarge),
-            (LimitKind::OutputBytes, self.bytes.saturating_add(size), self.limits.output_bytes, EmitError::TooMany),
-            (LimitKind::OutputValues, self.values.saturating_add(values), VALUES, EmitError::TooMany),
+        for (kind, value, limit, refusal) in [
+            (LimitKind::Objects, self.objects.len() as u64 + 1, u64::from(self.limits.objects), Refusal::TooMany),
+            (LimitKind::ObjectBytes, size, self.limits.object_bytes, Refusal::TooLarge),
+            (LimitKind::OutputBytes, self.bytes.saturating_add(size), self.limits.output_bytes, Refusal::TooMany),
+            (LimitKind::OutputValues, self.values.saturating_add(values), VALUES, Refusal::TooMany),
         ] {
             if value > limit {
-                return self.refuse(error, Violation::Limit(LimitExceeded { kind, limit, object: Some(emitted) }));
+                return Err(
+                    self.refuse(refusal, Violation::Limit(LimitExceeded { kind, limit, object: Some(emitted) }))
+                );
             }
         }
         let object = match Object::parse(json, stage.unwrap_or(0), emitted.origin.clone()) {
             Ok(object) => object,
             Err(problem) => {
                 let problem = InvalidOutput::Object { object: emitted, problem };
-                return self.refuse(EmitError::Malformed, Violation::Invalid(problem));
+                return Err(self.refuse(Refusal::Malformed, Violation::Invalid(problem)));
             }
         };
         match self.indices.entry(identity(&object.key)) {
             hash_map::Entry::Occupied(first) => {
                 emitted.key = Some(object.key);
                 let problem = InvalidOutput::Duplicate { object: emitted, first: *first.get() };
-                return self.refuse(EmitError::Duplicate, Violation::Invalid(problem));
+                return Err(self.refuse(Refusal::Duplicate, Violation::Invalid(problem)));
             }
             hash_map::Entry::Vacant(entry) => {
                 entry.insert(emitted.index);
             }
         }
+        let id = u32::try_from(emitted.index).unwrap_or(u32::MAX);
         self.bytes = self.bytes.saturating_add(size);
         self.values = self.values.saturating_add(values);
         self.objects.push(object);
-        Ok(())
+        Ok(id)
     }
 
-    fn probe(&mut self, probe: GuestProbe) -> Result<(), EmitError> {
-        if let Some((_, error)) = &self.refusal {
-            return Err(*error);
+    fn probe(&mut self, probe: GuestProbe) -> Result<(), Refusal> {
+        if let Some((_, refusal)) = &self.refusal {
+            return Err(refusal.clone());
         }
         let index = self.probes.len();
-        let optional = |text: &Option<String>| text.as_deref().map_or(0, str::len);
-        let size = probe.api_version.len()
-            + probe.kind.len()
-            + optional(&probe.namespace)
-            + optional(&probe.name)
-            + probe.rule.len()
-            + probe.message.len();
-        for (kind, value, limit, error) in [
-            (LimitKind::Probes, index as u64 + 1, u64::from(self.limits.probes), EmitError::TooMany),
-            (LimitKind::ProbeBytes, size as u64, PROBE_BYTES as u64, EmitError::TooLarge),
+        for (kind, value, limit, refusal) in [
+            (LimitKind::Probes, index as u64 + 1, u64::from(self.limits.probes), Refusal::TooMany),
+            (LimitKind::ProbeBytes, probe_bytes(&probe), PROBE_BYTES, Refusal::TooLarge),
         ] {
             if value > limit {
-                return self.refuse(error, Violation::Limit(LimitExceeded { kind, limit, object: None }));
+                return Err(self.refuse(refusal, Violation::Limit(LimitExceeded { kind, limit, object: None })));
             }
         }
-        for (field, text) in [("apiVersion", &probe.api_version), ("kind", &probe.kind), ("rule", &probe.rule)] {
+        for (field, text) in [("kind", &probe.selector.kind), ("rule", &probe.rule)] {
             if text.is_empty() {
                 let problem = InvalidOutput::Probe { index, problem: format!("has no {field}") };
-                return self.refuse(EmitError::Malformed, Violation::Invalid(problem));
+                return Err(self.refuse(Refusal::Malformed, Violation::Invalid(problem)));
             }
         }
-        self.probes.push(Probe {
-            api_version: probe.api_version,
-            kind: probe.kind,
-            namespace: probe.namespace,
-            name: probe.name,
-            rule: probe.rule,
-            message: probe.message,
-        });
+        let GuestProbe { selector, rule, message, message_expression } = probe;
+        let selector = ProbeSelector {
+            group: selector.group,
+            kind: selector.kind,
+            namespace: selector.namespace,
+            name: selector.name,
+            labels: selector.labels.into_iter().collect(),
+        };
+        self.probes.push(Probe { selector, rule, message, message_expression });
         Ok(())
     }
 
-    fn refuse(&mut self, error: EmitError, violation: Violation) -> Result<(), EmitError> {
-        self.refusal = Some((violation, error));
-        Err(error)
+    /// Refuses what comes while the guest is to look at the content alone.
+    fn out_of_place(&mut self, what: &str) -> Refusal {
+        let problem = format!("{what} was called by detect or config-schema, and only provision may call it");
+        self.refuse(Refusal::Other(problem.clone()), Violation::Invalid(InvalidOutput::Contract(problem)))
     }
+
+    fn refuse(&mut self, refusal: Refusal, violation: Violation) -> Refusal {
+        self.refusal.get_or_insert((violation, refusal)).1.clone()
+    }
+}
+
+fn probe_bytes(probe: &GuestProbe) -> u64 {
+    let GuestProbe { selector, rule, message, message_expression } = probe;
+    let labels = selector.labels.iter().flat_map(|(name, value)| [name, value]);
+    let optional = [&selector.namespace, &selector.name, message, message_expression].into_iter().flatten();
+    let texts = [&selector.group, &selector.kind, rule].into_iter().chain(optional).chain(labels);
+    texts.map(|text| text.len() as u64).fold(0, u64::saturating_add)
 }
 
 fn identity(key: &ObjectKey) -> (String, String, Option<String>, String) {
@@ -182,34 +191,37 @@ fn count_values(json: &[u8]) -> u64 {
     count
 }
 
-impl Host for State {}
-
-impl HostSink for State {
+impl Host for State {
     fn emit(
         &mut self,
-        _sink: Resource<Sink>,
         object: Vec<u8>,
         stage: Option<u32>,
         origin: Option<GuestLocation>,
-    ) -> wasmtime::Result<Result<(), EmitError>> {
+    ) -> wasmtime::Result<Result<u32, Refusal>> {
+        if self.request.is_none() {
+            return Ok(Err(self.output.out_of_place("emit")));
+        }
         Ok(self.output.emit(&object, stage, origin))
     }
 
-    fn probe(&mut self, _sink: Resource<Sink>, probe: GuestProbe) -> wasmtime::Result<Result<(), EmitError>> {
+    fn add_probe(&mut self, probe: GuestProbe) -> wasmtime::Result<Result<(), Refusal>> {
+        if self.request.is_none() {
+            return Ok(Err(self.output.out_of_place("add-probe")));
+        }
         Ok(self.output.probe(probe))
     }
 
-    fn report(&mut self, _sink: Resource<Sink>, finding: GuestDiagnostic) -> wasmtime::Result<()> {
-        self.output.findings.push(finding);
+    fn report(&mut self, finding: GuestDiagnostic) -> wasmtime::Result<()> {
+        if self.request.is_some() {
+            self.output.findings.push(finding);
+        }
         Ok(())
     }
 
-    fn describe(&mut self, _sink: Resource<Sink>, description: GuestDescription) -> wasmtime::Result<()> {
-        self.output.description = bounded(description);
-        Ok(())
-    }
-
-    fn drop(&mut self, _sink: Resource<Sink>) -> wasmtime::Result<()> {
+    fn describe(&mut self, description: GuestDescription) -> wasmtime::Result<()> {
+        if self.request.is_some() {
+            self.output.description = bounded(description);
+        }
         Ok(())
     }
 }
@@ -217,18 +229,22 @@ impl HostSink for State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contract::bindings::chandler::provisioner::{output::Selector, types::Position as GuestPosition};
 
     fn named(name: &str) -> Vec<u8> {
         format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"}}}}"#).into_bytes()
     }
 
-    fn refusal(limits: &Limits, emit: impl FnOnce(&mut Output) -> Result<(), EmitError>) -> (EmitError, String) {
+    fn refusal<T: std::fmt::Debug>(
+        limits: &Limits,
+        emit: impl FnOnce(&mut Output) -> Result<T, Refusal>,
+    ) -> (Refusal, String) {
         let mut output = Output::new(limits);
-        output.emit(&named("first"), None, None).unwrap();
+        assert_eq!(output.emit(&named("first"), None, None), Ok(0), "the id of the first object");
         let error = emit(&mut output).unwrap_err();
         // Nothing is accepted after a refusal, and the first one stays.
         let violation = output.violation().unwrap().clone();
-        assert_eq!(output.emit(&named("last"), None, None), Err(error));
+        assert_eq!(output.emit(&named("last"), None, None), Err(error.clone()));
         assert_eq!(output.violation(), Some(&violation));
         let text = match violation {
             Violation::Limit(limit) => limit.to_string(),
@@ -239,17 +255,22 @@ mod tests {
 
     #[test]
     fn objects_that_are_none_are_refused() {
-        let origin = GuestLocation { path: "manifests/a.yaml".into(), line: Some(3), column: None, pointer: None };
+        let origin = GuestLocation {
+            path: "manifests/a.yaml".into(),
+            start: Some(GuestPosition { line: 3, column: 0 }),
+            end: None,
+            pointer: None,
+        };
         let limits = Limits::default();
         let (error, text) = refusal(&limits, |output| output.emit(b"nonsense", None, Some(origin)));
-        assert_eq!(error, EmitError::Malformed);
+        assert_eq!(error, Refusal::Malformed);
         insta::assert_snapshot!(text, @"object 1 (from manifests/a.yaml:3) is not JSON: expected ident at line 1 column 2");
         let (error, text) = refusal(&limits, |output| output.emit(&named("first"), Some(3), None));
-        assert_eq!(error, EmitError::Duplicate);
+        assert_eq!(error, Refusal::Duplicate);
         insta::assert_snapshot!(text, @"object 1 (ConfigMap first) is the same object as object 0");
         let deep = [b"[".repeat(1000), b"]".repeat(1000)].concat();
         let (error, text) = refusal(&limits, |output| output.emit(&deep, None, None));
-        assert_eq!(error, EmitError::Malformed);
+        assert_eq!(error, Refusal::Malformed);
         insta::assert_snapshot!(text, @"object 1 is not JSON: recursion limit exceeded at line 1 column 128");
     }
 
@@ -257,15 +278,15 @@ mod tests {
     fn limits_are_named() {
         let second = |output: &mut Output| output.emit(&named("second"), None, None);
         let (error, text) = refusal(&Limits { objects: 1, ..Limits::default() }, second);
-        assert_eq!(error, EmitError::TooMany);
+        assert_eq!(error, Refusal::TooMany);
         insta::assert_snapshot!(text, @"the provisioner exceeded the limit of 1 objects with object 1");
         let (error, text) = refusal(&Limits { object_bytes: 70, ..Limits::default() }, |output| {
             output.emit(&named(&"x".repeat(100)), None, None)
         });
-        assert_eq!(error, EmitError::TooLarge);
+        assert_eq!(error, Refusal::TooLarge);
         insta::assert_snapshot!(text, @"the provisioner exceeded the limit of 70 bytes in one object with object 1");
         let (error, text) = refusal(&Limits { output_bytes: 70, ..Limits::default() }, second);
-        assert_eq!(error, EmitError::TooMany);
+        assert_eq!(error, Refusal::TooMany);
         insta::assert_snapshot!(text, @"the provisioner exceeded the limit of 70 bytes in all objects with object 1");
     }
 
@@ -275,40 +296,33 @@ mod tests {
         let limits = Limits { object_bytes: u64::MAX, ..Limits::default() };
         let many = format!("[{}0]", "0,".repeat(2_000_000));
         let (error, text) = refusal(&limits, |output| output.emit(many.as_bytes(), None, None));
-        assert_eq!(error, EmitError::TooMany);
+        assert_eq!(error, Refusal::TooMany);
         insta::assert_snapshot!(text, @"the provisioner exceeded the limit of 2000000 values in all objects with object 1");
     }
 
     #[test]
     fn probes_are_checked() {
-        let probe = GuestProbe {
-            api_version: "v1".into(),
+        let selector = Selector {
+            group: String::new(),
             kind: "Pod".into(),
             namespace: None,
             name: None,
-            rule: String::new(),
-            message: String::new(),
+            labels: vec![("app".into(), "a".into())],
         };
+        let good = GuestProbe { selector, rule: "true".into(), message: None, message_expression: None };
+        let probe = GuestProbe { rule: String::new(), ..good.clone() };
         let large = GuestProbe { rule: "x".repeat(20_000), ..probe.clone() };
         let limits = Limits { probes: 1, ..Limits::default() };
         let (error, text) = refusal(&limits, |output| output.probe(probe));
-        assert_eq!((error, text.as_str()), (EmitError::Malformed, "probe 0 has no rule"));
+        assert_eq!((error, text.as_str()), (Refusal::Malformed, "probe 0 has no rule"));
         let (error, text) = refusal(&limits, |output| output.probe(large));
-        assert_eq!(error, EmitError::TooLarge);
+        assert_eq!(error, Refusal::TooLarge);
         insta::assert_snapshot!(text, @"the provisioner exceeded the limit of 16384 bytes in one probe");
-        let good = GuestProbe {
-            api_version: "v1".into(),
-            kind: "Pod".into(),
-            namespace: None,
-            name: None,
-            rule: "true".into(),
-            message: String::new(),
-        };
         let (error, text) = refusal(&limits, |output| {
             output.probe(good.clone()).unwrap();
             output.probe(good)
         });
-        assert_eq!(error, EmitError::TooMany);
+        assert_eq!(error, Refusal::TooMany);
         insta::assert_snapshot!(text, @"the provisioner exceeded the limit of 1 probes");
     }
 }

@@ -85,13 +85,9 @@ pub(crate) fn unusable(problem: String) -> CallError {
 
 /// A finding about the configuration.
 fn finding(pointer: String, message: String) -> Diagnostic {
-    Diagnostic {
-        severity: Severity::Error,
-        code: "InvalidConfiguration".into(),
-        message: tame(message, 2048),
-        location: Some(Location { path: "config".into(), pointer: Some(tame(pointer, 1024)), ..Location::default() }),
-        help: None,
-    }
+    let place = Location { path: "config".into(), pointer: Some(tame(pointer, 1024)), ..Location::default() };
+    let finding = Diagnostic::new(Severity::Error, "InvalidConfiguration", tame(message, 2048));
+    Diagnostic { location: Some(place), ..finding }
 }
 
 #[cfg(test)]

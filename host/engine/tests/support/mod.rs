@@ -62,14 +62,14 @@ pub(crate) fn component(module: &str, imports: &str, packages: &[&str]) -> Vec<u
     ComponentEncoder::default().module(&module).unwrap().validate(true).encode().unwrap()
 }
 
-/// A core module that implements the contract: its three functions run `body` on the handle of the bundle (the local
-/// `$bundle`) and return nothing. `header` holds imports, `footer` further fields.
+/// A core module that implements the contract: `detect` and `provision` run `body`, which may `(call $open)` the bundle and
+/// `(call $drop-bundle (...))` its handles. `detect` returns what memory then holds at 8, which is nothing at first; the others
+/// return that nothing is wrong. `header` holds imports, `footer` further fields.
 pub(crate) fn module(header: &str, body: &str, footer: &str) -> String {
-    let strings = "i32 ".repeat(10);
     format!(
         r#"(module
+            (import "chandler:provisioner/content@0.1.0" "open" (func $open (result i32)))
             (import "chandler:provisioner/content@0.1.0" "[resource-drop]bundle" (func $drop-bundle (param i32)))
-            (import "chandler:provisioner/output@0.1.0" "[resource-drop]sink" (func $drop-sink (param i32)))
             {header}
             (memory (export "memory") 2)
             (global $next (mut i32) (i32.const 65536))
@@ -77,16 +77,16 @@ pub(crate) fn module(header: &str, body: &str, footer: &str) -> String {
                 (global.set $next (i32.and (i32.add (global.get $next) (i32.const 7)) (i32.const -8)))
                 (global.get $next)
                 (global.set $next (i32.add (global.get $next) (local.get 3))))
-            (func $body (param $bundle i32) {body})
-            (func (export "chandler:provisioner/provisioner@0.1.0#detect") (param i32) (result i32)
-                (call $body (local.get 0)) (i32.const 8))
-            (func (export "chandler:provisioner/provisioner@0.1.0#config-schema") (param i32) (result i32)
-                (call $drop-bundle (local.get 0)) (i32.const 8))
-            (func (export "chandler:provisioner/provisioner@0.1.0#provision") (param {strings} i32 i32) (result i32)
-                (call $body (local.get 10)) (call $drop-sink (local.get 11)) (i32.const 8))
+            (func $body {body})
+            (func (export "chandler:provisioner/provisioner@0.1.0#detect") (result i32)
+                (call $body) (i32.const 8))
+            (func (export "chandler:provisioner/provisioner@0.1.0#config-schema") (result i32)
+                (i32.const 2048))
+            (func (export "chandler:provisioner/provisioner@0.1.0#provision") (result i32)
+                (call $body) (i32.const 2048))
             {footer})"#
     )
 }
 
-/// The body that lets go of the bundle and does nothing else.
-pub(crate) const IDLE: &str = "(call $drop-bundle (local.get $bundle))";
+/// The body that opens the bundle and closes it again.
+pub(crate) const IDLE: &str = "(call $drop-bundle (call $open))";

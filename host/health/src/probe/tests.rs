@@ -1,3 +1,4 @@
+use chandler_core::ProbeSelector;
 use serde_json::{Value, json};
 
 use super::*;
@@ -108,14 +109,9 @@ fn a_rule_is_about_the_objects_that_it_selects() {
 
 #[test]
 fn the_probes_of_a_release_are_rules() {
-    let probe = Probe {
-        api_version: "a.b/v1".into(),
-        kind: "X".into(),
-        namespace: None,
-        name: Some("x".into()),
-        rule: "self.a".into(),
-        message: "m".into(),
-    };
+    let selector =
+        ProbeSelector { group: "a.b".into(), kind: "X".into(), name: Some("x".into()), ..ProbeSelector::default() };
+    let probe = Probe { selector, rule: "self.a".into(), message: Some("m".into()), message_expression: None };
     assert_eq!(said(Rule::of_release(2, &probe), &json!({"a": false})), "m");
     let broken = Probe { rule: "self.".into(), ..probe };
     assert!(

@@ -1,4 +1,4 @@
-use chandler_core::Severity;
+use chandler_core::{ProbeSelector, Related, Severity};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -42,8 +42,10 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 fn location() -> impl Strategy<Value = Location> {
-    (any::<String>(), any::<Option<u32>>(), any::<Option<u32>>(), any::<Option<String>>())
-        .prop_map(|(path, line, column, pointer)| Location { path, line, column, pointer })
+    (any::<String>(), any::<[Option<u32>; 4]>(), any::<Option<String>>()).prop_map(|(path, place, pointer)| {
+        let [line, column, end_line, end_column] = place;
+        Location { path, line, column, end_line, end_column, pointer }
+    })
 }
 
 fn object() -> impl Strategy<Value = Object> {
@@ -59,16 +61,28 @@ fn object() -> impl Strategy<Value = Object> {
 }
 
 fn probe() -> impl Strategy<Value = Probe> {
-    (any::<[String; 4]>(), any::<Option<String>>(), any::<Option<String>>()).prop_map(|(text, namespace, name)| {
-        let [api_version, kind, rule, message] = text;
-        Probe { api_version, kind, namespace, name, rule, message }
+    let labels = prop::collection::btree_map(any::<String>(), any::<String>(), 0..3);
+    (any::<[String; 3]>(), any::<[Option<String>; 4]>(), labels).prop_map(|(text, optional, labels)| {
+        let [group, kind, rule] = text;
+        let [namespace, name, message, message_expression] = optional;
+        let selector = ProbeSelector { group, kind, namespace, name, labels };
+        Probe { selector, rule, message, message_expression }
     })
 }
 
 fn finding() -> impl Strategy<Value = Diagnostic> {
     let severity = prop_oneof![Just(Severity::Error), Just(Severity::Warning), Just(Severity::Info)];
-    (severity, any::<[String; 2]>(), prop::option::of(location()), any::<Option<String>>())
-        .prop_map(|(severity, [code, message], location, help)| Diagnostic { severity, code, message, location, help })
+    let related = (location(), any::<String>()).prop_map(|(location, message)| Related { location, message });
+    let related = prop::collection::vec(related, 0..3);
+    (severity, any::<[String; 2]>(), prop::option::of(location()), any::<[Option<String>; 2]>(), related).prop_map(
+        |(severity, [code, message], location, [help, url], related)| Diagnostic {
+            location,
+            related,
+            help,
+            url,
+            ..Diagnostic::new(severity, code, message)
+        },
+    )
 }
 
 fn description() -> impl Strategy<Value = Description> {

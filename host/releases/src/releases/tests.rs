@@ -1,6 +1,6 @@
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
-use chandler_core::Object;
+use chandler_core::{Object, Question};
 
 use super::*;
 
@@ -166,4 +166,109 @@ fn a_directory_of_another_user_is_refused() {
     }
     let error = Releases::open(&path, Budget::default()).err().unwrap().to_string();
     assert!(error.contains("belongs to the user"), "{error}");
+}
+
+fn target(namespace: &str, version: &str, kinds: &[&str]) -> Target {
+    Target {
+        name: "bell".into(),
+        namespace: namespace.into(),
+        kubernetes_version: version.into(),
+        api_kinds: kinds.iter().map(|kind| (*kind).to_owned()).collect(),
+    }
+}
+
+fn asked(questions: &[Question]) -> Questions {
+    questions.iter().cloned().collect()
+}
+
+/// Whether a release is found for each of these targets.
+async fn found<const N: usize>(releases: &Releases, targets: [&Target; N]) -> [bool; N] {
+    let mut found = [false; N];
+    for (target, found) in targets.into_iter().zip(&mut found) {
+        *found = releases.get_for(&key("inputs"), target).await.is_some();
+    }
+    found
+}
+
+/// A CustomResourceDefinition that nobody asked about had every bundle rendered again.
+#[tokio::test]
+async fn only_what_was_asked_for_makes_another_release() {
+    let before = target("a", "v1.35.0", &["v1/Pod"]);
+    let elsewhere = target("b", "v1.35.0", &["v1/Pod"]);
+    let newer = target("a", "v1.36.0", &["v1/Pod"]);
+    let more = target("a", "v1.35.0", &["example.com/v1/Ox", "v1/Pod"]);
+    let ox = Question::Serves { api_version: "example.com/v1".into(), kind: "Ox".into() };
+    let goat = Question::Serves { api_version: "example.com/v1".into(), kind: "Goat".into() };
+    for (questions, again) in [
+        (asked(&[]), [true, true, true, true]),
+        (asked(&[Question::Name]), [true, true, true, true]),
+        (asked(&[Question::Namespace]), [true, false, true, true]),
+        (asked(&[Question::KubernetesVersion]), [true, true, false, true]),
+        (asked(&[goat]), [true, true, true, true]),
+        (asked(&[ox.clone()]), [true, true, true, false]),
+        (asked(&[Question::ApiKinds]), [true, true, true, false]),
+        (asked(&[Question::Namespace, ox.clone()]), [true, false, true, false]),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let releases = open(directory.path(), ROOM);
+        releases.insert_for(&key("inputs"), &before, &questions, release("a")).await;
+        assert_eq!(found(&releases, [&before, &elsewhere, &newer, &more]).await, again, "{questions:?}");
+        // The same after a restart; and other inputs are another matter.
+        let releases = open(directory.path(), ROOM);
+        assert_eq!(found(&releases, [&before, &elsewhere, &newer, &more]).await, again, "{questions:?}");
+        assert_eq!(releases.get_for(&key("others"), &before).await, None);
+    }
+}
+
+/// A provisioner may ask more where one answer is another.
+#[tokio::test]
+async fn each_answer_may_lead_to_other_questions() {
+    let ox = Question::Serves { api_version: "example.com/v1".into(), kind: "Ox".into() };
+    let (without, with) = (target("a", "v1", &["v1/Pod"]), target("a", "v1", &["example.com/v1/Ox", "v1/Pod"]));
+    let (one, other) = (asked(&[ox.clone()]), asked(&[ox, Question::KubernetesVersion]));
+    let directory = tempfile::tempdir().unwrap();
+    for budget in [Budget { memory_bytes: 0, disk_bytes: ROOM }, Budget::default()] {
+        let releases = Releases::open(directory.path(), budget).unwrap();
+        releases.insert_for(&key("inputs"), &without, &one, release("a")).await;
+        assert_eq!(releases.get_for(&key("inputs"), &with).await, None);
+        releases.insert_for(&key("inputs"), &with, &other, release("b")).await;
+        for (target, name) in [(&without, "a"), (&with, "b")] {
+            assert_eq!(releases.get_for(&key("inputs"), target).await.unwrap().1, release(name));
+        }
+        let newer = Target { kubernetes_version: "v2".into(), ..with.clone() };
+        assert_eq!(releases.get_for(&key("inputs"), &newer).await, None);
+        let newer = Target { kubernetes_version: "v2".into(), ..without.clone() };
+        assert_eq!(releases.get_for(&key("inputs"), &newer).await.unwrap().1, release("a"));
+        releases.collect(&BTreeSet::new()).unwrap();
+        fs::read_dir(directory.path()).unwrap().flatten().for_each(|file| {
+            if file.file_name() != "key" {
+                fs::remove_file(file.path()).unwrap();
+            }
+        });
+    }
+}
+
+#[tokio::test]
+async fn what_was_asked_is_kept_with_the_release() {
+    let directory = tempfile::tempdir().unwrap();
+    let releases = open(directory.path(), ROOM);
+    let (target, asked) = (target("a", "v1", &[]), asked(&[Question::Namespace]));
+    let made = releases.insert_for(&key("inputs"), &target, &asked, release("a")).await;
+    let old = UNUSED + Duration::from_mins(1);
+    let age_both = || {
+        for key in [&made.inputs, &made.key] {
+            let file = fs::File::options().append(true).open(directory.path().join(key.hex())).unwrap();
+            file.set_modified(SystemTime::now() - old).unwrap();
+        }
+    };
+    age_both();
+    let in_use = BTreeSet::from([made.inputs.clone(), made.key.clone()]);
+    assert_eq!(releases.collect(&in_use).unwrap().removed, 0);
+    age_both();
+    assert_eq!(releases.collect(&BTreeSet::new()).unwrap().removed, 2);
+    assert_eq!(releases.get_for(&key("inputs"), &target).await, None);
+    // Damaged, it is as if it was never there.
+    releases.insert_for(&key("inputs"), &target, &asked, release("a")).await;
+    fs::write(directory.path().join(made.inputs.hex()), "[]").unwrap();
+    assert_eq!(open(directory.path(), ROOM).get_for(&key("inputs"), &target).await, None);
 }

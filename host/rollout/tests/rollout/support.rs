@@ -9,7 +9,7 @@ use std::{
 };
 
 use chandler_api::{BundleDeployment, BundleDeploymentSpec, BundleSource, ImageSource};
-use chandler_core::{Object, ObjectKey, Probe, Release};
+use chandler_core::{Object, ObjectKey, Probe, ProbeSelector, Release};
 use chandler_devcluster::{DevCluster, Options as DevOptions, workloads::Rules};
 use chandler_rollout::{
     Changes, InMemory, Options, Owner, Progress, Rollout, RolloutError, Surroundings, Teardown, Unhealthy, assess,
@@ -309,11 +309,9 @@ pub(crate) fn ox(name: &str, spec: Value) -> Value {
 /// Is met when [`Stage::open_gate`] was called.
 pub(crate) fn gate_probe() -> Probe {
     Probe {
-        api_version: "v1".into(),
-        kind: "ConfigMap".into(),
-        namespace: None,
-        name: Some("gate".into()),
+        selector: ProbeSelector { kind: "ConfigMap".into(), name: Some("gate".into()), ..ProbeSelector::default() },
         rule: "'open' in self.metadata.annotations".into(),
-        message: "the gate is closed".into(),
+        message: Some("the gate is closed".into()),
+        message_expression: None,
     }
 }

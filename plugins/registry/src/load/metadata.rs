@@ -26,7 +26,7 @@ pub(super) fn package(content: &dyn Content, warnings: &mut Vec<Diagnostic>) -> 
     }
     let pointer = format!("/annotations/{}", escape(PACKAGE));
     let Some(root) = parse(content, ANNOTATIONS, warnings)? else {
-        let place = Location { pointer: Some(pointer), line: Some(1), column: Some(1), path: ANNOTATIONS.to_owned() };
+        let place = Location { pointer: Some(pointer), ..Location::file(ANNOTATIONS).starting_at(1, 1) };
         return Ok(Package { name: String::new(), place });
     };
     let place = Location::of(ANNOTATIONS, root.nearest(&pointer));

@@ -231,7 +231,7 @@ impl Loader {
                 for finding in of_errors.chain(self.warnings.iter_mut().skip(warnings)) {
                     if let Some(location) = &mut finding.location {
                         let written = node.nearest(location.pointer.as_deref().unwrap_or_default());
-                        (location.line, location.column) = (Some(written.line), Some(written.column));
+                        *location = location.clone().starting_at(written.line, written.column);
                     }
                 }
             }
@@ -277,12 +277,7 @@ impl Loader {
 
     fn report_dropped(&mut self, path: &str, conversion: &Conversion) {
         for respelt in &conversion.respelt {
-            let place = Location {
-                line: Some(respelt.line),
-                column: Some(respelt.column),
-                pointer: Some(respelt.pointer.clone()),
-                path: path.to_owned(),
-            };
+            let place = place(path, (respelt.line, respelt.column), &respelt.pointer);
             let name = respelt.pointer.rsplit('/').next().unwrap_or_default();
             let meant = respelt.meant.unwrap_or_default();
             let finding = place.warning("MisspeltField", format!("unknown field {name:?} is taken for {meant:?}"));
@@ -293,12 +288,7 @@ impl Loader {
             if dropped.pointer == "/status" {
                 continue;
             }
-            let place = Location {
-                line: Some(dropped.line),
-                column: Some(dropped.column),
-                pointer: Some(dropped.pointer.clone()),
-                path: path.to_owned(),
-            };
+            let place = place(path, (dropped.line, dropped.column), &dropped.pointer);
             let name = dropped.pointer.rsplit('/').next().unwrap_or_default();
             let mut finding = place.warning("UnknownField", format!("unknown field {name:?} is dropped"));
             if let Some(meant) = dropped.meant {
@@ -321,13 +311,12 @@ impl Loader {
     }
 }
 
+fn place(path: &str, (line, column): (u32, u32), pointer: &str) -> Location {
+    Location { pointer: Some(pointer.to_owned()), ..Location::file(path).starting_at(line, column) }
+}
+
 fn mismatch(path: &str, error: &Mismatch) -> Diagnostic {
-    let place = Location {
-        line: Some(error.line),
-        column: Some(error.column),
-        pointer: Some(error.pointer.clone()),
-        path: path.to_owned(),
-    };
+    let place = place(path, (error.line, error.column), &error.pointer);
     let message = format!("error parsing objects in {path:?}: {}", error.reference);
     place.error("InvalidObject", message).help(error.help())
 }

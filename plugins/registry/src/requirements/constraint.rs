@@ -63,8 +63,8 @@ mod tests {
 
     #[test]
     fn constraints_are_as_certain_as_their_parts() {
-        let served = ["v1/Pod".to_owned()];
-        let kinds = Kinds { served: &served, brought: Vec::new() };
+        let request = chandler_sdk::Request::new().with_api_kinds(["v1/Pod"]);
+        let kinds = Kinds { request: &request, brought: Vec::new() };
         let yes = json!({"gvk": {"group": "", "version": "v1", "kind": "Pod"}, "failureMessage": "no pods"});
         let no = json!({"gvk": {"group": "x.io", "version": "v1", "kind": "X"}});
         let unknown = json!({"package": {"packageName": "p", "versionRange": ">=1.0.0"}});
@@ -90,7 +90,8 @@ mod tests {
         for (constraint, want) in cases {
             assert_eq!(evaluate(&constraint, &kinds), want.map_err(str::to_owned), "{constraint}");
         }
-        let nowhere = Kinds { served: &[], brought: vec!["x.io/v1/X".to_owned()] };
+        let nobody = chandler_sdk::Request::new();
+        let nowhere = Kinds { request: &nobody, brought: vec!["x.io/v1/X".to_owned()] };
         assert_eq!(evaluate(&yes, &nowhere), Ok(None), "no cluster is known");
         assert_eq!(evaluate(&no, &nowhere), Ok(Some(true)), "the bundle brings it");
     }

@@ -13,7 +13,7 @@ mod version;
 
 use std::collections::BTreeSet;
 
-use chandler_sdk::{Diagnostic, Location, Target};
+use chandler_sdk::{Diagnostic, Location, Request};
 
 use self::version::Version;
 use crate::{
@@ -33,12 +33,13 @@ pub(crate) struct Findings {
     pub(crate) warnings: Vec<Diagnostic>,
 }
 
-/// Compares a bundle with its target.
-pub(crate) fn check(bundle: &Bundle, target: &Target, config: &Config) -> Findings {
+/// Compares a bundle with its target, asking no more about it than the bundle needs: the bundle is rendered again only when
+/// one of the answers changes.
+pub(crate) fn check(bundle: &Bundle, request: &Request, config: &Config) -> Findings {
     let compatibility = config.compatibility;
-    let kinds = Kinds::new(bundle, target);
+    let kinds = Kinds::new(bundle, request);
     let mut findings = Findings::default();
-    if let Some(finding) = kubernetes_version(bundle, target) {
+    if let Some(finding) = kubernetes_version(bundle, request) {
         let refused = compatibility.refuses_old_targets() && finding.severity == chandler_sdk::Severity::Error;
         let list = if refused { &mut findings.errors } else { &mut findings.warnings };
         list.push(if refused { finding } else { Diagnostic { severity: chandler_sdk::Severity::Warning, ..finding } });
@@ -48,20 +49,20 @@ pub(crate) fn check(bundle: &Bundle, target: &Target, config: &Config) -> Findin
     findings.warnings.extend(native_apis(bundle, &kinds));
     findings.warnings.extend(installed(bundle, compatibility, &kinds));
     findings.warnings.extend(cert_manager(bundle, config, &kinds));
-    findings.warnings.extend(properties::check(bundle, target, &kinds));
+    findings.warnings.extend(properties::check(bundle, request, &kinds));
     findings
 }
 
 /// The kinds that are at hand: those of the target and those that the bundle brings.
 pub(super) struct Kinds<'a> {
-    /// `group/version/Kind`; empty where no cluster is known.
-    served: &'a [String],
-    /// The same of the bundle.
+    /// Who knows those of the target.
+    request: &'a Request,
+    /// `group/version/Kind` of those of the bundle.
     brought: Vec<String>,
 }
 
 impl<'a> Kinds<'a> {
-    fn new(bundle: &Bundle, target: &'a Target) -> Self {
+    fn new(bundle: &Bundle, request: &'a Request) -> Self {
         let spec = &bundle.csv.spec;
         let crds =
             spec.customresourcedefinitions.owned.iter().map(|crd| path(group_of(&crd.name), &crd.version, &crd.kind));
@@ -70,21 +71,22 @@ impl<'a> Kinds<'a> {
             .owned
             .iter()
             .map(|service| path(&service.group, &service.version, &service.kind));
-        Self { served: &target.api_kinds, brought: crds.chain(services).collect() }
+        Self { request, brought: crds.chain(services).collect() }
     }
 
     /// Whether a kind is served or will be; none where nobody can tell.
     fn has(&self, wanted: &GroupVersionKind) -> Option<bool> {
         let path = path(&wanted.group, &wanted.version, &wanted.kind);
-        if self.brought.contains(&path) || self.served.contains(&path) {
+        if self.brought.contains(&path) {
             return Some(true);
         }
-        (!self.served.is_empty() && !is_invisible(wanted)).then_some(false)
+        let (api_version, kind) = path.rsplit_once('/')?;
+        self.request.serves(api_version, kind).filter(|served| *served || !is_invisible(wanted))
     }
 
     /// Whether the target is an OpenShift.
     fn is_openshift(&self) -> bool {
-        self.served.iter().any(|path| path == "config.openshift.io/v1/ClusterVersion")
+        self.request.serves("config.openshift.io/v1", "ClusterVersion") == Some(true)
     }
 }
 
@@ -100,7 +102,7 @@ fn path(group: &str, version: &str, kind: &str) -> String {
     if group.is_empty() { format!("{version}/{kind}") } else { format!("{group}/{version}/{kind}") }
 }
 
-fn kubernetes_version(bundle: &Bundle, target: &Target) -> Option<Diagnostic> {
+fn kubernetes_version(bundle: &Bundle, request: &Request) -> Option<Diagnostic> {
     let least = &bundle.csv.spec.min_kube_version;
     if least.is_empty() {
         return None;
@@ -110,7 +112,7 @@ fn kubernetes_version(bundle: &Bundle, target: &Target) -> Option<Diagnostic> {
         let finding = place.warning("InvalidMinKubeVersion", format!("minKubeVersion {least:?} is not a version"));
         return Some(finding.help("write it as 1.29.0"));
     };
-    let running = Version::parse(&target.kubernetes_version)?;
+    let running = Version::parse(request.kubernetes_version()?)?;
     (running < wanted).then(|| {
         let message = format!("the operator needs Kubernetes {wanted}, and the target runs {running}");
         let help = "upgrade the cluster or take an older version of the operator; compatibility: reference installs it \

@@ -1,6 +1,6 @@
 //! Properties and dependencies, told to whoever resolves bundles and to the administrator.
 
-use chandler_sdk::{Diagnostic, Location, Target};
+use chandler_sdk::{Diagnostic, Location, Request};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -11,15 +11,15 @@ use crate::{
 };
 
 /// What the properties and dependencies of a bundle come to for a target.
-pub(super) fn check(bundle: &Bundle, target: &Target, kinds: &Kinds<'_>) -> Vec<Diagnostic> {
+pub(super) fn check(bundle: &Bundle, request: &Request, kinds: &Kinds<'_>) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     for property in &bundle.properties {
-        findings.extend(finding(property, target, kinds));
+        findings.extend(finding(property, request, kinds));
     }
     findings
 }
 
-fn finding(property: &Property, target: &Target, kinds: &Kinds<'_>) -> Option<Diagnostic> {
+fn finding(property: &Property, request: &Request, kinds: &Kinds<'_>) -> Option<Diagnostic> {
     let place = &property.place;
     let found = match property.kind.as_str() {
         "olm.package" => read(property).map(|package: Package| Some(package.provided(place))),
@@ -30,7 +30,7 @@ fn finding(property: &Property, target: &Target, kinds: &Kinds<'_>) -> Option<Di
         }),
         "olm.gvk.required" => read(property).map(|kind| required_kind(&kind, kinds, place)),
         "olm.constraint" => constrained(&property.value, kinds, place),
-        "olm.maxOpenShiftVersion" => openshift(&property.value, target, kinds, place),
+        "olm.maxOpenShiftVersion" => openshift(&property.value, request, kinds, place),
         // Everybody may add types of his own.
         _ => Ok(None),
     };
@@ -104,7 +104,7 @@ fn constrained(constraint: &Value, kinds: &Kinds<'_>, place: &Location) -> Resul
 /// The newest OpenShift 4 that the operator runs on: `"4.12"`.
 fn openshift(
     value: &Value,
-    target: &Target,
+    request: &Request,
     kinds: &Kinds<'_>,
     place: &Location,
 ) -> Result<Option<Diagnostic>, String> {
@@ -119,8 +119,8 @@ fn openshift(
         let message = format!("olm.maxOpenShiftVersion is the number {text}, and as a number 4.20 is 4.2");
         return Ok(Some(place.warning("InvalidProperty", message).help("put it into quotes")));
     }
-    let running = Version::parse(&target.kubernetes_version).and_then(Version::openshift_minor);
-    Ok(Some(match running.filter(|_| kinds.is_openshift()) {
+    let running = || Version::parse(request.kubernetes_version()?).and_then(Version::openshift_minor);
+    Ok(Some(match kinds.is_openshift().then(running).flatten() {
         Some(minor) if minor > most.minor => {
             let message =
                 format!("the operator runs up to OpenShift 4.{}, and the target is OpenShift 4.{minor}", most.minor);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use chandler_registry::Registry;
 use chandler_sdk::{
-    Failure, Request, Target,
+    Failure, Request,
     testing::{Bundle, Recorder, run},
 };
 use serde_json::Value;
@@ -21,8 +21,8 @@ pub(crate) fn fixtures() -> Option<PathBuf> {
 /// Provisions the bundle in a directory.
 pub(crate) fn render(directory: &Path, namespace: &str, config: &Value) -> Result<Recorder, Failure> {
     let bundle = Bundle::from_directory(directory).unwrap();
-    let target = Target { name: "test".into(), namespace: namespace.into(), ..Target::default() };
-    run::<Registry>(&bundle, &Request { config: config.as_object().unwrap().clone(), target })
+    let request = Request::new().with_name("test").with_namespace(namespace);
+    run::<Registry>(&bundle, &request.with_config(config.as_object().unwrap().clone()))
 }
 
 /// The objects of a release.

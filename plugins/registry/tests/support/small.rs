@@ -2,7 +2,7 @@
 
 use chandler_registry::Registry;
 use chandler_sdk::{
-    Diagnostic, Failure, Location, Request, Severity, Target,
+    Diagnostic, Failure, Location, Request, Severity,
     testing::{Bundle, Recorder, run},
 };
 use serde_json::{Value, json};
@@ -92,14 +92,15 @@ impl Small {
 
     /// Provisions it into the namespace `ns` of no particular cluster.
     pub(crate) fn render(&self, config: &Value) -> Result<Recorder, Failure> {
-        self.render_for(config, Target { name: "test".into(), namespace: "ns".into(), ..Target::default() })
+        self.render_for(config, Request::new())
     }
 
     /// Provisions it for a target.
-    pub(crate) fn render_for(&self, config: &Value, target: Target) -> Result<Recorder, Failure> {
+    pub(crate) fn render_for(&self, config: &Value, target: Request) -> Result<Recorder, Failure> {
         let csv = ("manifests/csv.yaml".to_owned(), serde_json::to_string_pretty(&self.csv).unwrap());
         let bundle = Bundle::new(self.files.iter().cloned().chain([csv]));
-        run::<Registry>(&bundle, &Request { config: config.as_object().unwrap().clone(), target })
+        let request = target.with_name("test").with_namespace("ns");
+        run::<Registry>(&bundle, &request.with_config(config.as_object().unwrap().clone()))
     }
 
     /// Why it is refused: each finding as `Code place: message`, and what helps.
@@ -109,7 +110,7 @@ impl Small {
             Failure::InvalidContent(_) => "content",
             Failure::InvalidConfig(_) => "config",
             Failure::Unsupported(_) => "unsupported",
-            Failure::Internal(message) => message,
+            _ => "internal",
         };
         failure.diagnostics().iter().for_each(assert_explained);
         let findings = failure.diagnostics().iter().map(|finding| {
@@ -132,11 +133,11 @@ pub(crate) fn assert_explained(finding: &Diagnostic) {
     let place = finding.location.as_ref().unwrap_or_else(|| panic!("no place: {finding}"));
     // Files that are missing have no lines, text that is no YAML has no pointers, and the configuration has its lines
     // only at the host.
-    if place.line.is_some() && finding.code != "InvalidYaml" || place.path == Location::CONFIG {
+    if place.start.is_some() && finding.code != "InvalidYaml" || place.path == Location::CONFIG {
         assert!(place.pointer.is_some(), "no pointer: {finding}");
     }
     if place.pointer.is_some() && place.path != Location::CONFIG {
-        assert!(place.line.is_some() && place.column.is_some(), "no line: {finding}");
+        assert!(place.start.is_some_and(|start| start.column > 0), "no line: {finding}");
     }
 }
 

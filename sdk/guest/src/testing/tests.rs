@@ -1,7 +1,7 @@
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
-use crate::{Facts, read_documents};
+use crate::{Diagnostic, Facts, Output, Probe, Selector, read_documents};
 
 fn bundle() -> Bundle {
     Bundle::new([("manifests/a.yaml", "abc"), ("manifests/b.yaml", ""), ("metadata/x", "x")])
@@ -121,7 +121,7 @@ fn what_the_host_refuses_is_refused_here() {
         (vec![object("../a")], "object 0 has an illegal metadata.name: \"../a\""),
         (vec![json!([])], "object 0 is not a JSON object"),
     ] {
-        assert_eq!(emit(&values), Err(format!("internal error: the host refuses this: {reason}")));
+        assert_eq!(emit(&values), Err(format!("internal error\nthe host refuses this: {reason}")));
     }
 }
 
@@ -140,4 +140,88 @@ fn documents_come_with_findings() {
         "InvalidYaml b:2:1: while parsing a node, did not find expected node content"
     );
     assert_eq!(refusal("c").unwrap_err(), "UnreadableFile c: cannot be read: is a directory");
+}
+
+/// Does what the configuration asks for, under a schema.
+struct Obedient;
+
+impl Provisioner for Obedient {
+    const FACTS: Facts = Facts::new("obedient", "0.1.0");
+
+    fn detect(_: &dyn Content) -> Option<String> {
+        None
+    }
+
+    fn config_schema(content: &dyn Content) -> Result<Option<String>, Failure> {
+        Ok(content.read("schema").ok().and_then(|schema| String::from_utf8(schema).ok()))
+    }
+
+    fn provision(request: &Request, content: &dyn Content, output: &mut dyn Output) -> Result<(), Failure> {
+        let config = request.config();
+        let text = |name: &str| config.get(name).and_then(Value::as_str).map(str::to_owned);
+        for index in 0..config.get("objects").and_then(Value::as_u64).unwrap_or(0) {
+            let padding = "x".repeat(usize::try_from(index).unwrap_or(0));
+            let mut object = object(&format!("o{index}"));
+            object["padding"] = padding.into();
+            let id = output.emit_value(&object, None, None)?;
+            assert_eq!(u64::from(id.0), index);
+        }
+        if let Some(rule) = text("rule") {
+            let selector = Selector { kind: text("kind").unwrap_or_default(), ..Selector::default() };
+            let message_expression = text("messageExpression");
+            output.probe(&Probe { selector, rule, message_expression, ..Probe::default() })?;
+        }
+        while config.contains_key("readForever") && content.read("schema").is_ok() {}
+        match text("fail").as_deref() {
+            Some("silently") => Err(Failure::InvalidContent(Vec::new())),
+            Some("content") => Err(Failure::InvalidContent(vec![Diagnostic::error("Bad", "it is bad")])),
+            Some("internal") => Err(Failure::internal("it broke")),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn obey(schema: &str, config: Value) -> Result<usize, String> {
+    let Value::Object(config) = config else { panic!("{config}") };
+    let bundle = Bundle::new([("schema", schema)]);
+    let limits = Limits { objects: 3, object_bytes: 200, output_bytes: 260, read_bytes: 1 << 10, ..Limits::default() };
+    let result = run_within::<Obedient>(&bundle, &Request::new().with_config(config), &limits);
+    result.map(|recorder| recorder.objects.len() + recorder.probes.len()).map_err(|failure| failure.to_string())
+}
+
+#[test]
+fn limits_hold_as_at_the_host() {
+    assert_eq!(obey("true", json!({"objects": 2, "rule": "self.a == 1", "kind": "Pod"})), Ok(3));
+    for (config, reason) in [
+        (json!({"objects": 4}), "object 2 exceeds the limit of 260 bytes in all objects"),
+        (json!({"readForever": true}), "more was read from the bundle than the host allows"),
+        (json!({"rule": "true"}), "probe 0: it has no kind"),
+        (json!({"rule": "", "kind": "Pod"}), "probe 0: it has no rule"),
+        (json!({"rule": "x".repeat(20_000), "kind": "Pod"}), "probe 0: it has more than 16384 bytes"),
+        (json!({"fail": "silently"}), "a failure without findings"),
+    ] {
+        assert_eq!(obey("true", config), Err(format!("internal error\nthe host refuses this: {reason}")));
+    }
+    for config in
+        [json!({"rule": "self.", "kind": "Pod"}), json!({"rule": "true", "kind": "Pod", "messageExpression": "("})]
+    {
+        let refused = obey("true", config).unwrap_err();
+        assert!(refused.contains("is not CEL"), "{refused}");
+    }
+}
+
+#[test]
+fn the_schema_holds_as_at_the_host() {
+    let schema = r#"{"properties": {"objects": {"type": "integer"}}, "required": ["objects"]}"#;
+    assert_eq!(obey(schema, json!({"objects": 1})), Ok(1));
+    insta::assert_snapshot!(obey(schema, json!({"objects": "one"})).unwrap_err(), @r#"
+    invalid configuration
+    config (/objects): "one" is not of type "integer" (help: give what the configuration schema asks for)
+    "#);
+    // What is wrong with the content is more useful than what is wrong with the configuration.
+    assert_eq!(obey(schema, json!({"fail": "content"})), Err("invalid content\nit is bad".to_owned()));
+    assert!(obey(schema, json!({"fail": "internal"})).unwrap_err().starts_with("invalid configuration"));
+    assert!(obey("{", json!({})).unwrap_err().contains("the configuration schema is not JSON"));
+    assert!(obey(r#"{"type": 7}"#, json!({})).unwrap_err().contains("the configuration schema is not a JSON schema"));
+    assert!(obey(r#"{"$ref": "https://example.com/x"}"#, json!({})).unwrap_err().contains("is not a JSON schema"));
 }

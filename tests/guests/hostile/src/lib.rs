@@ -6,7 +6,7 @@
 use std::{cell::Cell, hint::black_box};
 
 use chandler_sdk::{
-    Content, Diagnostic, EmitError, Facts, Failure, Location, Output, Probe, Provisioner, Request, log,
+    Content, Diagnostic, Facts, Failure, Location, Output, Probe, Provisioner, Refusal, Request, Selector, log,
 };
 
 /// The provisioner.
@@ -21,15 +21,17 @@ impl Provisioner for Hostile {
         Some(if behaviour == "long-name" { "x".repeat(10_000) } else { behaviour })
     }
 
-    fn config_schema(content: &dyn Content) -> Option<String> {
-        let behaviour = text(content, "config-schema")?;
+    fn config_schema(content: &dyn Content) -> Result<Option<String>, Failure> {
+        let Some(behaviour) = text(content, "config-schema") else { return Ok(None) };
         misbehave(&behaviour, content);
-        Some(if behaviour == "huge" { format!("{{\"description\":\"{}\"}}", "x".repeat(2 << 20)) } else { behaviour })
+        fail(&behaviour, content)?;
+        let huge = || format!("{{\"description\":\"{}\"}}", "x".repeat(2 << 20));
+        Ok(Some(if behaviour == "huge" { huge() } else { behaviour }))
     }
 
     fn provision(request: &Request, content: &dyn Content, output: &mut dyn Output) -> Result<(), Failure> {
         let behaviour = text(content, "provision").unwrap_or_default();
-        output.emit(&object("first", &request.config), None, None)?;
+        output.emit(&object("first", request.config()), None, None)?;
         misbehave(&behaviour, content);
         emit(&behaviour, output);
         if behaviour == "emit-lines" {
@@ -121,34 +123,28 @@ fn read_oddly(content: &dyn Content) {
 
 fn emit(behaviour: &str, output: &mut dyn Output) {
     let none = serde_json::Map::new();
-    let location = Location { path: "manifests/a.yaml".into(), line: Some(7), column: None, pointer: None };
-    let mut refused = |object: &[u8], want: EmitError| {
+    let location = Location::file("manifests/a.yaml").starting_at(7, 0);
+    let mut refused = |object: &[u8], want: Refusal| {
         let got = output.emit(object, None, Some(location.clone()));
         assert_eq!(got, Err(want), "the host took what it must not");
     };
     match behaviour {
-        "emit-garbage" => refused(b"\xff\xfe garbage", EmitError::Malformed),
-        "emit-nameless" => refused(br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{}}"#, EmitError::Malformed),
-        "emit-deep" => refused(&b"[".repeat(100_000), EmitError::Malformed),
-        "emit-twice" => refused(&object("first", &none), EmitError::Duplicate),
-        "emit-huge" => refused(&vec![b' '; 4 << 20], EmitError::TooLarge),
+        "emit-garbage" => refused(b"\xff\xfe garbage", Refusal::Malformed),
+        "emit-nameless" => refused(br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{}}"#, Refusal::Malformed),
+        "emit-deep" => refused(&b"[".repeat(100_000), Refusal::Malformed),
+        "emit-twice" => refused(&object("first", &none), Refusal::Duplicate),
+        "emit-huge" => refused(&vec![b' '; 4 << 20], Refusal::TooLarge),
         // Goes on after the refusal, as a hostile guest would.
         "emit-million" => (0..1_000_000_u32).for_each(|index| {
             let _ = output.emit(&object(&format!("object-{index}"), &none), None, None);
         }),
         "emit-bad-and-panic" => {
-            refused(b"garbage", EmitError::Malformed);
+            refused(b"garbage", Refusal::Malformed);
             explode();
         }
         "probe-million" => {
-            let probe = Probe {
-                api_version: "v1".into(),
-                kind: "Pod".into(),
-                namespace: None,
-                name: None,
-                rule: "true".into(),
-                message: String::new(),
-            };
+            let selector = Selector { kind: "Pod".into(), ..Selector::default() };
+            let probe = Probe { selector, rule: "true".into(), ..Probe::default() };
             while output.probe(&probe).is_ok() {}
         }
         "report-million" => {
@@ -165,7 +161,9 @@ fn fail(behaviour: &str, content: &dyn Content) -> Result<(), Failure> {
         "invalid-content" => Err(Failure::InvalidContent(vec![finding()])),
         "invalid-config" => Err(Failure::InvalidConfig(vec![finding()])),
         "unsupported" => Err(Failure::Unsupported(vec![finding()])),
-        "internal" => Err(Failure::Internal(text(content, "argument").unwrap_or_default())),
+        "internal" => Err(Failure::Internal(vec![finding()])),
+        "nothing-found" => Err(Failure::InvalidContent(Vec::new())),
+        "other" => Err(Failure::Other { reason: "LicenceExpired".into(), findings: vec![finding()] }),
         "huge-diagnostic" => {
             let finding = Diagnostic::error("H".repeat(1 << 20), "ä".repeat(1 << 20)).at("p".repeat(1 << 20));
             Err(Failure::InvalidContent(vec![finding]))

@@ -10,12 +10,14 @@ pub(crate) fn components() -> Vec<Vec<u8>> {
     let section =
         r#"(@custom "chandler:provisioner" "{\"contract\":\"0.1.0\",\"name\":\"small\",\"version\":\"1.0.0\"}")"#;
     let bodies = [
-        ("(call $drop-bundle (local.get $bundle))", ""),
-        ("(call $drop-bundle (local.get $bundle))", section),
+        ("(call $drop-bundle (call $open))", ""),
+        ("(call $drop-bundle (call $open))", section),
+        ("(drop (call $open))", ""),
+        ("(loop $again (drop (call $open)) (br $again))", ""),
         ("unreachable", ""),
         ("(loop $again (br $again))", section),
         ("(drop (memory.grow (i32.const 65535)))", "(table 10 funcref)"),
-        ("(call $body (local.get $bundle))", ""),
+        ("(call $body)", ""),
         ("(i32.store (i32.const 8) (i32.const 1)) (i32.store (i32.const 16) (i32.const -1))", ""),
     ];
     let modules = bodies.map(|(body, footer)| wat::parse_str(module(body, footer)).expect("a module"));
@@ -34,26 +36,25 @@ fn component(module: &[u8]) -> Vec<u8> {
     encoder.validate(true).encode().expect("a component")
 }
 
-/// A core module whose three functions run `body` on the handle of the bundle and return what memory holds at 8.
+/// A core module whose functions run `body`; `detect` returns what memory holds at 8, `provision` what it holds at 2048.
 fn module(body: &str, footer: &str) -> String {
-    let strings = "i32 ".repeat(10);
     format!(
         r#"(module
+            (import "chandler:provisioner/content@0.1.0" "open" (func $open (result i32)))
             (import "chandler:provisioner/content@0.1.0" "[resource-drop]bundle" (func $drop-bundle (param i32)))
-            (import "chandler:provisioner/output@0.1.0" "[resource-drop]sink" (func $drop-sink (param i32)))
             (memory (export "memory") 2)
             (global $next (mut i32) (i32.const 65536))
             (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
                 (global.set $next (i32.and (i32.add (global.get $next) (i32.const 7)) (i32.const -8)))
                 (global.get $next)
                 (global.set $next (i32.add (global.get $next) (local.get 3))))
-            (func $body (param $bundle i32) {body})
-            (func (export "chandler:provisioner/provisioner@0.1.0#detect") (param i32) (result i32)
-                (call $body (local.get 0)) (i32.const 8))
-            (func (export "chandler:provisioner/provisioner@0.1.0#config-schema") (param i32) (result i32)
-                (call $drop-bundle (local.get 0)) (i32.const 8))
-            (func (export "chandler:provisioner/provisioner@0.1.0#provision") (param {strings} i32 i32) (result i32)
-                (call $body (local.get 10)) (call $drop-sink (local.get 11)) (i32.const 8))
+            (func $body {body})
+            (func (export "chandler:provisioner/provisioner@0.1.0#detect") (result i32)
+                (call $body) (i32.const 8))
+            (func (export "chandler:provisioner/provisioner@0.1.0#config-schema") (result i32)
+                (i32.const 2048))
+            (func (export "chandler:provisioner/provisioner@0.1.0#provision") (result i32)
+                (call $body) (i32.const 2048))
             {footer})"#
     )
 }

@@ -1,0 +1,164 @@
+//! Provisioners in other languages, made of the contract alone: tests/guests/README.md says how.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as well")]
+
+mod support;
+
+use std::{
+    fs,
+    io::Read as _,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use chandler_core::{Content, Question, Release, Severity, Target};
+use chandler_engine::{CompileLimits, Compiler, Engine, EngineOptions, Limits, Provisioned, Provisioner};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use support::{content, request};
+
+/// The engine of the language, and its source.
+const COMPONENTS: [(&str, &str); 3] = [
+    ("quickjs", "javascript/provisioner.js"),
+    ("starlingmonkey", "javascript/provisioner.js"),
+    ("python", "python/app.py"),
+];
+
+fn guests() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/guests")
+}
+
+fn component(name: &str) -> Vec<u8> {
+    let path = guests().join(format!("components/{name}.wasm.zst"));
+    let file = fs::File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut bytes = Vec::new();
+    ruzstd::decoding::StreamingDecoder::new(file).unwrap().read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+/// A bundle of two objects, one of them with text outside ASCII.
+fn bundle() -> Arc<dyn Content> {
+    content([
+        (
+            "objects/b.json",
+            r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"},"data":{"text":"Grüße ⚓"}}"#,
+        ),
+        (
+            "objects/a.json",
+            r#"{"apiVersion":"v1","kind":"Service","metadata":{"name":"a","labels":{"app":"a"}},"spec":{"ports":[{"port":80}]}}"#,
+        ),
+        ("objects/README.md", "not an object"),
+    ])
+}
+
+async fn provision(provisioner: &Provisioner, target: &Target) -> Provisioned {
+    let mut request = request(json!({"labels": {"team": "harbour"}}));
+    request.target = target.clone();
+    provisioner.provision_and_record(&request, bundle(), &Limits::default()).await
+}
+
+/// What every language must do, within the limits that the host has by default.
+async fn holds(name: &str, provisioner: &Provisioner) -> Release {
+    let limits = Limits::default();
+    assert_eq!(provisioner.facts().contract, "0.1.0", "{name}");
+    let format = provisioner.detect(bundle(), &limits).await.unwrap();
+    assert_eq!(format.as_deref(), Some("objects+v0"), "{name}");
+    assert_eq!(provisioner.detect(content([("manifests/a.yaml", "")]), &limits).await.unwrap(), None, "{name}");
+
+    let cluster = Target {
+        name: "harbour".into(),
+        namespace: "port".into(),
+        kubernetes_version: "v1.36.0".into(),
+        api_kinds: vec!["v1/Pod".into()],
+    };
+    let Provisioned { result, asked } = provision(provisioner, &cluster).await;
+    let release = result.unwrap_or_else(|error| panic!("{name}: {error}"));
+    let ox = Question::Serves { api_version: "example.com/v1".into(), kind: "Ox".into() };
+    assert_eq!(asked, [Question::Namespace, ox].into_iter().collect(), "{name}");
+    let codes: Vec<(Severity, &str)> =
+        release.findings().iter().map(|finding| (finding.severity, finding.code.as_str())).collect();
+    assert_eq!(codes, [(Severity::Warning, "NoOxen")], "{name}");
+    let nowhere = Target { kubernetes_version: String::new(), api_kinds: Vec::new(), ..cluster };
+    assert!(provision(provisioner, &nowhere).await.result.unwrap().findings().is_empty(), "{name}");
+
+    let broken = content([("objects/a.json", "{"), ("objects/b.json", "[")]);
+    let error = provisioner.provision(&request(json!({})), broken, &limits).await.unwrap_err();
+    assert_eq!(error.reason(), "InvalidContent", "{name}: {error}");
+    assert_eq!(error.diagnostics()[1].to_string(), "objects/b.json:1:1: is not JSON (help: fix it)", "{name}");
+    let error = provisioner.provision(&request(json!({"labels": 7})), bundle(), &limits).await.unwrap_err();
+    assert_eq!(error.reason(), "InvalidConfiguration", "{name}: {error}");
+    release
+}
+
+#[tokio::test]
+async fn components_of_other_languages_make_the_same_release_within_the_limits() {
+    let cache = tempfile::tempdir().unwrap();
+    let program = env!("CARGO_BIN_EXE_chandler-compile").into();
+    let engine = Engine::new(EngineOptions {
+        cache_directory: Some(cache.path().to_owned()),
+        compiler: Compiler::Child { program, arguments: Vec::new() },
+        // How long it waits for a processor is no matter of the component; the limit on processor time is.
+        compile_limits: CompileLimits { time: Duration::from_mins(30), ..CompileLimits::default() },
+        ..EngineOptions::default()
+    })
+    .unwrap();
+    let mut releases = Vec::new();
+    for (name, _) in COMPONENTS {
+        let wasm = component(name);
+        let started = Instant::now();
+        let provisioner = engine.load(&wasm).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let compiled = started.elapsed();
+        let release = holds(name, &provisioner).await;
+        let started = Instant::now();
+        provision(&provisioner, &Target::default()).await.result.unwrap();
+        println!("{name}: {} bytes, compiled in {compiled:?}, rendered in {:?}", wasm.len(), started.elapsed());
+        releases.push(release);
+    }
+    let [first, others @ ..] = releases.as_slice() else { panic!("no releases") };
+    let text = serde_json::to_string_pretty(&json!({
+        "objects": first.objects().iter().map(|object| &object.value).collect::<Vec<_>>(),
+        "origins": first.objects().iter().map(|object| object.origin.clone().unwrap().path).collect::<Vec<_>>(),
+        "probes": first.probes(),
+        "description": first.description(),
+    }));
+    insta::assert_snapshot!(text.unwrap());
+    for other in others {
+        assert_eq!(other, first);
+        assert_eq!(other.digest(), first.digest());
+    }
+}
+
+/// Without a custom section of the contract, the name is that of the sections that the tools of all languages write.
+#[tokio::test]
+async fn a_component_of_another_language_gets_a_name_with_common_tools() {
+    let mut add = wasm_metadata::AddMetadata::default();
+    add.name = wasm_metadata::AddMetadataField::Set("objects".to_owned());
+    let mut named = add.to_wasm(&support::component(&support::module("", support::IDLE, ""), "", &[])).unwrap();
+    // A custom section: its number, its length, the length of its name, its name and what it holds.
+    named.extend([&[0, 13, 7][..], b"version1.2.3"].concat());
+    let provisioner = support::engine().load(&named).await.unwrap();
+    assert_eq!((provisioner.facts().name.as_str(), provisioner.facts().version.as_str()), ("objects", "1.2.3"));
+}
+
+/// A component that was built of something else than what is here proves nothing.
+#[test]
+fn components_are_those_of_the_sources() {
+    let text = |path: PathBuf| fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    // Comments of the contract are no part of it.
+    let contract = text(guests().join("../../wit/0.1.0/provisioner.wit"));
+    let contract: Vec<&str> =
+        contract.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).collect();
+    let mut lines = String::new();
+    for (name, source) in COMPONENTS {
+        let mut hash = Sha256::new();
+        hash.update(contract.join("\n"));
+        hash.update(text(guests().join(source)));
+        lines.push_str(&format!("{:x}  {name}\n", hash.finalize()));
+    }
+    let kept = guests().join("components/SOURCES");
+    if std::env::var_os("CHANDLER_BLESS").is_some() {
+        fs::write(&kept, &lines).unwrap();
+    }
+    assert_eq!(text(kept), lines, "build them again as tests/guests/README.md says");
+}

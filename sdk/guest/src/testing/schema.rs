@@ -1,0 +1,31 @@
+//! The configuration against the schema that a provisioner gives.
+
+use serde_json::{Map, Value};
+
+use crate::{Diagnostic, Location};
+
+/// The largest schema, in bytes.
+const BYTES: usize = 1 << 20;
+
+/// Why a configuration does not match the schema, or nothing.
+///
+/// # Errors
+/// It is no schema that the host takes.
+pub(super) fn check(schema: Option<&str>, config: &Map<String, Value>) -> Result<Vec<Diagnostic>, String> {
+    let Some(text) = schema else { return Ok(Vec::new()) };
+    let unusable = |problem: String| format!("the configuration schema {problem}");
+    if text.len() > BYTES {
+        return Err(unusable(format!("is larger than {BYTES} bytes")));
+    }
+    let schema: Value = serde_json::from_str(text).map_err(|error| unusable(format!("is not JSON: {error}")))?;
+    let validator = jsonschema::draft202012::options()
+        .offline()
+        .build(&schema)
+        .map_err(|error| unusable(format!("is not a JSON schema: {error}")))?;
+    let config = Value::Object(config.clone());
+    let finding = |error: jsonschema::ValidationError<'_>| {
+        let finding = Diagnostic::error("InvalidConfiguration", error.to_string()).at(Location::CONFIG);
+        finding.pointer(error.instance_path().to_string()).help("give what the configuration schema asks for")
+    };
+    Ok(validator.iter_errors(&config).map(finding).collect())
+}
