@@ -172,16 +172,12 @@ impl Inner {
                 None
             }
         };
-        match lists {
-            Some(lists) => {
-                self.known().insert(inputs.clone(), lists.clone());
-                lists
-            }
-            None => {
-                let _ = self.files.remove(inputs);
-                Lists::default()
-            }
-        }
+        let Some(lists) = lists else {
+            let _ = self.files.remove(inputs);
+            return Lists::default();
+        };
+        self.known().insert(inputs.clone(), lists.clone());
+        lists
     }
 
     fn write_lists(&self, inputs: &Digest, lists: &Lists) {

@@ -90,7 +90,7 @@ impl Stalled {
     pub(crate) fn clear_those(&self, names: &[String]) {
         let mut all = self.all();
         all.changes = all.changes.wrapping_add(1);
-        names.iter().for_each(|name| drop(all.by_name.remove(name)));
+        all.by_name.retain(|name, _| !names.contains(name));
     }
 
     fn all(&self) -> MutexGuard<'_, Entries> {

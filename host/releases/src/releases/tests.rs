@@ -205,7 +205,7 @@ async fn only_what_was_asked_for_makes_another_release() {
         (asked(&[Question::Namespace]), [true, false, true, true]),
         (asked(&[Question::KubernetesVersion]), [true, true, false, true]),
         (asked(&[goat]), [true, true, true, true]),
-        (asked(&[ox.clone()]), [true, true, true, false]),
+        (asked(std::slice::from_ref(&ox)), [true, true, true, false]),
         (asked(&[Question::ApiKinds]), [true, true, true, false]),
         (asked(&[Question::Namespace, ox.clone()]), [true, false, true, false]),
     ] {
@@ -225,7 +225,7 @@ async fn only_what_was_asked_for_makes_another_release() {
 async fn each_answer_may_lead_to_other_questions() {
     let ox = Question::Serves { api_version: "example.com/v1".into(), kind: "Ox".into() };
     let (without, with) = (target("a", "v1", &["v1/Pod"]), target("a", "v1", &["example.com/v1/Ox", "v1/Pod"]));
-    let (one, other) = (asked(&[ox.clone()]), asked(&[ox, Question::KubernetesVersion]));
+    let (one, other) = (asked(std::slice::from_ref(&ox)), asked(&[ox, Question::KubernetesVersion]));
     let directory = tempfile::tempdir().unwrap();
     for budget in [Budget { memory_bytes: 0, disk_bytes: ROOM }, Budget::default()] {
         let releases = Releases::open(directory.path(), budget).unwrap();
