@@ -22,7 +22,7 @@ use crate::{archives::runtime, memory};
 const FIXED: usize = 8 << 20;
 const PER_BYTE: usize = 4000;
 /// How a release begins that is kept.
-const MAGIC: &[u8] = b"chandler release 1\n";
+const MAGIC: &[u8] = b"chandler release 2\n";
 
 /// What somebody makes of a file.
 #[derive(Debug, Arbitrary)]

@@ -1,6 +1,6 @@
 //! Large releases roll out, cost nothing while nothing changes, and go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chandler_tests::{
     World,
@@ -56,7 +56,7 @@ async fn two_thousand_objects() {
     assert_eq!(costs["nothing to do"].calls, 0);
     let changed = format!("PATCH /api/v1/namespaces/{}/configmaps/large-{}", world.namespace, OBJECTS - 1);
     let upgrade = &costs["one object changed"];
-    assert_eq!(changes(upgrade), [changed.as_str()]);
+    assert_eq!(BTreeSet::from_iter(changes(upgrade)), BTreeSet::from([changed.as_str()]), "nothing else is written");
     assert!(upgrade.requests.len() < 100, "{:?}", upgrade.requests);
     assert_eq!(count(&costs["deletion"], "DELETE"), OBJECTS, "each object is deleted once");
     assert_gone(&world).await;
@@ -75,7 +75,7 @@ async fn one_hundred_and_twenty_definitions() {
     let path = format!("/apis/group{group}.large.example.com/v1/namespaces/{}/kinds{number}", world.namespace);
     let upgrade = &costs["one object changed"];
     let changed = format!("PATCH {path}/large-{number}");
-    assert_eq!(changes(upgrade), [changed.as_str()]);
+    assert_eq!(BTreeSet::from_iter(changes(upgrade)), BTreeSet::from([changed.as_str()]), "nothing else is written");
     assert_eq!(count(&costs["deletion"], "DELETE"), 2 * DEFINITIONS, "each object is deleted once");
     assert_gone(&world).await;
     world.finish().await;
