@@ -229,7 +229,7 @@ mod tests {
         let mut slow = pin!(slots.within(async |slot| {
             slot.carry(50 << 20).await;
             slot.carry(60 << 20).await;
-            pending::<()>().await
+            pending::<()>().await;
         }));
         assert!(poll!(&mut slow).is_pending());
         assert_eq!(slots.capacity.available_permits(), 4 << 10);

@@ -145,7 +145,7 @@ async fn agitate(world: Arc<World>, all: Arc<Vec<One>>, classes: Arc<Classes>, e
             ticks.tick().await;
             let patch = Patch::Merge(json!({"spec": one.specs[round % 2]}));
             world.deployments().patch(&one.name, &PatchParams::default(), &patch).await.expect("a spec");
-            if edits.fetch_add(1, Ordering::Relaxed) % EDITS_PER_CLASS == 0 {
+            if edits.fetch_add(1, Ordering::Relaxed).is_multiple_of(EDITS_PER_CLASS) {
                 classes.replace(&world).await;
             }
         }
