@@ -359,7 +359,7 @@ impl From<&RecordError> for Problem {
 
 impl From<&RolloutError> for Problem {
     fn from(error: &RolloutError) -> Self {
-        let reason = Reason::from_name(error.reason()).unwrap_or(Reason::InternalError);
+        let reason = error.reason();
         let lasting = matches!(
             reason,
             Reason::InvalidOutput

@@ -61,15 +61,13 @@ pub(crate) fn content(reason: Reason, error: &ContentError) -> Problem {
 
 impl From<&CallError> for Problem {
     fn from(error: &CallError) -> Self {
-        let reason = Reason::from_name(error.reason()).unwrap_or(Reason::InternalError);
-        Self { terminal: error.retry() == Retry::OnChange, ..Self::passing(reason, error.to_string()) }
+        Self { terminal: error.retry() == Retry::OnChange, ..Self::passing(error.reason(), error.to_string()) }
     }
 }
 
 impl From<&LoadError> for Problem {
     fn from(error: &LoadError) -> Self {
-        let reason = Reason::from_name(error.reason()).unwrap_or(Reason::InternalError);
-        Self { terminal: error.retry() == Retry::OnChange, ..Self::passing(reason, error.to_string()) }
+        Self { terminal: error.retry() == Retry::OnChange, ..Self::passing(error.reason(), error.to_string()) }
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::{fmt, time::Duration};
 
-use chandler_core::{Diagnostic, ObjectError, ObjectKey, Severity};
+use chandler_core::{Diagnostic, ObjectError, ObjectKey, Reason, Severity};
 
 use crate::{CallLog, LimitKind, MissingImport, limits};
 
@@ -76,15 +76,15 @@ pub enum LoadError {
 
 impl LoadError {
     /// The reason for a condition.
-    pub fn reason(&self) -> &'static str {
+    pub fn reason(&self) -> Reason {
         match self {
-            Self::NotAComponent(_) | Self::TooLarge { .. } | Self::Facts(_) => "InvalidComponent",
-            Self::LimitExceeded(_) => "PluginLimitExceeded",
-            Self::UnsupportedContract(_) => "UnsupportedContract",
-            Self::MissingCapabilities(_) => "MissingCapabilities",
-            Self::MissingImports(_) => "MissingImports",
-            Self::Compile(_) => "CompileFailed",
-            Self::Internal(_) => "InternalError",
+            Self::NotAComponent(_) | Self::TooLarge { .. } | Self::Facts(_) => Reason::InvalidComponent,
+            Self::LimitExceeded(_) => Reason::PluginLimitExceeded,
+            Self::UnsupportedContract(_) => Reason::UnsupportedContract,
+            Self::MissingCapabilities(_) => Reason::MissingCapabilities,
+            Self::MissingImports(_) => Reason::MissingImports,
+            Self::Compile(_) => Reason::CompileFailed,
+            Self::Internal(_) => Reason::InternalError,
         }
     }
 
@@ -198,18 +198,18 @@ pub enum CallError {
 
 impl CallError {
     /// The reason for a condition.
-    pub fn reason(&self) -> &'static str {
+    pub fn reason(&self) -> Reason {
         match self {
-            Self::Timeout { .. } => "PluginTimeout",
-            Self::OutOfMemory { .. } => "PluginOutOfMemory",
-            Self::Trapped(_) => "PluginTrapped",
-            Self::LimitExceeded(_) => "PluginLimitExceeded",
-            Self::InvalidOutput(_) => "InvalidOutput",
-            Self::InvalidContent(_) => "InvalidContent",
-            Self::InvalidConfiguration(_) => "InvalidConfiguration",
-            Self::UnsupportedContent(_) => "UnsupportedContent",
-            Self::Failed { .. } => "ProvisionFailed",
-            Self::Internal(_) => "InternalError",
+            Self::Timeout { .. } => Reason::PluginTimeout,
+            Self::OutOfMemory { .. } => Reason::PluginOutOfMemory,
+            Self::Trapped(_) => Reason::PluginTrapped,
+            Self::LimitExceeded(_) => Reason::PluginLimitExceeded,
+            Self::InvalidOutput(_) => Reason::InvalidOutput,
+            Self::InvalidContent(_) => Reason::InvalidContent,
+            Self::InvalidConfiguration(_) => Reason::InvalidConfiguration,
+            Self::UnsupportedContent(_) => Reason::UnsupportedContent,
+            Self::Failed { .. } => Reason::ProvisionFailed,
+            Self::Internal(_) => Reason::InternalError,
         }
     }
 

@@ -6,6 +6,7 @@ mod support;
 
 use std::{fs, path::Path, time::Duration};
 
+use chandler_core::Reason;
 use chandler_engine::{CompileLimits, Compiler, Engine, EngineOptions, EngineStatistics, Limits, LoadError};
 use support::{IDLE, component, content, module};
 
@@ -52,7 +53,7 @@ async fn compile_error(compiler: Compiler, limits: CompileLimits, wasm: &[u8]) -
     let cache = tempfile::tempdir().unwrap();
     match engine(cache.path(), compiler, limits).load(wasm).await {
         Err(error @ LoadError::Compile(_)) => {
-            assert_eq!(error.reason(), "CompileFailed");
+            assert_eq!(error.reason(), Reason::CompileFailed);
             error.to_string()
         }
         Err(error) => panic!("{error}"),
@@ -166,7 +167,7 @@ async fn what_harms_the_compiler_is_kept_away_from_it() {
     assert_eq!(count(), 1, "the compiler ran once");
     // Another component is none of this one's business.
     let other = component(&module("", IDLE, "(func)"), "", &[]);
-    assert_eq!(restarted.load(&other).await.err().unwrap().reason(), "CompileFailed");
+    assert_eq!(restarted.load(&other).await.err().unwrap().reason(), Reason::CompileFailed);
     assert_eq!(count(), 2);
 }
 

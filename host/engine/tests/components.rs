@@ -6,6 +6,7 @@ mod support;
 
 use std::time::Duration;
 
+use chandler_core::Reason;
 use chandler_engine::{CallError, Engine, Limits, LoadError, Retry};
 use serde_json::json;
 use support::{IDLE, component, content, engine, module, request};
@@ -51,7 +52,7 @@ async fn all_missing_imports_are_named() {
     let imports = "import wasi:http/types@0.2.6; import acme:database/query@1.0.0;";
     let wasm = component(&module(header, IDLE, ""), imports, &[HTTP, DATABASE]);
     let error = refused(&engine(), &wasm).await;
-    assert_eq!(error.reason(), "MissingImports");
+    assert_eq!(error.reason(), Reason::MissingImports);
     insta::assert_snapshot!(error, @"imports that this host does not provide: wasi:http/types@0.2.6 (provisioners have no network; build the component without it); acme:database/query@1.0.0 (not part of the contract; build the component without it)");
 }
 
@@ -77,7 +78,7 @@ async fn a_function_of_a_newer_patch_version_is_named() {
     insta::assert_snapshot!(error, @"imports that this host does not provide: chandler:provisioner/log@0.1.9#flush (a newer host, or a component built against an older version of the contract)");
     // Without the new function the import is fine, and what is wrong is the empty export.
     let error = refused(&engine, &wat::parse_str(newer("")).unwrap()).await;
-    assert_eq!(error.reason(), "UnsupportedContract", "{error}");
+    assert_eq!(error.reason(), Reason::UnsupportedContract, "{error}");
 }
 
 #[tokio::test]
@@ -192,7 +193,7 @@ async fn instances_are_counted_before_anything_is_compiled() {
     let wasm = wat::parse_str(text).unwrap();
     assert!(wasm.len() < 6000, "{}", wasm.len());
     let error = refused(&engine(), &wasm).await;
-    assert_eq!((error.reason(), error.retry()), ("PluginLimitExceeded", Retry::OnChange));
+    assert_eq!((error.reason(), error.retry()), (Reason::PluginLimitExceeded, Retry::OnChange));
     assert_eq!(error.to_string(), "the provisioner exceeded the limit of 2000 instances when it is expanded");
 }
 
@@ -208,7 +209,7 @@ async fn limits_on_counts_have_words_of_their_own() {
         let instances = "(core instance (instantiate $x))".repeat(count);
         let wasm = wat::parse_str(format!("{inner} {footer} {instances})")).unwrap();
         let error = detect(&wasm, &limits).await.unwrap_err();
-        assert_eq!(error.reason(), "PluginLimitExceeded", "{error}");
+        assert_eq!(error.reason(), Reason::PluginLimitExceeded, "{error}");
         lines.push(error.to_string());
     }
     let elements = component(&module("", IDLE, "(table 100 funcref)"), "", &[]);
@@ -238,7 +239,7 @@ async fn handles_are_bounded() {
     let wasm = component(&module(header, &body, ""), "import wasi:cli/stdout@0.2.6;", &[CLI, STREAMS]);
     let limits = Limits { time: Duration::from_mins(1), ..Limits::default() };
     let error = detect(&wasm, &limits).await.unwrap_err();
-    assert_eq!(error.reason(), "PluginTrapped");
+    assert_eq!(error.reason(), Reason::PluginTrapped);
     let bundles = component(&module("", "(loop $again (drop (call $open)) (br $again))", ""), "", &[]);
     let error = detect(&bundles, &limits).await.unwrap_err();
     assert_eq!(error.to_string(), "the provisioner exceeded the limit of 1000 handles");
@@ -320,7 +321,7 @@ async fn secure_randomness_traps_and_says_what_to_use() {
     for (header, call) in calls {
         let wasm = component(&module(header, &format!("{call} {IDLE}"), ""), imports, &[RANDOM]);
         let error = detect(&wasm, &Limits::default()).await.unwrap_err();
-        assert_eq!(error.reason(), "PluginTrapped");
+        assert_eq!(error.reason(), Reason::PluginTrapped);
         texts.insert(error.to_string());
     }
     insta::assert_snapshot!(texts.into_iter().collect::<Vec<_>>().join("\n"), @"the provisioner crashed: it asked for secure randomness (wasi:random/random), which no provisioner has: it makes the same of the same bundle for everyone, its secrets included. The host makes secrets: see the annotation secrets.chandler.dev/generate in docs/generated-secrets.md. Seeds of hash tables come from wasi:random/insecure-seed");
@@ -356,7 +357,7 @@ async fn to_exit_is_to_crash() {
     let wasm =
         component(&module(header, "(call $exit (i32.const 1))", ""), "import wasi:cli/exit@0.2.6;", &[CLI, STREAMS]);
     let error = detect(&wasm, &Limits::default()).await.unwrap_err();
-    assert_eq!(error.reason(), "PluginTrapped");
+    assert_eq!(error.reason(), Reason::PluginTrapped);
     assert!(error.to_string().contains("it exited with code 1"), "{error}");
 }
 

@@ -6,7 +6,7 @@ mod support;
 
 use std::{sync::Arc, time::Duration};
 
-use chandler_core::{Content, MemoryContent};
+use chandler_core::{Content, MemoryContent, Reason};
 use chandler_engine::{CallError, Engine, EngineOptions, Limits, Provisioner, Retry};
 use serde_json::json;
 use support::{content, engine, failure, hostile, request};
@@ -42,7 +42,7 @@ async fn a_guest_that_spins_runs_out_of_time_in_every_function() {
         provisioner.provision(&request(json!({})), content([("config-schema", "spin")]), &limits).await.unwrap_err();
     let provision = failure(&provisioner, "spin", &limits).await;
     for error in [detect, schema, before, provision] {
-        assert_eq!((error.reason(), error.retry()), ("PluginTimeout", Retry::BackOff));
+        assert_eq!((error.reason(), error.retry()), (Reason::PluginTimeout, Retry::BackOff));
         assert_eq!(error.to_string(), "the provisioner did not finish within 200 ms");
     }
 }
@@ -52,18 +52,18 @@ async fn out_of_memory_is_not_a_panic_and_a_panic_is_not_an_abort() {
     let provisioner = hostile(&engine()).await;
     let limits = Limits { memory: 32 << 20, ..Limits::default() };
     let error = failure(&provisioner, "allocate", &limits).await;
-    assert_eq!((error.reason(), error.retry()), ("PluginOutOfMemory", Retry::BackOff));
+    assert_eq!((error.reason(), error.retry()), (Reason::PluginOutOfMemory, Retry::BackOff));
     assert_eq!(error.to_string(), "the provisioner needs more than 32 MiB of memory");
 
     let error = failure(&provisioner, "panic", &limits).await;
-    assert_eq!((error.reason(), error.retry()), ("PluginTrapped", Retry::BackOff));
+    assert_eq!((error.reason(), error.retry()), (Reason::PluginTrapped, Retry::BackOff));
     let text = error.to_string();
     assert!(text.contains("unreachable"), "{text}");
     assert!(text.contains("the hold is on fire"), "{text}");
     assert_eq!(text, failure(&provisioner, "panic", &limits).await.to_string(), "the text is stable");
 
     let error = failure(&provisioner, "abort", &limits).await;
-    assert_eq!(error.reason(), "PluginTrapped");
+    assert_eq!(error.reason(), Reason::PluginTrapped);
     assert!(!error.to_string().contains("on fire"), "nothing is left of an earlier call: {error}");
 }
 
@@ -71,7 +71,7 @@ async fn out_of_memory_is_not_a_panic_and_a_panic_is_not_an_abort() {
 async fn a_stack_overflow_is_a_trap_of_its_own() {
     let provisioner = hostile(&engine()).await;
     let error = failure(&provisioner, "recurse", &Limits::default()).await;
-    assert_eq!(error.reason(), "PluginTrapped");
+    assert_eq!(error.reason(), Reason::PluginTrapped);
     assert!(
         error.to_string().contains("call stack exhausted") || error.to_string().contains("out of bounds"),
         "{error}"
@@ -97,7 +97,7 @@ async fn limits_on_output_fail_the_call_and_say_which() {
     let mut lines = Vec::new();
     for behaviour in ["emit-million", "emit-huge", "probe-million", "transfer-huge", "read-forever"] {
         let error = failure(&provisioner, behaviour, &limits).await;
-        assert_eq!((error.reason(), error.retry()), ("PluginLimitExceeded", Retry::OnChange), "{behaviour}: {error}");
+        assert_eq!((error.reason(), error.retry()), (Reason::PluginLimitExceeded, Retry::OnChange), "{behaviour}: {error}");
         lines.push(format!("{behaviour}: {error}"));
     }
     insta::assert_snapshot!(lines.join("\n"), @r"
@@ -115,7 +115,7 @@ async fn what_is_no_object_is_refused_to_the_guest_and_fails_the_call() {
     let mut lines = Vec::new();
     for behaviour in ["emit-garbage", "emit-nameless", "emit-deep", "emit-twice", "emit-bad-and-panic"] {
         let error = failure(&provisioner, behaviour, &Limits::default()).await;
-        assert_eq!((error.reason(), error.retry()), ("InvalidOutput", Retry::OnChange), "{behaviour}: {error}");
+        assert_eq!((error.reason(), error.retry()), (Reason::InvalidOutput, Retry::OnChange), "{behaviour}: {error}");
         lines.push(format!("{behaviour}: {error}"));
     }
     insta::assert_snapshot!(lines.join("\n"), @r"
@@ -160,7 +160,7 @@ async fn failures_of_the_guest_keep_their_case_and_are_bounded() {
     InvalidOutput OnChange the output of the provisioner is invalid: a failure has no findings
     ");
     let error = failure(&provisioner, "huge-diagnostic", &limits).await;
-    assert_eq!(error.reason(), "InvalidContent");
+    assert_eq!(error.reason(), Reason::InvalidContent);
     assert!(error.to_string().len() < 8192, "{}", error.to_string().len());
     let error = failure(&provisioner, "many-diagnostics", &limits).await;
     assert_eq!(error.diagnostics().len(), 201);
@@ -175,7 +175,7 @@ async fn a_schema_that_cannot_be_told_is_a_failure() {
     let schema = provisioner.config_schema(files(), &limits).await.unwrap_err();
     let provision = provisioner.provision(&request(json!({})), files(), &limits).await.unwrap_err();
     for error in [schema, provision] {
-        assert_eq!((error.reason(), error.retry()), ("InvalidContent", Retry::OnChange));
+        assert_eq!((error.reason(), error.retry()), (Reason::InvalidContent, Retry::OnChange));
         assert_eq!(error.to_string(), "invalid content: manifests/a.yaml: no index");
     }
 }
@@ -185,7 +185,7 @@ async fn answers_are_bounded_too() {
     let provisioner = hostile(&engine()).await;
     let limits = Limits::default();
     let error = provisioner.detect(content([("detect", "long-name")]), &limits).await.unwrap_err();
-    assert_eq!(error.reason(), "InvalidOutput");
+    assert_eq!(error.reason(), Reason::InvalidOutput);
     let error = provisioner.config_schema(content([("config-schema", "huge")]), &limits).await.unwrap_err();
     assert_eq!(error.to_string(), "the provisioner exceeded the limit of 1048576 bytes in the configuration schema");
 }
@@ -219,10 +219,10 @@ async fn a_configuration_that_does_not_match_is_refused_whatever_the_guest_does(
     "#);
     let files = content([("config-schema", schema), ("provision", "panic")]);
     let error = provisioner.provision(&request(json!({"size": 3})), files, &limits).await.unwrap_err();
-    assert_eq!(error.reason(), "PluginTrapped");
+    assert_eq!(error.reason(), Reason::PluginTrapped);
     let files = content([("config-schema", "no schema")]);
     let error = provisioner.provision(&request(json!({})), files, &limits).await.unwrap_err();
-    assert_eq!(error.reason(), "InvalidOutput");
+    assert_eq!(error.reason(), Reason::InvalidOutput);
 }
 
 /// Content that cannot be read.
@@ -254,7 +254,7 @@ async fn a_fault_of_the_host_is_its_own() {
     let broken: Arc<dyn Content> = Arc::new(Broken(MemoryContent::new([("detect", "x")])));
     let limits = Limits::default();
     let error = provisioner.detect(Arc::clone(&broken), &limits).await.unwrap_err();
-    assert_eq!((error.reason(), error.retry()), ("InternalError", Retry::BackOff));
+    assert_eq!((error.reason(), error.retry()), (Reason::InternalError, Retry::BackOff));
     assert_eq!(error.to_string(), "internal error: failed to read the content of the bundle: detect: the disk is gone");
     let error = provisioner.config_schema(broken, &limits).await.unwrap_err();
     assert_eq!(error.to_string(), "internal error: the host panicked during the call");

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chandler_core::{Content, Question, Release, Severity, Target};
+use chandler_core::{Content, Question, Release, Severity, Target, Reason};
 use chandler_engine::{CompileLimits, Compiler, Engine, EngineOptions, Limits, Provisioned, Provisioner};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -84,12 +84,12 @@ async fn holds(name: &str, provisioner: &Provisioner) -> Release {
 
     let broken = content([("objects/a.json", "{"), ("objects/b.json", "[")]);
     let error = provisioner.provision(&request(json!({})), broken, &limits).await.unwrap_err();
-    assert_eq!(error.reason(), "InvalidContent", "{name}: {error}");
+    assert_eq!(error.reason(), Reason::InvalidContent, "{name}: {error}");
     let findings: Vec<String> = error.diagnostics().iter().map(ToString::to_string).collect();
     let want = ["a", "b"].map(|file| format!("objects/{file}.json:1:1: is not JSON (help: fix it)"));
     assert_eq!(findings, want, "{name}");
     let error = provisioner.provision(&request(json!({"labels": 7})), bundle(), &limits).await.unwrap_err();
-    assert_eq!(error.reason(), "InvalidConfiguration", "{name}: {error}");
+    assert_eq!(error.reason(), Reason::InvalidConfiguration, "{name}: {error}");
     release
 }
 

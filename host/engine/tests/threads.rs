@@ -6,6 +6,7 @@ mod support;
 
 use std::time::Duration;
 
+use chandler_core::Reason;
 use chandler_engine::{Engine, EngineOptions, Limits};
 use serde_json::json;
 use support::{content, hostile, request};
@@ -36,7 +37,7 @@ async fn no_thread_is_left_for_each_call_that_ran_out_of_time() {
         let files = content([("config-schema", schema.as_str())]);
         let error = provisioner.provision(&request(config.clone()), files, &limits).await.unwrap_err();
         // Where the machine is fast enough, the check ends in time; then there is nothing left over either.
-        assert!(["PluginTimeout", "InvalidConfiguration"].contains(&error.reason()), "{error}");
+        assert!([Reason::PluginTimeout, Reason::InvalidConfiguration].contains(&error.reason()), "{error}");
     }
     // One checks at a time. A thread that has just ended its check may not be seen to be free yet, so that some more exist.
     let more = guest_threads().saturating_sub(before);

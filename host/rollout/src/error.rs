@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use chandler_core::ObjectKey;
+use chandler_core::{ObjectKey, Reason};
 use chandler_crd_upgrade::{CheckError, Finding};
 use chandler_health::RuleError;
 use chandler_permissions::{Account, Delegation, Missing};
@@ -90,25 +90,25 @@ pub enum RolloutError {
 
 impl RolloutError {
     /// The condition reason for this error.
-    pub fn reason(&self) -> &'static str {
+    pub fn reason(&self) -> Reason {
         match self {
-            Self::UnknownKinds(_) => "RequiredResourceNotFound",
-            Self::NamespacesNotFound(_) => "InstallNamespaceNotFound",
-            Self::ServiceAccountNotFound(_) => "ServiceAccountNotFound",
-            Self::PermissionsMissing(_) => "PermissionsMissing",
-            Self::Reserved(_) => "ReservedObjects",
-            Self::Duplicate { .. } | Self::Probe(_) => "InvalidOutput",
-            Self::Rule(_) => "InvalidConfiguration",
-            Self::Collisions(_) => "ObjectCollision",
-            Self::UnsafeCrdUpgrade(_) => "UnsafeCRDUpgrade",
-            _ if self.is_cancelled() => "Retrying",
-            Self::CrdUncheckable(_) => "CRDCheckLimitExceeded",
-            Self::ComparisonTooLarge(_) => "ComparisonTooLarge",
-            _ if self.is_forbidden() => "Forbidden",
-            _ if self.is_transient() => "Retrying",
-            Self::Objects(_) | Self::Request { .. } | Self::Cancelled => "ObjectRefused",
-            Self::OwnerGone(_) | Self::OwnerDeleting(_) => "Deleting",
-            Self::Unrecorded(_) | Self::Ledger(_) => "RecordUnavailable",
+            Self::UnknownKinds(_) => Reason::RequiredResourceNotFound,
+            Self::NamespacesNotFound(_) => Reason::InstallNamespaceNotFound,
+            Self::ServiceAccountNotFound(_) => Reason::ServiceAccountNotFound,
+            Self::PermissionsMissing(_) => Reason::PermissionsMissing,
+            Self::Reserved(_) => Reason::ReservedObjects,
+            Self::Duplicate { .. } | Self::Probe(_) => Reason::InvalidOutput,
+            Self::Rule(_) => Reason::InvalidConfiguration,
+            Self::Collisions(_) => Reason::ObjectCollision,
+            Self::UnsafeCrdUpgrade(_) => Reason::UnsafeCRDUpgrade,
+            _ if self.is_cancelled() => Reason::Retrying,
+            Self::CrdUncheckable(_) => Reason::CRDCheckLimitExceeded,
+            Self::ComparisonTooLarge(_) => Reason::ComparisonTooLarge,
+            _ if self.is_forbidden() => Reason::Forbidden,
+            _ if self.is_transient() => Reason::Retrying,
+            Self::Objects(_) | Self::Request { .. } | Self::Cancelled => Reason::ObjectRefused,
+            Self::OwnerGone(_) | Self::OwnerDeleting(_) => Reason::Deleting,
+            Self::Unrecorded(_) | Self::Ledger(_) => Reason::RecordUnavailable,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chandler_core::{Budget, Stop};
+use chandler_core::{Budget, Stop, Reason};
 use serde_json::Value;
 
 use crate::{
@@ -116,7 +116,7 @@ mod tests {
             let owner = ignoring("/data/*");
             let compare = |steps| within(steps, &owner, vec![desired.clone()], vec![Some(live.clone())]);
             let error = compare(5).await.err().unwrap();
-            assert_eq!(error.reason(), "ComparisonTooLarge");
+            assert_eq!(error.reason(), Reason::ComparisonTooLarge);
             assert!(error.concerns(&desired.key) && !error.is_transient());
             let told = format!(
                 "{} cannot be compared with the cluster: it takes more than 5 steps; use fewer pointers in \

@@ -24,7 +24,7 @@ pub(crate) enum Step {
 impl Step {
     /// The step at which loading failed.
     pub(crate) fn of(error: &LoadError) -> Self {
-        if error.reason() == Reason::CompileFailed.as_str() { Self::Compile } else { Self::Check }
+        if error.reason() == Reason::CompileFailed { Self::Compile } else { Self::Check }
     }
 }
 

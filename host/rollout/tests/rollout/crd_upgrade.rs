@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
+use chandler_core::Reason;
 use chandler_rollout::{Progress, RolloutError};
 use kube::api::PostParams;
 use serde_json::{Value, json};
@@ -32,7 +33,7 @@ async fn nothing_is_written_before_definitions_are_found_safe() {
     let number =
         release(&[(0, definition(&json!({"type": "integer"}))), (0, config_map("settings", json!({"v": "2"})))]);
     let error = stage.advance(&number).await.unwrap_err();
-    assert_eq!(error.reason(), "UnsafeCRDUpgrade");
+    assert_eq!(error.reason(), Reason::UnsafeCRDUpgrade);
     assert!(matches!(&error, RolloutError::UnsafeCrdUpgrade(findings) if findings.len() == 1), "{error}");
     assert!(!error.is_transient());
     assert_eq!(stage.writes(), Vec::<String>::new());
@@ -54,7 +55,7 @@ async fn a_definition_that_takes_too_much_to_be_checked_is_refused() {
     let patterns: Vec<Value> = (0..100).map(|number| json!({"pattern": format!(".{{800}}{number}")})).collect();
     let hostile = release(&[(0, definition(&json!({"type": "string", "allOf": patterns})))]);
     let error = stage.advance(&hostile).await.unwrap_err();
-    assert_eq!(error.reason(), "CRDCheckLimitExceeded", "{error}");
+    assert_eq!(error.reason(), Reason::CRDCheckLimitExceeded, "{error}");
     assert!(error.is_refusal() && !error.is_transient());
     assert!(error.to_string().starts_with("CRD \"oxen.example.com\" cannot be checked"), "{error}");
     assert_eq!(stage.writes(), Vec::<String>::new());

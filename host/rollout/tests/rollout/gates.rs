@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
+use chandler_core::Reason;
 use chandler_devcluster::workloads::{Behaviour, Subject};
 use chandler_rollout::{Progress, RolloutError, Rule, Unhealthy};
 use kube::api::{Patch, PatchParams};
@@ -81,7 +82,7 @@ async fn a_rule_of_the_installer_gates_a_stage_and_a_broken_one_is_refused() {
     rule.selector.name = Some("first".into());
     let broken = Rule { rule: "self.data. == 1".into(), ..rule.clone() };
     let refused = stage.rollout.advance(&stage.owner, &release, &[broken]).await.unwrap_err();
-    assert_eq!(refused.reason(), "InvalidConfiguration");
+    assert_eq!(refused.reason(), Reason::InvalidConfiguration);
     assert!(refused.to_string().starts_with("spec.probes[0].rule, line 1, column 12: "), "{refused}");
     assert_eq!(stage.writes(), [""; 0]);
 

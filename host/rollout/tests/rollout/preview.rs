@@ -24,7 +24,7 @@ async fn agreed(stage: &Stage, objects: &[(u32, Value)]) -> String {
     assert!(refused.is_refusal(), "{refused}");
     assert_eq!(previewed, [refused.to_string()]);
     assert_eq!(stage.writes(), [""; 0]);
-    refused.reason().to_owned()
+    refused.reason().to_string()
 }
 
 #[tokio::test]
