@@ -1,4 +1,4 @@
-//! Measures large releases: `cargo xtask bench --rollouts [objects] [definitions]`.
+//! Measures large releases: `cargo xtask bench --rollouts [objects] [crds]`.
 //!
 //! The API server is the embedded control plane, in this process, or the one that the environment names as it does for the
 //! end-to-end tests.
@@ -16,10 +16,8 @@ type Sample = fn(usize, &str) -> Bundle;
 async fn main() {
     let mut sizes = env::args().skip(1).filter_map(|text| text.parse::<usize>().ok());
     let mut size = |standard| sizes.next().unwrap_or(standard);
-    let samples: [(&str, usize, Sample); 2] = [
-        ("objects", size(2000), large::objects),
-        ("definitions with a custom resource each", size(120), large::definitions),
-    ];
+    let samples: [(&str, usize, Sample); 2] =
+        [("objects", size(2000), large::objects), ("CRDs with a custom resource each", size(120), large::crds)];
     for (what, count, sample) in samples {
         println!("{count} {what}");
         let world = World::without_controller(Cluster::acquire().await).await;

@@ -1,9 +1,9 @@
-//! A small bundle with a bit of everything: a definition and a custom resource of it, a workload behind a webhook with a
+//! A small bundle with a bit of everything: a CRD and a custom resource of it, a workload behind a webhook with a
 //! certificate from the host, and configuration, in three stages.
 
 use crate::bundles::Bundle;
 
-const DEFINITION: &str = "
+const CRD: &str = "
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: buoys.moorings.example.com}
@@ -64,7 +64,7 @@ fn buoy(colour: &str) -> String {
 
 fn bundle(namespace: &str, depth: &str, image: &str, colour: &str) -> Bundle {
     Bundle::empty()
-        .with("manifests/0000_10_buoys_01_definition.yaml", DEFINITION)
+        .with("manifests/0000_10_buoys_01_definition.yaml", CRD)
         .with("manifests/0000_10_buoys_02_chart.yaml", &map("chart", depth))
         .with("manifests/0000_10_buoys_03_steady.yaml", &map("steady", "5"))
         .with("manifests/0000_20_buoys_01_service.yaml", SERVICE)

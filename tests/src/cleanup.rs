@@ -170,7 +170,7 @@ where
 {
     match api.list(&ListParams::default().labels(LABEL)).await {
         Ok(list) => list.items,
-        // Its definition is not there.
+        // Its CRD is not there.
         Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
         Err(error) => {
             eprintln!("what end-to-end tests made cannot be listed: {error}");

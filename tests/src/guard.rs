@@ -1,4 +1,4 @@
-//! Keeps the tests from a cluster that others use, and from the definitions that their objects depend on.
+//! Keeps the tests from a cluster that others use, and from the CRDs that their objects depend on.
 
 use std::{env, fmt::Debug};
 
@@ -64,45 +64,45 @@ pub async fn admit_stand_in(client: &Client) -> anyhow::Result<()> {
     )
 }
 
-/// Serves our definitions as this version has them. Those that are so already are not written. Where they differ and objects of
+/// Serves our CRDs as this version has them. Those that are so already are not written. Where they differ and objects of
 /// others depend on them, it fails before anything is written. They are never removed: every object of theirs would go.
-pub async fn install_definitions(client: &Client) -> anyhow::Result<()> {
+pub async fn install_crds(client: &Client) -> anyhow::Result<()> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let definitions = chandler_api::crds();
+    let crds = chandler_api::crds();
     let mut missing = Vec::new();
-    for definition in &definitions {
-        let Some(found) = api.get_opt(&definition.name_any()).await? else {
-            missing.push(definition);
+    for crd in &crds {
+        let Some(found) = api.get_opt(&crd.name_any()).await? else {
+            missing.push(crd);
             continue;
         };
         let dry_run = PatchParams { dry_run: true, ..PatchParams::apply("e2e").force() };
-        let wanted = api.patch(&definition.name_any(), &dry_run, &Patch::Apply(definition)).await?;
+        let wanted = api.patch(&crd.name_any(), &dry_run, &Patch::Apply(crd)).await?;
         if wanted.spec == found.spec {
             continue;
         }
         let foreign = foreign(client).await?;
         if !foreign.is_empty() {
             bail!(
-                "the definition {} of this cluster is not that of this version, and {} depend on it: run the tests on another \
+                "the CRD {} of this cluster is not that of this version, and {} depend on it: run the tests on another \
                  cluster, or bring this one up to date (`chandler crds | kubectl apply --server-side -f -`)",
-                definition.name_any(),
+                crd.name_any(),
                 enumerate(&foreign)
             );
         }
-        missing.push(definition);
+        missing.push(crd);
     }
-    for definition in missing {
+    for crd in missing {
         let parameters = PatchParams::apply("e2e").force();
-        api.patch(&definition.name_any(), &parameters, &Patch::Apply(definition)).await?;
+        api.patch(&crd.name_any(), &parameters, &Patch::Apply(crd)).await?;
     }
-    for definition in &definitions {
-        wait::until(&api, &definition.name_any(), "established", is_established).await;
+    for crd in &crds {
+        wait::until(&api, &crd.name_any(), "established", is_established).await;
     }
     Ok(())
 }
 
-fn is_established(definition: Option<&CustomResourceDefinition>) -> bool {
-    let conditions = definition.and_then(|definition| definition.status.as_ref()?.conditions.as_ref());
+fn is_established(crd: Option<&CustomResourceDefinition>) -> bool {
+    let conditions = crd.and_then(|crd| crd.status.as_ref()?.conditions.as_ref());
     let mut conditions = conditions.into_iter().flatten();
     conditions.any(|condition| condition.type_ == "Established" && condition.status == "True")
 }

@@ -50,11 +50,11 @@ fn object(number: usize, value: &str) -> String {
 
 /// A release with so many CustomResourceDefinitions, ten in a group, and a custom resource of each in a stage after them. The
 /// last custom resource holds this.
-pub fn definitions(count: usize, last: &str) -> Bundle {
+pub fn crds(count: usize, last: &str) -> Bundle {
     (0..count).fold(Bundle::empty(), |bundle, number| {
         let value = if number + 1 == count { last } else { "some text" };
         let group = format!("group{}.large.example.com", number / 10);
-        let definition = format!(
+        let crd = format!(
             "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: kinds{number}.{group}}}\n\
              spec:\n  group: {group}\n  scope: Namespaced\n  \
              names: {{kind: Kind{number}, listKind: Kind{number}List, plural: kinds{number}, singular: kind{number}}}\n  \
@@ -65,7 +65,7 @@ pub fn definitions(count: usize, last: &str) -> Bundle {
             "apiVersion: {group}/v1\nkind: Kind{number}\nmetadata: {{name: large-{number}}}\nspec: {{value: '{value}'}}\n"
         );
         bundle
-            .with(&format!("manifests/0000_10_large_{number:03}-definition.yaml"), &definition)
+            .with(&format!("manifests/0000_10_large_{number:03}-definition.yaml"), &crd)
             .with(&format!("manifests/0000_20_large_{number:03}-resource.yaml"), &resource)
     })
 }

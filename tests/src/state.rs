@@ -141,7 +141,7 @@ async fn list(client: &Client, namespace: Option<&str>, parameters: &ListParams)
         };
         match api.list(parameters).await {
             Ok(list) => list.items.into_iter().map(|object| (key(&kind, &object), object)).collect(),
-            // Its definition was deleted meanwhile.
+            // Its CRD was deleted meanwhile.
             Err(kube::Error::Api(status)) if status.code == 404 || status.code == 405 => Vec::new(),
             Err(error) => panic!("{} cannot be listed: {error}", kind.plural),
         }

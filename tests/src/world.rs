@@ -77,7 +77,7 @@ impl World {
             cluster,
             client,
         };
-        guard::install_definitions(&world.client).await.unwrap_or_else(|refusal| panic!("{refusal:#}"));
+        guard::install_crds(&world.client).await.unwrap_or_else(|refusal| panic!("{refusal:#}"));
         for name in [&world.namespace, &world.system_namespace] {
             let _: Namespace = world.create(json!({"metadata": {"name": name}})).await;
         }

@@ -1,4 +1,4 @@
-//! The definitions that an administrator installs.
+//! The CRDs that an administrator installs.
 //!
 //! The types give fields, descriptions and most bounds. What spans several fields is added here as CEL rules, so that the
 //! API server itself refuses what the predecessor refused in webhooks: no webhook has to be up for that.
@@ -76,12 +76,12 @@ const RULES: &[Rule] = &[
 /// A relative path without a part that leads upwards.
 const INSIDE: &str = r"!self.startsWith('/') && !self.matches('(^|/)[.][.](/|$)')";
 
-/// The definitions of this version, in the order in which to install them.
+/// The CRDs of this version, in the order in which to install them.
 pub fn crds() -> Vec<CustomResourceDefinition> {
     vec![bundle_deployments(), provisioner_classes(), change_approvals()]
 }
 
-/// The definitions as one YAML stream, the same bytes at each call.
+/// The CRDs as one YAML stream, the same bytes at each call.
 pub fn crds_yaml() -> Result<String, serde_json::Error> {
     let mut yaml = String::new();
     for crd in crds() {

@@ -17,7 +17,7 @@
 //! | [`permissions`] | what the ServiceAccount of a BundleDeployment may not do |
 //! | [`conditions`] | condition types, reasons, and how a condition is set |
 //! | [`names`] | labels, annotations, finalizers and the classes that are built in |
-//! | [`crds`](mod@crds) | the definitions that an administrator installs |
+//! | [`crds`](mod@crds) | the CRDs that an administrator installs |
 //!
 //! Every field, condition type, reason, label and finalizer of the archived RukPak project keeps its name and meaning, so
 //! that manifests and scripts that were written for it go on working. Additions are optional.
@@ -52,7 +52,7 @@ pub use conditions::{ConditionStatus, ConditionType, NewCondition, Reason, find_
 pub use crds::{crds, crds_yaml};
 pub use drift::{DriftPolicy, DriftState, Drifted, DriftedField, DriftedObject, IgnoredDifference};
 pub use limits::{CallLimits, LimitError};
-pub use ownership::{AdoptedObject, CollisionProtection, DefinitionDeletion, Deletion, DeletionPolicy};
+pub use ownership::{AdoptedObject, CollisionProtection, CrdDeletion, Deletion, DeletionPolicy};
 pub use permissions::MissingPermissions;
 pub use probe::{Probe, ProbeSelector};
 pub use provisioner_class::{

@@ -52,13 +52,13 @@ pub struct Deletion {
     #[schemars(schema_with = "enumeration::<DeletionPolicy>")]
     pub policy: Option<DeletionPolicy>,
     /// What becomes of CustomResourceDefinitions that are deleted with the BundleDeployment, or that a new release no longer
-    /// has. Custom resources cannot be without their definition. Keep leaves the definitions where they are. Delete deletes
+    /// has. Custom resources cannot be without their CRD. Keep leaves the CRDs where they are. Delete deletes
     /// them, and every custom resource of their kinds with them, while the other objects of the bundle are still there. Where
     /// this is not set they are deleted as long as no custom resource exists beyond those of the bundle; while one exists,
     /// the deletion waits before anything is deleted, and the status counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "enumeration::<DefinitionDeletion>")]
-    pub crds: Option<DefinitionDeletion>,
+    #[schemars(schema_with = "enumeration::<CrdDeletion>")]
+    pub crds: Option<CrdDeletion>,
 }
 
 /// Whether objects go with their BundleDeployment.
@@ -77,13 +77,13 @@ impl Enumeration for DeletionPolicy {
 
 /// Whether CustomResourceDefinitions go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum DefinitionDeletion {
+pub enum CrdDeletion {
     /// They do not.
     Keep,
     /// They do, with all custom resources of their kinds.
     Delete,
 }
 
-impl Enumeration for DefinitionDeletion {
+impl Enumeration for CrdDeletion {
     const NAMES: &[&str] = &["Keep", "Delete"];
 }

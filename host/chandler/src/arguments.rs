@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_definition_is_sound() {
+    fn the_crd_is_sound() {
         Arguments::command().debug_assert();
     }
 }

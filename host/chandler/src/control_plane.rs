@@ -25,7 +25,7 @@ use crate::{
 pub const FIELD_MANAGER: &str = "chandler-dev";
 /// The name under which the registry's port is kept.
 const REGISTRY_PORT: &str = "registry.port";
-/// How long the definitions may take to be served.
+/// How long the CRDs may take to be served.
 const ESTABLISHED: Duration = Duration::from_secs(30);
 /// How long the controller may take to finish what it has begun.
 const GRACE: Duration = Duration::from_secs(10);
@@ -45,7 +45,7 @@ pub struct RunningController {
 }
 
 impl ControlPlane {
-    /// Starts everything and waits until the definitions are served.
+    /// Starts everything and waits until the CRDs are served.
     pub async fn start(cache: &Path, arguments: &ClusterArguments) -> Result<(Self, RunningController), CommandError> {
         let cluster = DevCluster::start(arguments.options()?).await.map_err(|error| not_started(&error))?;
         // Nobody else can have it now.
@@ -61,7 +61,7 @@ impl ControlPlane {
             plain_http_registries: vec![registry.host()],
             ..Options::default()
         };
-        install_definitions(&client)
+        install_crds(&client)
             .await
             .map_err(|error| CommandError::failed("failed to install the CRDs").because(error.as_ref()))?;
         ensure_namespace(&client, &options.system_namespace).await?;
@@ -158,12 +158,12 @@ pub async fn ensure_namespace(client: &Client, name: &str) -> Result<(), Command
     }
 }
 
-async fn install_definitions(client: &Client) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    for definition in chandler_api::crds() {
-        let name = definition.name_any();
-        definitions.patch(&name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(&definition)).await?;
-        let established = await_condition(definitions.clone(), &name, conditions::is_crd_established());
+async fn install_crds(client: &Client) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    for crd in chandler_api::crds() {
+        let name = crd.name_any();
+        crds.patch(&name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(&crd)).await?;
+        let established = await_condition(crds.clone(), &name, conditions::is_crd_established());
         tokio::time::timeout(ESTABLISHED, established).await??;
     }
     Ok(())

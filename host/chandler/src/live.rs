@@ -11,7 +11,7 @@ use std::{
 
 use chandler_api::BundleDeployment;
 use chandler_core::ObjectKey;
-use chandler_rollout::{Health, State, Surroundings, assess};
+use chandler_rollout::{Dependencies, Health, State, assess};
 use kube::{
     Api, Client, ResourceExt as _,
     api::{ApiResource, DynamicObject, ListParams, TypeMeta},
@@ -161,7 +161,7 @@ fn leaf(mut object: DynamicObject, resource: &ApiResource) -> Leaf {
     };
     match serde_json::to_value(&object) {
         Ok(value) => {
-            let (health, message) = mark(&assess(&value, &Surroundings::default()));
+            let (health, message) = mark(&assess(&value, &Dependencies::default()));
             Leaf { key, health, message }
         }
         Err(error) => Leaf { key, health: Mark::Unknown, message: Some(error.to_string()) },

@@ -34,7 +34,7 @@ impl<'a> Planned<'a> {
     /// The objects of a release in the namespace to install into. Kinds are looked up among those that are built in and
     /// those that the release defines.
     pub fn new(release: &'a Release, install_namespace: &str) -> Self {
-        let defined = definitions(release.objects());
+        let defined = crds(release.objects());
         let objects = release.objects().iter().map(|object| {
             let key = &object.key;
             let kind = defined.get(&(key.group.as_str(), key.kind.as_str())).cloned();
@@ -66,7 +66,7 @@ impl<'a> Planned<'a> {
         let is_namespace = |key: &ObjectKey| key.group.is_empty() && key.kind == "Namespace";
         let objects = || self.objects.iter().map(|(key, _, object)| (key, object));
         let defined: BTreeSet<(String, String)> =
-            definitions(objects().map(|(_, object)| *object)).keys().map(|(group, kind)| own(group, kind)).collect();
+            crds(objects().map(|(_, object)| *object)).keys().map(|(group, kind)| own(group, kind)).collect();
         Needed {
             missing: missing(&required, &Held::default(), escalation),
             own_namespaces: objects().filter(|(key, _)| is_namespace(key)).map(|(key, _)| key.name.clone()).collect(),
@@ -84,17 +84,16 @@ fn own(group: &str, kind: &str) -> (String, String) {
 }
 
 /// The kinds that CustomResourceDefinitions among these objects bring, by group and kind.
-fn definitions<'a>(objects: impl IntoIterator<Item = &'a Object>) -> HashMap<(&'a str, &'a str), Kind> {
-    let definitions = objects.into_iter().filter(|object| object.key.kind == "CustomResourceDefinition");
-    definitions
-        .filter_map(|object| {
-            let spec = object.value.get("spec")?;
-            let text = |pointer: &str| spec.pointer(pointer).and_then(Value::as_str);
-            let plural = text("/names/plural")?.to_owned();
-            let namespaced = text("/scope") != Some("Cluster");
-            Some(((text("/group")?, text("/names/kind")?), Kind { plural, namespaced }))
-        })
-        .collect()
+fn crds<'a>(objects: impl IntoIterator<Item = &'a Object>) -> HashMap<(&'a str, &'a str), Kind> {
+    let crds = objects.into_iter().filter(|object| object.key.kind == "CustomResourceDefinition");
+    crds.filter_map(|object| {
+        let spec = object.value.get("spec")?;
+        let text = |pointer: &str| spec.pointer(pointer).and_then(Value::as_str);
+        let plural = text("/names/plural")?.to_owned();
+        let namespaced = text("/scope") != Some("Cluster");
+        Some(((text("/group")?, text("/names/kind")?), Kind { plural, namespaced }))
+    })
+    .collect()
 }
 
 impl Needed {

@@ -1,4 +1,4 @@
-//! The reference of the command line, made from its definition.
+//! The reference of the command line, made from its CRD.
 
 use std::fmt::Write as _;
 

@@ -12,9 +12,9 @@ use kube::{
 };
 
 use crate::{
-    Options, approvals::Approvals, backoff::Backoff, bundle_deployment::Guarded, classes::Classes, events::Events,
-    memory::Memory, served::Served, slots::Slots, supersession::Generations, surroundings::Lookout,
-    watches::ManagedWatches,
+    Options, approvals::Approvals, backoff::Backoff, bundle_deployment::Guarded, classes::Classes,
+    cluster_info::ClusterInfoWatch, events::Events, memory::Memory, served::Served, slots::Slots,
+    supersession::Generations, watches::ManagedWatches,
 };
 
 /// Handles and shared state.
@@ -29,7 +29,7 @@ pub(crate) struct Context {
     pub(crate) releases: Releases,
     pub(crate) records: Records,
     pub(crate) rollout: Rollout,
-    pub(crate) surroundings: Lookout,
+    pub(crate) cluster_info: ClusterInfoWatch,
     pub(crate) watches: ManagedWatches,
     pub(crate) events: Events,
     pub(crate) backoff: Backoff,

@@ -25,7 +25,7 @@
 //! | `finalizers` | how changed finalizers are written |
 //! | `status_patch` | how a changed status is written |
 //! | `supersession` | ends a rollout for a newer spec |
-//! | `surroundings` | what provisioners are told about the cluster |
+//! | `cluster_info` | what provisioners are told about the cluster |
 //! | [`watch_selector`] | which BundleDeployments and ProvisionerClasses a controller works on |
 //! | `watches` | watches on the kinds that releases hold |
 //! | `backoff` | when to try again |
@@ -38,6 +38,7 @@ mod bundle_deployment;
 mod ceiling;
 pub mod certificates;
 mod classes;
+mod cluster_info;
 mod context;
 mod events;
 mod fights;
@@ -56,13 +57,12 @@ mod served;
 mod slots;
 mod status_patch;
 mod supersession;
-mod surroundings;
 pub mod watch_selector;
 mod watches;
 
 pub use bundle_deployment::drift::{ignored_fields, of_rollout as drift_policy};
 pub use bundle_deployment::owner_of;
+pub use cluster_info::kinds;
 pub use options::Options;
 pub use run::{ControllerError, run};
-pub use surroundings::kinds;
 pub use watch_selector::WatchSelector;

@@ -13,8 +13,8 @@ use chandler_releases::Made;
 
 use crate::{
     bundle_deployment::{Preparing, Stalled},
+    cluster_info::ClusterInfo,
     fights::Fights,
-    surroundings::Surroundings,
 };
 
 /// Everything that is remembered.
@@ -57,7 +57,7 @@ impl Memory {
     }
 
     /// The same for those which a change of the cluster concerns: their provisioners asked for what is another answer now.
-    pub(crate) fn cluster_changed(&self, cluster: &Surroundings) {
+    pub(crate) fn cluster_changed(&self, cluster: &ClusterInfo) {
         self.stalled.clear_those(&self.refused.concerned(cluster));
         // What is being rendered was begun for the cluster as it was.
         self.preparing.end_all();
@@ -301,7 +301,7 @@ impl Refused {
     }
 
     /// The BundleDeployments whose provisioners would get other answers now.
-    fn concerned(&self, cluster: &Surroundings) -> Vec<String> {
+    fn concerned(&self, cluster: &ClusterInfo) -> Vec<String> {
         let mut now = Target {
             kubernetes_version: cluster.kubernetes_version.clone(),
             api_kinds: cluster.api_kinds.clone(),
@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn a_change_of_the_cluster_concerns_those_who_asked() {
-        let cluster = |version: &str, kinds: &[&str]| Surroundings {
+        let cluster = |version: &str, kinds: &[&str]| ClusterInfo {
             kubernetes_version: version.to_owned(),
             api_kinds: kinds.iter().map(|kind| (*kind).to_owned()).collect(),
         };
@@ -410,7 +410,7 @@ mod tests {
             refused.note(name, [question].into_iter().collect(), &Target { name: name.into(), ..before.clone() });
         }
         refused.note("nothing", Questions::default(), &before);
-        let concerned = |cluster: &Surroundings| {
+        let concerned = |cluster: &ClusterInfo| {
             let mut names = refused.concerned(cluster);
             names.sort();
             names

@@ -32,6 +32,7 @@ use crate::{
     backoff::Backoff,
     bundle_deployment::{self, Guarded},
     classes::Classes,
+    cluster_info::ClusterInfoWatch,
     context::Context,
     events::Events,
     housekeeping,
@@ -40,7 +41,6 @@ use crate::{
     served::Served,
     slots::Slots,
     supersession::Generations,
-    surroundings::Lookout,
     watches::ManagedWatches,
 };
 
@@ -145,7 +145,7 @@ pub async fn run(
             move |secret| context.helped(|deployment| reads_secret(deployment, &secret.name_any()))
         })
         .reconcile_on(UnboundedReceiverStream::new(triggers).map(|trigger| ObjectRef::new(&trigger.name)))
-        .reconcile_all_on(context.surroundings.changes().map({
+        .reconcile_all_on(context.cluster_info.changes().map({
             let context = Arc::clone(&context);
             move |cluster| context.memory.cluster_changed(&cluster)
         }))
@@ -160,7 +160,7 @@ pub async fn run(
         () = watch_approvals => {}
         () = housekeeping::run(&context) => {}
         () = polls::run(&context) => {}
-        () = context.surroundings.run(context.options.cluster_poll_interval) => {}
+        () = context.cluster_info.run(context.options.cluster_poll_interval) => {}
         () = close(&context, shutdown.clone()) => {}
         () = stopped_early(shutdown, started) => tracing::info!("stopped before anything was listed"),
     }
@@ -219,7 +219,7 @@ pub(crate) fn context(
         releases,
         records: Records::new(&client, &options.system_namespace),
         rollout: Rollout::new(client.clone(), rollout),
-        surroundings: Lookout::new(client.clone()),
+        cluster_info: ClusterInfoWatch::new(client.clone()),
         watches,
         events: Events::new(client.clone(), reporter),
         backoff: Backoff::default(),

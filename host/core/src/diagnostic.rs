@@ -78,7 +78,7 @@ pub struct Diagnostic {
     pub url: Option<String>,
 }
 
-/// Another place that helps to understand a finding, such as the first of two definitions.
+/// Another place that helps to understand a finding, such as the first of two CRDs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Related {
     /// The place.

@@ -89,11 +89,11 @@ mod tests {
     use crate::Release;
 
     /// Objects such as releases have: many small maps, long descriptions, lists.
-    fn text_of_a_definition(number: usize) -> String {
+    fn text_of_a_crd(number: usize) -> String {
         let properties: Map<String, Value> = (0..40)
             .map(|field| {
                 let schema = json!({
-                    "description": "what this field is for, in a sentence or two, as generated definitions have it",
+                    "description": "what this field is for, in a sentence or two, as generated CRDs have it",
                     "type": "array", "items": {"type": "string", "enum": ["a", "b"]},
                 });
                 (format!("field{field}"), schema)
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn the_estimate_is_near_what_is_allocated() {
-        let texts: Vec<String> = (0..20).map(text_of_a_definition).collect();
+        let texts: Vec<String> = (0..20).map(text_of_a_crd).collect();
         let mut estimate = 0;
         // Given back at the end, so that what is still allocated then is the release.
         let mut kept = None;

@@ -1,10 +1,10 @@
-//! An old definition and a new one, compared.
+//! An old CRD and a new one, compared.
 
 use serde_json::{Map, Value};
 
 use crate::{
     change::Change,
-    definition::{Definition, Version},
+    crd::{Crd, Version},
     finding::{Finding, Report},
     objects::limit::CheckError,
     policy::Policy,
@@ -16,7 +16,7 @@ use crate::{
 /// How many versions a CustomResourceDefinition may have to be compared. Those of widely used operators have fewer than ten.
 const MOST_VERSIONS: usize = 100;
 
-/// Refuses definitions that take too much to be compared: [`compare`] takes a time that grows with the square of the versions.
+/// Refuses CRDs that take too much to be compared: [`compare`] takes a time that grows with the square of the versions.
 ///
 /// # Errors
 /// Where one of them has too many versions.
@@ -30,19 +30,19 @@ pub fn comparable(old: &Value, new: &Value) -> Result<(), CheckError> {
     Err(CheckError::TooManyVersions { crd, versions, most: MOST_VERSIONS })
 }
 
-/// Compares the definition that the cluster has with the one that is to replace it.
+/// Compares the CRD that the cluster has with the one that is to replace it.
 ///
-/// First the definitions as such, then each version with the same version of the new definition, then each pair of versions
-/// that the new definition serves side by side, unless a webhook converts between them. What a pair has in common with the
-/// same pair of the old definition is not found: it was there before.
+/// First the CRDs as such, then each version with the same version of the new CRD, then each pair of versions
+/// that the new CRD serves side by side, unless a webhook converts between them. What a pair has in common with the
+/// same pair of the old CRD is not found: it was there before.
 ///
-/// Total: whatever is not a legal definition is read as far as it can be, since refusing it is up to the API server.
+/// Total: whatever is not a legal CRD is read as far as it can be, since refusing it is up to the API server.
 pub fn compare(old: &Value, new: &Value, policy: &Policy) -> Report {
     let mut report = Report::default();
     if policy.disabled {
         return report;
     }
-    let (old, new) = (Definition::read(old), Definition::read(new));
+    let (old, new) = (Crd::read(old), Crd::read(new));
     let mut tell = |version: Option<String>, property: Option<String>, pointer: String, change: Change| {
         let Change { rule, effect, default, message, old, new: after } = change;
         let enforcement = policy.enforcement(new.name, rule, effect, default);
@@ -89,8 +89,8 @@ fn schemas(old: &Version<'_>, new: &Version<'_>) -> Vec<Placed> {
 }
 
 /// Every two versions that are served, the less mature one first.
-fn served_pairs<'a>(definition: &Definition<'a>) -> Vec<(Version<'a>, Version<'a>)> {
-    let mut served: Vec<Version<'a>> = definition.versions.iter().filter(|version| version.served).copied().collect();
+fn served_pairs<'a>(crd: &Crd<'a>) -> Vec<(Version<'a>, Version<'a>)> {
+    let mut served: Vec<Version<'a>> = crd.versions.iter().filter(|version| version.served).copied().collect();
     served.sort_by(|a, b| version_order::compare(a.name, b.name));
     let pairs = served
         .iter()
@@ -99,8 +99,8 @@ fn served_pairs<'a>(definition: &Definition<'a>) -> Vec<(Version<'a>, Version<'a
     pairs.collect()
 }
 
-/// What the old definition already had between versions of these names.
-fn known(old: &Definition<'_>, first: &Version<'_>, second: &Version<'_>) -> Vec<Placed> {
+/// What the old CRD already had between versions of these names.
+fn known(old: &Crd<'_>, first: &Version<'_>, second: &Version<'_>) -> Vec<Placed> {
     let served = |name: &str| old.version(name).filter(|version| version.served);
     match (served(first.name), served(second.name)) {
         (Some(first), Some(second)) => schemas(&first, &second),

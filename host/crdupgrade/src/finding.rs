@@ -39,7 +39,7 @@ pub struct Finding {
     /// The field, as `^.spec.replicas`; `items` and `additionalProperties` are steps of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub property: Option<String>,
-    /// The JSON pointer of the place in the new definition, or in the old one where the new one no longer has it.
+    /// The JSON pointer of the place in the new CRD, or in the old one where the new one no longer has it.
     pub pointer: String,
     /// What stood there.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -5,12 +5,12 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`mod@compare`] | an old definition and a new one, compared |
+//! | [`mod@compare`] | an old CRD and a new one, compared |
 //! | [`rule`] | the rules, by name |
 //! | [`policy`] | what is to become of findings: configuration |
 //! | [`finding`] | what was found, and what becomes of it |
-//! | `definition`, `version_order` | reads a definition; the order of versions |
-//! | `whole` | what concerns a definition as a whole |
+//! | `crd`, `version_order` | reads a CRD; the order of versions |
+//! | `whole` | what concerns a CRD as a whole |
 //! | `walk` | two schemas, level by level |
 //! | [`objects`] | custom resources that are in the cluster, against the new schemas |
 //! | `keywords`, `combinations`, `validations`, `change` | one level, keyword by keyword |
@@ -18,7 +18,7 @@
 mod change;
 mod combinations;
 pub mod compare;
-mod definition;
+mod crd;
 pub mod finding;
 mod keywords;
 pub mod objects;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{finding::Effect, rule::Rule};
 
-/// How many custom resources of one definition are checked where nothing is said.
+/// How many custom resources of one CRD are checked where nothing is said.
 const SAMPLE_SIZE: u32 = 1000;
 
 /// What becomes of a finding. The later, the more severe.
@@ -20,11 +20,11 @@ pub enum Enforcement {
     Strict,
 }
 
-/// How upgrades of CustomResourceDefinitions are checked before anything is written. A definition that is new to the
+/// How upgrades of CustomResourceDefinitions are checked before anything is written. A CRD that is new to the
 /// cluster is never refused.
 ///
-/// The most exact setting decides: that of a rule for one definition, that of the definition, that of a rule, that of
-/// everything. A setting for everything or for a definition makes rules milder, never more severe than they are by default;
+/// The most exact setting decides: that of a rule for one CRD, that of the CRD, that of a rule, that of
+/// everything. A setting for everything or for a CRD makes rules milder, never more severe than they are by default;
 /// a rule that is named is exactly as severe as is said.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -46,11 +46,11 @@ pub struct Policy {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub rules: Vec<RulePolicy>,
-    /// Settings for single definitions.
+    /// Settings for single CRDs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub crds: Vec<CrdPolicy>,
-    /// How many custom resources of each definition are held against its new schema, at most; 0 is none. 1000, where this
+    /// How many custom resources of each CRD are held against its new schema, at most; 0 is none. 1000, where this
     /// is not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "sample_size")]
@@ -73,7 +73,7 @@ pub struct RulePolicy {
     pub loosening: Option<Enforcement>,
 }
 
-/// How one definition is checked.
+/// How one CRD is checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CrdPolicy {
@@ -91,7 +91,7 @@ pub struct CrdPolicy {
 }
 
 impl Policy {
-    /// What becomes of a finding of this rule about this definition; `default` is what becomes of it where nothing is said.
+    /// What becomes of a finding of this rule about this CRD; `default` is what becomes of it where nothing is said.
     pub(crate) fn enforcement(&self, crd: &str, rule: Rule, effect: Effect, default: Enforcement) -> Enforcement {
         let crd = self.crds.iter().find(|policy| policy.name == crd);
         if let Some(policy) = crd.and_then(|crd| named(&crd.rules, rule)) {
@@ -110,7 +110,7 @@ impl Policy {
         }
     }
 
-    /// How many custom resources of this definition are to be checked, at most.
+    /// How many custom resources of this CRD are to be checked, at most.
     pub fn sample_size(&self, crd: &str) -> u32 {
         let size = self.sample_size.map_or(SAMPLE_SIZE, |size| u32::try_from(size).unwrap_or(0));
         let rule = Rule::ExistingCustomResources;

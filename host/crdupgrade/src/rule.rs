@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Declares the rules with the names that they have in configuration and messages.
 macro_rules! rules {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)+) => {
-        /// What a new definition is checked for.
+        /// What a new CRD is checked for.
         ///
         /// The names and what they mean are those of `sigs.k8s.io/crdify`, which OLM v1 runs. What that tool reports as
         /// `unhandled` has rules of its own here, which follow [`Rule::Unhandled`] where nothing is said of them.
@@ -135,11 +135,11 @@ impl Rule {
         }
     }
 
-    /// What to do about a finding of this rule, besides leaving it out of the new definition.
+    /// What to do about a finding of this rule, besides leaving it out of the new CRD.
     pub const fn help(self) -> &'static str {
         match self {
             Self::Scope | Self::Group | Self::Names => {
-                "the API server refuses this too; a new definition under another name is needed"
+                "the API server refuses this too; a new CRD under another name is needed"
             }
             Self::StoredVersionRemoval => {
                 "keep the version, or write every object anew in another version and then take this one out of \

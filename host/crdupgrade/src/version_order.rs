@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn the_documented_example() {
-        // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/
+        // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-CRD-versioning/
         let expected =
             ["v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v11alpha2", "foo1", "foo10"];
         let mut sorted = expected;

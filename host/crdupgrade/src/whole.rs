@@ -1,4 +1,4 @@
-//! What concerns a definition as a whole.
+//! What concerns a CRD as a whole.
 
 use std::collections::BTreeSet;
 
@@ -6,20 +6,20 @@ use serde_json::Value;
 
 use crate::{
     change::Change,
-    definition::{Definition, Version, text},
+    crd::{Crd, Version, text},
     finding::Effect::{Alters, Tightens},
     policy::Enforcement,
     rule::Rule,
 };
 
-/// A change, the version that it is about, if it is about one, and its JSON pointer in the new definition.
+/// A change, the version that it is about, if it is about one, and its JSON pointer in the new CRD.
 pub(crate) struct Whole {
     pub(crate) version: Option<String>,
     pub(crate) pointer: String,
     pub(crate) change: Change,
 }
 
-pub(crate) fn compare(old: &Definition<'_>, new: &Definition<'_>) -> Vec<Whole> {
+pub(crate) fn compare(old: &Crd<'_>, new: &Crd<'_>) -> Vec<Whole> {
     let mut found = Vec::new();
     let mut at = |pointer: &str, change: Change| {
         found.push(Whole { version: None, pointer: pointer.to_owned(), change });
@@ -37,7 +37,7 @@ pub(crate) fn compare(old: &Definition<'_>, new: &Definition<'_>) -> Vec<Whole> 
         }
     }
     let names: BTreeSet<&str> = new.versions.iter().map(|version| version.name).collect();
-    // A version that the old definition did not have either is not held against the new one.
+    // A version that the old CRD did not have either is not held against the new one.
     let had = |version: &&str| old.version(version).is_some() && !names.contains(version);
     let stored: Vec<&str> = old.stored_versions.iter().copied().filter(had).collect();
     if !stored.is_empty() {
@@ -60,8 +60,7 @@ pub(crate) fn compare(old: &Definition<'_>, new: &Definition<'_>) -> Vec<Whole> 
         let change = Change::new(Rule::Conversion, Alters, message).by_default(Enforcement::Warn);
         at(&place(new, "/conversion/strategy"), change);
     }
-    let preserves =
-        |definition: &Definition<'_>| definition.spec.get("preserveUnknownFields") == Some(&Value::Bool(true));
+    let preserves = |crd: &Crd<'_>| crd.spec.get("preserveUnknownFields") == Some(&Value::Bool(true));
     if preserves(old) && !preserves(new) {
         let change =
             Change::new(Rule::PreserveUnknownFields, Tightens, "preserveUnknownFields changed : true -> false");
@@ -73,13 +72,13 @@ pub(crate) fn compare(old: &Definition<'_>, new: &Definition<'_>) -> Vec<Whole> 
     found
 }
 
-fn serves(definition: &Definition<'_>, name: &str) -> bool {
-    definition.version(name).is_some_and(|version| version.served)
+fn serves(crd: &Crd<'_>, name: &str) -> bool {
+    crd.version(name).is_some_and(|version| version.served)
 }
 
 /// The pointer of a place in the specification, or of the specification where there is no such place.
-fn place(definition: &Definition<'_>, pointer: &str) -> String {
-    if definition.spec.pointer(pointer).is_some() { format!("/spec{pointer}") } else { "/spec".to_owned() }
+fn place(crd: &Crd<'_>, pointer: &str) -> String {
+    if crd.spec.pointer(pointer).is_some() { format!("/spec{pointer}") } else { "/spec".to_owned() }
 }
 
 fn subresources((old, new): (&Version<'_>, Version<'_>)) -> Vec<Whole> {

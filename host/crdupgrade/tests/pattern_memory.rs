@@ -21,7 +21,7 @@ fn crd(spec: &Value) -> Value {
 }
 
 /// A field for each of these patterns, and an object that has all of them.
-fn definition(patterns: impl Iterator<Item = String>) -> (Value, Value) {
+fn patterns_and_object(patterns: impl Iterator<Item = String>) -> (Value, Value) {
     let patterns: Vec<String> = patterns.collect();
     let names = || (0..patterns.len()).map(|number| format!("p{number}"));
     let fields = patterns.iter().map(|pattern| json!({"type": "string", "pattern": pattern}));
@@ -45,15 +45,16 @@ fn check(new: &Value, object: &Value) -> (Result<usize, CheckError>, f32) {
 /// One test, since all share the memory that is counted.
 #[test]
 fn patterns_take_bounded_memory() {
-    let (hostile, object) = definition((0..4000).map(|number| format!(".{{800}}{number}")));
+    let (hostile, object) = patterns_and_object((0..4000).map(|number| format!(".{{800}}{number}")));
     let (checked, taken) = check(&hostile, &object);
     let error = checked.expect_err("what cannot be checked is not harmless");
-    println!("{} bytes of definition take {taken} MiB: {error}", hostile.to_string().len());
+    println!("{} bytes of CRD take {taken} MiB: {error}", hostile.to_string().len());
     assert!(taken < ALLOWED, "{taken} MiB");
     let CheckError::PatternsTooLarge { pointer, .. } = &error else { panic!("{error}") };
     assert_eq!(hostile.pointer(pointer).map(Value::is_string), Some(true), "{pointer} leads to a pattern");
 
-    let (ordinary, object) = definition((0..400).map(|number| format!("^[a-z0-9]([-a-z0-9]*[a-z0-9])?{number}$")));
+    let (ordinary, object) =
+        patterns_and_object((0..400).map(|number| format!("^[a-z0-9]([-a-z0-9]*[a-z0-9])?{number}$")));
     let (checked, taken) = check(&ordinary, &object);
     assert_eq!(checked, Ok(1), "text matches none of them");
     assert!(taken < ALLOWED, "{taken} MiB");

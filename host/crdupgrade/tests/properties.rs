@@ -1,4 +1,4 @@
-//! What holds for every definition.
+//! What holds for every CRD.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
 
@@ -64,7 +64,7 @@ fn strict() -> Policy {
 
 proptest! {
     #[test]
-    fn a_definition_against_itself_has_no_finding(schemas in collection::vec(any_schema(), 1..4)) {
+    fn a_crd_against_itself_has_no_finding(schemas in collection::vec(any_schema(), 1..4)) {
         let crd = crd(&schemas);
         prop_assert_eq!(compare(&crd, &crd, &strict()).refusals, vec![]);
     }

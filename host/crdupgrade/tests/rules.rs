@@ -5,7 +5,7 @@
 use chandler_crd_upgrade::{Enforcement, Policy, Report, Rule, comparable, compare};
 use serde_json::{Value, json};
 
-/// A definition of one version with this schema below `spec`.
+/// A CRD of one version with this schema below `spec`.
 fn crd(spec: &Value) -> Value {
     versions(json!([version("v1", spec)]))
 }
@@ -25,7 +25,7 @@ fn versions(versions: Value) -> Value {
     })
 }
 
-/// One line for each finding, without the name of the definition, in the order of the report.
+/// One line for each finding, without the name of the CRD, in the order of the report.
 fn lines(report: &Report) -> String {
     let all = report.refusals.iter().map(|finding| ("", finding));
     let all = all.chain(report.warnings.iter().map(|finding| ("warning: ", finding)));
@@ -348,7 +348,7 @@ fn a_removed_field_is_told_once_with_what_is_below() {
 }
 
 #[test]
-fn the_definition_as_a_whole() {
+fn the_crd_as_a_whole() {
     let mut old =
         versions(json!([version("v1", &json!({"type": "object"})), version("v2", &json!({"type": "object"}))]));
     old["spec"]["versions"][0]["subresources"] = json!({"status": {}, "scale": {}});
@@ -401,7 +401,7 @@ fn versions_that_are_served_side_by_side_must_fit() {
 }
 
 #[test]
-fn what_is_no_definition_is_read_as_far_as_it_can_be() {
+fn what_is_no_crd_is_read_as_far_as_it_can_be() {
     for odd in [
         json!(null),
         json!({}),

@@ -1,4 +1,4 @@
-//! Upgrades of definitions beside the checkout, with what the reference says of each.
+//! Upgrades of CRDs beside the checkout, with what the reference says of each.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 

@@ -29,7 +29,7 @@ pub struct Resource {
 #[derive(Debug)]
 pub struct Custom {
     /// The CRD's name.
-    pub definition: String,
+    pub crd: String,
     /// Kind of a list.
     pub list_kind: String,
     /// The version.
@@ -90,7 +90,7 @@ impl Resource {
     }
 
     /// Whether this is a CRD.
-    pub fn is_definition(&self) -> bool {
+    pub fn is_crd(&self) -> bool {
         self.kind().group == "apiextensions.k8s.io" && self.kind().kind == "CustomResourceDefinition"
     }
 
@@ -300,20 +300,20 @@ impl Registry {
     }
 
     /// Serves the versions of a CRD; see [`Custom`] for the flags.
-    pub fn serve(&self, name: &str, definition: CustomResourceDefinition, default_on_read: bool, terminating: bool) {
-        let storage = definition.storage_version().map(|version| version.name.clone()).unwrap_or_default();
-        let table = table_name(&definition.group, &definition.plural);
-        let storage_api_version = format!("{}/{storage}", definition.group);
-        let versions = definition.versions.into_iter().filter(|version| version.served).map(|version| {
+    pub fn serve(&self, name: &str, crd: CustomResourceDefinition, default_on_read: bool, terminating: bool) {
+        let storage = crd.storage_version().map(|version| version.name.clone()).unwrap_or_default();
+        let table = table_name(&crd.group, &crd.plural);
+        let storage_api_version = format!("{}/{storage}", crd.group);
+        let versions = crd.versions.into_iter().filter(|version| version.served).map(|version| {
             Arc::new(Resource {
                 resource_type: version.resource.clone(),
                 table: Arc::clone(&table),
                 storage_api_version: storage_api_version.clone(),
                 custom: Some(Arc::new(Custom {
-                    definition: name.to_owned(),
-                    list_kind: definition.list_kind.clone(),
+                    crd: name.to_owned(),
+                    list_kind: crd.list_kind.clone(),
                     version,
-                    preserve_unknown_fields: definition.preserve_unknown_fields,
+                    preserve_unknown_fields: crd.preserve_unknown_fields,
                     default_on_read,
                     terminating,
                 })),
@@ -360,14 +360,14 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_changes_the_documents_of_its_own_group_only() {
+    fn a_crd_changes_the_documents_of_its_own_group_only() {
         let registry = Registry::default();
         let render = |snapshot: &Snapshot, group: &str, mark: &'static str| {
             snapshot.document_of(group, "v1", "test", || Bytes::from_static(mark.as_bytes()))
         };
         let before = registry.snapshot();
         render(&before, "apps", "first");
-        let definition = CustomResourceDefinition::parse(&serde_json::json!({
+        let crd = CustomResourceDefinition::parse(&serde_json::json!({
             "metadata": {"name": "toys.example.com"},
             "spec": {
                 "group": "example.com", "scope": "Namespaced", "names": {"plural": "toys", "kind": "Toy"},
@@ -375,11 +375,11 @@ mod tests {
             },
         }))
         .unwrap();
-        registry.serve("toys.example.com", definition.clone(), false, false);
+        registry.serve("toys.example.com", crd.clone(), false, false);
         let served = registry.snapshot();
         assert_eq!(render(&served, "example.com", "first"), "first");
         assert_eq!(render(&served, "apps", "second"), "first");
-        registry.serve("toys.example.com", definition, true, false);
+        registry.serve("toys.example.com", crd, true, false);
         let changed = registry.snapshot();
         assert_eq!(render(&changed, "example.com", "second"), "second");
         assert_eq!(render(&changed, "apps", "second"), "first");

@@ -232,15 +232,15 @@ async fn reads_from_the_cache_see_the_past() {
 }
 
 #[tokio::test]
-async fn a_definition_takes_as_long_as_a_fault_says() {
+async fn a_crd_takes_as_long_as_a_fault_says() {
     let clock = Clock::manual(OffsetDateTime::UNIX_EPOCH);
     let options =
         Options { clock: clock.clone(), established_delay: Duration::ZERO, workloads: false, ..Options::default() };
     let cluster = common::start(options).await;
     let client = cluster.client();
     cluster.inject("established-delay=1m,name=widgets.*".parse().unwrap());
-    ok(&client, "POST", common::DEFINITIONS, "", common::widgets()).await;
-    let path = format!("{}/widgets.example.com", common::DEFINITIONS);
+    ok(&client, "POST", common::CRDS, "", common::widgets()).await;
+    let path = format!("{}/widgets.example.com", common::CRDS);
     let accepted = until(&client, &path, |_, crd| !crd["status"]["conditions"].is_null()).await;
     let established = |crd: &Value| {
         let conditions = crd["status"]["conditions"].as_array().unwrap().clone();

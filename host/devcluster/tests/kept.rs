@@ -73,7 +73,7 @@ async fn tokens_of_service_accounts_go_on_working() {
 }
 
 #[tokio::test]
-async fn definitions_are_served_at_once() {
+async fn crds_are_served_at_once() {
     let data = tempfile::tempdir().unwrap();
     let slow = Options { established_delay: Duration::from_hours(1), ..options(data.path()) };
     let cluster = start(options(data.path())).await;
@@ -95,7 +95,7 @@ async fn what_was_ending_ends() {
         object["metadata"]["finalizers"] = json!(["example.com/held"]);
         object
     };
-    // A namespace, a definition and an owner, each held by something in it.
+    // A namespace, a CRD and an owner, each held by something in it.
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ending"}});
     ok(&client, "POST", "/api/v1/namespaces", "", namespace).await;
     ok(&client, "POST", "/api/v1/namespaces/ending/configmaps", "", held(config_map("a", &json!({})))).await;
@@ -108,9 +108,9 @@ async fn what_was_ending_ends() {
         "blockOwnerDeletion": true,
     }]);
     ok(&client, "POST", CONFIG_MAPS, "", dependant).await;
-    let definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com";
+    let crd = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com";
     ok(&client, "DELETE", "/api/v1/namespaces/ending", "", Value::Null).await;
-    ok(&client, "DELETE", definition, "", Value::Null).await;
+    ok(&client, "DELETE", crd, "", Value::Null).await;
     let foreground = json!({"propagationPolicy": "Foreground"});
     ok(&client, "DELETE", &format!("{CONFIG_MAPS}/owner"), "", foreground).await;
 
@@ -125,7 +125,7 @@ async fn what_was_ending_ends() {
         until(&client, &path, |_, object| object["metadata"]["deletionTimestamp"].is_string()).await;
         ok(&client, "PATCH", &path, MERGE, free.clone()).await;
     }
-    for path in ["/api/v1/namespaces/ending", definition, &format!("{CONFIG_MAPS}/owner")] {
+    for path in ["/api/v1/namespaces/ending", crd, &format!("{CONFIG_MAPS}/owner")] {
         until_gone(&client, path).await;
     }
 }

@@ -135,10 +135,10 @@ async fn server_side_apply_is_idempotent_and_finds_conflicts() {
 }
 
 #[tokio::test]
-async fn definitions_are_established_explained_and_shown() {
+async fn crds_are_established_explained_and_shown() {
     let Some(kubectl) = kubectl().await else { return };
-    let definition = kubectl.file("crd.json", &widgets());
-    kubectl.run(&["apply", "-f", &definition]).await;
+    let crd = kubectl.file("crd.json", &widgets());
+    kubectl.run(&["apply", "-f", &crd]).await;
     kubectl.run(&["wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=30s"]).await;
     let object = kubectl.file(
         "w.json",

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use chandler_devcluster::Options;
 use common::{
-    CONFIG_MAPS, DEFINITIONS, MERGE, WIDGETS, config_map, establish_widgets, get, ok, quiet, send, start, until,
-    until_gone, widget, widgets,
+    CONFIG_MAPS, CRDS, MERGE, WIDGETS, config_map, establish_widgets, get, ok, quiet, send, start, until, until_gone,
+    widget, widgets,
 };
 use kube::Client;
 use serde_json::{Value, json};
@@ -194,21 +194,21 @@ async fn namespaces_have_what_they_need_and_take_their_content_with_them() {
 }
 
 #[tokio::test]
-async fn a_definition_is_established_after_a_while_and_opens_its_api() {
+async fn a_crd_is_established_after_a_while_and_opens_its_api() {
     let delay = Duration::from_millis(300);
     let cluster = start(Options { workloads: false, established_delay: delay, ..Options::default() }).await;
     let client = cluster.client();
-    ok(&client, "POST", DEFINITIONS, "", widgets()).await;
+    ok(&client, "POST", CRDS, "", widgets()).await;
     assert_eq!(send(&client, "POST", WIDGETS, "", widget("w", &json!({}))).await.0, 404, "too early");
-    let definition = format!("{DEFINITIONS}/widgets.example.com");
+    let crd = format!("{CRDS}/widgets.example.com");
     let condition = |wanted: &'static str| {
-        move |_: u16, definition: &Value| {
-            let conditions = definition["status"]["conditions"].as_array();
+        move |_: u16, crd: &Value| {
+            let conditions = crd["status"]["conditions"].as_array();
             conditions.is_some_and(|all| all.iter().any(|found| found["type"] == wanted && found["status"] == "True"))
         }
     };
-    until(&client, &definition, condition("NamesAccepted")).await;
-    let established = until(&client, &definition, condition("Established")).await;
+    until(&client, &crd, condition("NamesAccepted")).await;
+    let established = until(&client, &crd, condition("Established")).await;
     assert_eq!(established["status"]["storedVersions"], json!(["v1"]));
     assert_eq!(established["status"]["acceptedNames"]["listKind"], "WidgetList");
     ok(&client, "POST", WIDGETS, "", widget("w", &json!({}))).await;
@@ -220,7 +220,7 @@ async fn a_definition_is_established_after_a_while_and_opens_its_api() {
 }
 
 #[tokio::test]
-async fn deleting_a_definition_deletes_its_objects() {
+async fn deleting_a_crd_deletes_its_objects() {
     let cluster = quiet().await;
     let client = cluster.client();
     establish_widgets(&client).await;
@@ -228,15 +228,15 @@ async fn deleting_a_definition_deletes_its_objects() {
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
     ok(&client, "POST", WIDGETS, "", held).await;
     ok(&client, "POST", WIDGETS, "", widget("free", &json!({}))).await;
-    let definition = format!("{DEFINITIONS}/widgets.example.com");
-    ok(&client, "DELETE", &definition, "", Value::Null).await;
+    let crd = format!("{CRDS}/widgets.example.com");
+    ok(&client, "DELETE", &crd, "", Value::Null).await;
     until_gone(&client, &format!("{WIDGETS}/free")).await;
     assert_eq!(send(&client, "POST", WIDGETS, "", widget("late", &json!({}))).await.0, 403);
-    assert_eq!(get(&client, &definition).await.0, 200, "it waits for the one that is held");
+    assert_eq!(get(&client, &crd).await.0, 200, "it waits for the one that is held");
     ok(&client, "PATCH", &format!("{WIDGETS}/held"), MERGE, json!({"metadata": {"finalizers": null}})).await;
-    until_gone(&client, &definition).await;
+    until_gone(&client, &crd).await;
     until_gone(&client, "/apis/example.com/v1").await;
-    // The same definition again: nothing of the first one is left.
+    // The same CRD again: nothing of the first one is left.
     establish_widgets(&client).await;
     let list = ok(&client, "GET", WIDGETS, "", Value::Null).await;
     assert_eq!(list["items"], json!([]));
@@ -286,16 +286,16 @@ async fn custom_objects_are_pruned_defaulted_and_validated() {
 }
 
 #[tokio::test]
-async fn a_definition_can_serve_several_versions() {
+async fn a_crd_can_serve_several_versions() {
     let cluster = quiet().await;
     let client = cluster.client();
-    let mut definition = widgets();
-    let mut beta = definition["spec"]["versions"][0].clone();
+    let mut crd = widgets();
+    let mut beta = crd["spec"]["versions"][0].clone();
     beta["name"] = "v1beta1".into();
     beta["storage"] = false.into();
     beta["deprecated"] = true.into();
-    definition["spec"]["versions"].as_array_mut().unwrap().push(beta);
-    ok(&client, "POST", DEFINITIONS, "", definition).await;
+    crd["spec"]["versions"].as_array_mut().unwrap().push(beta);
+    ok(&client, "POST", CRDS, "", crd).await;
     until(&client, "/apis/example.com/v1beta1", |status, _| status == 200).await;
     let old = "/apis/example.com/v1beta1/namespaces/default/widgets";
     let mut object = widget("w", &json!({"color": "red"}));
@@ -316,11 +316,9 @@ async fn taken_names_are_not_accepted() {
     let mut other = widgets();
     other["metadata"]["name"] = "gadgets.example.com".into();
     other["spec"]["names"] = json!({"kind": "Widget", "plural": "gadgets", "singular": "gadget"});
-    ok(&client, "POST", DEFINITIONS, "", other).await;
-    let refused = until(&client, &format!("{DEFINITIONS}/gadgets.example.com"), |_, definition| {
-        definition["status"]["conditions"].is_array()
-    })
-    .await;
+    ok(&client, "POST", CRDS, "", other).await;
+    let refused =
+        until(&client, &format!("{CRDS}/gadgets.example.com"), |_, crd| crd["status"]["conditions"].is_array()).await;
     let conditions = &refused["status"]["conditions"];
     assert_eq!(
         (&conditions[0]["type"], &conditions[0]["status"], &conditions[0]["reason"]),

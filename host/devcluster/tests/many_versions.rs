@@ -8,9 +8,9 @@ use chandler_devcluster::{Clock, Options};
 use common::{APPLY, CONFIG_MAPS, config_map, get, ok, quiet, send, start, until};
 use serde_json::{Value, json};
 
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-fn definition(versions: usize) -> Value {
+fn crd(versions: usize) -> Value {
     let version = |number: usize| {
         json!({"name": format!("v{number}"), "served": true, "storage": number == 1,
                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object"}}}}})
@@ -33,14 +33,14 @@ const VERSIONS: usize = 10_000;
 async fn ten_thousand_versions_are_served() {
     let cluster = quiet().await;
     let client = cluster.client();
-    ok(&client, "POST", DEFINITIONS, "", definition(VERSIONS)).await;
+    ok(&client, "POST", CRDS, "", crd(VERSIONS)).await;
     let last = format!("/apis/example.com/v{VERSIONS}/namespaces/default/toys");
     until(&client, &last, |status, _| status == 200).await;
     let group = get(&client, "/apis/example.com").await.1;
     assert_eq!(group["versions"].as_array().unwrap().len(), VERSIONS);
     assert_eq!(group["preferredVersion"]["version"], format!("v{VERSIONS}"));
-    let path = format!("{DEFINITIONS}/toys.example.com?fieldManager=test&force=true");
-    let (status, answer) = send(&client, "PATCH", &path, APPLY, definition(VERSIONS)).await;
+    let path = format!("{CRDS}/toys.example.com?fieldManager=test&force=true");
+    let (status, answer) = send(&client, "PATCH", &path, APPLY, crd(VERSIONS)).await;
     assert_eq!(status, 200, "{}", answer["message"]);
     let (status, _) = get(&client, &format!("/openapi/v3/apis/example.com/v{VERSIONS}")).await;
     assert_eq!(status, 200);
@@ -54,7 +54,7 @@ fn occupied() -> (std::sync::mpsc::Sender<()>, tokio::task::JoinHandle<()>) {
 }
 
 #[test]
-fn others_are_answered_while_a_definition_is_worked_on() {
+fn others_are_answered_while_a_crd_is_worked_on() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build().unwrap();
     runtime.block_on(async {
         let clock = Clock::manual(time::macros::datetime!(2026-01-02 03:04:05 UTC));
@@ -72,19 +72,19 @@ fn others_are_answered_while_a_definition_is_worked_on() {
         };
 
         let (release, held) = occupied();
-        let created = ok(&client, "POST", DEFINITIONS, "", definition(3));
+        let created = ok(&client, "POST", CRDS, "", crd(3));
         let mut created = std::pin::pin!(created);
         tokio::select! {
             biased;
-            _ = &mut created => panic!("the definition was worked on where others are answered"),
+            _ = &mut created => panic!("the CRD was worked on where others are answered"),
             () = others() => {}
         }
         release.send(()).unwrap();
         held.await.unwrap();
         created.await;
 
-        let definition = format!("{DEFINITIONS}/toys.example.com");
-        until(&client, &definition, |_, found| found["status"]["conditions"][0]["type"] == "NamesAccepted").await;
+        let crd = format!("{CRDS}/toys.example.com");
+        until(&client, &crd, |_, found| found["status"]["conditions"][0]["type"] == "NamesAccepted").await;
         clock.advance(delay);
         let toys = "/apis/example.com/v3/namespaces/default/toys";
         until(&client, toys, |status, _| status == 200).await;

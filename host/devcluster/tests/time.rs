@@ -64,7 +64,7 @@ async fn session(seed: u64) -> Vec<String> {
             "metadata": {"labels": labels}, "spec": {"containers": [{"name": "web", "image": "nginx"}]}}},
     });
     ok(&client, "PATCH", &format!("{DEPLOYMENTS}/web?fieldManager=tester"), APPLY, deployment).await;
-    ok(&client, "POST", common::DEFINITIONS, "", common::widgets()).await;
+    ok(&client, "POST", common::CRDS, "", common::widgets()).await;
     until(&client, common::WIDGETS, |status, _| status == 200).await;
     ok(&client, "POST", common::WIDGETS, "", common::widget("one", &json!({"size": 2}))).await;
     // Deleted and held, deleted and made again.
@@ -75,8 +75,8 @@ async fn session(seed: u64) -> Vec<String> {
     ok(&client, "DELETE", &format!("{CONFIG_MAPS}/held"), "", Value::Null).await;
     ok(&client, "DELETE", &format!("{CONFIG_MAPS}/a"), "", Value::Null).await;
     ok(&client, "POST", CONFIG_MAPS, "", config_map("a", &json!({"x": "3"}))).await;
-    let definition = format!("{}/widgets.example.com", common::DEFINITIONS);
-    until(&client, &definition, |_, crd| {
+    let crd = format!("{}/widgets.example.com", common::CRDS);
+    until(&client, &crd, |_, crd| {
         crd["status"]["conditions"].as_array().is_some_and(|conditions| conditions.len() == 2)
     })
     .await;
@@ -87,7 +87,7 @@ async fn session(seed: u64) -> Vec<String> {
         "/api/v1/namespaces/default/secrets",
         &format!("{DEPLOYMENTS}/web"),
         common::WIDGETS,
-        &definition,
+        &crd,
         "/api/v1/namespaces",
     ] {
         for accept in ["application/json", TABLE] {
@@ -202,14 +202,14 @@ async fn watches_end_and_bookmark_by_the_clock() {
 }
 
 #[tokio::test]
-async fn a_definition_is_established_when_the_clock_says_so() {
+async fn a_crd_is_established_when_the_clock_says_so() {
     let clock = clock();
     let (almost, second) = (Duration::from_secs(3599), Duration::from_secs(1));
     let delay = almost + second;
     let cluster = common::start(Options { clock: clock.clone(), established_delay: delay, ..Options::default() }).await;
     let client = cluster.client();
-    ok(&client, "POST", common::DEFINITIONS, "", common::widgets()).await;
-    let path = format!("{}/widgets.example.com", common::DEFINITIONS);
+    ok(&client, "POST", common::CRDS, "", common::widgets()).await;
+    let path = format!("{}/widgets.example.com", common::CRDS);
     let accepted = until(&client, &path, |_, crd| crd["status"]["conditions"][0]["type"] == "NamesAccepted").await;
     assert_eq!(accepted["status"]["conditions"][0]["lastTransitionTime"], "2026-01-02T03:04:05Z");
     clock.advance(almost);

@@ -100,7 +100,7 @@ where
     let state = store.into_data();
     let log = record(&state.log, super::host::Recorder::finish);
     let result = judge(result, &state, log, limits);
-    let outcome = result.as_ref().map_or_else(CallError::reason, |_| "Succeeded");
+    let outcome = result.as_ref().err().map_or("Succeeded", |error| error.reason().as_str());
     observe(&state, outcome, started.elapsed());
     result.map(|value| (value, state))
 }

@@ -97,7 +97,11 @@ async fn limits_on_output_fail_the_call_and_say_which() {
     let mut lines = Vec::new();
     for behaviour in ["emit-million", "emit-huge", "probe-million", "transfer-huge", "read-forever"] {
         let error = failure(&provisioner, behaviour, &limits).await;
-        assert_eq!((error.reason(), error.retry()), (Reason::PluginLimitExceeded, Retry::OnChange), "{behaviour}: {error}");
+        assert_eq!(
+            (error.reason(), error.retry()),
+            (Reason::PluginLimitExceeded, Retry::OnChange),
+            "{behaviour}: {error}"
+        );
         lines.push(format!("{behaviour}: {error}"));
     }
     insta::assert_snapshot!(lines.join("\n"), @r"

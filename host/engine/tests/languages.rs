@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chandler_core::{Content, Question, Release, Severity, Target, Reason};
+use chandler_core::{Content, Question, Reason, Release, Severity, Target};
 use chandler_engine::{CompileLimits, Compiler, Engine, EngineOptions, Limits, Provisioned, Provisioner};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};

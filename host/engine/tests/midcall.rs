@@ -65,7 +65,8 @@ fn another(number: u8) -> Vec<u8> {
 /// it would have.
 #[tokio::test]
 async fn a_provisioner_that_is_dropped_in_the_middle_of_a_call_finishes_it() {
-    for (behaviour, want) in [("hostile+v0", Ok(Some("hostile+v0".to_owned()))), ("panic", Err(Reason::PluginTrapped))] {
+    for (behaviour, want) in [("hostile+v0", Ok(Some("hostile+v0".to_owned()))), ("panic", Err(Reason::PluginTrapped))]
+    {
         let engine = Engine::new(EngineOptions::default()).unwrap();
         let provisioner = engine.load(&plugin("test/hostile.wasm")).await.unwrap();
         let (content, mut is_in, opener) = Gate::closed(behaviour);

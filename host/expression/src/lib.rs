@@ -1,7 +1,7 @@
 //! Other people's expressions in the Common Expression Language: what may be compiled, where, and how deep it goes.
 //!
 //! The parser and the interpreter are not ours, recurse over the text, and cannot be interrupted. Whoever takes expressions
-//! from a bundle, a definition or a spec bounds them with this before anything is run.
+//! from a bundle, a CRD or a spec bounds them with this before anything is run.
 //!
 //! | module | holds |
 //! |---|---|

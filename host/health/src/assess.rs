@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use crate::{
     conditions,
+    dependencies::Dependencies,
     health::Health,
     reader::{Reader, terminating},
     resources,
-    surroundings::Surroundings,
     workloads::{self, pods},
 };
 
 /// The health of a live object among what is known of its surroundings.
 ///
 /// Any JSON is accepted; what is no object of a known shape says nothing about itself and is healthy.
-pub fn assess(object: &Value, surroundings: &Surroundings) -> Health {
+pub fn assess(object: &Value, dependencies: &Dependencies) -> Health {
     let object = Reader(object);
     let (group, kind) = object.group_kind();
     if object.is_terminating() {
@@ -25,7 +25,7 @@ pub fn assess(object: &Value, surroundings: &Surroundings) -> Health {
     }
     // What the API server's own controllers set has no generation to wait for.
     if (group, kind) == ("apiregistration.k8s.io", "APIService") {
-        return resources::api_service(object, surroundings);
+        return resources::api_service(object, dependencies);
     }
     if let Some(health) = conditions::of_any_kind(object, kind) {
         return health;
@@ -38,15 +38,15 @@ pub fn assess(object: &Value, surroundings: &Surroundings) -> Health {
         ("", "ReplicationController") => workloads::replication_controller(object),
         ("batch", "Job") => pods::job(object),
         ("", "Pod") => pods::pod(object),
-        ("", "PersistentVolumeClaim") => resources::persistent_volume_claim(object, surroundings),
+        ("", "PersistentVolumeClaim") => resources::persistent_volume_claim(object, dependencies),
         ("", "PersistentVolume") => resources::persistent_volume(object),
         ("", "Service") => resources::service(object),
         ("", "Namespace") => resources::namespace(object),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
-            resources::custom_resource_definition(object, surroundings)
+            resources::custom_resource_definition(object, dependencies)
         }
         ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration") => {
-            resources::webhook_configuration(object, surroundings)
+            resources::webhook_configuration(object, dependencies)
         }
         // These always carry the condition once their controller has seen them.
         ("cert-manager.io", "Certificate" | "Issuer" | "ClusterIssuer")

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::{reader::Reader, surroundings::ServiceName};
+use crate::{dependencies::ServiceName, reader::Reader};
 
 /// A Service that the API server calls because of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub fn of_object(object: &Value) -> Vec<Need> {
                 })
             })
             .collect(),
-        // With one version nothing is converted. Many published definitions name a webhook all the same, that nobody serves.
+        // With one version nothing is converted. Many published CRDs name a webhook all the same, that nobody serves.
         ("apiextensions.k8s.io", "CustomResourceDefinition")
             if object.text("/spec/conversion/strategy") == "Webhook"
                 && object.list("/spec/versions").nth(1).is_some() =>
@@ -73,7 +73,7 @@ fn need(object: Reader<'_>, service: &str, authority: &str, caller: impl Fn() ->
 /// From which stage on each Service that objects of a release need must have endpoints.
 ///
 /// That is the stage of whoever needs it, but not before the Service itself and the first workload whose pods it selects:
-/// definitions stand in an early stage although the workload that converts for them stands in a late one. Services that
+/// CRDs stand in an early stage although the workload that converts for them stands in a late one. Services that
 /// lead out of the cluster have no endpoints and are left out.
 pub fn due_stages<'a>(
     objects: impl IntoIterator<Item = (u32, Option<&'a str>, &'a Value)> + Clone,

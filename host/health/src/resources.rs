@@ -1,19 +1,19 @@
 //! Kinds that run no pods.
 
 use crate::{
+    dependencies::Dependencies,
     health::Health,
     needs::{self, Need},
     reader::Reader,
-    surroundings::Surroundings,
 };
 
 /// A claim is healthy when it is bound, or when its volume is bound only once a pod uses it: a stage with the claim alone
 /// would wait for the pod of the next one for ever.
-pub(crate) fn persistent_volume_claim(object: Reader<'_>, surroundings: &Surroundings) -> Health {
+pub(crate) fn persistent_volume_claim(object: Reader<'_>, dependencies: &Dependencies) -> Health {
     match object.text("/status/phase") {
         "Bound" => Health::healthy(),
         "Lost" => Health::failed("has lost its volume").help("its data is gone: delete it, so that it is made again"),
-        "Pending" if surroundings.waits_for_consumer(object.text("/spec/storageClassName")) => {
+        "Pending" if dependencies.waits_for_consumer(object.text("/spec/storageClassName")) => {
             Health::at_rest("waits for a pod that uses it")
         }
         _ => Health::progressing("is not bound to a volume").help(format!(
@@ -49,7 +49,7 @@ pub(crate) fn namespace(object: Reader<'_>) -> Health {
     }
 }
 
-pub(crate) fn custom_resource_definition(object: Reader<'_>, surroundings: &Surroundings) -> Health {
+pub(crate) fn custom_resource_definition(object: Reader<'_>, dependencies: &Dependencies) -> Health {
     let mut established = false;
     for condition in object.conditions() {
         match (condition.kind, condition.status) {
@@ -67,33 +67,33 @@ pub(crate) fn custom_resource_definition(object: Reader<'_>, surroundings: &Surr
     if !established {
         return Health::progressing("is not established yet");
     }
-    needed(object, surroundings)
+    needed(object, dependencies)
 }
 
 /// The predecessor's rule: what the API server says of it, unknown being as good as true.
-pub(crate) fn api_service(object: Reader<'_>, surroundings: &Surroundings) -> Health {
+pub(crate) fn api_service(object: Reader<'_>, dependencies: &Dependencies) -> Health {
     match object.condition("Available") {
         None => Health::progressing("nothing is known of its availability yet"),
         Some(condition) if condition.status == "False" => {
             Health::progressing(format!("is not available: {}", condition.text()))
         }
-        Some(_) => needed(object, surroundings),
+        Some(_) => needed(object, dependencies),
     }
 }
 
 /// A webhook refuses whatever it should look at while nobody answers, and while nobody knows its certificate.
-pub(crate) fn webhook_configuration(object: Reader<'_>, surroundings: &Surroundings) -> Health {
-    needed(object, surroundings)
+pub(crate) fn webhook_configuration(object: Reader<'_>, dependencies: &Dependencies) -> Health {
+    needed(object, dependencies)
 }
 
-fn needed(object: Reader<'_>, surroundings: &Surroundings) -> Health {
+fn needed(object: Reader<'_>, dependencies: &Dependencies) -> Health {
     let needs = needs::of_object(object.0);
     if let Some(Need { caller, .. }) = needs.iter().find(|need| need.lacks_authority)
         && let Some(injector) = injector(object)
     {
         return Health::progressing(format!("{injector} has not filled in the CA bundle of {caller}"));
     }
-    match needs.into_iter().find(|need| surroundings.lacks_endpoints(&need.service)) {
+    match needs.into_iter().find(|need| dependencies.lacks_endpoints(&need.service)) {
         Some(Need { service, caller, .. }) => {
             Health::progressing(format!("{service}, which {caller} calls, has no ready endpoints"))
         }

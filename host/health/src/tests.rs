@@ -4,9 +4,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::{
-    Health, ServiceName, State, Surroundings, assess,
-    interception::{Write, interceptors},
-    needs,
+    Dependencies, Health, ServiceName, State, assess, needs,
+    webhook_dependency::{Write, interceptors},
 };
 
 /// `State: message (help)`.
@@ -24,7 +23,7 @@ pub(crate) fn verdict(health: &Health) -> String {
 
 fn check(cases: &[(Value, &str)]) {
     for (object, want) in cases {
-        assert_eq!(verdict(&assess(object, &Surroundings::default())), *want, "{object}");
+        assert_eq!(verdict(&assess(object, &Dependencies::default())), *want, "{object}");
     }
 }
 
@@ -123,7 +122,7 @@ fn an_api_service_is_available_unless_it_says_otherwise() {
 }
 
 #[test]
-fn definitions_claims_services_and_namespaces() {
+fn crds_claims_services_and_namespaces() {
     let crd = |conditions: Value| {
         of("apiextensions.k8s.io/v1", "CustomResourceDefinition", json!({}), json!({"conditions": conditions}))
     };
@@ -190,14 +189,14 @@ fn definitions_claims_services_and_namespaces() {
 
 #[test]
 fn a_claim_that_waits_for_its_consumer_is_at_rest() {
-    let mut surroundings = Surroundings::default();
-    surroundings.add_storage_class(&json!({"metadata": {"name": "slow"}, "volumeBindingMode": "WaitForFirstConsumer"}));
-    surroundings.add_storage_class(&json!({"metadata": {"name": "fast"}, "volumeBindingMode": "Immediate"}));
+    let mut dependencies = Dependencies::default();
+    dependencies.add_storage_class(&json!({"metadata": {"name": "slow"}, "volumeBindingMode": "WaitForFirstConsumer"}));
+    dependencies.add_storage_class(&json!({"metadata": {"name": "fast"}, "volumeBindingMode": "Immediate"}));
     let claim = |class: &str| {
         of("v1", "PersistentVolumeClaim", json!({"storageClassName": class}), json!({"phase": "Pending"}))
     };
-    assert_eq!(verdict(&assess(&claim("slow"), &surroundings)), "Healthy: waits for a pod that uses it");
-    assert!(!assess(&claim("fast"), &surroundings).is_healthy());
+    assert_eq!(verdict(&assess(&claim("slow"), &dependencies)), "Healthy: waits for a pod that uses it");
+    assert!(!assess(&claim("fast"), &dependencies).is_healthy());
 }
 
 fn service_name() -> ServiceName {
@@ -236,36 +235,36 @@ fn conversion() -> Value {
 #[test]
 fn who_calls_a_service_is_healthy_when_somebody_answers() {
     let empty = "Service n/hook, which webhook v.example.com calls, has no ready endpoints";
-    let mut surroundings = Surroundings::default();
-    assert_eq!(verdict(&assess(&webhook(json!({})), &surroundings)), "Healthy", "nobody looked");
-    surroundings.look_at(service_name());
-    assert_eq!(verdict(&assess(&webhook(json!({})), &surroundings)), format!("Progressing: {empty}"));
-    assert_eq!(verdict(&assess(&webhook(json!({"failurePolicy": "Ignore"})), &surroundings)), "Healthy");
-    assert_eq!(verdict(&assess(&webhook(json!({"clientConfig": {"url": "https://a"}})), &surroundings)), "Healthy");
+    let mut dependencies = Dependencies::default();
+    assert_eq!(verdict(&assess(&webhook(json!({})), &dependencies)), "Healthy", "nobody looked");
+    dependencies.look_at(service_name());
+    assert_eq!(verdict(&assess(&webhook(json!({})), &dependencies)), format!("Progressing: {empty}"));
+    assert_eq!(verdict(&assess(&webhook(json!({"failurePolicy": "Ignore"})), &dependencies)), "Healthy");
+    assert_eq!(verdict(&assess(&webhook(json!({"clientConfig": {"url": "https://a"}})), &dependencies)), "Healthy");
     assert_eq!(
-        verdict(&assess(&conversion(), &surroundings)),
+        verdict(&assess(&conversion(), &dependencies)),
         "Progressing: Service n/hook, which its conversion webhook calls, has no ready endpoints"
     );
     let mut single = conversion();
     single["spec"]["versions"] = json!([{"name": "v1", "storage": true}]);
-    assert_eq!(verdict(&assess(&single, &surroundings)), "Healthy", "it is never called");
-    surroundings.add_slice(&slice("other", &[Some(true)]));
-    surroundings.add_slice(&slice("hook", &[Some(false)]));
-    assert!(surroundings.lacks_endpoints(&service_name()));
-    surroundings.add_slice(&slice("hook", &[None, Some(true)]));
-    assert!(!surroundings.lacks_endpoints(&service_name()));
-    assert_eq!(verdict(&assess(&webhook(json!({})), &surroundings)), "Healthy");
-    assert_eq!(verdict(&assess(&conversion(), &surroundings)), "Healthy");
-    assert!(!Surroundings::default().lacks_endpoints(&service_name()));
+    assert_eq!(verdict(&assess(&single, &dependencies)), "Healthy", "it is never called");
+    dependencies.add_slice(&slice("other", &[Some(true)]));
+    dependencies.add_slice(&slice("hook", &[Some(false)]));
+    assert!(dependencies.lacks_endpoints(&service_name()));
+    dependencies.add_slice(&slice("hook", &[None, Some(true)]));
+    assert!(!dependencies.lacks_endpoints(&service_name()));
+    assert_eq!(verdict(&assess(&webhook(json!({})), &dependencies)), "Healthy");
+    assert_eq!(verdict(&assess(&conversion(), &dependencies)), "Healthy");
+    assert!(!Dependencies::default().lacks_endpoints(&service_name()));
 }
 
 #[test]
 fn a_certificate_authority_that_is_to_be_filled_in_is_waited_for() {
     let mut bare = webhook(json!({"clientConfig": {"service": {"namespace": "n", "name": "hook"}}}));
-    assert_eq!(verdict(&assess(&bare, &Surroundings::default())), "Healthy");
+    assert_eq!(verdict(&assess(&bare, &Dependencies::default())), "Healthy");
     bare["metadata"]["annotations"] = json!({"cert-manager.io/inject-ca-from": "n/c"});
     assert_eq!(
-        verdict(&assess(&bare, &Surroundings::default())),
+        verdict(&assess(&bare, &Dependencies::default())),
         "Progressing: cert-manager has not filled in the CA bundle of webhook v.example.com"
     );
 }
@@ -299,15 +298,15 @@ fn a_service_is_due_when_somebody_can_answer() {
 
 #[test]
 fn only_writes_that_would_be_refused_wait() {
-    let mut empty = Surroundings::default();
+    let mut empty = Dependencies::default();
     empty.look_at(service_name());
     let write = |group, version, plural, creates| Write { group, version, plural, creates };
-    let held = |object: &Value, write, surroundings: &Surroundings| {
-        interceptors(object).iter().any(|interceptor| interceptor.holds(write, surroundings).is_some())
+    let held = |object: &Value, write, dependencies: &Dependencies| {
+        interceptors(object).iter().any(|interceptor| interceptor.holds(write, dependencies).is_some())
     };
     let create = write("a.b", "v1", "oxen", true);
     assert!(held(&webhook(json!({})), create, &empty));
-    assert!(!held(&webhook(json!({})), create, &Surroundings::default()));
+    assert!(!held(&webhook(json!({})), create, &Dependencies::default()));
     assert!(!held(&webhook(json!({})), write("a.b", "v1", "oxen", false), &empty), "another operation");
     assert!(!held(&webhook(json!({})), write("a.b", "v1", "cows", true), &empty), "another kind");
     assert!(!held(&webhook(json!({"failurePolicy": "Ignore"})), create, &empty));
@@ -355,7 +354,7 @@ proptest! {
         let (api_version, kind) = kinds[kind];
         let mut object = of(api_version, kind, spec.clone(), status);
         object["webhooks"] = spec;
-        let health = assess(&object, &Surroundings::default());
+        let health = assess(&object, &Dependencies::default());
         prop_assert!(health.is_healthy() || !health.to_string().is_empty());
         let _ = (interceptors(&object), needs::due_stages([(0, None, &object)]));
     }

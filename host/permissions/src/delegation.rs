@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     account::{Account, AccountPolicy, NamedAccount},
-    requirements::{Item, Need, Scope, Why, is_definition, one},
+    requirements::{Item, Need, Scope, Why, is_crd, one},
     rule::PolicyRule,
 };
 
@@ -61,7 +61,7 @@ pub enum Delegation {
     /// Whatever is done with the objects of the system namespace.
     SystemNamespace,
     /// Accept other objects than before as its own.
-    Definition,
+    Crd,
 }
 
 impl fmt::Display for Delegation {
@@ -78,7 +78,7 @@ impl fmt::Display for Delegation {
             Self::Approves(name) => write!(f, "approves a change of BundleDeployment {name}"),
             Self::Provisioner => f.write_str("decides what the BundleDeployments of others install"),
             Self::SystemNamespace => f.write_str("is in the namespace of the controller"),
-            Self::Definition => f.write_str("defines an API of Chandler"),
+            Self::Crd => f.write_str("defines an API of Chandler"),
         }
     }
 }
@@ -113,7 +113,7 @@ impl Delegation {
             Self::Approves(name) => {
                 vec![(Scope::Cluster, one("approve", BUNDLES, "bundledeployments", Some(name)))]
             }
-            Self::ControllerRights | Self::Provisioner | Self::SystemNamespace | Self::Definition => {
+            Self::ControllerRights | Self::Provisioner | Self::SystemNamespace | Self::Crd => {
                 let all = [PolicyRule::everything(), PolicyRule::every_path()];
                 all.map(|rule| (Scope::Cluster, rule)).into()
             }
@@ -132,7 +132,7 @@ pub fn reserved(item: &Item<'_>, installation: &Installation) -> Option<Delegati
         return Some(Delegation::SystemNamespace);
     }
     let is_own = |name: &str| OWN_GROUPS.iter().any(|group| name.ends_with(&format!(".{group}")));
-    (is_definition(key) && is_own(&key.name)).then_some(Delegation::Definition)
+    (is_crd(key) && is_own(&key.name)).then_some(Delegation::Crd)
 }
 
 /// What the writer of these objects needs beyond the rights to write them.

@@ -58,7 +58,7 @@ pub enum Why {
     OwnerReference,
     /// An earlier release had it, and this one does not: it is deleted.
     Stale(ObjectKey),
-    /// The definition is deleted some day, and first it has to be known whether custom resources would go with it.
+    /// The CRD is deleted some day, and first it has to be known whether custom resources would go with it.
     Counting(ObjectKey),
     /// An earlier release may have had objects of this kind here, which this one does not have.
     Pruning(String),
@@ -188,8 +188,8 @@ pub fn requirements(
         }
     }
     for item in stale {
-        // A definition may be left to itself instead.
-        let verbs = PRUNING.iter().chain(is_definition(item.key).then_some(&"patch"));
+        // A CRD may be left to itself instead.
+        let verbs = PRUNING.iter().chain(is_crd(item.key).then_some(&"patch"));
         requests.extend(verbs.map(|verb| Need {
             scope: Scope::of(item.key.namespace.as_deref()),
             rule: one(verb, &item.key.group, item.plural, Some(&item.key.name)),
@@ -218,7 +218,7 @@ impl Requirements {
         self
     }
 
-    /// The same where custom resources need not be counted before their definitions are deleted.
+    /// The same where custom resources need not be counted before their CRDs are deleted.
     #[must_use]
     pub fn without_counting(mut self) -> Self {
         self.requests.retain(|need| !matches!(need.why, Why::Counting(_)));
@@ -244,15 +244,15 @@ impl Requirements {
     }
 }
 
-/// What counting the custom resources of a definition needs.
+/// What counting the custom resources of a CRD needs.
 fn counting(item: &Item<'_>) -> Option<Need> {
-    let spec = item.value.get("spec").filter(|_| is_definition(item.key))?;
+    let spec = item.value.get("spec").filter(|_| is_crd(item.key))?;
     let text = |pointer: &str| spec.pointer(pointer).and_then(Value::as_str);
     let rule = one("list", text("/group")?, text("/names/plural")?, None);
     Some(Need { scope: Scope::Cluster, rule, why: Why::Counting(item.key.clone()) })
 }
 
-pub(crate) fn is_definition(key: &ObjectKey) -> bool {
+pub(crate) fn is_crd(key: &ObjectKey) -> bool {
     key.group == "apiextensions.k8s.io" && key.kind == "CustomResourceDefinition"
 }
 

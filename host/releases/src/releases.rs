@@ -28,7 +28,7 @@ const UNUSED: Duration = Duration::from_hours(24);
 pub struct Budget {
     /// Bytes in memory. Default 8 MiB, which is some hundred small releases or a few large ones.
     pub memory_bytes: usize,
-    /// Bytes on the disk. Default 512 MiB: an operator with large definitions takes some hundred kilobytes.
+    /// Bytes on the disk. Default 512 MiB: an operator with large CRDs takes some hundred kilobytes.
     pub disk_bytes: u64,
 }
 

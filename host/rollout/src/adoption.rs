@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    cluster::Cluster, desired::Desired, fields::FieldChange, holder::Holder, live, plan::Situation,
+    cluster::Cluster, desired::Desired, existing_owner::ExistingOwner, fields::FieldChange, live, plan::Situation,
     preflight::redefined_kinds, preview,
 };
 
@@ -18,7 +18,7 @@ pub struct Adoptee {
     /// The object.
     pub object: ObjectKey,
     /// Whose it is.
-    pub holder: Holder,
+    pub existing_owner: ExistingOwner,
     /// What the rollout would change of it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldChange>,
@@ -39,14 +39,15 @@ pub(crate) async fn find(
     let redefined = redefined_kinds(desired, situations);
     let mut found = Vec::new();
     for ((desired, situation), live) in desired.iter().zip(situations).zip(live) {
-        let (Situation::Foreign(holder) | Situation::Adoptable(holder), Some(live)) = (situation, live) else {
+        let (Situation::Foreign(existing_owner) | Situation::Adoptable(existing_owner), Some(live)) = (situation, live)
+        else {
             continue;
         };
         let askable = !redefined.contains(&(desired.key.group.as_str(), desired.key.kind.as_str()));
         let (fields, note) = preview::difference(cluster, desired, live, askable).await;
         found.push(Adoptee {
             object: desired.key.clone(),
-            holder: holder.clone(),
+            existing_owner: existing_owner.clone(),
             fields,
             note,
             uid: live::uid(live).to_owned(),

@@ -6,7 +6,7 @@ use crate::{
     cluster::{Cluster, FIELD_MANAGER, about},
     desired::Desired,
     error::{ObjectFailure, Problem},
-    holder::Collision,
+    existing_owner::Collision,
     live, managed_fields,
     owner::Owner,
     replace,
@@ -30,13 +30,13 @@ pub(crate) async fn create(cluster: &Cluster, owner: &Owner, desired: &Desired) 
     };
     let found =
         cluster.get(&desired.resource, desired.key.namespace.as_deref(), &desired.key.name).await.map_err(failed)?;
-    let holder = found.and_then(|live| {
-        let holder = live::foreign_owner(&live, owner)?;
-        let yields = owner.may_adopt(&live, &holder);
-        Some((holder, yields))
+    let existing_owner = found.and_then(|live| {
+        let existing_owner = live::foreign_owner(&live, owner)?;
+        let yields = owner.may_adopt(&live, &existing_owner);
+        Some((existing_owner, yields))
     });
-    Err(match holder {
-        Some((holder, false)) => Failure::Collision(Collision { object: desired.key.clone(), holder }),
+    Err(match existing_owner {
+        Some((existing_owner, false)) => Failure::Collision(Collision { object: desired.key.clone(), existing_owner }),
         // What may be taken over is, once the next call has read it as a whole; it is ours after all, or gone again.
         Some((_, true)) | None => failed(Problem::Conflict(exists)),
     })

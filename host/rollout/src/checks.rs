@@ -7,11 +7,11 @@ use serde_json::Value;
 use crate::{
     cluster::Cluster,
     crd_upgrade,
+    deletion_plan::DeletionPlan,
     desired::Desired,
-    disposal::Disposal,
     error::RolloutError,
     owner::Owner,
-    permissions::{Inquiry, Work},
+    permissions::{AccessReview, Work},
     plan::{Action, Situation},
     preflight,
     report::Conflict,
@@ -73,12 +73,12 @@ pub(crate) struct Checks<'a> {
     /// With those of the account, where there is one.
     pub(crate) actor: &'a Cluster,
     /// Whose permissions are asked about, where a ServiceAccount is to do it.
-    pub(crate) inquiry: Option<Inquiry<'a>>,
+    pub(crate) access_review: Option<AccessReview<'a>>,
     pub(crate) owner: &'a Owner,
     pub(crate) parent: &'a Value,
     pub(crate) desired: &'a [Desired],
     pub(crate) situations: &'a [Situation],
-    pub(crate) unwanted: &'a Disposal<Member>,
+    pub(crate) unwanted: &'a DeletionPlan<Member>,
     /// How Chandler is installed: what belongs to that is not to be installed by a bundle.
     pub(crate) installation: &'a Installation,
 }
@@ -86,7 +86,7 @@ pub(crate) struct Checks<'a> {
 /// What checks found that stops nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Passed {
-    /// Definitions that are not safe and were let through.
+    /// CRDs that are not safe and were let through.
     pub(crate) warnings: Vec<String>,
     /// Fields that are taken over from others who apply them, too.
     pub(crate) conflicts: Vec<Conflict>,
@@ -107,8 +107,8 @@ impl Checks<'_> {
             return Ok(Vec::new());
         }
         refusals.pass(preflight::check_namespaces(own, owner, desired, situations).await)?;
-        if let Some(inquiry) = self.inquiry {
-            refusals.pass(inquiry.check(Work { parent, desired, unwanted }).await)?;
+        if let Some(access_review) = self.access_review {
+            refusals.pass(access_review.check(Work { parent, desired, unwanted }).await)?;
         }
         let warnings = crd_upgrade::check(actor, &owner.crd_upgrades, desired, situations, live).await;
         Ok(refusals.pass(warnings)?.unwrap_or_default())

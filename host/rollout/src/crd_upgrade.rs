@@ -14,7 +14,7 @@ use crate::{
     resolve::is_crd,
 };
 
-/// Compares each definition that is to be updated with what the cluster has, and custom resources that exist with the new
+/// Compares each CRD that is to be updated with what the cluster has, and custom resources that exist with the new
 /// schemas. What is new to the cluster breaks nothing, and what somebody changed by hand is put back as it was released.
 ///
 /// Returns what is to be told although it stops nothing.
@@ -46,7 +46,7 @@ pub(crate) async fn check(
     Ok(report.warnings.iter().map(ToString::to_string).chain(report.notes).collect())
 }
 
-/// Compares two definitions, on a thread for that where they are large.
+/// Compares two CRDs, on a thread for that where they are large.
 async fn compare_schemas(live: &Value, desired: &Value, policy: &Policy) -> Result<Report, CheckError> {
     if !cpu::is_large([live, desired]) {
         return Ok(compare(live, desired, policy));

@@ -8,7 +8,7 @@ use chandler_health::RuleError;
 use chandler_permissions::{Account, Delegation, Missing};
 use kube::core::Status;
 
-use crate::{holder::Collisions, ledger::LedgerError, secrets, untyped};
+use crate::{existing_owner::Collisions, ledger::LedgerError, secrets, untyped};
 
 /// How many objects a message lists.
 const LISTED: usize = 10;

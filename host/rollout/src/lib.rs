@@ -14,11 +14,11 @@
 //! | `discovery` | which kinds the API server serves | yes |
 //! | `desired` | an object of the release as it should be in the cluster | no |
 //! | `live` | an object as the API server returns it, and whose it is | no |
-//! | [`holder`] | the others whose objects may be, and when theirs are taken over | no |
+//! | [`existing_owner`] | the others whose objects may be, and when theirs are taken over | no |
 //! | `policy` | how an owner treats objects of others, and its own that are not wanted any more | no |
-//! | [`disposal`] | what becomes of objects that are not wanted any more | no |
-//! | `census` | which definitions have custom resources | lists |
-//! | `lingering` | what holds back an object that is being deleted | lists |
+//! | [`deletion_plan`] | what becomes of objects that are not wanted any more | no |
+//! | `custom_resources` | which CRDs have custom resources | lists |
+//! | `terminating` | what holds back an object that is being deleted | lists |
 //! | `resolve` | the release, object by object, with everything that can be refused before any write | no |
 //! | `cluster` | the requests | yes |
 //! | `answers` | answers that are nested too deeply to be read | no |
@@ -32,9 +32,9 @@
 //! | `unseen` | whether an apply may change what a comparison does not show | no |
 //! | [`ownership`] | which field managers own a field | no |
 //! | [`ignored`] | fields that are left to others | no |
-//! | [`restraint`] | what is left as it is although it is not as released | no |
+//! | [`drift_options`] | what is left as it is although it is not as released | no |
 //! | `managed_fields` | how a field manager of updates becomes one of applies | no |
-//! | `surroundings` | what health depends on beside the objects | yes |
+//! | `dependencies` | what health depends on beside the objects | yes |
 //! | `plan` | what to do about each object | no |
 //! | `account` | acting on behalf of a ServiceAccount | yes |
 //! | `permissions` | what the ServiceAccount lacks | reviews |
@@ -43,8 +43,8 @@
 //! | `cpu` | threads for what keeps a processor busy | no |
 //! | `verdicts` | whether the objects are healthy, within bounds | no |
 //! | `situations` | every object of a release compared, within bounds | no |
-//! | `crd_upgrade` | whether new versions of definitions keep clients and stored objects working | lists |
-//! | `going_back` | definitions that stay as they are when an older release comes back | no |
+//! | `crd_upgrade` | whether new versions of CRDs keep clients and stored objects working | lists |
+//! | `rollback` | CRDs that stay as they are when an older release comes back | no |
 //! | `checks` | every check before the first write, in one list for rollout and preview | yes |
 //! | `reserved` | objects that are part of the installation of Chandler itself | no |
 //! | `preflight` | what is refused before anything is written | dry runs |
@@ -59,25 +59,25 @@ mod account;
 mod adoption;
 mod answers;
 mod apply;
-mod census;
 mod checks;
 mod cluster;
 mod comparisons;
 mod concurrent;
 mod cpu;
 mod crd_upgrade;
+mod custom_resources;
+pub mod deletion_plan;
+mod dependencies;
 mod desired;
 mod difference;
 mod discovery;
-pub mod disposal;
+pub mod drift_options;
 pub mod error;
+pub mod existing_owner;
 pub mod fields;
-mod going_back;
-pub mod holder;
 pub mod holdings;
 pub mod ignored;
 pub mod ledger;
-mod lingering;
 mod live;
 mod managed_fields;
 mod orphan;
@@ -96,14 +96,14 @@ mod replace;
 pub mod report;
 mod reserved;
 mod resolve;
-pub mod restraint;
+mod rollback;
 pub mod rollout;
 mod secrets;
 mod situations;
 mod snapshot;
 mod stages;
-mod surroundings;
 mod teardown;
+mod terminating;
 mod unseen;
 mod untyped;
 mod verdicts;
@@ -111,18 +111,18 @@ mod verdicts;
 pub use account::impersonating;
 pub use adoption::Adoptee;
 pub use answers::readable;
-pub use chandler_health::{Health, Rule, State, Surroundings, assess};
-pub use disposal::{DeletionPreview, InUse};
+pub use chandler_health::{Dependencies, Health, Rule, State, assess};
+pub use deletion_plan::{CrdInUse, DeletionPreview};
+pub use drift_options::{DriftOptions, DriftPolicy};
 pub use error::{ComparisonTooLarge, ObjectFailure, PermissionsMissing, RolloutError};
+pub use existing_owner::{Collision, Collisions, ExistingOwner};
 pub use fields::{FieldChange, FieldDrift};
-pub use holder::{Collision, Collisions, Holder};
 pub use holdings::{Holdings, Intent, ObjectId, Seal, Settlement};
 pub use ignored::{Ignored, IgnoredFields, IgnoredFieldsError};
 pub use ledger::{InMemory, Ledger, LedgerError};
 pub use owner::Owner;
 pub use ownership::Manager;
-pub use policy::{CollisionProtection, Definitions, Deletion};
+pub use policy::{CollisionProtection, CrdPolicy, Deletion};
 pub use preview::{Change, ChangeKind, Preview};
 pub use report::{Changes, Conflict, Drift, DriftKind, Observation, Progress, Teardown, Unhealthy};
-pub use restraint::{DriftPolicy, Restraint};
 pub use rollout::{Options, Rollout};

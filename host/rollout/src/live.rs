@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     desired::SEAL,
-    holder::Holder,
+    existing_owner::ExistingOwner,
     holdings::ObjectId,
     owner::{OWNER_KIND, OWNER_NAME, Owner, PART_OF},
 };
@@ -95,7 +95,7 @@ pub(crate) fn same_claims(before: &Value, now: &Value) -> bool {
 /// An object is the owner's when its record holds it by UID, or holds its name as one that is about to be created and the object
 /// carries the owner's seal; and when nobody else controls it or has it in an ApplySet. What the object says of itself never
 /// makes it the owner's, but where the record is lost: then the owner reference does, which the garbage collector trusts, too.
-pub(crate) fn foreign_owner(object: &Value, owner: &Owner) -> Option<Holder> {
+pub(crate) fn foreign_owner(object: &Value, owner: &Owner) -> Option<ExistingOwner> {
     let own = str::to_owned;
     let ours = || (own(&owner.kind), own(&owner.name));
     let held = is_held(object, owner);
@@ -104,18 +104,18 @@ pub(crate) fn foreign_owner(object: &Value, owner: &Owner) -> Option<Holder> {
         return if text(reference, "/uid") == owner.uid {
             let inherited = owner.holdings().is_none_or(|holdings| holdings.inherits());
             let (kind, name) = ours();
-            (!held && !inherited).then_some(Holder::Unrecorded { kind, name })
+            (!held && !inherited).then_some(ExistingOwner::Unrecorded { kind, name })
         } else if (kind, name) == (owner.kind.as_str(), owner.name.as_str()) {
-            Some(Holder::Namesake { kind: own(kind), name: own(name) })
+            Some(ExistingOwner::StaleOwner { kind: own(kind), name: own(name) })
         } else {
-            Some(Holder::Controller { kind: own(kind), name: own(name) })
+            Some(ExistingOwner::Controller { kind: own(kind), name: own(name) })
         };
     }
     let set = label(object, PART_OF);
     if let Some(other) = set.filter(|set| *set != owner.set_id()) {
         return Some(match (label(object, OWNER_KIND), label(object, OWNER_NAME)) {
-            (Some(kind), Some(name)) => Holder::Member { kind: own(kind), name: own(name) },
-            _ => Holder::ApplySet { id: own(other) },
+            (Some(kind), Some(name)) => ExistingOwner::Member { kind: own(kind), name: own(name) },
+            _ => ExistingOwner::ApplySet { id: own(other) },
         });
     }
     if held {
@@ -123,12 +123,12 @@ pub(crate) fn foreign_owner(object: &Value, owner: &Owner) -> Option<Holder> {
     }
     if owner.holdings().is_some_and(|holdings| holdings.left_behind(&id(object), uid(object))) {
         let (kind, name) = ours();
-        return Some(Holder::LeftBehind { kind, name });
+        return Some(ExistingOwner::LeftBehind { kind, name });
     }
     if set.is_some() {
         let (kind, name) = ours();
         // Without the record nothing but the label tells.
-        return owner.ledger.is_some().then_some(Holder::Unrecorded { kind, name });
+        return owner.ledger.is_some().then_some(ExistingOwner::Unrecorded { kind, name });
     }
     Some(maker(object))
 }
@@ -141,16 +141,16 @@ fn is_held(object: &Value, owner: &Owner) -> bool {
 }
 
 /// Who made an object that nobody claims.
-fn maker(object: &Value) -> Holder {
+fn maker(object: &Value) -> ExistingOwner {
     if let Some(release) = annotation(object, "meta.helm.sh/release-name") {
         let namespace = annotation(object, "meta.helm.sh/release-namespace").unwrap_or_default();
-        return Holder::HelmRelease { namespace: namespace.to_owned(), name: release.to_owned() };
+        return ExistingOwner::HelmRelease { namespace: namespace.to_owned(), name: release.to_owned() };
     }
     let manager = object
         .pointer("/metadata/managedFields")
         .and_then(Value::as_array)
         .and_then(|entries| entries.iter().find_map(|entry| entry.get("manager")?.as_str()));
-    manager.map_or(Holder::Unknown, |name| Holder::Manager { name: name.to_owned() })
+    manager.map_or(ExistingOwner::Unknown, |name| ExistingOwner::Manager { name: name.to_owned() })
 }
 
 #[cfg(test)]
@@ -175,7 +175,7 @@ pub(crate) mod tests {
             install_namespace: "install".into(),
             account: None,
             crd_upgrades: chandler_crd_upgrade::Policy::default(),
-            going_back: false,
+            rollback: false,
             collisions: CollisionProtection::Prevent,
             deletion: Deletion::default(),
             ignored: crate::ignored::Ignored::default(),
@@ -224,7 +224,11 @@ pub(crate) mod tests {
             object["metadata"]["namespace"] = json!("n");
             object["metadata"]["name"] = json!(name);
             object["metadata"]["uid"] = json!(uid);
-            assert_eq!(foreign_owner(&object, &owner).map(|holder| holder.to_string()).as_deref(), want, "{object}");
+            assert_eq!(
+                foreign_owner(&object, &owner).map(|existing_owner| existing_owner.to_string()).as_deref(),
+                want,
+                "{object}"
+            );
         }
     }
 
@@ -269,7 +273,11 @@ pub(crate) mod tests {
             (json!({"ownerReferences": "odd", "labels": 1}), Some("was not made by Chandler")),
         ] {
             let object = json!({"metadata": metadata});
-            assert_eq!(foreign_owner(&object, &owner).map(|holder| holder.to_string()).as_deref(), want, "{object}");
+            assert_eq!(
+                foreign_owner(&object, &owner).map(|existing_owner| existing_owner.to_string()).as_deref(),
+                want,
+                "{object}"
+            );
         }
     }
 }

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     error::RolloutError,
-    holder::{Collision, Collisions, Holder},
+    existing_owner::{Collision, Collisions, ExistingOwner},
     holdings::{Holdings, ObjectId},
     ignored::Ignored,
     ledger::Ledger,
@@ -60,10 +60,10 @@ pub struct Owner {
     pub crd_upgrades: Policy,
     /// Whether the release that is brought to the cluster ran before and comes back. A CustomResourceDefinition that it
     /// would make unsafe stays as the newer release made it.
-    pub going_back: bool,
+    pub rollback: bool,
     /// What is done about objects of the release that are somebody else's.
     pub collisions: CollisionProtection,
-    /// What becomes of its objects when it is deleted, and of definitions that a release no longer has.
+    /// What becomes of its objects when it is deleted, and of CRDs that a release no longer has.
     pub deletion: Deletion,
     /// The fields of its objects that are left to others.
     pub ignored: Ignored,
@@ -88,7 +88,7 @@ impl Owner {
             install_namespace: install_namespace.to_owned(),
             account: None,
             crd_upgrades: Policy::default(),
-            going_back: false,
+            rollback: false,
             collisions: CollisionProtection::default(),
             deletion: Deletion::default(),
             ignored: Ignored::default(),
@@ -108,8 +108,8 @@ impl Owner {
     }
 
     /// The same owner, whose release ran before and comes back, or does not.
-    pub fn going_back(self, going_back: bool) -> Self {
-        Self { going_back, ..self }
+    pub fn rollback(self, rollback: bool) -> Self {
+        Self { rollback, ..self }
     }
 
     /// The same owner, which meets objects of others in this way.
@@ -138,9 +138,9 @@ impl Owner {
     }
 
     /// Whether an object of somebody else may be taken over.
-    pub(crate) fn may_adopt(&self, object: &Value, holder: &Holder) -> bool {
+    pub(crate) fn may_adopt(&self, object: &Value, existing_owner: &ExistingOwner) -> bool {
         let named = || self.adopts.get(&live::id(object)).is_some_and(|uid| uid == live::uid(object));
-        holder.yields_to(self.collisions) || named()
+        existing_owner.yields_to(self.collisions) || named()
     }
 
     /// The record as it is now; none where there is none.
@@ -208,7 +208,7 @@ mod tests {
             install_namespace: "n".into(),
             account: None,
             crd_upgrades: Policy::default(),
-            going_back: false,
+            rollback: false,
             collisions: CollisionProtection::default(),
             deletion: Deletion::default(),
             ignored: Ignored::default(),

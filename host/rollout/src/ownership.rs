@@ -51,9 +51,10 @@ enum Held {
 /// Who other than this host wrote what stands at this path, the last one of several.
 pub(crate) fn manager(object: &Value, path: &[Step<'_>]) -> Option<Manager> {
     let others = records(object).filter(|record| text(record, "manager") != FIELD_MANAGER);
-    let holders = others.filter(|record| record.get("fieldsV1").and_then(|fields| held(fields, path)).is_some());
+    let existing_owners =
+        others.filter(|record| record.get("fieldsV1").and_then(|fields| held(fields, path)).is_some());
     // The times are of one form and one zone, so that they sort as texts.
-    holders.max_by_key(|record| text(record, "time")).map(|record| Manager {
+    existing_owners.max_by_key(|record| text(record, "time")).map(|record| Manager {
         name: text(record, "manager").to_owned(),
         applies: text(record, "operation") == "Apply",
     })

@@ -19,13 +19,13 @@ use serde_json::{Map, Value, json};
 use crate::{
     cluster::Cluster,
     concurrent::all,
+    deletion_plan::DeletionPlan,
     desired::Desired,
     discovery::Discovery,
-    disposal::Disposal,
     error::{PermissionsMissing, Problem, RolloutError},
     owner::Owner,
     places,
-    policy::Definitions,
+    policy::CrdPolicy,
     snapshot::Member,
 };
 
@@ -37,7 +37,7 @@ const NO_NAMESPACE: &str = "-";
 
 /// Who asks, on whose behalf, and for whom.
 #[derive(Clone, Copy)]
-pub(crate) struct Inquiry<'a> {
+pub(crate) struct AccessReview<'a> {
     /// With the rights of the controller.
     pub(crate) own: &'a Cluster,
     /// With those of the account.
@@ -54,10 +54,10 @@ pub(crate) struct Inquiry<'a> {
 pub(crate) struct Work<'a> {
     pub(crate) parent: &'a Value,
     pub(crate) desired: &'a [Desired],
-    pub(crate) unwanted: &'a Disposal<Member>,
+    pub(crate) unwanted: &'a DeletionPlan<Member>,
 }
 
-impl Inquiry<'_> {
+impl AccessReview<'_> {
     /// Refuses what the account may not do to its end.
     pub(crate) async fn check(self, work: Work<'_>) -> Result<(), RolloutError> {
         let missing = self.missing(work).await?;
@@ -102,7 +102,7 @@ impl Inquiry<'_> {
         });
         let required = requirements(&items, &stale, &listed, parent, &existing);
         let mut required = required.with_delegations(&items, self.installation, self.account);
-        if self.owner.deletion.definitions != Definitions::WhileUnused {
+        if self.owner.deletion.crds != CrdPolicy::WhileUnused {
             required = required.without_counting();
         }
         let (held, incomplete) = self.held(&required).await?;

@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::{
     desired::{APPLIED, Desired},
     difference::difference,
+    existing_owner::ExistingOwner,
     fields::FieldDrift,
-    holder::Holder,
     live::{annotation, foreign_owner, is_terminating},
     owner::Owner,
     unseen::unseen,
@@ -35,9 +35,9 @@ pub(crate) enum Situation {
     /// It is ours and being deleted. Nothing can be done about it until it is gone.
     Terminating,
     /// It is somebody else's.
-    Foreign(Holder),
+    Foreign(ExistingOwner),
     /// It is somebody else's, and may be taken over.
-    Adoptable(Holder),
+    Adoptable(ExistingOwner),
 }
 
 /// What to do about an object.
@@ -66,12 +66,12 @@ impl Situation {
     /// Where that takes more steps than are left.
     pub(crate) fn of(desired: &Desired, live: Option<&Value>, owner: &Owner, budget: &Budget) -> Result<Self, Stop> {
         let Some(live) = live else { return Ok(Self::Absent) };
-        if let Some(holder) = foreign_owner(live, owner) {
-            return Ok(match owner.may_adopt(live, &holder) {
+        if let Some(existing_owner) = foreign_owner(live, owner) {
+            return Ok(match owner.may_adopt(live, &existing_owner) {
                 // There is nothing to take over of what goes.
                 true if is_terminating(live) => Self::Terminating,
-                true => Self::Adoptable(holder),
-                false => Self::Foreign(holder),
+                true => Self::Adoptable(existing_owner),
+                false => Self::Foreign(existing_owner),
             });
         }
         if is_terminating(live) {
@@ -199,7 +199,7 @@ mod tests {
             ),
             (
                 Some(json!({"metadata": {"managedFields": [{"manager": "helm"}]}})),
-                Situation::Foreign(Holder::Manager { name: "helm".into() }),
+                Situation::Foreign(ExistingOwner::Manager { name: "helm".into() }),
                 Action::Refuse,
             ),
         ] {

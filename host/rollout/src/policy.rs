@@ -13,18 +13,18 @@ pub enum CollisionProtection {
     None,
 }
 
-/// What becomes of the objects of an owner that is deleted, and of definitions that a release no longer has.
+/// What becomes of the objects of an owner that is deleted, and of CRDs that a release no longer has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Deletion {
     /// Whether all objects stay when the owner is deleted.
     pub orphan: bool,
     /// What becomes of CustomResourceDefinitions.
-    pub definitions: Definitions,
+    pub crds: CrdPolicy,
 }
 
 /// What becomes of CustomResourceDefinitions, and with them of all custom resources of their kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Definitions {
+pub enum CrdPolicy {
     /// They are deleted as long as no custom resource of somebody else exists, and else stay.
     #[default]
     WhileUnused,

@@ -12,8 +12,8 @@ use crate::{
     concurrent::all,
     desired::Desired,
     error::{ObjectFailure, Problem, RolloutError},
+    existing_owner::Collision,
     fields::{self, FieldDrift},
-    holder::Collision,
     owner::Owner,
     plan::{Action, Situation},
     replace,
@@ -31,7 +31,9 @@ pub(crate) fn refuse_collisions(
         .iter()
         .zip(situations)
         .filter_map(|(desired, situation)| match situation {
-            Situation::Foreign(holder) => Some(Collision { object: desired.key.clone(), holder: holder.clone() }),
+            Situation::Foreign(existing_owner) => {
+                Some(Collision { object: desired.key.clone(), existing_owner: existing_owner.clone() })
+            }
             _ => None,
         })
         .collect();

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use crate::{
     cluster::Cluster,
     concurrent::all,
+    deletion_plan::{self, DeletionPlan},
     desired::Desired,
-    disposal::{self, Disposal},
     error::{ObjectFailure, Problem, RolloutError, list},
     fields::{self, FieldChange},
     managed_fields,
@@ -89,7 +89,7 @@ pub struct Preview {
     /// How many objects would stay as they are.
     pub unchanged: usize,
     /// What the rollout would be refused for: objects of others, missing namespaces, kinds and permissions, unsafe changes of
-    /// definitions, what the API server calls invalid, and objects that are being deleted, which it would wait for.
+    /// CRDs, what the API server calls invalid, and objects that are being deleted, which it would wait for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<String>,
     /// What checks find that stops nothing.
@@ -122,7 +122,7 @@ pub(crate) async fn preview(
     desired: &[Desired],
     situations: &[Situation],
     live: &[Option<Value>],
-    unwanted: &Disposal<Member>,
+    unwanted: &DeletionPlan<Member>,
 ) -> Result<Preview, RolloutError> {
     let redefined = redefined_kinds(desired, situations);
     let objects = desired.iter().zip(situations).zip(live);
@@ -140,7 +140,7 @@ pub(crate) async fn preview(
         |kind| move |member: &Member| Change { kind, object: member.key.clone(), fields: Vec::new(), note: None };
     changes.extend(unwanted.deleted().map(gone(ChangeKind::Remove)));
     changes.extend(unwanted.release.iter().map(gone(ChangeKind::Release)));
-    let findings = unwanted.stay.iter().map(|member| disposal::kept(&member.key)).collect();
+    let findings = unwanted.stay.iter().map(|member| deletion_plan::kept(&member.key)).collect();
     let mut refusals = Vec::new();
     if !failures.is_empty() {
         refusals.push(RolloutError::Objects(failures).to_string());
@@ -178,7 +178,7 @@ async fn of_object(
     let mut change = Change { kind, object: desired.key.clone(), fields: Vec::new(), note: None };
     let mut failure = None;
     match (situation, live) {
-        (Situation::Foreign(holder), _) => change.note = Some(format!("it exists and {holder}")),
+        (Situation::Foreign(existing_owner), _) => change.note = Some(format!("it exists and {existing_owner}")),
         (Situation::Terminating, _) => change.note = Some("it is being deleted, and comes back".to_owned()),
         (_, Some(live)) => {
             let (fields, problem) = compare(cluster, desired, action, live, askable).await;
@@ -189,8 +189,10 @@ async fn of_object(
                 failure = problem.as_ref().and_then(|problem| refused(desired, action, problem));
             }
             change.note = problem.map(|problem| problem.to_string());
-            if let Situation::Adoptable(holder) = situation {
-                change.note = Some(change.note.map_or_else(|| holder.to_string(), |note| format!("{holder}; {note}")));
+            if let Situation::Adoptable(existing_owner) = situation {
+                change.note = Some(
+                    change.note.map_or_else(|| existing_owner.to_string(), |note| format!("{existing_owner}; {note}")),
+                );
             }
         }
         (_, None) if askable => {

@@ -5,16 +5,17 @@ use chandler_health::{Health, Reader, terminating};
 use futures::FutureExt as _;
 
 use crate::{
-    census::{self, Census},
     cluster::{Cluster, Deleted, about},
     concurrent::all,
-    disposal::{Disposal, Occasion, dispose},
+    custom_resources::{self, CountMode},
+    deletion_plan::{DeletionPlan, Occasion, plan_deletion},
     error::{ObjectFailure, Problem, RolloutError},
-    lingering, live,
+    live,
     owner::Owner,
-    policy::Definitions,
+    policy::CrdPolicy,
     report::Unhealthy,
     snapshot::Member,
+    terminating,
 };
 
 /// What became of the objects.
@@ -50,7 +51,7 @@ pub(crate) async fn delete_in_order(
             .boxed()
         });
         let results = all(deletions.collect()).await;
-        let (mut failures, mut lingering) = (Vec::new(), Vec::new());
+        let (mut failures, mut members) = (Vec::new(), Vec::new());
         for result in results {
             match result {
                 Ok((asked, deleted, member)) => {
@@ -59,7 +60,7 @@ pub(crate) async fn delete_in_order(
                         pruned.deleted.push(member.key.clone());
                     }
                     match deleted {
-                        Deleted::Accepted(object) => lingering.push(Member { object, ..member }),
+                        Deleted::Accepted(object) => members.push(Member { object, ..member }),
                         Deleted::Gone => pruned.gone.push(member.key),
                     }
                 }
@@ -69,8 +70,8 @@ pub(crate) async fn delete_in_order(
         if !failures.is_empty() {
             return Err(RolloutError::Objects(failures));
         }
-        if !lingering.is_empty() {
-            pruned.waiting = held_back(cluster, lingering).await;
+        if !members.is_empty() {
+            pruned.waiting = held_back(cluster, members).await;
             break;
         }
     }
@@ -78,26 +79,27 @@ pub(crate) async fn delete_in_order(
 }
 
 /// Objects that are not gone yet, with what holds the first few of them.
-async fn held_back(cluster: &Cluster, lingering: Vec<Member>) -> Vec<Unhealthy> {
-    let looks = lingering.iter().take(LOOKED_AT).map(|member| lingering::why(cluster, member).boxed());
+async fn held_back(cluster: &Cluster, members: Vec<Member>) -> Vec<Unhealthy> {
+    let looks = members.iter().take(LOOKED_AT).map(|member| terminating::why(cluster, member).boxed());
     let mut reasons = all(looks.collect()).await.into_iter();
-    let waiting = lingering.into_iter().map(|member| {
+    let waiting = members.into_iter().map(|member| {
         let reason = reasons.next().unwrap_or_else(|| terminating(Reader(&member.object)));
         Unhealthy { object: member.key, health: Health::progressing(reason) }
     });
     waiting.collect()
 }
 
-/// What becomes of objects that a release does not hold. Definitions stay where it cannot be told whether they are in use.
+/// What becomes of objects that a release does not hold. CRDs stay where it cannot be told whether they are in use.
 pub(crate) async fn unwanted(
     cluster: &Cluster,
     owner: &Owner,
     stale: Vec<Member>,
-) -> Result<Disposal<Member>, RolloutError> {
-    let matters = owner.deletion.definitions != Definitions::Keep;
-    let in_use = if matters { census::in_use(cluster, &stale, Census::Existence).await? } else { Vec::new() };
-    let used = in_use.into_iter().map(|in_use| in_use.definition).collect();
-    Ok(dispose(owner.deletion, Occasion::Prune, stale, &used))
+) -> Result<DeletionPlan<Member>, RolloutError> {
+    let matters = owner.deletion.crds != CrdPolicy::Keep;
+    let in_use =
+        if matters { custom_resources::in_use(cluster, &stale, CountMode::Existence).await? } else { Vec::new() };
+    let used = in_use.into_iter().map(|in_use| in_use.crd).collect();
+    Ok(plan_deletion(owner.deletion, Occasion::Prune, stale, &used))
 }
 
 /// Deletes an object. Where it changed since it was read, it is read again, once, and spared if it is not ours any more.

@@ -6,8 +6,8 @@ use chandler_core::ObjectKey;
 use serde_json::Value;
 
 use crate::{
+    deletion_plan::DeletionPlan,
     desired::Desired,
-    disposal::Disposal,
     error::RolloutError,
     holdings::{Intent, ObjectId, Settlement},
     ledger::Ledger,
@@ -39,7 +39,7 @@ pub(crate) async fn settle<'a>(
     owner: &Owner,
     desired: &[Desired],
     ours: impl Iterator<Item = (&'a ObjectKey, &'a Value)>,
-    unwanted: &Disposal<Member>,
+    unwanted: &DeletionPlan<Member>,
 ) -> Result<(), RolloutError> {
     let present = ours.filter(|(_, live)| live::refers_to(live, &owner.uid));
     let uid = |(key, live): (&ObjectKey, &Value)| (ObjectId::of(key), live::uid(live).to_owned());
@@ -64,7 +64,7 @@ pub(crate) async fn note(ledger: &dyn Ledger, settlement: Settlement) -> Result<
 
 /// Whether an object that the record holds does not refer to the owner any more. Somebody took the reference off, or the
 /// garbage collector did, since the owner is deleted and its objects are to stay.
-pub(crate) fn is_orphaned(owner: &Owner, live: &[Option<Value>], unwanted: &Disposal<Member>) -> bool {
+pub(crate) fn is_orphaned(owner: &Owner, live: &[Option<Value>], unwanted: &DeletionPlan<Member>) -> bool {
     let objects = live.iter().flatten().chain(unwanted.all().map(|member| &member.object));
     let mut ours = objects.filter(|object| foreign_owner(object, owner).is_none());
     ours.any(|object| !live::refers_to(object, &owner.uid))

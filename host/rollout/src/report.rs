@@ -5,7 +5,7 @@ use std::fmt;
 use chandler_core::ObjectKey;
 use chandler_health::Health;
 
-use crate::{disposal::InUse, fields::FieldDrift, holder::Holder};
+use crate::{deletion_plan::CrdInUse, existing_owner::ExistingOwner, fields::FieldDrift};
 
 /// What was changed in the cluster, by one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,9 +20,9 @@ pub struct Changes {
     pub recovered: Vec<ObjectKey>,
     /// Objects that are no longer in the release and were deleted.
     pub pruned: Vec<ObjectKey>,
-    /// Definitions that are no longer in the release and were left to themselves.
+    /// CRDs that are no longer in the release and were left to themselves.
     pub released: Vec<ObjectKey>,
-    /// Definitions that are no longer in the release and stay members of the set while custom resources exist.
+    /// CRDs that are no longer in the release and stay members of the set while custom resources exist.
     pub kept: Vec<ObjectKey>,
     /// Objects that nothing had to be done about.
     pub unchanged: Vec<ObjectKey>,
@@ -160,7 +160,7 @@ pub enum DriftKind {
     /// These fields are not as released.
     Changed(Vec<FieldDrift>),
     /// It belongs to somebody else.
-    Foreign(Holder),
+    Foreign(ExistingOwner),
     /// It is not in the release any more.
     Stale,
 }
@@ -208,7 +208,7 @@ pub struct Observation {
     pub drift: Vec<Drift>,
     /// Objects that are not healthy.
     pub unhealthy: Vec<Unhealthy>,
-    /// Definitions that are no longer in the release and stay while custom resources exist.
+    /// CRDs that are no longer in the release and stay while custom resources exist.
     pub kept: Vec<ObjectKey>,
     /// Whether the ApplySet's own annotations say what they should.
     pub parent_current: bool,
@@ -238,10 +238,10 @@ pub enum Teardown {
         /// What was left to itself by this call.
         released: Vec<ObjectKey>,
     },
-    /// Nothing is deleted, since custom resources of others would go with their definitions.
+    /// Nothing is deleted, since custom resources of others would go with their CRDs.
     Held {
-        /// The definitions.
-        in_use: Vec<InUse>,
+        /// The CRDs.
+        in_use: Vec<CrdInUse>,
     },
     /// No object of the owner is left.
     Complete {

@@ -22,7 +22,7 @@ pub(crate) async fn resolve(
     release: &Release,
     refusals: &mut Refusals,
 ) -> Result<Vec<Desired>, RolloutError> {
-    let defined = definitions(release.objects());
+    let defined = crds(release.objects());
     let mut kinds: HashMap<(&str, &str, &str), Option<Served>> = HashMap::new();
     let mut desired = Vec::with_capacity(release.objects().len());
     let mut unknown = Vec::new();
@@ -62,7 +62,7 @@ fn id_of(key: &ObjectKey) -> (String, String, String) {
 }
 
 /// The kinds that CRDs among these objects bring, by group, version and kind.
-fn definitions(objects: &[Object]) -> BTreeMap<(String, String, String), Defined> {
+fn crds(objects: &[Object]) -> BTreeMap<(String, String, String), Defined> {
     let mut defined = BTreeMap::new();
     for object in objects.iter().filter(|object| is_crd(&object.key)) {
         let Some(spec) = object.value.get("spec") else { continue };
@@ -160,12 +160,12 @@ mod tests {
     }
 
     #[test]
-    fn definitions_tell_plural_scope_and_served_versions() {
+    fn crds_tell_plural_scope_and_served_versions() {
         let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "x"},
             "spec": {"group": "a.b", "scope": "Cluster", "names": {"kind": "Ox", "plural": "oxen"},
                 "versions": [{"name": "v1", "served": true}, {"name": "v0", "served": false}]}});
         let odd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "y"}});
-        let defined = definitions(&[object(&crd, 3), object(&odd, 0)]);
+        let defined = crds(&[object(&crd, 3), object(&odd, 0)]);
         assert_eq!(defined.len(), 1);
         let ox = &defined[&("a.b".into(), "v1".into(), "Ox".into())];
         assert_eq!((ox.stage, ox.kind.namespaced, ox.kind.resource.plural.as_str()), (3, false, "oxen"));

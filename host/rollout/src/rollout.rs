@@ -21,27 +21,27 @@ use crate::{
     cluster::{Cluster, about},
     comparisons::Comparisons,
     concurrent::all,
+    deletion_plan::{DeletionPlan, DeletionPreview},
+    dependencies::{self, ReleaseDependencies},
     desired::{Desired, Served},
     discovery::Discovery,
-    disposal::{DeletionPreview, Disposal},
+    drift_options::{self, DriftOptions, DriftPolicy},
     error::{Problem, RolloutError},
-    going_back::keep_newer_definitions,
-    holder::{Collision, Holder},
+    existing_owner::{Collision, ExistingOwner},
     holdings::{ObjectId, Settlement},
     live, orphan,
     owner::Owner,
     parent::{self, Inventory},
-    permissions::{Inquiry, Work},
+    permissions::{AccessReview, Work},
     plan::Situation,
     prune::{self, Pruned, delete_in_order},
     record,
     report::{Changes, Drift, DriftKind, Observation, Progress, Teardown},
     resolve,
-    restraint::{self, DriftPolicy, Restraint},
+    rollback::keep_newer_crds,
     situations,
     snapshot::{self, Member, Snapshot, Verify},
-    stages::{Reached, Scene, Stages},
-    surroundings::{self, Around},
+    stages::{Reached, StageContext, Stages},
     teardown, verdicts,
 };
 
@@ -89,13 +89,13 @@ struct Look {
 struct Survey {
     desired: Vec<Desired>,
     probes: Probes,
-    around: Around,
+    dependencies: ReleaseDependencies,
     snapshot: Snapshot,
     situations: Vec<Situation>,
-    /// What is to be told of definitions that stay as they are.
+    /// What is to be told of CRDs that stay as they are.
     kept: Vec<String>,
     /// What becomes of the objects that the release does not hold.
-    unwanted: Disposal<Member>,
+    unwanted: DeletionPlan<Member>,
     /// What is in the way already, where not the first of it ended the survey.
     refusals: Refusals,
 }
@@ -118,7 +118,7 @@ impl Rollout {
     /// No field of any object is written before everything was checked that can be checked without that: probes, kinds,
     /// namespaces, that no object of the release is somebody else's, and, by dry runs, that the API server takes them. Nothing is written at all where everything is as it should be.
     pub async fn advance(&self, owner: &Owner, release: &Release, rules: &[Rule]) -> Result<Progress, RolloutError> {
-        self.advance_with(owner, release, rules, &Restraint::default()).await
+        self.advance_with(owner, release, rules, &DriftOptions::default()).await
     }
 
     /// Does what [`advance`](Self::advance) does, but leaves some of what is not as released as it is.
@@ -127,10 +127,10 @@ impl Rollout {
         owner: &Owner,
         release: &Release,
         rules: &[Rule],
-        restraint: &Restraint,
+        drift_options: &DriftOptions,
     ) -> Result<Progress, RolloutError> {
         let actor = account::actor(&self.cluster, owner).await?;
-        let result = self.advance_as(&actor, owner, release, rules, restraint).await;
+        let result = self.advance_as(&actor, owner, release, rules, drift_options).await;
         self.note_begun(owner, release, matches!(result, Ok(Progress::Waiting { .. })));
         self.explained(result, &actor, owner, Some(release)).await
     }
@@ -141,18 +141,18 @@ impl Rollout {
         owner: &Owner,
         release: &Release,
         rules: &[Rule],
-        restraint: &Restraint,
+        drift_options: &DriftOptions,
     ) -> Result<Progress, RolloutError> {
         let ledger = owner.ledger()?;
         let verify = self.verification(owner, release);
-        let look = Look { verify, drift: restraint.drift, extent: Extent::First };
-        let Survey { desired, probes, around, mut snapshot, mut situations, kept, mut unwanted, .. } =
+        let look = Look { verify, drift: drift_options.drift, extent: Extent::First };
+        let Survey { desired, probes, dependencies, mut snapshot, mut situations, kept, mut unwanted, .. } =
             self.survey(actor, owner, release, rules, look).await?;
-        let definitions = unwanted.stay.iter().map(|member| member.key.clone()).collect();
-        if restraint.keeps_stale() {
+        let crds = unwanted.stay.iter().map(|member| member.key.clone()).collect();
+        if drift_options.keeps_stale() {
             unwanted.leave();
         }
-        let left = restraint.hold(&desired, &mut situations);
+        let left = drift_options.hold(&desired, &mut situations);
         if record::is_orphaned(owner, &snapshot.live, &unwanted) {
             // If that was the garbage collector's doing, the deletion of the owner began before what was read.
             snapshot::living_parent_of(&self.cluster, owner).await?;
@@ -160,7 +160,7 @@ impl Rollout {
         let checks = Checks {
             own: &self.cluster,
             actor,
-            inquiry: self.inquiry(actor, owner),
+            access_review: self.access_review(actor, owner),
             owner,
             parent: &snapshot.parent,
             desired: &desired,
@@ -179,25 +179,25 @@ impl Rollout {
             let inventory = Inventory::of(&desired, unwanted.all());
             parent::widen(&self.cluster, owner, &mut snapshot.parent, &inventory).await?;
         }
-        let scene = Scene {
+        let context = StageContext {
             cluster: actor,
             discovery: &self.discovery,
             owner,
             desired: &desired,
             probes: &probes,
-            around: &around,
+            dependencies: &dependencies,
         };
-        let mut objects = Stages::new(scene, snapshot.live, &situations, restraint);
+        let mut objects = Stages::new(context, snapshot.live, &situations, drift_options);
         let reached = objects.run().await;
         objects.created().for_each(|(desired, live)| self.comparisons.created(desired, live));
         record::settle(ledger, owner, &desired, objects.ours(), &unwanted).await?;
         let Reached { stage, stages, waiting } = reached?;
-        let mut changes = Changes { warnings, conflicts, left, kept: definitions, ..objects.changes() };
-        changes.repaired = restraint::repaired(&desired, &situations, &changes.recovered);
+        let mut changes = Changes { warnings, conflicts, left, kept: crds, ..objects.changes() };
+        changes.repaired = drift_options::repaired(&desired, &situations, &changes.recovered);
         if !waiting.is_empty() {
             return Ok(Progress::Waiting { stage, stages, installed: objects.installed(), waiting, changes });
         }
-        let Disposal { delete, release, stay } = unwanted;
+        let DeletionPlan { delete, release, stay } = unwanted;
         let left = release.iter().map(|member| ObjectId::of(&member.key)).collect();
         changes.released = orphan::release(actor, owner, release, orphan::Marks::All).await?;
         let Pruned { deleted, gone, waiting } = delete_in_order(actor, owner, delete).await?;
@@ -240,7 +240,7 @@ impl Rollout {
         drift: DriftPolicy,
     ) -> Result<Observation, RolloutError> {
         let look = Look { verify: Verify::Absence, drift, extent: Extent::First };
-        let Survey { desired, probes, around, snapshot, situations, unwanted, .. } =
+        let Survey { desired, probes, dependencies, snapshot, situations, unwanted, .. } =
             self.survey(actor, owner, release, rules, look).await?;
         let mut observation = Observation {
             parent_current: parent::is_current(&snapshot.parent, owner, &Inventory::of(&desired, &unwanted.stay)),
@@ -248,10 +248,10 @@ impl Rollout {
             ..Observation::default()
         };
         for (desired, situation) in desired.iter().zip(situations) {
-            observation.drift.extend(restraint::drift(&desired.key, &situation));
+            observation.drift.extend(drift_options::drift(&desired.key, &situation));
         }
         let keys = desired.iter().map(|desired| desired.key.clone()).collect();
-        observation.unhealthy = verdicts::unhealthy(probes, around, keys, snapshot.live).await?;
+        observation.unhealthy = verdicts::unhealthy(probes, dependencies, keys, snapshot.live).await?;
         let stale = unwanted.deleted().chain(&unwanted.release);
         let stale = stale.map(|member| Drift { object: member.key.clone(), kind: DriftKind::Stale });
         observation.drift.extend(stale);
@@ -268,7 +268,7 @@ impl Rollout {
 
     /// Deletes every object of the owner and nothing else, in the reverse of the order in which they were applied. A phase is
     /// begun when the one before is gone. What the owner's policy for its deletion keeps is released instead; where it says
-    /// nothing about definitions, and custom resources of others exist, nothing is done at all.
+    /// nothing about CRDs, and custom resources of others exist, nothing is done at all.
     pub async fn teardown(&self, owner: &Owner) -> Result<Teardown, RolloutError> {
         if owner.ledger()?.holdings().is_empty() {
             // Nothing was made, so that neither an account nor a right of it is needed.
@@ -289,7 +289,7 @@ impl Rollout {
         teardown::let_go(&self.cluster, &actor, &self.discovery, owner).await
     }
 
-    /// Tells what [`teardown`](Self::teardown) would do, and counts the custom resources of every definition that would go.
+    /// Tells what [`teardown`](Self::teardown) would do, and counts the custom resources of every CRD that would go.
     pub async fn preview_teardown(&self, owner: &Owner) -> Result<DeletionPreview, RolloutError> {
         let actor = account::actor(&self.cluster, owner).await?;
         teardown::preview(&self.cluster, &actor, &self.discovery, owner).await
@@ -299,7 +299,7 @@ impl Rollout {
     /// brings is among them once its first object was created.
     pub fn managed_kinds(&self, release: &Release) -> Vec<ApiResource> {
         let mut kinds = resolve::known_kinds(&self.discovery, release);
-        kinds.extend(surroundings::watched(release.objects()));
+        kinds.extend(dependencies::watched(release.objects()));
         kinds
     }
 
@@ -325,8 +325,8 @@ impl Rollout {
         let live = live.map_err(|failure| RolloutError::Objects(vec![failure]))?;
         match live.as_ref().and_then(|live| live::foreign_owner(live, owner)) {
             // What was left behind is taken back as it is.
-            None | Some(Holder::LeftBehind { .. }) => Ok(live),
-            Some(holder) => Err(owner.refuse(vec![Collision { object: key.clone(), holder }])),
+            None | Some(ExistingOwner::LeftBehind { .. }) => Ok(live),
+            Some(existing_owner) => Err(owner.refuse(vec![Collision { object: key.clone(), existing_owner }])),
         }
     }
 
@@ -339,10 +339,10 @@ impl Rollout {
     }
 
     /// Whom to ask about permissions, where a ServiceAccount needs them.
-    fn inquiry<'a>(&'a self, actor: &'a Cluster, owner: &'a Owner) -> Option<Inquiry<'a>> {
+    fn access_review<'a>(&'a self, actor: &'a Cluster, owner: &'a Owner) -> Option<AccessReview<'a>> {
         let account = owner.account.as_ref()?;
         let installation = &self.installation;
-        Some(Inquiry { own: &self.cluster, actor, discovery: &self.discovery, owner, account, installation })
+        Some(AccessReview { own: &self.cluster, actor, discovery: &self.discovery, owner, account, installation })
     }
 
     /// The same result, where a ServiceAccount was refused something with everything that it lacks.
@@ -353,8 +353,8 @@ impl Rollout {
         owner: &Owner,
         release: Option<&Release>,
     ) -> Result<T, RolloutError> {
-        match (result, self.inquiry(actor, owner)) {
-            (Err(error), Some(inquiry)) if error.is_forbidden() => {
+        match (result, self.access_review(actor, owner)) {
+            (Err(error), Some(access_review)) if error.is_forbidden() => {
                 let desired = match release {
                     Some(release) => {
                         let mut refusals = Refusals::new(Extent::First);
@@ -363,7 +363,9 @@ impl Rollout {
                     None => Vec::new(),
                 };
                 let parent = self.parent_if_any(owner).await?;
-                inquiry.check(Work { parent: &parent, desired: &desired, unwanted: &Disposal::default() }).await?;
+                access_review
+                    .check(Work { parent: &parent, desired: &desired, unwanted: &DeletionPlan::default() })
+                    .await?;
                 // It lacks nothing: something else than permissions forbids it, such as a quota.
                 Err(error)
             }
@@ -422,8 +424,7 @@ impl Rollout {
         let probes = refusals.pass(self.compile(release, rules))?.unwrap_or_default();
         let mut desired = resolve::resolve(&self.discovery, owner, release, &mut refusals).await?;
         let mut snapshot = Snapshot::take(actor, &self.discovery, owner, parent, &desired, look.verify).await?;
-        let kept =
-            if owner.going_back { keep_newer_definitions(owner, &mut desired, &snapshot.live) } else { Vec::new() };
+        let kept = if owner.rollback { keep_newer_crds(owner, &mut desired, &snapshot.live) } else { Vec::new() };
         let unwanted = prune::unwanted(actor, owner, std::mem::take(&mut snapshot.stale)).await?;
         let (desired, live, situations) = situations::of_all(owner, desired, snapshot.live).await?;
         snapshot.live = live;
@@ -445,8 +446,8 @@ impl Rollout {
             .boxed()
         });
         let situations = all(situations.collect()).await.into_iter().collect::<Result<_, _>>()?;
-        let around = Around::look(actor, &desired, &snapshot.live).await?;
-        Ok(Survey { desired, probes, around, snapshot, situations, kept, unwanted, refusals })
+        let dependencies = ReleaseDependencies::look(actor, &desired, &snapshot.live).await?;
+        Ok(Survey { desired, probes, dependencies, snapshot, situations, kept, unwanted, refusals })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chandler_core::{Budget, Stop, Reason};
+use chandler_core::{Budget, Stop};
 use serde_json::Value;
 
 use crate::{

@@ -4,10 +4,9 @@ use std::ops::Range;
 
 use chandler_core::{ObjectKey, order::Phase};
 use chandler_health::{
-    Health, Probes, Surroundings, assess,
-    interception::{Interceptor, Write, interceptors},
-    needs,
+    Dependencies, Health, Probes, assess, needs,
     probe::Budget,
+    webhook_dependency::{Interceptor, Write, interceptors},
 };
 use futures::FutureExt as _;
 use serde_json::Value;
@@ -16,31 +15,31 @@ use crate::{
     apply::{self, Failure},
     cluster::Cluster,
     concurrent::all,
+    dependencies::ReleaseDependencies,
     desired::Desired,
     discovery::Discovery,
+    drift_options::DriftOptions,
     error::RolloutError,
     owner::Owner,
     plan::{Action, Situation},
     report::{Changes, Unhealthy},
     resolve::{cannot_discover, is_crd},
-    restraint::Restraint,
-    surroundings::Around,
 };
 
 /// What the stages need to know and to reach.
 #[derive(Clone, Copy)]
-pub(crate) struct Scene<'a> {
+pub(crate) struct StageContext<'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) discovery: &'a Discovery,
     pub(crate) owner: &'a Owner,
     pub(crate) desired: &'a [Desired],
     pub(crate) probes: &'a Probes,
-    pub(crate) around: &'a Around,
+    pub(crate) dependencies: &'a ReleaseDependencies,
 }
 
 /// The objects on their way.
 pub(crate) struct Stages<'a> {
-    scene: Scene<'a>,
+    context: StageContext<'a>,
     live: Vec<Option<Value>>,
     actions: Vec<Action>,
     done: Vec<Option<Action>>,
@@ -61,13 +60,13 @@ pub(crate) struct Reached {
 impl<'a> Stages<'a> {
     /// The objects as they are now.
     pub(crate) fn new(
-        scene: Scene<'a>,
+        context: StageContext<'a>,
         live: Vec<Option<Value>>,
         situations: &[Situation],
-        restraint: &Restraint,
+        drift_options: &DriftOptions,
     ) -> Self {
         let actions: Vec<Action> = situations.iter().map(Situation::action).collect();
-        Self { scene, live, done: vec![None; actions.len()], actions, complete: restraint.complete }
+        Self { context, live, done: vec![None; actions.len()], actions, complete: drift_options.complete }
     }
 
     /// Does as much as can be done now.
@@ -75,7 +74,7 @@ impl<'a> Stages<'a> {
         // What this release made already is put right in every stage, whatever the stages before wait for.
         let changed = self.indices(0..self.actions.len(), Action::Recover);
         self.write(changed).await?;
-        let stages = ranges(self.scene.desired, |desired| desired.stage);
+        let stages = ranges(self.context.desired, |desired| desired.stage);
         let count = stages.len();
         let mut first = None;
         for (number, stage) in stages.into_iter().enumerate() {
@@ -97,12 +96,11 @@ impl<'a> Stages<'a> {
 
     /// Writes the objects of a stage in the order of the phases; what it waits for in the midst of it.
     async fn run_stage(&mut self, stage: Range<usize>) -> Result<Vec<Unhealthy>, RolloutError> {
-        let desired = self.scene.desired;
+        let desired = self.context.desired;
         let phases = ranges(desired.get(stage.clone()).unwrap_or_default(), |desired| desired.phase);
         for phase in phases {
             let phase = stage.start + phase.start..stage.start + phase.end;
-            let definitions =
-                desired.get(phase.start).is_some_and(|first| first.phase == Phase::CustomResourceDefinitions);
+            let crds = desired.get(phase.start).is_some_and(|first| first.phase == Phase::CustomResourceDefinitions);
             let created = self.indices(phase.clone(), Action::Create);
             let unserved = self.unserved(&created).await?;
             if !unserved.is_empty() {
@@ -117,9 +115,9 @@ impl<'a> Stages<'a> {
             if !held.is_empty() {
                 return Ok(held.into_iter().map(|(_, unhealthy)| unhealthy).collect());
             }
-            if definitions {
+            if crds {
                 // Who converts for them comes up later.
-                let waiting = self.unhealthy(phase, &Surroundings::default());
+                let waiting = self.unhealthy(phase, &Dependencies::default());
                 if !waiting.is_empty() {
                     return Ok(waiting);
                 }
@@ -132,16 +130,16 @@ impl<'a> Stages<'a> {
     async fn unserved(&self, indices: &[usize]) -> Result<Vec<Unhealthy>, RolloutError> {
         let mut waiting = Vec::new();
         let mut forgotten: Vec<&str> = Vec::new();
-        for desired in indices.iter().filter_map(|index| self.scene.desired.get(*index)) {
+        for desired in indices.iter().filter_map(|index| self.context.desired.get(*index)) {
             let ObjectKey { group, version, kind, .. } = &desired.key;
             if desired.served {
                 continue;
             }
             if !forgotten.contains(&group.as_str()) {
-                self.scene.discovery.forget(group);
+                self.context.discovery.forget(group);
                 forgotten.push(group);
             }
-            if self.scene.discovery.kind(group, version, kind).await.map_err(cannot_discover)?.is_none() {
+            if self.context.discovery.kind(group, version, kind).await.map_err(cannot_discover)?.is_none() {
                 let health = Health::progressing(format!("{kind} in version {group}/{version} is not served yet"));
                 waiting.push(Unhealthy { object: desired.key.clone(), health });
             }
@@ -156,20 +154,21 @@ impl<'a> Stages<'a> {
 
     /// Which of these objects cannot be written yet, because the API server would call a webhook that nobody answers.
     fn held(&self, indices: &[usize]) -> Vec<(usize, Unhealthy)> {
-        if self.scene.around.is_empty() {
+        if self.context.dependencies.is_empty() {
             return Vec::new();
         }
         let callers = self.live.iter().flatten();
         let interceptors: Vec<Interceptor> = callers.flat_map(interceptors).collect();
         let held = indices.iter().filter_map(|index| {
-            let desired = self.scene.desired.get(*index)?;
+            let desired = self.context.desired.get(*index)?;
             let write = Write {
                 group: &desired.key.group,
                 version: &desired.key.version,
                 plural: &desired.resource.plural,
                 creates: self.actions.get(*index) == Some(&Action::Create),
             };
-            let message = interceptors.iter().find_map(|caller| caller.holds(write, self.scene.around.all()))?;
+            let message =
+                interceptors.iter().find_map(|caller| caller.holds(write, self.context.dependencies.all()))?;
             Some((*index, Unhealthy { object: desired.key.clone(), health: Health::progressing(message) }))
         });
         held.collect()
@@ -177,7 +176,7 @@ impl<'a> Stages<'a> {
 
     /// Writes these objects, several at a time. All are tried, then the failures are told.
     async fn write(&mut self, indices: Vec<usize>) -> Result<(), RolloutError> {
-        let Scene { cluster, owner, desired, discovery, .. } = self.scene;
+        let StageContext { cluster, owner, desired, discovery, .. } = self.context;
         let requests = indices.into_iter().filter_map(|index| {
             let desired = desired.get(index)?;
             let live = self.live.get(index)?.as_ref();
@@ -230,25 +229,25 @@ impl<'a> Stages<'a> {
 
     /// What a stage waits for: its own objects, and those of stages before it whose Services come up only in this one.
     fn gate(&self, range: Range<usize>) -> Vec<Unhealthy> {
-        let stage = self.scene.desired.get(range.start).map_or(0, |first| first.stage);
-        let around = self.scene.around.at(stage);
-        let mut waiting = self.unhealthy(range.clone(), &around);
-        let earlier = self.scene.desired.iter().zip(&self.live).take(range.start);
+        let stage = self.context.desired.get(range.start).map_or(0, |first| first.stage);
+        let dependencies = self.context.dependencies.at(stage);
+        let mut waiting = self.unhealthy(range.clone(), &dependencies);
+        let earlier = self.context.desired.iter().zip(&self.live).take(range.start);
         let callers = earlier.filter(|(desired, _)| needs::may_need(&desired.key.group, &desired.key.kind));
         waiting.extend(callers.filter_map(|(desired, live)| {
-            let health = assess(live.as_ref()?, &around);
+            let health = assess(live.as_ref()?, &dependencies);
             (!health.is_healthy()).then(|| Unhealthy { object: desired.key.clone(), health })
         }));
         waiting
     }
 
     /// The objects in this range that do not work, or are still to come.
-    fn unhealthy(&self, range: Range<usize>, around: &Surroundings) -> Vec<Unhealthy> {
+    fn unhealthy(&self, range: Range<usize>, dependencies: &Dependencies) -> Vec<Unhealthy> {
         let mut budget = Budget::default();
-        let objects = self.scene.desired.iter().zip(&self.live).take(range.end).skip(range.start);
+        let objects = self.context.desired.iter().zip(&self.live).take(range.end).skip(range.start);
         objects
             .filter_map(|(desired, live)| {
-                let health = verdict(self.scene.probes, &desired.key, live.as_ref(), around, &mut budget);
+                let health = verdict(self.context.probes, &desired.key, live.as_ref(), dependencies, &mut budget);
                 (!health.is_healthy()).then(|| Unhealthy { object: desired.key.clone(), health })
             })
             .collect()
@@ -261,7 +260,7 @@ impl<'a> Stages<'a> {
 
     /// The objects of the release that exist and are the owner's.
     pub(crate) fn ours(&self) -> impl Iterator<Item = (&ObjectKey, &Value)> {
-        let objects = self.scene.desired.iter().zip(&self.live).zip(&self.actions);
+        let objects = self.context.desired.iter().zip(&self.live).zip(&self.actions);
         objects.filter_map(|((desired, live), action)| {
             let ours = matches!(action, Action::Keep | Action::Update | Action::Recover);
             live.as_ref().filter(|_| ours).map(|live| (&desired.key, live))
@@ -270,7 +269,7 @@ impl<'a> Stages<'a> {
 
     /// What was created.
     pub(crate) fn created(&self) -> impl Iterator<Item = (&Desired, &Value)> {
-        let objects = self.scene.desired.iter().zip(&self.live).zip(&self.done);
+        let objects = self.context.desired.iter().zip(&self.live).zip(&self.done);
         objects.filter_map(|((desired, live), done)| {
             live.as_ref().filter(|_| *done == Some(Action::Create)).map(|live| (desired, live))
         })
@@ -279,7 +278,7 @@ impl<'a> Stages<'a> {
     /// What was changed.
     pub(crate) fn changes(&self) -> Changes {
         let mut changes = Changes::default();
-        for ((desired, action), done) in self.scene.desired.iter().zip(&self.actions).zip(&self.done) {
+        for ((desired, action), done) in self.context.desired.iter().zip(&self.actions).zip(&self.done) {
             let list = match (done, action) {
                 (Some(Action::Create), _) => &mut changes.created,
                 (Some(Action::Adopt), _) => &mut changes.adopted,
@@ -299,11 +298,11 @@ pub(crate) fn verdict(
     probes: &Probes,
     key: &ObjectKey,
     live: Option<&Value>,
-    surroundings: &Surroundings,
+    dependencies: &Dependencies,
     budget: &mut Budget,
 ) -> Health {
     let Some(live) = live else { return Health::progressing("does not exist") };
-    let health = assess(live, surroundings);
+    let health = assess(live, dependencies);
     if health.is_healthy() { probes.assess(key, live, budget) } else { health }
 }
 

@@ -6,16 +6,16 @@ use chandler_core::is_custom_group;
 use serde_json::Value;
 
 use crate::{
-    census::{self, Census},
     cluster::Cluster,
+    custom_resources::{self, CountMode},
+    deletion_plan::{CrdInUse, DeletionPlan, DeletionPreview, Occasion, plan_deletion},
     discovery::Discovery,
-    disposal::{DeletionPreview, Disposal, InUse, Occasion, dispose},
     error::RolloutError,
     holdings::{ObjectId, Settlement},
     live,
     orphan::{Marks, release},
     owner::Owner,
-    policy::Definitions,
+    policy::CrdPolicy,
     prune::{Pruned, delete_in_order},
     report::Teardown,
     resolve::is_crd,
@@ -32,24 +32,24 @@ pub(crate) async fn teardown(
     owner: &Owner,
 ) -> Result<Teardown, RolloutError> {
     let ledger = owner.ledger()?;
-    let Some(Plan { disposal, in_use, orphaned, all_stay }) =
+    let Some(Plan { deletion_plan, in_use, orphaned, all_stay }) =
         plan(own, cluster, discovery, owner, cautious(owner)).await?
     else {
         // Without the parent nothing tells what there was. The garbage collector follows the references to it.
         return Ok(Teardown::Complete { deleted: Vec::new(), released: Vec::new() });
     };
-    if !disposal.stay.is_empty() {
+    if !deletion_plan.stay.is_empty() {
         return Ok(Teardown::Held { in_use });
     }
-    let left = disposal.release.iter().chain(&orphaned).map(|member| ObjectId::of(&member.key));
+    let left = deletion_plan.release.iter().chain(&orphaned).map(|member| ObjectId::of(&member.key));
     let left: BTreeSet<ObjectId> = left.collect();
     let marks = if all_stay { Marks::Reference } else { Marks::All };
-    let mut released = release(cluster, owner, disposal.release, marks).await?;
+    let mut released = release(cluster, owner, deletion_plan.release, marks).await?;
     released.extend(orphaned.into_iter().map(|member| member.key));
     if !left.is_empty() {
         ledger.settle(Settlement { left, ..Settlement::default() }).await?;
     }
-    let Pruned { deleted, waiting, .. } = delete_in_order(cluster, owner, disposal.delete).await?;
+    let Pruned { deleted, waiting, .. } = delete_in_order(cluster, owner, deletion_plan.delete).await?;
     Ok(if waiting.is_empty() {
         Teardown::Complete { deleted, released }
     } else {
@@ -57,33 +57,33 @@ pub(crate) async fn teardown(
     })
 }
 
-/// What [`teardown`] would do. Custom resources are counted wherever their definitions go.
+/// What [`teardown`] would do. Custom resources are counted wherever their CRDs go.
 pub(crate) async fn preview(
     own: &Cluster,
     cluster: &Cluster,
     discovery: &Discovery,
     owner: &Owner,
 ) -> Result<DeletionPreview, RolloutError> {
-    let Some(Plan { disposal, in_use, .. }) = plan(own, cluster, discovery, owner, Census::Count).await? else {
+    let Some(Plan { deletion_plan, in_use, .. }) = plan(own, cluster, discovery, owner, CountMode::Count).await? else {
         return Ok(DeletionPreview::default());
     };
-    let held = !disposal.stay.is_empty();
+    let held = !deletion_plan.stay.is_empty();
     let keys = |members: &mut dyn Iterator<Item = &Member>| members.map(|member| member.key.clone()).collect();
-    let mut doomed = disposal.deleted().chain(&disposal.stay);
-    Ok(DeletionPreview { held, deleted: keys(&mut doomed), released: keys(&mut disposal.release.iter()), in_use })
+    let mut doomed = deletion_plan.deleted().chain(&deletion_plan.stay);
+    Ok(DeletionPreview { held, deleted: keys(&mut doomed), released: keys(&mut deletion_plan.release.iter()), in_use })
 }
 
 /// How closely custom resources are looked at. Where they go in any case, only the order depends on them.
-fn cautious(owner: &Owner) -> Census {
-    if owner.deletion.definitions == Definitions::WhileUnused { Census::Count } else { Census::Existence }
+fn cautious(owner: &Owner) -> CountMode {
+    if owner.deletion.crds == CrdPolicy::WhileUnused { CountMode::Count } else { CountMode::Existence }
 }
 
 /// What becomes of the objects of an owner that goes.
 struct Plan {
     /// What becomes of each.
-    disposal: Disposal<Member>,
-    /// The definitions in use among those that would go.
-    in_use: Vec<InUse>,
+    deletion_plan: DeletionPlan<Member>,
+    /// The CRDs in use among those that would go.
+    in_use: Vec<CrdInUse>,
     /// Those that the garbage collector has orphaned already. They are left as they are: that takes no right on them.
     orphaned: Vec<Member>,
     /// Whether the choice was that all of them stay, of which the garbage collector has orphaned those that it knew.
@@ -112,34 +112,37 @@ async fn plan(
     cluster: &Cluster,
     discovery: &Discovery,
     owner: &Owner,
-    census: Census,
+    custom_resources: CountMode,
 ) -> Result<Option<Plan>, RolloutError> {
     let Some((parent, members)) = members(own, cluster, discovery, owner).await? else { return Ok(None) };
     // What no longer refers to the owner was orphaned by the garbage collector (`--cascade=orphan`), or never made ours whole.
     let (mut members, loose): (Vec<Member>, Vec<Member>) =
         members.into_iter().partition(|member| live::refers_to(&member.object, &owner.uid));
     if !owner.deletion.orphan && are_orphaned(&members, &loose) {
-        let disposal = Disposal { release: members, ..Disposal::default() };
-        return Ok(Some(Plan { disposal, in_use: Vec::new(), orphaned: loose, all_stay: true }));
+        let deletion_plan = DeletionPlan { release: members, ..DeletionPlan::default() };
+        return Ok(Some(Plan { deletion_plan, in_use: Vec::new(), orphaned: loose, all_stay: true }));
     }
-    let keeps = owner.deletion.definitions == Definitions::Keep;
+    let keeps = owner.deletion.crds == CrdPolicy::Keep;
     if owner.deletion.orphan || keeps && members.iter().any(|member| is_crd(&member.key)) {
         let strays = snapshot::strays(cluster, discovery, owner, &parent).await?;
         members.extend(strays.into_iter().filter(|stray| owner.deletion.orphan || is_crd(&stray.key)));
     }
-    let in_use =
-        if owner.deletion.orphan || keeps { Vec::new() } else { census::in_use(cluster, &members, census).await? };
-    let used: BTreeSet<_> = in_use.iter().map(|in_use| in_use.definition.clone()).collect();
-    let mut disposal = dispose(owner.deletion, Occasion::Teardown, members, &used);
+    let in_use = if owner.deletion.orphan || keeps {
+        Vec::new()
+    } else {
+        custom_resources::in_use(cluster, &members, custom_resources).await?
+    };
+    let used: BTreeSet<_> = in_use.iter().map(|in_use| in_use.crd.clone()).collect();
+    let mut deletion_plan = plan_deletion(owner.deletion, Occasion::Teardown, members, &used);
     let mut orphaned = Vec::new();
-    if !disposal.stay.is_empty() {
-        disposal.stay.extend(loose);
+    if !deletion_plan.stay.is_empty() {
+        deletion_plan.stay.extend(loose);
     } else if owner.deletion.orphan {
-        disposal.release.extend(loose);
+        deletion_plan.release.extend(loose);
     } else {
         orphaned = loose;
     }
-    Ok(Some(Plan { disposal, in_use, orphaned, all_stay: false }))
+    Ok(Some(Plan { deletion_plan, in_use, orphaned, all_stay: false }))
 }
 
 /// Whether the garbage collector has orphaned what it knew of (`--cascade=orphan`). It takes the reference off every dependent

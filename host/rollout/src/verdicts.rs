@@ -4,12 +4,12 @@ use chandler_core::{Budget as Steps, ObjectKey, Stop};
 use chandler_health::{Probes, probe::Budget};
 use serde_json::Value;
 
-use crate::{cpu, error::RolloutError, report::Unhealthy, stages::verdict, surroundings::Around};
+use crate::{cpu, dependencies::ReleaseDependencies, error::RolloutError, report::Unhealthy, stages::verdict};
 
 /// The objects that are not healthy. Rules in CEL about large objects take seconds; then it is found out on a thread for that.
 pub(crate) async fn unhealthy(
     probes: Probes,
-    around: Around,
+    dependencies: ReleaseDependencies,
     keys: Vec<ObjectKey>,
     live: Vec<Option<Value>>,
 ) -> Result<Vec<Unhealthy>, RolloutError> {
@@ -19,16 +19,16 @@ pub(crate) async fn unhealthy(
     let cancelled = |_: Stop| RolloutError::Cancelled;
     let found = if elsewhere {
         let cancel = steps.clone();
-        cpu::run(&steps, move || look(&probes, &around, keys, &live, &cancel)).await.map_err(cancelled)?
+        cpu::run(&steps, move || look(&probes, &dependencies, keys, &live, &cancel)).await.map_err(cancelled)?
     } else {
-        look(&probes, &around, keys, &live, &steps)
+        look(&probes, &dependencies, keys, &live, &steps)
     };
     found.map_err(cancelled)
 }
 
 fn look(
     probes: &Probes,
-    around: &Around,
+    dependencies: &ReleaseDependencies,
     keys: Vec<ObjectKey>,
     live: &[Option<Value>],
     steps: &Steps,
@@ -37,7 +37,7 @@ fn look(
     let mut budget = Budget::default();
     for (object, live) in keys.into_iter().zip(live) {
         steps.step()?;
-        let health = verdict(probes, &object, live.as_ref(), around.all(), &mut budget);
+        let health = verdict(probes, &object, live.as_ref(), dependencies.all(), &mut budget);
         if !health.is_healthy() {
             unhealthy.push(Unhealthy { object, health });
         }

@@ -63,7 +63,7 @@ impl Compatibility {
     }
 
     /// Whether CustomResourceDefinitions of v1beta1, which no API server takes any more, are installed as those of v1.
-    pub(crate) fn upgrades_definitions(self) -> bool {
+    pub(crate) fn upgrades_crds(self) -> bool {
         self == Self::Extended
     }
 

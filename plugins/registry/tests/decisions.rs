@@ -106,7 +106,7 @@ fn labels_of_a_deployment_stay_off_its_pods_and_its_history_is_short() {
 }
 
 #[test]
-fn a_definition_need_not_be_owned() {
+fn a_crd_need_not_be_owned() {
     let small = Small::new(&["AllNamespaces"]).file("manifests/crd.yaml", CRD);
     assert!(one(&small.render(&json!({})).unwrap(), "CustomResourceDefinition").is_object());
 }

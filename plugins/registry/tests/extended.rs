@@ -271,7 +271,7 @@ fn names_of_fields_in_another_case_are_understood() {
 }
 
 #[test]
-fn old_definitions_are_installed_as_new_ones() {
+fn old_crds_are_installed_as_new_ones() {
     let old = "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\n\
                metadata: {name: berths.example.com}\n\
                spec:\n  group: example.com\n  version: v1\n  scope: Namespaced\n\

@@ -44,7 +44,7 @@ fn all_faults_of_loading_are_found_at_once() {
 
 /// They are read as what v1 makes of them, of which nobody has seen a line.
 #[test]
-fn faults_of_old_definitions_are_told_in_the_lines_that_were_written() {
+fn faults_of_old_crds_are_told_in_the_lines_that_were_written() {
     let old = "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata:\n  \
                creationTimestamp: now\n  name: berths.example.com\nspec:\n  group: example.com\n  version: v1\n  \
                names: {kind: Berth, plural: berths}\n  validation:\n    openAPIV3Schema: {type: 1}\n";

@@ -183,7 +183,7 @@ fn unknown_fields_are_dropped_by_their_exact_names_and_reported() {
 }
 
 #[test]
-fn old_definitions_lose_their_schema_and_keep_their_version() {
+fn old_crds_lose_their_schema_and_keep_their_version() {
     let old = "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\n\
                metadata: {name: berths.example.com}\n\
                spec:\n  group: example.com\n  version: v1\n  scope: Namespaced\n\

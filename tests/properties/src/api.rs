@@ -10,7 +10,7 @@ use chandler_devcluster_apply::{
 use chandler_devcluster_protobuf as protobuf;
 use chandler_devcluster_schema::{
     Builtins, CustomResourceDefinition, FieldError, GroupVersionKind, Schema, canonicalize, default, metadata, prune,
-    validate, validate_definition,
+    validate, validate_crd,
 };
 use chandler_yaml::Limits;
 use serde_json::Value;
@@ -27,16 +27,16 @@ pub(crate) fn objects(input: &[u8]) {
     let Ok(documents) = chandler_yaml::parse(input, &Limits { nodes: 20_000, ..Limits::default() }) else { return };
     let mut values = documents.iter().map(|document| document.root.to_json());
     let (stored, sent) = (values.next().unwrap_or_default(), values.next().unwrap_or_default());
-    let definition = values.next().unwrap_or_default();
+    let crd = values.next().unwrap_or_default();
     memory::bounded(input, FIXED, PER_BYTE, || {
         let text = |field: &str| sent.get(field).and_then(Value::as_str).unwrap_or_default();
         let kind = GroupVersionKind::from_api_version(text("apiVersion"), text("kind"));
         if let Some(resource) = Builtins::get().kind(&kind) {
             written(&resource.schema, &kind, &stored, &sent, true);
         }
-        assert_errors(&validate_definition(&definition, None));
-        assert_errors(&validate_definition(&definition, Some(&stored)));
-        if let Ok(custom) = CustomResourceDefinition::parse(&definition) {
+        assert_errors(&validate_crd(&crd, None));
+        assert_errors(&validate_crd(&crd, Some(&stored)));
+        if let Ok(custom) = CustomResourceDefinition::parse(&crd) {
             for version in custom.versions.iter().take(3) {
                 written(&version.resource.schema, &kind, &stored, &sent, false);
             }

@@ -27,7 +27,7 @@
 //! | 3.14 | finalizers |
 //! | 3.15 | owners and garbage collection |
 //! | 3.16 | namespaces end with their content |
-//! | 3.17 | definitions come and go |
+//! | 3.17 | CRDs come and go |
 //! | 3.18 | structural schemas, rules, versions |
 //! | 3.20 | discovery, OpenAPI, health |
 //! | 3.21 | who may do what |
@@ -47,7 +47,7 @@
 mod access;
 mod apply;
 mod cli;
-mod definitions;
+mod crds;
 mod deletion;
 mod patch;
 mod properties;
@@ -84,7 +84,7 @@ fn all() -> Vec<Case> {
         patch::cases(),
         watch::cases(),
         deletion::cases(),
-        definitions::cases(),
+        crds::cases(),
         access::cases(),
         server::cases(),
         properties::cases(),

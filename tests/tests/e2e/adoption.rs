@@ -19,7 +19,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::{PLAIN, deletion::definition, permissions::look_again};
+use crate::{PLAIN, deletion::crd, permissions::look_again};
 
 async fn make(world: &World, manager: &str, object: serde_json::Value) -> ConfigMap {
     let object: ConfigMap = serde_json::from_value(object).expect("a ConfigMap");
@@ -139,19 +139,17 @@ async fn what_a_controller_holds_is_taken_only_without_protection() {
 }
 
 #[tokio::test]
-async fn a_definition_of_two_bundle_deployments_belongs_to_one_and_can_be_moved() {
+async fn a_crd_of_two_bundle_deployments_belongs_to_one_and_can_be_moved() {
     let world = World::new().await;
     let (first, second) = (world.name(), format!("{}-second", world.name()));
-    let (definition, plural) = definition(&world);
-    let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
-    let with = Bundle::empty()
-        .with("manifests/crd.yaml", &definition)
-        .with("manifests/a.yaml", &config_map("first", "bundle"));
+    let (crd, plural) = crd(&world);
+    let crds: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    let with =
+        Bundle::empty().with("manifests/crd.yaml", &crd).with("manifests/a.yaml", &config_map("first", "bundle"));
     let with = world.push(&with).await;
     let without = world.push(&Bundle::empty().with("manifests/a.yaml", &config_map("first", "bundle"))).await;
-    let other = Bundle::empty()
-        .with("manifests/crd.yaml", &definition)
-        .with("manifests/b.yaml", &config_map("second", "bundle"));
+    let other =
+        Bundle::empty().with("manifests/crd.yaml", &crd).with("manifests/b.yaml", &config_map("second", "bundle"));
     let other = world.push(&other).await;
     world.deploy(&first, PLAIN, &with).await;
     world.ready(&first).await;
@@ -168,11 +166,11 @@ async fn a_definition_of_two_bundle_deployments_belongs_to_one_and_can_be_moved(
     }
 
     // What `chandler adopt --force` does, then the first one leaves it out. In between the first one says so.
-    let before = definitions.get(&plural).await.expect("the definition");
+    let before = crds.get(&plural).await.expect("the CRD");
     let rollout = Rollout::new(world.client.clone(), chandler_rollout::Options::default());
     let owner = chandler_controller::owner_of(&deployed, &world.namespace).expect("it is stored");
     let object = chandler_core::Object::parse(
-        serde_json::to_string(&serde_saphyr::from_str::<serde_json::Value>(&definition).expect("YAML"))
+        serde_json::to_string(&serde_saphyr::from_str::<serde_json::Value>(&crd).expect("YAML"))
             .expect("JSON")
             .as_bytes(),
         0,
@@ -198,13 +196,13 @@ async fn a_definition_of_two_bundle_deployments_belongs_to_one_and_can_be_moved(
     world.deploy(&first, PLAIN, &without).await;
     world.ready(&first).await;
 
-    let after = definitions.get(&plural).await.expect("the definition");
+    let after = crds.get(&plural).await.expect("the CRD");
     assert_eq!(after.uid(), before.uid(), "it was never deleted");
     assert_eq!(controllers(after.owner_references()), [("BundleDeployment", second.as_str())]);
     let labels: BTreeMap<String, String> = after.labels().clone();
     assert_eq!(labels["core.rukpak.io/owner-name"], second);
     world.delete(&first).await;
-    assert!(definitions.get_opt(&plural).await.expect("an answer").is_some());
+    assert!(crds.get_opt(&plural).await.expect("an answer").is_some());
     world.finish().await;
 }
 

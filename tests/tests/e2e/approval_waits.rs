@@ -171,7 +171,7 @@ async fn what_is_in_the_way_is_said_and_waits_when_it_is_gone() {
 }
 
 #[tokio::test]
-async fn an_unsafe_definition_is_said_and_waits_when_it_is_allowed() {
+async fn an_unsafe_crd_is_said_and_waits_when_it_is_allowed() {
     let world = World::new().await;
     let name = world.name();
     let (text, fewer) =

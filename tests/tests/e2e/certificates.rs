@@ -101,13 +101,13 @@ fn identity(secret: &Secret) -> Identity {
 async fn authorities(world: &World) -> BTreeMap<&'static str, Vec<u8>> {
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(world.client.clone());
-    let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    let crds: Api<CustomResourceDefinition> = Api::all(world.client.clone());
     let validating = validating.get("vberth.harbour.example.com").await.expect("the validating webhook");
     let mutating = mutating.get("mberth.harbour.example.com").await.expect("the mutating webhook");
-    let definition = definitions.get(CRD).await.expect("the definition");
+    let crd = crds.get(CRD).await.expect("the CRD");
     let validating = validating.webhooks.expect("webhooks").remove(0).client_config.ca_bundle;
     let mutating = mutating.webhooks.expect("webhooks").remove(0).client_config.ca_bundle;
-    let conversion = definition.spec.conversion.and_then(|conversion| conversion.webhook?.client_config?.ca_bundle);
+    let conversion = crd.spec.conversion.and_then(|conversion| conversion.webhook?.client_config?.ca_bundle);
     [("validating", validating), ("mutating", mutating), ("conversion", conversion)]
         .map(|(place, bundle)| (place, bundle.expect("a CA bundle").0))
         .into()

@@ -1,4 +1,4 @@
-//! A definition that would break clients or stored objects is refused before anything is written, unless it was asked for.
+//! A CRD that would break clients or stored objects is refused before anything is written, unless it was asked for.
 
 use chandler_api::{BundleDeployment, ConditionType, find_condition};
 use chandler_tests::{World, bundles::Bundle, world::condition};
@@ -18,7 +18,7 @@ fn group(world: &World) -> String {
     format!("{}.example.com", world.namespace)
 }
 
-/// A bundle of a definition with this schema of `spec.size`, and of a ConfigMap that tells its version.
+/// A bundle of a CRD with this schema of `spec.size`, and of a ConfigMap that tells its version.
 pub(crate) fn bundle(world: &World, version: &str, size: &Value) -> Bundle {
     let group = group(world);
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": size}}}});
@@ -45,12 +45,12 @@ async fn deploy(world: &World, version: &str, size: &Value, preflight: &Value) {
     world.apply(&world.name(), spec).await;
 }
 
-/// What tells whether anything was written: the version of the bundle, and that of the stored definition.
+/// What tells whether anything was written: the version of the bundle, and that of the stored CRD.
 async fn written(world: &World) -> (Option<String>, Option<String>) {
     let settings: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
     let settings = settings.get("settings").await.expect("the ConfigMap");
     let crds: Api<CustomResourceDefinition> = Api::all(world.client.clone());
-    let crd = crds.get(&format!("widgets.{}", group(world))).await.expect("the definition");
+    let crd = crds.get(&format!("widgets.{}", group(world))).await.expect("the CRD");
     (settings.data.and_then(|data| data.get("version").cloned()), crd.metadata.resource_version)
 }
 
@@ -75,7 +75,7 @@ fn message(deployment: &BundleDeployment) -> String {
 }
 
 #[tokio::test]
-async fn a_breaking_definition_is_refused_before_anything_is_written_and_can_be_let_through() {
+async fn a_breaking_crd_is_refused_before_anything_is_written_and_can_be_let_through() {
     let world = World::new().await;
     let name = world.name();
     let text = json!({"type": "string", "enum": ["small", "large"]});
@@ -136,7 +136,7 @@ async fn a_custom_resource_that_the_new_schema_refuses_is_named() {
 }
 
 #[tokio::test]
-async fn the_check_can_be_disabled_and_a_new_definition_is_never_refused() {
+async fn the_check_can_be_disabled_and_a_new_crd_is_never_refused() {
     let world = World::new().await;
     let name = world.name();
     deploy(&world, "1", &json!({"type": "string", "pattern": "^[a-z]+$", "default": "small"}), &json!({})).await;

@@ -1,4 +1,4 @@
-//! What becomes of the objects of a BundleDeployment that is deleted, and of definitions that a release no longer has.
+//! What becomes of the objects of a BundleDeployment that is deleted, and of CRDs that a release no longer has.
 
 use chandler_tests::{World, bundles::Bundle, wait, world::condition};
 use k8s_openapi::{
@@ -18,8 +18,8 @@ use crate::{
     permissions::{account, apply, look_again, spec},
 };
 
-/// A definition of this test alone, and its name.
-pub(crate) fn definition(world: &World) -> (String, String) {
+/// A CRD of this test alone, and its name.
+pub(crate) fn crd(world: &World) -> (String, String) {
     let group = group(world);
     let text = format!(
         "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: oxen.{group}}}\nspec:\n  \
@@ -36,10 +36,9 @@ fn group(world: &World) -> String {
 
 const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: operator}\n";
 
-/// A bundle of a definition and what would work with it.
+/// A bundle of a CRD and what would work with it.
 async fn pushed(world: &World) -> String {
-    let bundle =
-        Bundle::empty().with("manifests/crd.yaml", &definition(world).0).with("manifests/map.yaml", CONFIG_MAP);
+    let bundle = Bundle::empty().with("manifests/crd.yaml", &crd(world).0).with("manifests/map.yaml", CONFIG_MAP);
     world.push(&bundle).await
 }
 
@@ -56,7 +55,7 @@ async fn make_ox(world: &World, name: &str, finalizers: &[&str]) {
     oxen(world).create(&PostParams::default(), &ox).await.expect("an ox");
 }
 
-fn definitions(world: &World) -> Api<CustomResourceDefinition> {
+fn crds(world: &World) -> Api<CustomResourceDefinition> {
     Api::all(world.client.clone())
 }
 
@@ -102,8 +101,8 @@ async fn orphaned_objects_stay_and_belong_to_nobody() {
     let patch = PatchParams::default();
     world.config_maps().patch("operator", &patch, &Patch::Merge(marks)).await.expect("it is there");
     let label = json!({"metadata": {"labels": {"applyset.kubernetes.io/part-of": null}}});
-    let plural = definition(&world).1;
-    definitions(&world).patch(&plural, &patch, &Patch::Merge(label)).await.expect("it is there");
+    let plural = crd(&world).1;
+    crds(&world).patch(&plural, &patch, &Patch::Merge(label)).await.expect("it is there");
     delete(&world, &name).await;
     world.start_controller();
     gone(&world, &name).await;
@@ -111,9 +110,9 @@ async fn orphaned_objects_stay_and_belong_to_nobody() {
     let after = world.config_maps().get("operator").await.expect("it stays");
     assert_eq!(after.uid(), before.uid());
     assert!(is_free(&after.metadata), "{:?}", after.metadata);
-    let definition = definitions(&world).get(&plural).await.expect("it stays");
-    assert!(is_free(&definition.metadata), "{:?}", definition.metadata);
-    definitions(&world).delete(&plural, &DeleteParams::default()).await.expect("it is there");
+    let crd = crds(&world).get(&plural).await.expect("it stays");
+    assert!(is_free(&crd.metadata), "{:?}", crd.metadata);
+    crds(&world).delete(&plural, &DeleteParams::default()).await.expect("it is there");
     world.finish().await;
 }
 
@@ -126,7 +125,7 @@ async fn nothing_is_deleted_while_custom_resources_of_others_exist() {
     make_ox(&world, "a", &[]).await;
     make_ox(&world, "b", &[]).await;
     delete(&world, &name).await;
-    let plural = definition(&world).1;
+    let plural = crd(&world).1;
     let namespace = &world.namespace;
     let told = format!("{plural}: 2 in 1 namespace ({namespace}/a, {namespace}/b)");
     says(&world, &name, "CustomResourcesExist", &told).await;
@@ -135,20 +134,20 @@ async fn nothing_is_deleted_while_custom_resources_of_others_exist() {
     assert_eq!(ready.reason, "CustomResourcesExist");
     assert!(ready.message.contains("set spec.deletion.crds to Keep"), "{}", ready.message);
     let map = world.config_maps().get("operator").await.expect("nothing is deleted");
-    let crd = definitions(&world).get(&plural).await.expect("nothing is deleted");
+    let crd = crds(&world).get(&plural).await.expect("nothing is deleted");
     assert_eq!((map.metadata.deletion_timestamp, crd.metadata.deletion_timestamp), (None, None));
 
     for ox in ["a", "b"] {
         oxen(&world).delete(ox, &DeleteParams::default()).await.expect("it is there");
     }
     gone(&world, &name).await;
-    assert!(definitions(&world).get_opt(&plural).await.expect("an answer").is_none());
+    assert!(crds(&world).get_opt(&plural).await.expect("an answer").is_none());
     assert!(world.config_maps().get_opt("operator").await.expect("an answer").is_none());
     world.finish().await;
 }
 
 #[tokio::test]
-async fn kept_definitions_stay_with_their_custom_resources() {
+async fn kept_crds_stay_with_their_custom_resources() {
     let world = World::new().await;
     let name = world.name();
     let mut spec = world.spec(PLAIN, &pushed(&world).await);
@@ -162,17 +161,17 @@ async fn kept_definitions_stay_with_their_custom_resources() {
     spec["deletion"] = json!({"crds": "Keep"});
     world.apply(&name, spec).await;
     gone(&world, &name).await;
-    let plural = definition(&world).1;
-    let kept = definitions(&world).get(&plural).await.expect("it stays");
+    let plural = crd(&world).1;
+    let kept = crds(&world).get(&plural).await.expect("it stays");
     assert!(is_free(&kept.metadata) && kept.metadata.deletion_timestamp.is_none(), "{:?}", kept.metadata);
     oxen(&world).get("a").await.expect("it stays");
     assert!(world.config_maps().get_opt("operator").await.expect("an answer").is_none());
-    definitions(&world).delete(&plural, &DeleteParams::default()).await.expect("it is there");
+    crds(&world).delete(&plural, &DeleteParams::default()).await.expect("it is there");
     world.finish().await;
 }
 
 #[tokio::test]
-async fn definitions_go_first_while_whoever_cleans_up_is_still_there() {
+async fn crds_go_first_while_whoever_cleans_up_is_still_there() {
     let world = World::new().await;
     let name = world.name();
     let mut spec = world.spec(PLAIN, &pushed(&world).await);
@@ -188,19 +187,19 @@ async fn definitions_go_first_while_whoever_cleans_up_is_still_there() {
     let freed = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     oxen(&world).patch("a", &PatchParams::default(), &freed).await.expect("it is there");
     gone(&world, &name).await;
-    assert!(definitions(&world).get_opt(&definition(&world).1).await.expect("an answer").is_none());
+    assert!(crds(&world).get_opt(&crd(&world).1).await.expect("an answer").is_none());
     assert!(world.config_maps().get_opt("operator").await.expect("an answer").is_none());
     world.finish().await;
 }
 
 #[tokio::test]
-async fn a_definition_that_the_release_drops_stays_while_it_is_used() {
+async fn a_crd_that_the_release_drops_stays_while_it_is_used() {
     let world = World::new().await;
     let name = world.name();
     world.deploy(&name, PLAIN, &pushed(&world).await).await;
     world.ready(&name).await;
     make_ox(&world, "a", &[]).await;
-    let plural = definition(&world).1;
+    let plural = crd(&world).1;
     let without = world.push(&Bundle::empty().with("manifests/map.yaml", CONFIG_MAP)).await;
     world.deploy(&name, PLAIN, &without).await;
     let warned = |deployment: &chandler_api::BundleDeployment| {
@@ -214,7 +213,7 @@ async fn a_definition_that_the_release_drops_stays_while_it_is_used() {
         warnings.len() == 1 && warnings[0].contains(&format!("{plural} is not in the release any more")),
         "{warnings:?}"
     );
-    let kept = definitions(&world).get(&plural).await.expect("it stays");
+    let kept = crds(&world).get(&plural).await.expect("it stays");
     assert_eq!(kept.labels()["core.rukpak.io/owner-name"], name, "it stays a member");
     oxen(&world).get("a").await.expect("it stays");
 
@@ -226,11 +225,11 @@ async fn a_definition_that_the_release_drops_stays_while_it_is_used() {
     })
     .await;
     assert_eq!(warned(&handled.expect("it is there")).len(), 1);
-    assert_eq!(definitions(&world).get(&plural).await.expect("it stays").resource_version(), kept.resource_version());
+    assert_eq!(crds(&world).get(&plural).await.expect("it stays").resource_version(), kept.resource_version());
 
     oxen(&world).delete("a", &DeleteParams::default()).await.expect("it is there");
     look_again(&world, &name).await;
-    wait::until(&definitions(&world), &plural, "pruned", |definition| definition.is_none()).await;
+    wait::until(&crds(&world), &plural, "pruned", |crd| crd.is_none()).await;
     wait::until(&world.deployments(), &name, "without the warning", |deployment| {
         deployment.is_some_and(|deployment| warned(deployment).is_empty())
     })
@@ -240,7 +239,7 @@ async fn a_definition_that_the_release_drops_stays_while_it_is_used() {
 }
 
 #[tokio::test]
-async fn a_dropped_definition_is_kept_or_deleted_where_the_spec_says_so() {
+async fn a_dropped_crd_is_kept_or_deleted_where_the_spec_says_so() {
     for (policy, stays) in [("Keep", true), ("Delete", false)] {
         let world = World::new().await;
         let name = world.name();
@@ -253,12 +252,12 @@ async fn a_dropped_definition_is_kept_or_deleted_where_the_spec_says_so() {
         spec["source"]["image"]["ref"] = json!(without);
         world.apply(&name, spec).await;
         world.ready(&name).await;
-        let plural = definition(&world).1;
-        let found = definitions(&world).get_opt(&plural).await.expect("an answer");
+        let plural = crd(&world).1;
+        let found = crds(&world).get_opt(&plural).await.expect("an answer");
         assert_eq!(found.as_ref().map(|found| is_free(&found.metadata)), stays.then_some(true), "{policy}");
         if stays {
             oxen(&world).get("a").await.expect("it stays");
-            definitions(&world).delete(&plural, &DeleteParams::default()).await.expect("it is there");
+            crds(&world).delete(&plural, &DeleteParams::default()).await.expect("it is there");
         }
         world.finish().await;
     }
@@ -338,6 +337,6 @@ async fn without_its_account_a_deletion_waits_or_leaves_the_objects() {
     }
     let map = world.config_maps().get("operator").await.expect("it stays");
     assert_eq!(map.metadata.deletion_timestamp, None);
-    let _ = definitions(&world).delete(&definition(&world).1, &DeleteParams::default()).await;
+    let _ = crds(&world).delete(&crd(&world).1, &DeleteParams::default()).await;
     world.finish().await;
 }

@@ -130,7 +130,7 @@ fn custom_edits(group: &str) -> Vec<Edit> {
     ]
 }
 
-fn definition(group: &str) -> Value {
+fn crd(group: &str) -> Value {
     let text = json!({"type": "string"});
     let members = json!({"name": text, "a": text, "b": text});
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -147,7 +147,7 @@ fn definition(group: &str) -> Value {
 
 /// A plain bundle with all of these objects, each once.
 fn bundle<'a>(edits: impl IntoIterator<Item = &'a Edit>, group: &str) -> Bundle {
-    let mut bundle = Bundle::empty().with("manifests/crd.yaml", &definition(group).to_string());
+    let mut bundle = Bundle::empty().with("manifests/crd.yaml", &crd(group).to_string());
     for edit in edits {
         let mut object = edit.object.clone();
         object["apiVersion"] = json!(edit.api_version);

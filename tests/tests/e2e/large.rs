@@ -13,7 +13,7 @@ use chandler_tests::{
 use crate::PLAIN;
 
 const OBJECTS: usize = 2000;
-const DEFINITIONS: usize = 120;
+const CRDS: usize = 120;
 
 /// The writes, without those that only tell: statuses and Events.
 fn changes(cost: &Cost) -> Vec<&str> {
@@ -64,19 +64,19 @@ async fn two_thousand_objects() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_hundred_and_twenty_definitions() {
+async fn one_hundred_and_twenty_crds() {
     let world = World::without_controller(chandler_tests::Cluster::acquire().await).await;
-    let (first, second) = (large::definitions(DEFINITIONS, "old"), large::definitions(DEFINITIONS, "new"));
-    let costs = costs(&world, "120 definitions", &first, &second).await;
-    assert_eq!(count(&costs["installation"], "POST"), 2 * DEFINITIONS, "each object is created once");
+    let (first, second) = (large::crds(CRDS, "old"), large::crds(CRDS, "new"));
+    let costs = costs(&world, "120 CRDs", &first, &second).await;
+    assert_eq!(count(&costs["installation"], "POST"), 2 * CRDS, "each object is created once");
     assert_eq!(changes(&costs["nothing to do"]), [""; 0]);
     assert_eq!(costs["nothing to do"].calls, 0);
-    let (group, number) = ((DEFINITIONS - 1) / 10, DEFINITIONS - 1);
+    let (group, number) = ((CRDS - 1) / 10, CRDS - 1);
     let path = format!("/apis/group{group}.large.example.com/v1/namespaces/{}/kinds{number}", world.namespace);
     let upgrade = &costs["one object changed"];
     let changed = format!("PATCH {path}/large-{number}");
     assert_eq!(BTreeSet::from_iter(changes(upgrade)), BTreeSet::from([changed.as_str()]), "nothing else is written");
-    assert_eq!(count(&costs["deletion"], "DELETE"), 2 * DEFINITIONS, "each object is deleted once");
+    assert_eq!(count(&costs["deletion"], "DELETE"), 2 * CRDS, "each object is deleted once");
     assert_gone(&world).await;
     world.finish().await;
 }

@@ -57,11 +57,11 @@ async fn running(world: &World) -> Option<String> {
     container.env?.into_iter().find(|variable| variable.name == "OPERATOR_VERSION")?.value
 }
 
-/// Whether the definition has the field that only the new release brings.
+/// Whether the CRD has the field that only the new release brings.
 async fn knows_lines(world: &World) -> bool {
-    let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
-    let definition = definitions.get("berths.harbour.example.com").await.expect("the definition");
-    let versions = serde_json::to_value(definition.spec.versions).expect("JSON");
+    let crds: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    let crd = crds.get("berths.harbour.example.com").await.expect("the CRD");
+    let versions = serde_json::to_value(crd.spec.versions).expect("JSON");
     versions.pointer("/0/schema/openAPIV3Schema/properties/spec/properties/lines").is_some()
 }
 
@@ -92,7 +92,7 @@ async fn an_old_revision_runs_again_without_its_registry() {
     let third = history(&deployment).last().expect("a revision");
     assert_eq!((third.outcome, third.rollback_to), (Outcome::Succeeded, Some(1)));
     assert_eq!(third.release_digest, first.release_digest);
-    // The newer release gave a definition a field, which objects may hold by now.
+    // The newer release gave a CRD a field, which objects may hold by now.
     assert!(knows_lines(&world).await, "going back would have lost it");
     let warnings = &status.release.as_ref().expect("a release").warnings;
     let kept =
@@ -142,7 +142,7 @@ async fn a_revision_that_fails_is_rolled_back_and_not_tried_again() {
     }
     assert_eq!(condition(&deployment, "Healthy").expect("Healthy").status, "True");
     assert_eq!(running(&world).await.as_deref(), Some("v0.1.0"));
-    assert!(knows_lines(&world).await, "the definition keeps what the failed revision added");
+    assert!(knows_lines(&world).await, "the CRD keeps what the failed revision added");
 
     // Another controller comes to the same, and writes nothing: what it asks the registry for it has asked for before.
     let version = deployment.metadata.resource_version.clone();

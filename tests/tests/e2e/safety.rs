@@ -28,7 +28,7 @@ struct Others {
 impl Others {
     async fn make(cluster: &Cluster) -> Self {
         let client = cluster.client();
-        guard::install_definitions(&client).await.expect("our definitions");
+        guard::install_crds(&client).await.expect("our CRDs");
         let another = Run::new();
         // Names of runs are unique, so that nothing that was left over is in the way.
         let foreign = format!("foreign-{}", another.name().trim_start_matches("e2e-"));
@@ -95,7 +95,7 @@ where
     }
 }
 
-/// A test in a world: a class, a role for the whole cluster, and a release with a role, a definition and a namespace.
+/// A test in a world: a class, a role for the whole cluster, and a release with a role, a CRD and a namespace.
 async fn play(world: &World) {
     let name = world.name();
     let class = json!({"metadata": {"name": name}, "spec": {"image": "registry.invalid/none:v1"}});
@@ -105,7 +105,7 @@ async fn play(world: &World) {
     let namespace =
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": format!("{}-inner", world.run())}});
     let bundle = Bundle::empty()
-        .with("manifests/definition.yaml", &crate::deletion::definition(world).0)
+        .with("manifests/definition.yaml", &crate::deletion::crd(world).0)
         .with("manifests/namespace.json", &namespace.to_string())
         .with("manifests/role.json", &role(&format!("{name}-released")).to_string());
     let image = world.push(&bundle).await;
@@ -136,7 +136,7 @@ where
 }
 
 async fn assert_gone(client: &Client, run: &Run) {
-    // A deleted definition is there until its custom resources are gone.
+    // A deleted CRD is there until its custom resources are gone.
     wait::eventually("nothing of the run is left", || async { left(client, run).await.is_empty() }).await;
 }
 
@@ -224,30 +224,30 @@ async fn a_cluster_with_objects_of_others_is_refused_unless_that_is_allowed() {
 }
 
 #[tokio::test]
-async fn definitions_that_objects_of_others_depend_on_are_not_replaced() {
+async fn crds_that_objects_of_others_depend_on_are_not_replaced() {
     let cluster = Cluster::acquire().await;
     if std::env::var_os("KUBECONFIG").is_some_and(|path| !path.is_empty()) {
-        eprintln!("skipped: it changes definitions of the cluster");
+        eprintln!("skipped: it changes CRDs of the cluster");
         return;
     }
     let others = Others::make(&cluster).await;
-    let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client());
+    let crds: Api<CustomResourceDefinition> = Api::all(cluster.client());
     let name = "bundledeployments.core.rukpak.io";
-    let ours = definitions.get(name).await.expect("it is there");
-    guard::install_definitions(&cluster.client()).await.expect("nothing is to be done");
-    let now = definitions.get(name).await.expect("it is there");
+    let ours = crds.get(name).await.expect("it is there");
+    guard::install_crds(&cluster.client()).await.expect("nothing is to be done");
+    let now = crds.get(name).await.expect("it is there");
     assert_eq!(now.resource_version(), ours.resource_version(), "what is so already is not written");
 
     let older = Patch::Merge(json!({"spec": {"names": {"shortNames": ["older"]}}}));
-    let older = definitions.patch(name, &PatchParams::default(), &older).await.expect("another version");
-    let refusal = guard::install_definitions(&cluster.client()).await.expect_err("others depend on it").to_string();
+    let older = crds.patch(name, &PatchParams::default(), &older).await.expect("another version");
+    let refusal = guard::install_crds(&cluster.client()).await.expect_err("others depend on it").to_string();
     let foreign = others.deployments[0].name_any();
     assert!(refusal.contains(name) && refusal.contains(&format!("BundleDeployment {foreign}")), "{refusal}");
-    let now = definitions.get(name).await.expect("it is there");
+    let now = crds.get(name).await.expect("it is there");
     assert_eq!(now.spec, older.spec, "nothing is written");
 
     others.remove().await;
-    guard::install_definitions(&cluster.client()).await.expect("nobody depends on it");
-    let now = definitions.get(name).await.expect("it is there");
+    guard::install_crds(&cluster.client()).await.expect("nobody depends on it");
+    let now = crds.get(name).await.expect("it is there");
     assert_eq!(now.spec, ours.spec);
 }

@@ -1,4 +1,4 @@
-//! Run levels are rolled out one after the other, and a custom resource follows its definition.
+//! Run levels are rolled out one after the other, and a custom resource follows its CRD.
 
 use chandler_api::BundleDeployment;
 use chandler_tests::{World, bundles, wait, world::condition};
@@ -22,18 +22,14 @@ fn beacons(world: &World) -> Api<DynamicObject> {
 }
 
 #[tokio::test]
-async fn a_custom_resource_follows_its_definition_in_one_bundle() {
+async fn a_custom_resource_follows_its_crd_in_one_bundle() {
     let world = World::new().await;
     let name = world.name();
     let image = world.push(&bundles::sample("plain/lighthouse")).await;
     world.deploy(&name, PLAIN, &image).await;
     world.ready(&name).await;
     let beacon = beacons(&world).get("north-head").await.expect("the custom resource");
-    assert_eq!(
-        beacon.data.pointer("/spec/periodSeconds"),
-        Some(&serde_json::json!(10)),
-        "the default of the definition"
-    );
+    assert_eq!(beacon.data.pointer("/spec/periodSeconds"), Some(&serde_json::json!(10)), "the default of the CRD");
     world.finish().await;
 }
 

@@ -192,8 +192,8 @@ async fn a_new_kind_has_only_those_rendered_again_who_asked_for_it() {
     assert_eq!(rendered(), [2, 2, 1]);
 
     // What was rendered for the cluster as it was is kept.
-    let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
-    definitions.delete(&ferry.name_any(), &DeleteParams::default()).await.expect("it is there");
+    let crds: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    crds.delete(&ferry.name_any(), &DeleteParams::default()).await.expect("it is there");
     wait::until(&world.deployments(), &ferries, "warned again", |deployment| {
         deployment.is_some_and(|deployment| codes(deployment) == ["RequiredApiMissing"])
     })
@@ -226,12 +226,12 @@ async fn warnings_and_properties_are_in_the_status_and_follow_the_cluster() {
 
     assert!(warned(&world, &name).await.contains("ferries."));
 
-    let definition = define(&world, &group, "Ferry").await;
-    let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    let crd = define(&world, &group, "Ferry").await;
+    let crds: Api<CustomResourceDefinition> = Api::all(world.client.clone());
     let content = without_warnings(&world, &name).await;
     assert_eq!(content.status.expect("a status").release, status.release, "nothing but the warning went");
 
-    definitions.delete(&definition.name_any(), &DeleteParams::default()).await.expect("it is there");
+    crds.delete(&crd.name_any(), &DeleteParams::default()).await.expect("it is there");
     wait::until(&world.deployments(), &name, "warned again", |deployment| {
         deployment.is_some_and(|deployment| codes(deployment) == ["RequiredApiMissing"])
     })

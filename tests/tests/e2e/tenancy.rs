@@ -315,8 +315,8 @@ async fn the_rights_of_the_controller_install_nothing_of_its_own() {
     let record = json!({"apiVersion": "v1", "kind": "Secret",
                         "metadata": {"name": "record", "namespace": world.system_namespace}});
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), &world.system_namespace);
-    let definition = chandler_api::crds().into_iter().next().expect("a definition");
-    for object in [record.clone(), serde_json::to_value(definition).expect("JSON")] {
+    let crd = chandler_api::crds().into_iter().next().expect("a CRD");
+    for object in [record.clone(), serde_json::to_value(crd).expect("JSON")] {
         let image = world.push(&holding(&object)).await;
         // Whether it exists already or not, and not even where everything may be taken over.
         for protection in ["Prevent", "None"] {

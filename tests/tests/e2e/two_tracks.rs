@@ -26,8 +26,8 @@ const KEEPER: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: ke
 
 const CHART: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: chart}\ndata: {depth: '10'}\n";
 
-/// A definition of this world with a field, which a next version may not have.
-fn definition(world: &World, field: &str) -> String {
+/// A CRD of this world with a field, which a next version may not have.
+fn crd(world: &World, field: &str) -> String {
     let group = format!("{}.example.com", world.namespace);
     format!(
         "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: oxen.{group}}}\nspec:\n  group: \
@@ -39,7 +39,7 @@ fn definition(world: &World, field: &str) -> String {
 
 fn bundle(world: &World, field: &str) -> Bundle {
     Bundle::empty()
-        .with("manifests/crd.yaml", &definition(world, field))
+        .with("manifests/crd.yaml", &crd(world, field))
         .with("manifests/chart.yaml", CHART)
         .with("manifests/keeper.yaml", KEEPER)
 }
@@ -48,7 +48,7 @@ fn deployments(world: &World) -> Api<Deployment> {
     Api::namespaced(world.client.clone(), &world.namespace)
 }
 
-fn definitions(world: &World) -> Api<CustomResourceDefinition> {
+fn crds(world: &World) -> Api<CustomResourceDefinition> {
     Api::all(world.client.clone())
 }
 
@@ -58,15 +58,15 @@ async fn every_object_comes_back(world: &World) {
     let before = (
         world.config_maps().get("chart").await.expect("it is there").uid(),
         deployments(world).get("keeper").await.expect("it is there").uid(),
-        definitions(world).get(&plural).await.expect("it is there").uid(),
+        crds(world).get(&plural).await.expect("it is there").uid(),
     );
     let delete = DeleteParams::background();
     world.config_maps().delete("chart", &delete).await.expect("it is there");
     deployments(world).delete("keeper", &delete).await.expect("it is there");
-    definitions(world).delete(&plural, &delete).await.expect("it is there");
+    crds(world).delete(&plural, &delete).await.expect("it is there");
     wait::until(&world.config_maps(), "chart", "there again", |it| it.is_some_and(|it| it.uid() != before.0)).await;
     wait::until(&deployments(world), "keeper", "there again", |it| it.is_some_and(|it| it.uid() != before.1)).await;
-    wait::until(&definitions(world), &plural, "there again", |it| it.is_some_and(|it| it.uid() != before.2)).await;
+    wait::until(&crds(world), &plural, "there again", |it| it.is_some_and(|it| it.uid() != before.2)).await;
 }
 
 /// A spec that cannot be rolled out, the reason that the status gives, and the words that say why.
@@ -81,7 +81,7 @@ fn obstacles(world: &World, working: &str, unsafe_version: &str) -> Vec<(&'stati
         ("mistyped tag", spec(&format!("{repository}:v9.9.9-typo")), "UnpackFailed"),
         ("wrong class", wrong_class, "ProvisionerMissing"),
         ("wrong key", wrong_key, "UnpackFailed"),
-        ("unsafe definition", spec(unsafe_version), "UnsafeCRDUpgrade"),
+        ("unsafe CRD", spec(unsafe_version), "UnsafeCRDUpgrade"),
     ]
 }
 

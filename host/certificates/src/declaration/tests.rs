@@ -24,7 +24,7 @@ fn webhook(kind: &str, services: &[(&str, &str)], inject: &str) -> Value {
         "metadata": {"name": "w", "annotations": {INJECT_CA: inject}}, "webhooks": webhooks})
 }
 
-fn definition() -> Value {
+fn crd() -> Value {
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "d", "annotations": {INJECT_CA: "true"}},
         "spec": {"conversion": {"strategy": "Webhook", "webhook": {"clientConfig": {
@@ -43,7 +43,7 @@ fn every_kind_that_calls_a_service_is_a_target() {
         service("a", None, "s"),
         webhook("ValidatingWebhookConfiguration", &[("n", "a"), ("elsewhere", "a")], "true"),
         webhook("MutatingWebhookConfiguration", &[("n", "a")], "true"),
-        definition(),
+        crd(),
         api_service(),
     ]);
     let declarations = Declarations::of(&release, "n").unwrap();

@@ -11,9 +11,9 @@ use crate::Error;
 pub(crate) enum Kind {
     /// What each tenant gets: four objects of some hundred bytes (plain+v0).
     Tenant,
-    /// An operator with one definition of 30 kB (registry+v1).
+    /// An operator with one CRD of 30 kB (registry+v1).
     Operator,
-    /// An operator with twelve definitions of 100 kB (registry+v1).
+    /// An operator with twelve CRDs of 100 kB (registry+v1).
     LargeOperator,
 }
 
@@ -99,14 +99,14 @@ fn tenant(directory: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// A bundle with so many definitions of so many fields each.
-fn operator(number: usize, definitions: usize, fields: usize, directory: &Path) -> Result<(), Error> {
+/// A bundle with so many CRDs of so many fields each.
+fn operator(number: usize, crds: usize, fields: usize, directory: &Path) -> Result<(), Error> {
     let (name, group) = (format!("operator-{number}"), format!("operator{number}.example.com"));
     let mut owned = Vec::new();
-    for index in 0..definitions {
+    for index in 0..crds {
         let (kind, plural) = (format!("Kind{index}"), format!("kind{index}s"));
         owned.push(json!({"name": format!("{plural}.{group}"), "kind": kind, "version": "v1"}));
-        let text = definition(&group, &kind, &plural, fields).to_string();
+        let text = crd(&group, &kind, &plural, fields).to_string();
         fs::write(directory.join(format!("manifests/{plural}.yaml")), text)?;
     }
     let labels = json!({"app": name});
@@ -146,8 +146,8 @@ fn operator(number: usize, definitions: usize, fields: usize, directory: &Path) 
     Ok(())
 }
 
-/// A definition with many described fields, as generators write them.
-fn definition(group: &str, kind: &str, plural: &str, fields: usize) -> Value {
+/// A CRD with many described fields, as generators write them.
+fn crd(group: &str, kind: &str, plural: &str, fields: usize) -> Value {
     let field = |number: usize| {
         let description = format!(
             "Field{number} says what the operator is to do about the part of that number, and how often it is to look."

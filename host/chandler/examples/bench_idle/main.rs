@@ -2,7 +2,7 @@
 //!
 //! The control plane and the registry run in this process, the controller in one of its own, so that what is measured is the
 //! controller and nothing else. Generated bundles are installed, most of them small as those of tenants are, some with the
-//! definitions of real operators, each of them once; then it is measured what the controller takes while everything is ready,
+//! CRDs of real operators, each of them once; then it is measured what the controller takes while everything is ready,
 //! and what a restart of it costs.
 
 #![expect(clippy::print_stdout, reason = "a command line program")]

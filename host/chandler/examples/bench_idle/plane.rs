@@ -76,10 +76,10 @@ impl Plane {
         let cluster = DevCluster::start(chandler_devcluster::Options::default()).await?;
         let registry = Registry::start(chandler_devregistry::Options::default()).await?;
         let client = cluster.service().exposed(Exposure::Spared).client();
-        let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-        for definition in chandler_api::crds() {
-            definitions.create(&PostParams::default(), &definition).await?;
-            await_condition(definitions.clone(), &definition.name_any(), conditions::is_crd_established()).await?;
+        let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+        for crd in chandler_api::crds() {
+            crds.create(&PostParams::default(), &crd).await?;
+            await_condition(crds.clone(), &crd.name_any(), conditions::is_crd_established()).await?;
         }
         let kubeconfig = NamedTempFile::new()?;
         std::fs::write(kubeconfig.path(), cluster.kubeconfig())?;

@@ -200,7 +200,7 @@ impl Adopt {
         let wanted =
             |adoptee: &Adoptee| self.objects.is_empty() || self.objects.iter().any(|wanted| wanted.is(&adoptee.object));
         let wanted = found.into_iter().filter(wanted);
-        Ok(wanted.partition(|adoptee| self.force || adoptee.holder.is_unclaimed()))
+        Ok(wanted.partition(|adoptee| self.force || adoptee.existing_owner.is_unclaimed()))
     }
 
     fn print(&self, objects: &[Adoptee], held: &[Adoptee]) -> Result<(), CommandError> {
@@ -241,8 +241,15 @@ fn is_or_are(number: usize) -> String {
 fn text(objects: &[Adoptee], held: &[Adoptee], look: Look) -> String {
     let mut text = String::new();
     for (sign, adoptees) in [("~ adopt", objects), ("! leave", held)] {
-        for Adoptee { object, holder, fields, note, .. } in adoptees {
-            text.extend([sign, " ", &one_line(&object.to_string()), ", which ", &one_line(&holder.to_string()), "\n"]);
+        for Adoptee { object, existing_owner, fields, note, .. } in adoptees {
+            text.extend([
+                sign,
+                " ",
+                &one_line(&object.to_string()),
+                ", which ",
+                &one_line(&existing_owner.to_string()),
+                "\n",
+            ]);
             if let Some(note) = note {
                 text.extend(["    ! ", &one_line(note), "\n"]);
             }

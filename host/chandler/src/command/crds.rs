@@ -2,7 +2,7 @@
 
 use crate::{CommandError, output};
 
-/// Print the custom resource definitions as YAML on standard output
+/// Print the CRDs as YAML on standard output
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Example:
@@ -15,7 +15,7 @@ impl Crds {
     /// Prints them.
     pub fn run(&self) -> Result<(), CommandError> {
         let yaml = chandler_api::crds_yaml()
-            .map_err(|error| CommandError::failed("failed to write the definitions").because(&error))?;
+            .map_err(|error| CommandError::failed("failed to write the CRDs").because(&error))?;
         output::print(&yaml)
     }
 }

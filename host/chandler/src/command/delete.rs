@@ -2,8 +2,8 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use chandler_api::{BundleDeployment, ConditionType, DefinitionDeletion, Deletion, DeletionPolicy, find_condition};
-use chandler_rollout::{DeletionPreview, Options, Rollout, disposal};
+use chandler_api::{BundleDeployment, ConditionType, CrdDeletion, Deletion, DeletionPolicy, find_condition};
+use chandler_rollout::{DeletionPreview, Options, Rollout, deletion_plan};
 use futures::StreamExt as _;
 use kube::{
     Api, Client,
@@ -24,7 +24,7 @@ use crate::{
 /// Delete a BundleDeployment, after showing what goes and what stays
 ///
 /// Lists the objects that are deleted and those that stay, and counts the custom resources that would go with their
-/// definitions. Then deletes the BundleDeployment, which is the same as `kubectl delete`, and follows it until it is gone.
+/// CRDs. Then deletes the BundleDeployment, which is the same as `kubectl delete`, and follows it until it is gone.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
@@ -35,7 +35,7 @@ Exit codes: 0 deleted, 1 refused or not readable, 2 wrong usage, 3 not gone in t
 Examples:
   See it first:
     chandler delete my-operator --dry-run
-  Keep the definitions, and so all custom resources:
+  Keep the CRDs, and so all custom resources:
     chandler delete my-operator --crds Keep
   Leave everything where it is:
     chandler delete my-operator --orphan")]
@@ -53,7 +53,7 @@ pub struct Delete {
     #[arg(long)]
     pub orphan: bool,
 
-    /// Whether definitions stay, or go with all their custom resources: sets spec.deletion.crds
+    /// Whether CRDs stay, or go with all their custom resources: sets spec.deletion.crds
     #[arg(long, value_enum, value_name = "POLICY", ignore_case = true, conflicts_with = "orphan")]
     pub crds: Option<Crds>,
 
@@ -102,7 +102,7 @@ impl Delete {
         }
         terminal.line(summary(&preview));
         if preview.held {
-            return Err(CommandError::failed(disposal::held(&preview.in_use))
+            return Err(CommandError::failed(deletion_plan::held(&preview.in_use))
                 .hint(format!("`chandler delete {name} --crds Keep` or `--crds Delete` chooses")));
         }
         if self.dry_run || !consent::given(terminal, &format!("delete BundleDeployment {name}?"), self.yes)? {
@@ -142,8 +142,8 @@ impl Delete {
             deletion.policy = Some(DeletionPolicy::Orphan);
         }
         match self.crds {
-            Some(Crds::Keep) => deletion.crds = Some(DefinitionDeletion::Keep),
-            Some(Crds::Delete) => deletion.crds = Some(DefinitionDeletion::Delete),
+            Some(Crds::Keep) => deletion.crds = Some(CrdDeletion::Keep),
+            Some(Crds::Delete) => deletion.crds = Some(CrdDeletion::Delete),
             None => {}
         }
         deletion
@@ -238,11 +238,11 @@ fn summary(preview: &DeletionPreview) -> String {
 #[cfg(test)]
 mod tests {
     use chandler_core::ObjectKey;
-    use chandler_rollout::InUse;
+    use chandler_rollout::CrdInUse;
 
     use super::*;
 
-    fn definition() -> ObjectKey {
+    fn crd() -> ObjectKey {
         ObjectKey {
             group: "apiextensions.k8s.io".into(),
             version: "v1".into(),
@@ -253,14 +253,9 @@ mod tests {
     }
 
     fn of(held: bool) -> DeletionPreview {
-        let in_use = InUse {
-            definition: definition(),
-            count: Some(3),
-            more: false,
-            namespaces: 1,
-            examples: vec!["shop/a".into()],
-        };
-        DeletionPreview { held, deleted: vec![definition()], released: Vec::new(), in_use: vec![in_use] }
+        let in_use =
+            CrdInUse { crd: crd(), count: Some(3), more: false, namespaces: 1, examples: vec!["shop/a".into()] };
+        DeletionPreview { held, deleted: vec![crd()], released: Vec::new(), in_use: vec![in_use] }
     }
 
     #[test]
@@ -275,7 +270,7 @@ mod tests {
         - delete custom resources: oxen.example.com: 3 in 1 namespace (shop/a, …)
         1 object to delete, and 3 custom resources with their CRDs, 0 to keep
         ");
-        let orphaned = DeletionPreview { released: vec![definition()], ..DeletionPreview::default() };
+        let orphaned = DeletionPreview { released: vec![crd()], ..DeletionPreview::default() };
         insta::assert_snapshot!(text(&orphaned) + &summary(&orphaned), @r"
           keep CustomResourceDefinition.apiextensions.k8s.io oxen.example.com
         0 objects to delete, 1 to keep

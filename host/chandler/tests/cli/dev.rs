@@ -168,11 +168,10 @@ fn without_a_cluster_the_message_says_what_to_do() {
 }
 
 #[test]
-fn the_definitions_are_those_of_the_api() {
-    let definitions = chandler(["crds"], "").data();
-    assert_eq!(definitions, chandler_api::crds_yaml().unwrap());
-    let names: Vec<Value> =
-        support::documents(&definitions).iter().map(|definition| definition["metadata"]["name"].clone()).collect();
+fn the_crds_are_those_of_the_api() {
+    let crds = chandler(["crds"], "").data();
+    assert_eq!(crds, chandler_api::crds_yaml().unwrap());
+    let names: Vec<Value> = support::documents(&crds).iter().map(|crd| crd["metadata"]["name"].clone()).collect();
     let expected =
         ["bundledeployments.core.rukpak.io", "provisionerclasses.chandler.dev", "changeapprovals.chandler.dev"];
     assert_eq!(names, expected);

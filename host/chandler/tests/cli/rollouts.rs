@@ -93,8 +93,8 @@ fn objects_are_handed_over_and_a_deletion_is_shown_first() {
         shown.stdout
     );
     assert!(shown.stderr.contains("nothing was deleted"), "{}", shown.stderr);
-    let kept_definitions = run(&["delete", "harbour-operator", "--dry-run", "--crds", "Keep"]).data();
-    assert!(kept_definitions.contains("  keep CustomResourceDefinition.apiextensions.k8s.io "), "{kept_definitions}");
+    let kept_crds = run(&["delete", "harbour-operator", "--dry-run", "--crds", "Keep"]).data();
+    assert!(kept_crds.contains("  keep CustomResourceDefinition.apiextensions.k8s.io "), "{kept_crds}");
     let json: Value =
         serde_json::from_str(&run(&["delete", "harbour-operator", "--dry-run", "--orphan", "-o", "json"]).data())
             .unwrap();

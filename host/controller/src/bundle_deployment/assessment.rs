@@ -37,7 +37,7 @@ pub(crate) struct Assessment {
     pub(crate) contest: Option<Duration>,
     /// What was found unsafe about the release before it was rolled out, and did not stop it.
     pub(crate) warnings: Vec<String>,
-    /// Definitions that the release no longer has and that stay while custom resources exist.
+    /// CRDs that the release no longer has and that stay while custom resources exist.
     pub(crate) kept: Vec<ObjectKey>,
     /// Which fields the release took over from others who apply them, too.
     pub(crate) conflicts: Vec<String>,

@@ -110,7 +110,7 @@ pub(super) fn owner_for(pass: Pass<'_>, candidate: Option<&Candidate>) -> Result
     let namespace = candidate.map_or(&deployment.spec.install_namespace, |candidate| &candidate.install_namespace);
     let back = candidate.is_some_and(|candidate| revisions::goes_back(deployment, candidate));
     let owner =
-        owner(deployment, namespace, &context.options.accounts)?.going_back(back).ignoring(drift::ignored(deployment)?);
+        owner(deployment, namespace, &context.options.accounts)?.rollback(back).ignoring(drift::ignored(deployment)?);
     Ok(owner.recorded_in(Arc::<Book>::clone(book)))
 }
 

@@ -18,8 +18,8 @@ const ROLLOUT_CHECK: Duration = Duration::from_secs(30);
 /// How soon it is looked what became of a release that is being prepared, although its end has a look follow at once.
 pub(crate) const PREPARATION_CHECK: Duration = Duration::from_secs(30);
 
-/// How often it is looked whether the custom resources are gone that keep definitions: nobody watches them.
-pub(crate) const DEFINITIONS_CHECK: Duration = Duration::from_mins(5);
+/// How often it is looked whether the custom resources are gone that keep CRDs: nothing watches them.
+pub(crate) const CRDS_CHECK: Duration = Duration::from_mins(5);
 /// The same while a deletion waits for it.
 const HELD_CHECK: Duration = Duration::from_secs(15);
 /// How often it is looked whether what a pending change would be refused for is gone: not all of it shows in a watch.

@@ -7,7 +7,7 @@ use chandler_api::{
     names::{CLEANUP_UNPACK_CACHE_FINALIZER, DELETE_CACHED_BUNDLE_FINALIZER, TEARDOWN_FINALIZER},
 };
 use chandler_records::{Book, Subject};
-use chandler_rollout::{Owner, Teardown, disposal::held};
+use chandler_rollout::{Owner, Teardown, deletion_plan::held};
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, ResourceExt as _, runtime::controller::Action};
 

@@ -9,7 +9,7 @@ use chandler_api::{
 };
 use chandler_core::ObjectKey;
 use chandler_rollout::{
-    Drift, DriftKind, FieldDrift, Ignored, IgnoredFields, IgnoredFieldsError, Observation, Restraint,
+    Drift, DriftKind, DriftOptions, FieldDrift, Ignored, IgnoredFields, IgnoredFieldsError, Observation,
 };
 use kube::ResourceExt as _;
 
@@ -165,10 +165,10 @@ pub(crate) fn ignored(deployment: &BundleDeployment) -> Result<Ignored, Problem>
 /// Whether something is to be written about a release that was complete.
 ///
 /// Where drift is left as it is, what another release made is still brought to this one: certificates that were renewed, say.
-pub(crate) fn is_to_be_repaired(observed: &Observation, restraint: &Restraint) -> bool {
-    if restraint.drift == chandler_rollout::DriftPolicy::Repair {
+pub(crate) fn is_to_be_repaired(observed: &Observation, drift_options: &DriftOptions) -> bool {
+    if drift_options.drift == chandler_rollout::DriftPolicy::Repair {
         return !observed.parent_current
-            || observed.drift.iter().any(|drift| !restraint.contested.contains(&drift.object));
+            || observed.drift.iter().any(|drift| !drift_options.contested.contains(&drift.object));
     }
     let outdated = observed.drift.iter().any(|drift| drift.kind == DriftKind::Outdated);
     let stale = observed.drift.iter().any(|drift| drift.kind == DriftKind::Stale);
@@ -176,11 +176,11 @@ pub(crate) fn is_to_be_repaired(observed: &Observation, restraint: &Restraint) -
 }
 
 /// What a pass over a complete release leaves as it is of what was found.
-pub(crate) fn unrepaired(found: &[Drift], restraint: &Restraint) -> Vec<Drift> {
-    let repairs = restraint.drift == chandler_rollout::DriftPolicy::Repair;
+pub(crate) fn unrepaired(found: &[Drift], drift_options: &DriftOptions) -> Vec<Drift> {
+    let repairs = drift_options.drift == chandler_rollout::DriftPolicy::Repair;
     let left = |drift: &&Drift| match drift.kind {
         DriftKind::Outdated => false,
-        _ => !repairs || restraint.contested.contains(&drift.object),
+        _ => !repairs || drift_options.contested.contains(&drift.object),
     };
     found.iter().filter(left).cloned().collect()
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use chandler_api::{BundleDeployment, ConditionStatus, ConditionType, Probe, Reason, find_condition};
 use chandler_health::{
     Rule, Steadiness,
+    debounce::{Decision, Found, GRACE, steady},
     probe::Selector,
-    steadiness::{Decision, Found, GRACE, steady},
 };
 use chandler_rollout::Unhealthy;
 

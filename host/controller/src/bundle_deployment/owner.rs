@@ -1,10 +1,10 @@
 //! A BundleDeployment as the owner of objects. Pure.
 
 use chandler_api::{
-    AdoptedObject, BundleDeployment, CollisionProtection, DefinitionDeletion, Deletion, DeletionPolicy, Reason,
+    AdoptedObject, BundleDeployment, CollisionProtection, CrdDeletion, Deletion, DeletionPolicy, Reason,
 };
 use chandler_permissions::AccountPolicy;
-use chandler_rollout::{Definitions, ObjectId, Owner};
+use chandler_rollout::{CrdPolicy, ObjectId, Owner};
 
 use super::service_account;
 use crate::problem::Problem;
@@ -61,10 +61,10 @@ fn collisions(protection: CollisionProtection) -> chandler_rollout::CollisionPro
 fn deletion(deletion: Deletion) -> chandler_rollout::Deletion {
     chandler_rollout::Deletion {
         orphan: deletion.policy == Some(DeletionPolicy::Orphan),
-        definitions: match deletion.crds {
-            None => Definitions::WhileUnused,
-            Some(DefinitionDeletion::Keep) => Definitions::Keep,
-            Some(DefinitionDeletion::Delete) => Definitions::Delete,
+        crds: match deletion.crds {
+            None => CrdPolicy::WhileUnused,
+            Some(CrdDeletion::Keep) => CrdPolicy::Keep,
+            Some(CrdDeletion::Delete) => CrdPolicy::Delete,
         },
     }
 }

@@ -62,12 +62,12 @@ pub(crate) async fn render(
 
 /// What the objects of a BundleDeployment are for, with the cluster as it was seen last.
 pub(crate) async fn target(deployment: &BundleDeployment, install_namespace: &str, context: &Context) -> Target {
-    let surroundings = context.surroundings.get().await;
+    let cluster_info = context.cluster_info.get().await;
     Target {
         name: deployment.name_any(),
         namespace: install_namespace.to_owned(),
-        kubernetes_version: surroundings.kubernetes_version.clone(),
-        api_kinds: surroundings.api_kinds.clone(),
+        kubernetes_version: cluster_info.kubernetes_version.clone(),
+        api_kinds: cluster_info.api_kinds.clone(),
     }
 }
 

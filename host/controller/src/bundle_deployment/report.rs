@@ -83,11 +83,11 @@ pub(super) fn next(deployment: &BundleDeployment, found: &Assessment, context: &
 
 /// The next look: after this pause, or earlier where something of what runs is to be looked at.
 pub(super) fn action(pause: Option<Duration>, found: &Assessment) -> Action {
-    let definitions = (!found.kept.is_empty()).then_some(decide::DEFINITIONS_CHECK);
+    let crds = (!found.kept.is_empty()).then_some(decide::CRDS_CHECK);
     let unsteady = found.running.as_ref().and_then(|running| running.unsteady);
     let refused = found.pending.as_ref().is_some_and(|pending| !pending.refusals.is_empty());
     let refused = refused.then_some(decide::REFUSAL_CHECK);
-    let again = [found.renewal, found.contest, definitions, unsteady, refused].into_iter().flatten();
+    let again = [found.renewal, found.contest, crds, unsteady, refused].into_iter().flatten();
     pause.into_iter().chain(again).min().map_or_else(Action::await_change, Action::requeue)
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chandler_api::{BundleDeployment, DriftPolicy};
 use chandler_core::Release;
 use chandler_records::Book;
-use chandler_rollout::{Changes, Drift, Owner, Progress, Restraint, RolloutError, Rule};
+use chandler_rollout::{Changes, Drift, DriftOptions, Owner, Progress, RolloutError, Rule};
 use kube::ResourceExt as _;
 
 use super::{
@@ -32,22 +32,22 @@ pub(super) async fn roll_out(
     let mut completed = certificates::complete(deployment, &owner, Arc::clone(&release), context).await?;
     let rules = gates::rules(deployment);
     let fights = &context.memory.fights;
-    let mut restraint = Restraint { drift: drift::policy_now(deployment), ..Restraint::default() };
+    let mut drift_options = DriftOptions { drift: drift::policy_now(deployment), ..DriftOptions::default() };
     let mut seen = Vec::new();
     if route == Route::Observe {
-        let observed = context.rollout.observe_with(&owner, &completed.release, &rules, restraint.drift).await;
+        let observed = context.rollout.observe_with(&owner, &completed.release, &rules, drift_options.drift).await;
         let observed = observed.map_err(|error| Problem::from(&error))?;
         service_account::watch(&owner, &completed.release, context);
         keep(book, &release).await?;
         found.health = Some(observed.unhealthy.iter().map(told).collect());
         found.kept.clone_from(&observed.kept);
-        restraint.complete = true;
-        restraint.contested = fights.of(&owner.name, |fights, now| {
+        drift_options.complete = true;
+        drift_options.contested = fights.of(&owner.name, |fights, now| {
             fights.see(&observed.drift, now);
             fights.paused(now)
         });
         note_drift(deployment, found, &observed.drift, context);
-        if !drift::is_to_be_repaired(&observed, &restraint) {
+        if !drift::is_to_be_repaired(&observed, &drift_options) {
             found.renewal = completed.look_again;
             return Ok(settled(deployment, found, &observed.unhealthy, context));
         }
@@ -59,13 +59,13 @@ pub(super) async fn roll_out(
     }
     found.renewal = completed.look_again;
     if route == Route::Advance {
-        restraint.contested = fights.of(&owner.name, |fights, now| {
+        drift_options.contested = fights.of(&owner.name, |fights, now| {
             fights.see(&[], now);
             fights.paused(now)
         });
     }
     let completed = completed.release.as_ref();
-    let (progress, refused) = advance(context, &owner, completed, &rules, &mut restraint, &seen).await;
+    let (progress, refused) = advance(context, &owner, completed, &rules, &mut drift_options, &seen).await;
     // Also after a failure: what was applied before it has to be seen changing.
     service_account::watch(&owner, completed, context);
     let progress = progress.map_err(|error| Problem::from(&error)).inspect_err(|problem| {
@@ -87,14 +87,14 @@ pub(super) async fn roll_out(
         repaired.filter(|drift| fights.repaired(drift, now)).map(ToString::to_string).collect()
     });
     // What was left is what was found before, but for a rollout.
-    let left = if route == Route::Observe { drift::unrepaired(&seen, &restraint) } else { changes.left.clone() };
+    let left = if route == Route::Observe { drift::unrepaired(&seen, &drift_options) } else { changes.left.clone() };
     note_drift(deployment, found, &left, context);
     // It is about a release that is in place, but for a fight: that may be what keeps it from getting there.
     let in_place = route == Route::Observe || progress.is_complete();
     found.drift = found.drift.take().filter(|drift| in_place || drift.contested);
     if let Some(error) = refused {
         log_changes(&owner, changes);
-        seen.retain(|drift| restraint.aside.contains(&drift.object));
+        seen.retain(|drift| drift_options.aside.contains(&drift.object));
         let problem = Problem::from(&error);
         note_not_repaired(deployment, found, &seen, &problem);
         return Err(problem);
@@ -143,25 +143,25 @@ async fn advance(
     owner: &Owner,
     release: &Release,
     rules: &[Rule],
-    restraint: &mut Restraint,
+    drift_options: &mut DriftOptions,
     seen: &[Drift],
 ) -> (Result<Progress, RolloutError>, Option<RolloutError>) {
     let mut refused = None;
     for _ in 0..ASIDE {
-        let error = match context.rollout.advance_with(owner, release, rules, restraint).await {
-            Err(error) if restraint.complete => error,
+        let error = match context.rollout.advance_with(owner, release, rules, drift_options).await {
+            Err(error) if drift_options.complete => error,
             progress => return (progress, refused),
         };
-        let before = restraint.aside.len();
+        let before = drift_options.aside.len();
         let concerned = seen.iter().map(|drift| &drift.object).filter(|object| error.concerns(object));
-        restraint.aside.extend(concerned.cloned());
+        drift_options.aside.extend(concerned.cloned());
         let first = refused.take().unwrap_or(error);
-        if restraint.aside.len() == before {
+        if drift_options.aside.len() == before {
             return (Err(first), None);
         }
         refused = Some(first);
     }
-    let last = context.rollout.advance_with(owner, release, rules, restraint).await;
+    let last = context.rollout.advance_with(owner, release, rules, drift_options).await;
     (last, refused)
 }
 

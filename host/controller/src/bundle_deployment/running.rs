@@ -48,7 +48,7 @@ pub(super) fn is_left_alone(found: &Assessment, history: &[Revision]) -> bool {
 }
 
 /// Whether what runs is looked after before a candidate is tried: one that an earlier reconcile did not bring to the cluster. Its
-/// checks compare it with what is there, and what is missing there, a definition that somebody deleted, say, is no reason to let
+/// checks compare it with what is there, and what is missing there, a CRD that somebody deleted, say, is no reason to let
 /// it pass.
 pub(super) fn comes_first(deployment: &BundleDeployment, candidate: Option<&Candidate>) -> bool {
     let Some(status) = &deployment.status else { return false };

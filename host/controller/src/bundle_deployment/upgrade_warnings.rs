@@ -3,7 +3,7 @@
 
 use chandler_api::{BundleWarning, Reason, ReleaseInUse, bundle::WARNINGS};
 use chandler_core::ObjectKey;
-use chandler_rollout::disposal;
+use chandler_rollout::deletion_plan;
 
 /// Bytes of one warning's message.
 const MESSAGE_BYTES: usize = 1024;
@@ -14,16 +14,16 @@ const FIELDS_TAKEN_OVER: &str = "FieldsTakenOver";
 /// What a pass found.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Found<'a> {
-    /// Changes of definitions that are not safe.
+    /// Changes of CRDs that are not safe.
     pub(crate) unsafe_upgrades: &'a [String],
     /// Fields that were taken over from others who apply them.
     pub(crate) conflicts: &'a [String],
-    /// Definitions that stay behind.
+    /// CRDs that stay behind.
     pub(crate) kept: &'a [ObjectKey],
 }
 
-/// The warnings of a release. What its definitions break, and which fields it takes over, is found only in the pass that
-/// changes them, so it is kept for as long as it is the same release; which definitions stay behind is found in every pass.
+/// The warnings of a release. What its CRDs break, and which fields it takes over, is found only in the pass that
+/// changes them, so it is kept for as long as it is the same release; which CRDs stay behind is found in every pass.
 pub(crate) fn of_release(before: Option<&ReleaseInUse>, digest: &str, found: &Found<'_>) -> Vec<BundleWarning> {
     let mut warnings = match before {
         Some(before) if before.digest == digest => before.warnings.clone(),
@@ -33,7 +33,7 @@ pub(crate) fn of_release(before: Option<&ReleaseInUse>, digest: &str, found: &Fo
     let unsafe_upgrades =
         found.unsafe_upgrades.iter().map(|message| (Reason::UnsafeCRDUpgrade.as_str(), message.clone()));
     let conflicts = found.conflicts.iter().map(|message| (FIELDS_TAKEN_OVER, message.clone()));
-    let kept = found.kept.iter().map(|definition| (Reason::CustomResourcesExist.as_str(), disposal::kept(definition)));
+    let kept = found.kept.iter().map(|crd| (Reason::CustomResourcesExist.as_str(), deletion_plan::kept(crd)));
     for (code, message) in unsafe_upgrades.chain(conflicts).chain(kept) {
         let message = message.get(..message.floor_char_boundary(MESSAGE_BYTES)).unwrap_or_default().to_owned();
         let warning = BundleWarning { code: code.to_owned(), message };
@@ -62,14 +62,14 @@ mod tests {
         assert_eq!(texts(&of_release(Some(&before), "a", &[], &[])), ["x"]);
         assert_eq!(texts(&of_release(Some(&before), "a", &["y".into()], &[])), ["x", "y"]);
         assert!(of_release(Some(&before), "b", &[], &[]).is_empty());
-        let definition = ObjectKey {
+        let crd = ObjectKey {
             group: "apiextensions.k8s.io".into(),
             version: "v1".into(),
             kind: "CustomResourceDefinition".into(),
             namespace: None,
             name: "oxen.example.com".into(),
         };
-        let kept = of_release(Some(&before), "a", &[], &[definition]);
+        let kept = of_release(Some(&before), "a", &[], &[crd]);
         assert_eq!(kept.len(), 2);
         assert!(
             kept[1].message.starts_with("CustomResourceDefinition.apiextensions.k8s.io oxen.example.com is not in")

@@ -21,7 +21,7 @@ use self::{
 };
 use crate::{
     combinations::undocumented,
-    definition::{Definition, Version, text},
+    crd::{Crd, Version, text},
     finding::{Effect, Finding, Report},
     policy::{Enforcement, Policy},
     rule::Rule,
@@ -102,9 +102,9 @@ impl Lazy {
 }
 
 impl ObjectCheck {
-    /// What there is to check when this definition replaces that one; none where no object can be found to be wrong.
+    /// What there is to check when this CRD replaces that one; none where no object can be found to be wrong.
     pub fn plan(old: &Value, new: &Value, policy: &Policy) -> Option<Self> {
-        let (old, new) = (Definition::read(old), Definition::read(new));
+        let (old, new) = (Crd::read(old), Crd::read(new));
         let limit = policy.sample_size(new.name);
         let patterns = [Arc::default(), Arc::default()];
         let listed = old.versions.iter().filter(|version| version.served).max_by_key(|version| version.storage)?;

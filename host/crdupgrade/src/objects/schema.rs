@@ -2,7 +2,7 @@
 //!
 //! Checked are types, required fields, enumerations, bounds, patterns, the common formats, combinations, sets, embedded
 //! resources and rules in CEL that do not look at a former value. What cannot be checked here is noted and passes: the
-//! comparison of the definitions has told of the change.
+//! comparison of the CRDs has told of the change.
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 

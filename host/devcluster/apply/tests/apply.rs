@@ -349,7 +349,7 @@ fn resetting_and_joining_entries() {
 
 #[test]
 fn custom_resources_use_their_list_types_and_deduce_the_rest() {
-    let definition = CustomResourceDefinition::parse(&json!({"spec": {
+    let crd = CustomResourceDefinition::parse(&json!({"spec": {
         "group": "example.com", "scope": "Namespaced", "names": {"plural": "foos", "kind": "Foo"},
         "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
             "type": "object",
@@ -363,7 +363,7 @@ fn custom_resources_use_their_list_types_and_deduce_the_rest() {
         }}}],
     }}))
     .unwrap();
-    let schema = definition.storage_version().unwrap().resource.schema.clone();
+    let schema = crd.storage_version().unwrap().resource.schema.clone();
     let mut cluster = Cluster { schema, api_version: "example.com/v1", live: None };
     let foo =
         |spec: &Value| json!({"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "a"}, "spec": spec});

@@ -174,10 +174,8 @@ impl Load {
         let begun = Instant::now();
         let mut took = Vec::new();
         for number in 0..count {
-            let definition = objects::definition(number);
-            self.client
-                .request_text(post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition)?)
-                .await?;
+            let crd = objects::crd(number);
+            self.client.request_text(post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd)?).await?;
             let served = get(&format!("/apis/bench{number}.example.com/v1"))?;
             while self.client.request_text(served.clone()).await.is_err() {
                 tokio::time::sleep(Duration::from_millis(1)).await;

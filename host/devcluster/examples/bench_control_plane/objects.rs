@@ -89,8 +89,8 @@ fn pod_spec() -> Value {
     })
 }
 
-/// A definition with a version and some fields.
-pub(crate) fn definition(number: usize) -> Value {
+/// A CRD with a version and some fields.
+pub(crate) fn crd(number: usize) -> Value {
     let plural = format!("benches{number}");
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",

@@ -33,7 +33,7 @@ mod validate;
 mod webhook;
 
 pub use canonical::canonicalize;
-pub use crd::{CustomResourceDefinition, CustomResourceVersion, PrinterColumn, validate_definition};
+pub use crd::{CustomResourceDefinition, CustomResourceVersion, PrinterColumn, validate_crd};
 pub use default::default;
 pub use error::{ErrorType, FieldError, invalid_message};
 pub use parse::SchemaError;

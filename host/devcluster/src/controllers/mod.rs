@@ -2,7 +2,7 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | [`definitions`] | establishes CRDs, serves them, deletes their objects |
+//! | [`crds`] | establishes CRDs, serves them, deletes their objects |
 //! | [`expiry`] | deletes Events when their time has come |
 //! | [`garbage`] | deletes dependants of deleted owners |
 //! | [`namespaces`] | makes what every namespace has, empties those that are deleted |
@@ -10,7 +10,7 @@
 //! | [`tokens`] | fills the Secrets that hold tokens of ServiceAccounts |
 //! | [`object`] | small changes to stored objects |
 
-pub mod definitions;
+pub mod crds;
 pub mod expiry;
 pub mod garbage;
 pub mod namespaces;
@@ -35,14 +35,14 @@ pub fn start(
 ) {
     namespaces::bootstrap(api);
     policy::bootstrap(api);
-    let mut definitions = definitions::Definitions::new(Arc::clone(api), established_delay);
-    definitions.resume();
+    let mut crds = crds::Crds::new(Arc::clone(api), established_delay);
+    crds.resume();
     let namespaces = namespaces::Namespaces::new(Arc::clone(api), authority.to_owned());
     let aggregation = policy::Aggregation::new(Arc::clone(api));
     let tokens = tokens::Tokens::new(Arc::clone(api), authority.to_owned());
     let garbage = garbage::GarbageCollector::new(Arc::clone(api));
     let ended = shutdown.clone();
-    tasks.spawn(async move { ended.run_until_cancelled_owned(definitions.run()).await.unwrap_or_default() });
+    tasks.spawn(async move { ended.run_until_cancelled_owned(crds.run()).await.unwrap_or_default() });
     let ended = shutdown.clone();
     tasks.spawn(async move { ended.run_until_cancelled_owned(namespaces.run()).await.unwrap_or_default() });
     let ended = shutdown.clone();

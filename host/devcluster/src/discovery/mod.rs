@@ -144,7 +144,7 @@ fn resources(resource: &Resource) -> Vec<Value> {
 fn storage_version_hash(resource: &Resource) -> String {
     let kind = &resource.kind().kind;
     // CRDs are still encoded as they were in their beta, so that is what the hash is of.
-    let stored = if resource.is_definition() { "apiextensions.k8s.io/v1beta1" } else { &resource.storage_api_version };
+    let stored = if resource.is_crd() { "apiextensions.k8s.io/v1beta1" } else { &resource.storage_api_version };
     let separator = if stored.contains('/') { "" } else { "/" };
     let digest = Sha256::digest(format!("{separator}{stored}/{kind}"));
     STANDARD.encode(digest.get(..8).unwrap_or_default())

@@ -35,8 +35,8 @@ async fn resources_and_subresources_are_listed_by_name() {
     assert_eq!(named(&core, "componentstatuses")["verbs"], json!(["get", "list"]));
     let autoscaling = body(group_version(&snapshot, "autoscaling", "v1").unwrap()).await;
     assert_eq!(named(&autoscaling, "horizontalpodautoscalers")["storageVersionHash"], "qwQve8ut294=");
-    let definitions = body(group_version(&snapshot, "apiextensions.k8s.io", "v1").unwrap()).await;
-    assert_eq!(named(&definitions, "customresourcedefinitions")["storageVersionHash"], "jfWCUB31mvA=");
+    let crds = body(group_version(&snapshot, "apiextensions.k8s.io", "v1").unwrap()).await;
+    assert_eq!(named(&crds, "customresourcedefinitions")["storageVersionHash"], "jfWCUB31mvA=");
     assert_eq!(group_version(&snapshot, "apps", "v9").unwrap_err().reason, "NotFound");
 }
 

@@ -150,7 +150,7 @@ impl Faults {
     }
 
     /// How long a CRD shall take to be established, if a fault says so.
-    pub fn established_delay(&self, definition: &str) -> Option<Duration> {
+    pub fn established_delay(&self, crd: &str) -> Option<Duration> {
         let mut state = self.state();
         let query = Query::default();
         let object = ObjectOccasion {
@@ -158,7 +158,7 @@ impl Faults {
             plural: "customresourcedefinitions",
             subresource: "",
             namespace: "",
-            name: definition,
+            name: crd,
         };
         let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         let creation = Occasion::new(&Method::POST, path, &query, Some(object));

@@ -39,7 +39,7 @@ const COUNTED: &[(&str, &str)] = &[
 ];
 
 /// The finalizer that keeps a CRD until its objects are gone.
-pub const DEFINITION_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+pub const CRD_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 fn counts_generation(resource: &Resource) -> bool {
     let kind = resource.kind();
@@ -210,13 +210,13 @@ pub fn merge_string_data(secret: &mut Value) {
 }
 
 /// Every version that was ever stored stands in `status.storedVersions`.
-fn record_storage_version(definition: &mut Value) {
-    let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
+fn record_storage_version(crd: &mut Value) {
+    let versions = crd.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
     let storage = versions
         .filter(|version| version.get("storage") == Some(&Value::Bool(true)))
         .find_map(|version| version.get("name").cloned());
     let Some(storage) = storage else { return };
-    let status = metadata::child(metadata::as_map(definition), "status");
+    let status = metadata::child(metadata::as_map(crd), "status");
     let stored = status.entry("storedVersions").or_insert_with(|| json!([]));
     if stored.is_null() {
         *stored = json!([]);

@@ -161,11 +161,11 @@ pub fn widgets() -> Value {
     })
 }
 
-pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 pub const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
 
 pub async fn establish_widgets(client: &Client) {
-    ok(client, "POST", DEFINITIONS, "", widgets()).await;
+    ok(client, "POST", CRDS, "", widgets()).await;
     until(client, "/apis/example.com/v1", |status, _| status == 200).await;
 }
 

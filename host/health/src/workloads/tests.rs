@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::{assess, surroundings::Surroundings, tests::verdict};
+use crate::{assess, dependencies::Dependencies, tests::verdict};
 
 /// Checks specs and statuses against verdicts, `State: message`.
 fn check(api_version: &str, kind: &str, cases: &[(Value, Value, &str)]) {
@@ -9,7 +9,7 @@ fn check(api_version: &str, kind: &str, cases: &[(Value, Value, &str)]) {
             "apiVersion": api_version, "kind": kind, "metadata": {"name": "x", "namespace": "n", "generation": 1},
             "spec": spec, "status": status
         });
-        assert_eq!(verdict(&assess(&object, &Surroundings::default())), *want, "{object}");
+        assert_eq!(verdict(&assess(&object, &Dependencies::default())), *want, "{object}");
     }
 }
 

@@ -105,7 +105,7 @@ fn what_a_nested_bundle_deployment_has_the_controller_read_its_writer_may_read()
 
 #[test]
 fn what_decides_over_the_bundles_of_others_takes_every_right() {
-    let definition = |name| object("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, name);
+    let crd = |name| object("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, name);
     let cases = [
         (
             object("chandler.dev/v1alpha1", "ProvisionerClass", None, "helm"),
@@ -120,14 +120,14 @@ fn what_decides_over_the_bundles_of_others_takes_every_right() {
             every_right("Namespace chandler-system is in the namespace of the controller"),
         ),
         (
-            definition("bundledeployments.core.rukpak.io"),
+            crd("bundledeployments.core.rukpak.io"),
             every_right(
                 "CustomResourceDefinition.apiextensions.k8s.io bundledeployments.core.rukpak.io defines an API of Chandler",
             ),
         ),
         (object("v1", "ConfigMap", Some("shop"), "content"), vec![]),
         (object("v1", "Namespace", None, "shop"), vec![]),
-        (definition("oxen.example.com"), vec![]),
+        (crd("oxen.example.com"), vec![]),
         // Others may use the same names.
         (object("example.com/v1", "ProvisionerClass", None, "helm"), vec![]),
         (object("example.com/v1", "BundleDeployment", None, "inner"), vec![]),

@@ -4,7 +4,7 @@ use chandler_core::Object;
 use kube::{Client, client::Body};
 
 use super::*;
-use crate::{desired::Served, disposal::Disposal, live::tests::owner};
+use crate::{deletion_plan::DeletionPlan, desired::Served, live::tests::owner};
 
 #[test]
 fn rules_are_read_from_both_lists_of_a_review() {
@@ -97,7 +97,7 @@ async fn lacking(webhook: &Webhook, desired: &[Desired]) -> Vec<String> {
     let cluster = Cluster::new(webhook.client());
     let discovery = Discovery::new(webhook.client());
     let installation = Installation { system_namespace: Some("chandler-system".into()), ..Installation::default() };
-    let inquiry = Inquiry {
+    let access_review = AccessReview {
         own: &cluster,
         actor: &cluster,
         discovery: &discovery,
@@ -106,7 +106,8 @@ async fn lacking(webhook: &Webhook, desired: &[Desired]) -> Vec<String> {
         installation: &installation,
     };
     let parent = json!({});
-    let missing = inquiry.missing(Work { parent: &parent, desired, unwanted: &Disposal::default() }).await.unwrap();
+    let missing =
+        access_review.missing(Work { parent: &parent, desired, unwanted: &DeletionPlan::default() }).await.unwrap();
     let shown = |rule: &PolicyRule| chandler_permissions::missing::in_words(rule, 9);
     missing.rules().values().flatten().map(shown).collect()
 }

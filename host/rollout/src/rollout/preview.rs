@@ -8,10 +8,10 @@ use crate::{
     account,
     checks::{Checks, Extent},
     cluster::Cluster,
+    drift_options::{DriftOptions, DriftPolicy},
     error::RolloutError,
     owner::Owner,
     preview::{Preview, preview},
-    restraint::{DriftPolicy, Restraint},
     snapshot::Verify,
 };
 
@@ -47,11 +47,11 @@ impl Rollout {
         let look = Look { verify: Verify::Absence, drift, extent: Extent::All };
         let Survey { desired, snapshot, mut situations, kept, unwanted, mut refusals, .. } =
             self.survey_below(actor, owner, parent, release, rules, look).await?;
-        Restraint { drift, ..Restraint::default() }.hold(&desired, &mut situations);
+        DriftOptions { drift, ..DriftOptions::default() }.hold(&desired, &mut situations);
         let checks = Checks {
             own: &self.cluster,
             actor,
-            inquiry: self.inquiry(actor, owner),
+            access_review: self.access_review(actor, owner),
             owner,
             parent: &snapshot.parent,
             desired: &desired,

@@ -1,6 +1,6 @@
 //! Objects of others in the way of a release.
 
-use chandler_rollout::{ChangeKind, CollisionProtection, Holder, ObjectId, Owner, RolloutError};
+use chandler_rollout::{ChangeKind, CollisionProtection, ExistingOwner, ObjectId, Owner, RolloutError};
 use serde_json::json;
 
 use crate::support::{Stage, config_map, config_map_key, make_owner, release};
@@ -57,10 +57,10 @@ async fn an_object_moves_between_owners_without_being_deleted() {
     stage.rollout.advance(&other, &shared, &[]).await.unwrap();
     let ours = release(&[(0, config_map("shared", json!({"of": "demo"})))]);
     let found = stage.rollout.adoptees(&stage.owner, &ours).await.unwrap();
-    let holder = Holder::Controller { kind: "BundleDeployment".into(), name: "other".into() };
+    let existing_owner = ExistingOwner::Controller { kind: "BundleDeployment".into(), name: "other".into() };
     assert_eq!(
-        found.iter().map(|found| (&found.object, &found.holder)).collect::<Vec<_>>(),
-        [(&config_map_key("shared"), &holder)]
+        found.iter().map(|found| (&found.object, &found.existing_owner)).collect::<Vec<_>>(),
+        [(&config_map_key("shared"), &existing_owner)]
     );
     let named = |uid: &str| [(ObjectId::of(&found[0].object), uid.to_owned())].into();
     // Another object of this name is none that was handed over.

@@ -5,7 +5,7 @@
 use crate::support::{Stage, config_map, config_map_key, deployment, key, release};
 use chandler_core::{ObjectKey, Release};
 use chandler_rollout::{
-    CollisionProtection, DriftPolicy, Ignored, IgnoredFields, Options, Restraint, Rollout, RolloutError,
+    CollisionProtection, DriftOptions, DriftPolicy, Ignored, IgnoredFields, Options, Rollout, RolloutError,
 };
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ async fn what_is_added_to_a_selector_is_drift() {
     ");
     let preview = stage.rollout.preview(&stage.owner, &release, &[]).await.unwrap();
     assert_eq!(preview.changes.iter().map(|change| change.fields.len()).collect::<Vec<_>>(), [1, 1]);
-    let reported = Restraint { drift: DriftPolicy::Report, complete: true, ..Restraint::default() };
+    let reported = DriftOptions { drift: DriftPolicy::Report, complete: true, ..DriftOptions::default() };
     let progress = stage.rollout.advance_with(&stage.owner, &release, &[], &reported).await.unwrap();
     assert_eq!(progress.changes().left.len(), 2);
 

@@ -1,4 +1,4 @@
-//! Upgrades of definitions, checked before anything is written.
+//! Upgrades of CRDs, checked before anything is written.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Stage, config_map, key, ox, oxen, release};
 
-/// A definition with this schema of `spec.yoke`.
-fn definition(yoke: &Value) -> Value {
+/// A CRD with this schema of `spec.yoke`.
+fn crd(yoke: &Value) -> Value {
     oxen(json!({"yoke": yoke}))
 }
 
@@ -24,14 +24,13 @@ async fn make_oxen(stage: &Stage, count: usize) {
 }
 
 #[tokio::test]
-async fn nothing_is_written_before_definitions_are_found_safe() {
+async fn nothing_is_written_before_crds_are_found_safe() {
     let stage = Stage::set().await;
     let text = json!({"type": "string"});
-    stage.complete(&release(&[(0, definition(&text)), (0, config_map("settings", json!({"v": "1"})))])).await;
+    stage.complete(&release(&[(0, crd(&text)), (0, config_map("settings", json!({"v": "1"})))])).await;
     stage.writes();
 
-    let number =
-        release(&[(0, definition(&json!({"type": "integer"}))), (0, config_map("settings", json!({"v": "2"})))]);
+    let number = release(&[(0, crd(&json!({"type": "integer"}))), (0, config_map("settings", json!({"v": "2"})))]);
     let error = stage.advance(&number).await.unwrap_err();
     assert_eq!(error.reason(), Reason::UnsafeCRDUpgrade);
     assert!(matches!(&error, RolloutError::UnsafeCrdUpgrade(findings) if findings.len() == 1), "{error}");
@@ -39,21 +38,21 @@ async fn nothing_is_written_before_definitions_are_found_safe() {
     assert_eq!(stage.writes(), Vec::<String>::new());
 
     // What somebody changed by hand is put back without being asked about.
-    let settings = release(&[(0, definition(&text)), (0, config_map("settings", json!({"v": "1"})))]);
+    let settings = release(&[(0, crd(&text)), (0, config_map("settings", json!({"v": "1"})))]);
     let crd = key("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, "oxen.example.com");
-    stage.meddle(&crd, json!({"spec": definition(&json!({"type": "integer"}))["spec"]})).await;
+    stage.meddle(&crd, json!({"spec": crd(&json!({"type": "integer"}))["spec"]})).await;
     let changes = stage.complete(&settings).await;
     assert_eq!(changes.recovered, [crd]);
 }
 
 #[tokio::test]
-async fn a_definition_that_takes_too_much_to_be_checked_is_refused() {
+async fn a_crd_that_takes_too_much_to_be_checked_is_refused() {
     let stage = Stage::set().await;
-    stage.complete(&release(&[(0, definition(&json!({"type": "string"})))])).await;
+    stage.complete(&release(&[(0, crd(&json!({"type": "string"})))])).await;
     make_oxen(&stage, 1).await;
     stage.writes();
     let patterns: Vec<Value> = (0..100).map(|number| json!({"pattern": format!(".{{800}}{number}")})).collect();
-    let hostile = release(&[(0, definition(&json!({"type": "string", "allOf": patterns})))]);
+    let hostile = release(&[(0, crd(&json!({"type": "string", "allOf": patterns})))]);
     let error = stage.advance(&hostile).await.unwrap_err();
     assert_eq!(error.reason(), Reason::CRDCheckLimitExceeded, "{error}");
     assert!(error.is_refusal() && !error.is_transient());
@@ -64,9 +63,9 @@ async fn a_definition_that_takes_too_much_to_be_checked_is_refused() {
 #[tokio::test]
 async fn custom_resources_are_sampled_page_by_page() {
     let mut stage = Stage::set().await;
-    stage.complete(&release(&[(0, definition(&json!({"type": "string"})))])).await;
+    stage.complete(&release(&[(0, crd(&json!({"type": "string"})))])).await;
     make_oxen(&stage, 230).await;
-    let longer = release(&[(0, definition(&json!({"type": "string", "minLength": 4})))]);
+    let longer = release(&[(0, crd(&json!({"type": "string", "minLength": 4})))]);
     let policy = |policy: Value| serde_json::from_value(policy).unwrap();
 
     stage.owner.crd_upgrades =

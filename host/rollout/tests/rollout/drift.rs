@@ -1,7 +1,7 @@
 //! What somebody changed, and what somebody else has.
 
 use crate::support::{Stage, config_map, config_map_key, deployment, key, make_owner, release};
-use chandler_rollout::{DriftPolicy, Ignored, IgnoredFields, Options, Owner, Restraint, Rollout, RolloutError};
+use chandler_rollout::{DriftOptions, DriftPolicy, Ignored, IgnoredFields, Options, Owner, Rollout, RolloutError};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
@@ -182,7 +182,7 @@ async fn what_is_left_alone_is_told() {
     stage.make(&config_map_key("copy"), copy).await;
     stage.writes();
 
-    let reported = Restraint { drift: DriftPolicy::Report, complete: true, ..Restraint::default() };
+    let reported = DriftOptions { drift: DriftPolicy::Report, complete: true, ..DriftOptions::default() };
     let progress = stage.rollout.advance_with(&stage.owner, &objects("2"), &[], &reported).await.unwrap();
     let told: Vec<String> = progress.changes().left.iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -196,7 +196,8 @@ async fn what_is_left_alone_is_told() {
     assert_eq!(told, ["ConfigMap install/gone does not exist"], "an object that somebody labelled is none of ours");
 
     // What is contested is left, too, and the rest is put right.
-    let contested = Restraint { contested: [config_map_key("changed")].into(), complete: true, ..Restraint::default() };
+    let contested =
+        DriftOptions { contested: [config_map_key("changed")].into(), complete: true, ..DriftOptions::default() };
     let progress = stage.rollout.advance_with(&stage.owner, &objects("2"), &[], &contested).await.unwrap();
     let changes = progress.changes();
     assert_eq!((changes.created.as_slice(), changes.pruned.len()), (&[config_map_key("gone")][..], 0));

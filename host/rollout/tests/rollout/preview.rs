@@ -53,15 +53,15 @@ async fn what_a_rollout_refuses_its_preview_says_before() {
 }
 
 #[tokio::test]
-async fn an_unsafe_definition_and_all_else_that_is_in_the_way_are_said_at_once() {
+async fn an_unsafe_crd_and_all_else_that_is_in_the_way_are_said_at_once() {
     let stage = Stage::set().await;
-    let definition = |kind: &str| (0, oxen(json!({"yoke": {"type": kind}})));
-    stage.complete(&release(&[definition("string")])).await;
-    assert_eq!(agreed(&stage, &[definition("integer")]).await, "UnsafeCRDUpgrade");
+    let crd = |kind: &str| (0, oxen(json!({"yoke": {"type": kind}})));
+    stage.complete(&release(&[crd("string")])).await;
+    assert_eq!(agreed(&stage, &[crd("integer")]).await, "UnsafeCRDUpgrade");
 
     stage.make(&config_map_key("theirs"), config_map("theirs", json!({"a": "b"}))).await;
     let elsewhere = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "nowhere"}});
-    let all = release(&[definition("integer"), (1, config_map("theirs", json!({}))), (1, elsewhere)]);
+    let all = release(&[crd("integer"), (1, config_map("theirs", json!({}))), (1, elsewhere)]);
     let previewed = refusals(&stage, &all).await;
     let begin: Vec<&str> = previewed.iter().filter_map(|refusal| refusal.split(':').next()).collect();
     assert_eq!(
@@ -90,11 +90,11 @@ async fn an_object_that_is_being_deleted_is_waited_for() {
 #[tokio::test]
 async fn what_only_the_dry_run_of_a_preview_finds_invalid_is_no_refusal() {
     let stage = Stage::set().await;
-    let mut definition = oxen(json!({"yoke": {"type": "string"}, "plough": {"type": "string"}}));
+    let mut crd = oxen(json!({"yoke": {"type": "string"}, "plough": {"type": "string"}}));
     let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
-    definition.pointer_mut(spec).unwrap()["x-kubernetes-validations"] =
+    crd.pointer_mut(spec).unwrap()["x-kubernetes-validations"] =
         json!([{"rule": "!has(self.yoke) || !has(self.plough)", "message": "one of them"}]);
-    let with = |spec: Value| release(&[(0, definition.clone()), (0, ox("one", spec))]);
+    let with = |spec: Value| release(&[(0, crd.clone()), (0, ox("one", spec))]);
     stage.complete(&with(json!({"yoke": "oak"}))).await;
     // It was created and never applied, so that a dry run keeps the yoke beside what takes its place.
     let instead = with(json!({"plough": "iron"}));

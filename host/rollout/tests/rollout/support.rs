@@ -12,7 +12,7 @@ use chandler_api::{BundleDeployment, BundleDeploymentSpec, BundleSource, ImageSo
 use chandler_core::{Object, ObjectKey, Probe, ProbeSelector, Release};
 use chandler_devcluster::{DevCluster, Options as DevOptions, workloads::Rules};
 use chandler_rollout::{
-    Changes, InMemory, Options, Owner, Progress, Rollout, RolloutError, Surroundings, Teardown, Unhealthy, assess,
+    Changes, Dependencies, InMemory, Options, Owner, Progress, Rollout, RolloutError, Teardown, Unhealthy, assess,
 };
 use k8s_openapi::{
     api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -51,11 +51,11 @@ impl Stage {
         let options = DevOptions { rules: rules.clone(), ..DevOptions::default() };
         let cluster = DevCluster::start(options).await.unwrap();
         let client = cluster.client();
-        let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+        let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
         for crd in chandler_api::crds() {
-            definitions.create(&PostParams::default(), &crd).await.unwrap();
+            crds.create(&PostParams::default(), &crd).await.unwrap();
             let name = crd.metadata.name.as_deref().unwrap();
-            within(await_condition(definitions.clone(), name, conditions::is_crd_established())).await.unwrap();
+            within(await_condition(crds.clone(), name, conditions::is_crd_established())).await.unwrap();
         }
         make_namespace(&client, "install").await;
         let owner = make_owner(&client, "demo").await;
@@ -122,7 +122,7 @@ impl Stage {
                     all.extend(deleted);
                     return all;
                 }
-                Teardown::Held { in_use } => panic!("{}", chandler_rollout::disposal::held(&in_use)),
+                Teardown::Held { in_use } => panic!("{}", chandler_rollout::deletion_plan::held(&in_use)),
                 Teardown::Waiting { waiting, deleted, .. } => {
                     all.extend(deleted);
                     self.settle(&waiting).await;
@@ -137,7 +137,7 @@ impl Stage {
             let (api, name) = (self.api(&unhealthy.object), &unhealthy.object.name);
             let settled = |object: Option<&DynamicObject>| {
                 object.is_none_or(|object| {
-                    assess(&serde_json::to_value(object).unwrap(), &Surroundings::default()).is_healthy()
+                    assess(&serde_json::to_value(object).unwrap(), &Dependencies::default()).is_healthy()
                 })
             };
             within(await_condition(api, name, settled)).await.unwrap();

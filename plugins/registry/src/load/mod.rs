@@ -195,7 +195,7 @@ impl Loader {
         let version = node.get("apiVersion").and_then(Node::as_str).unwrap_or_default();
         let old = version == old_crd::API_VERSION;
         self.specific |= old;
-        if old && self.compatibility.upgrades_definitions() {
+        if old && self.compatibility.upgrades_crds() {
             return self.old_crd(path, node);
         }
         if old {
@@ -209,7 +209,7 @@ impl Loader {
         self.typed_crd(path, node, place, version, !old);
     }
 
-    /// A definition of v1beta1 that is installed as one of v1.
+    /// A CRD of v1beta1 that is installed as one of v1.
     fn old_crd(&mut self, path: &str, node: &Node) {
         let pointer = "/apiVersion";
         let place = Location { pointer: Some(pointer.to_owned()), ..Location::of(path, node.nearest(pointer)) };

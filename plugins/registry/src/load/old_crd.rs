@@ -1,6 +1,6 @@
 //! CustomResourceDefinitions of `apiextensions.k8s.io/v1beta1`, as they are in `v1`.
 //!
-//! Kubernetes 1.22 and newer serve no v1beta1. The reference decodes such a definition as v1 and so loses its schema, its
+//! Kubernetes 1.22 and newer serve no v1beta1. The reference decodes such a CRD as v1 and so loses its schema, its
 //! columns and its subresources, and no API server takes what is left. One published bundle in twenty holds some.
 //!
 //! What the API server did when it served both is done here: what v1beta1 says once for all versions is said for each, and
@@ -20,13 +20,13 @@ const DEEPEST: usize = 128;
 /// The marker of a schema whose unknown fields are kept.
 const KEEPS: &str = "x-kubernetes-preserve-unknown-fields";
 
-/// The annotation by which a definition in a protected group says whether it is approved.
+/// The annotation by which a CRD in a protected group says whether it is approved.
 const APPROVED: &str = "api-approved.kubernetes.io";
 
 /// The marker of a schema that takes integers and text.
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 
-/// The same definition in v1.
+/// The same CRD in v1.
 pub(super) fn upgrade(mut crd: Value) -> Value {
     if let Some(object) = crd.as_object_mut() {
         object.insert("apiVersion".to_owned(), json!("apiextensions.k8s.io/v1"));
@@ -48,7 +48,7 @@ pub(super) fn upgrade(mut crd: Value) -> Value {
     crd
 }
 
-/// Groups of the Kubernetes community. Definitions of v1 must say that it approved of them, or that it did not.
+/// Groups of the Kubernetes community. CRDs of v1 must say that it approved of them, or that it did not.
 fn is_protected(group: &str) -> bool {
     [".k8s.io", ".kubernetes.io"].iter().any(|suffix| group.ends_with(suffix))
 }

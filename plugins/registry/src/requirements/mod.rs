@@ -171,7 +171,7 @@ fn installed(bundle: &Bundle, compatibility: Compatibility, kinds: &Kinds<'_>) -
         let api_version = compatibility.successor(other).unwrap_or(&other.api_version);
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let kind = GroupVersionKind { group: group.to_owned(), version: version.to_owned(), kind: other.kind.clone() };
-        // A definition need not be listed as owned to be installed.
+        // A CRD need not be listed as owned to be installed.
         let own = bundle.crds.iter().any(|crd| group_of(&crd.name) == group);
         if !own && kinds.has(&kind) == Some(false) && seen.insert((api_version, other.kind.as_str())) {
             let message =

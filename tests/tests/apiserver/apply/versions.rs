@@ -19,12 +19,12 @@ async fn two_versions(scope: &Scope) -> (Collection, Collection) {
         "parts": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
             "items": {"type": "object", "required": ["name"],
                 "properties": {"name": {"type": "string"}, "value": {"type": "string"}}}}}});
-    let mut definition = objects::definition(&scope.group(), json!({"type": "object", "properties": {"spec": spec}}));
-    let mut beta = definition["spec"]["versions"][0].clone();
+    let mut crd = objects::crd(&scope.group(), json!({"type": "object", "properties": {"spec": spec}}));
+    let mut beta = crd["spec"]["versions"][0].clone();
     beta["name"] = "v1beta1".into();
     beta["storage"] = false.into();
-    definition["spec"]["versions"].as_array_mut().unwrap().push(beta);
-    scope.define(&definition).await;
+    crd["spec"]["versions"].as_array_mut().unwrap().push(beta);
+    scope.define(&crd).await;
     let collection = |version: &str| format!("{}/{version}", scope.group());
     (scope.collection(&collection("v1"), "widgets").await, scope.collection(&collection("v1beta1"), "widgets").await)
 }

@@ -73,7 +73,7 @@ async fn apply_of_custom_objects(scope: &Scope) {
     let resource = format!("widget.{}/a", scope.server().shared_group());
     let file = |spec: Value| kubectl.file("a.json", &scope.widget("a", spec));
     let first = file(json!({"parts": [{"name": "p", "value": "1", "protocol": "TCP"}], "color": "red"}));
-    // The documents follow the definition a moment later.
+    // The documents follow the CRD a moment later.
     let applied = || async { kubectl.output(&["apply", "-f", &first]).await.code == Some(0) };
     chandler_tests::wait::eventually("the documents know the kind", applied).await;
     assert_eq!(kubectl.run(&["apply", "-f", &first]).await, format!("{resource} unchanged\n"));

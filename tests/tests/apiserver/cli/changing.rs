@@ -192,8 +192,8 @@ async fn wait_for_conditions(scope: &Scope) {
     assert_eq!(printed, format!("widget.{group}/a condition met\n"));
     let error = kubectl.fail(&["wait", "--for=condition=Other", &resource, "--timeout=1s"]).await;
     assert!(error.contains("timed out waiting for the condition"), "{error}");
-    let definition = format!("crd/widgets.{group}");
-    kubectl.run(&["wait", "--for=condition=Established", &definition, "--timeout=30s"]).await;
+    let crd = format!("crd/widgets.{group}");
+    kubectl.run(&["wait", "--for=condition=Established", &crd, "--timeout=30s"]).await;
 }
 
 async fn wait_for_values_and_deletion(scope: &Scope) {

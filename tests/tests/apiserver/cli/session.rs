@@ -1,8 +1,8 @@
-//! A new user's session, from a definition to tokens.
+//! A new user's session, from a CRD to tokens.
 
 use serde_json::json;
 
-use crate::support::{Scope, cases, kubectl::Kubectl, objects::definition};
+use crate::support::{Scope, cases, kubectl::Kubectl, objects::crd};
 
 cases! {
     "2" a_new_kind_is_defined_used_and_removed: kubectl;
@@ -19,7 +19,7 @@ async fn a_new_kind_is_defined_used_and_removed(scope: &Scope) {
     let group = scope.group();
     let spec = json!({"type": "object", "properties": {
         "size": {"type": "integer", "minimum": 1, "description": "How large it is."}}});
-    let mut object = definition(&group, json!({"type": "object", "properties": {"spec": spec}}));
+    let mut object = crd(&group, json!({"type": "object", "properties": {"spec": spec}}));
     object["spec"]["versions"][0]["additionalPrinterColumns"] =
         json!([{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}]);
     object["spec"]["names"]["shortNames"] = json!([scope.name("wd")]);

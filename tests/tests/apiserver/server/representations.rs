@@ -68,9 +68,9 @@ async fn tables_of_custom_objects(scope: &Scope) {
     widgets.merge("a/status", &json!({"status": {"phase": "Done"}})).await.ok();
     let table = widgets.through(&tables(scope)).list("").await.ok();
     assert_eq!(columns(&table), ["Name", "Size", "Phase", "Color"]);
-    let definitions = table["columnDefinitions"].as_array().unwrap();
+    let crds = table["columnDefinitions"].as_array().unwrap();
     assert_eq!(
-        (&definitions[0]["format"], &definitions[1]["type"], &definitions[3]["priority"]),
+        (&crds[0]["format"], &crds[1]["type"], &crds[3]["priority"]),
         (&json!("name"), &json!("integer"), &json!(1))
     );
     assert_eq!(table["rows"][0]["cells"], json!(["a", 3, "Done", "red"]));

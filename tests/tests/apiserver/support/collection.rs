@@ -93,7 +93,7 @@ impl Collection {
         self.http.until(&self.path(name), what, |answer| condition(&answer.body)).await.body
     }
 
-    /// Waits until an object is refused that was valid before: a change of its definition has arrived.
+    /// Waits until an object is refused that was valid before: a change of its CRD has arrived.
     pub(crate) async fn until_refused(&self, object: &Value) {
         let mut tick = tokio::time::interval(Duration::from_millis(20));
         let waiting = async {

@@ -8,7 +8,7 @@
 //! | [`http`] | plain requests as some user, and their answers |
 //! | [`collection`] | the verbs on a collection |
 //! | [`events`] | the events of a watch |
-//! | [`objects`] | objects and definitions to work with |
+//! | [`objects`] | objects and CRDs to work with |
 //! | [`kubectl`] | the real kubectl |
 
 pub(crate) mod case;

@@ -1,10 +1,10 @@
-//! Objects and definitions to work with.
+//! Objects and CRDs to work with.
 
 use serde_json::{Value, json};
 
 use super::Http;
 
-pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub(crate) const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 pub(crate) fn name(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
@@ -58,8 +58,8 @@ pub(crate) fn deployment(name: &str, replicas: u32) -> Value {
     })
 }
 
-/// A definition of kind `Widget`, version `v1`, with a status subresource and this schema.
-pub(crate) fn definition(group: &str, schema: Value) -> Value {
+/// A CRD of kind `Widget`, version `v1`, with a status subresource and this schema.
+pub(crate) fn crd(group: &str, schema: Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("widgets.{group}")},
@@ -74,7 +74,7 @@ pub(crate) fn definition(group: &str, schema: Value) -> Value {
     })
 }
 
-/// The definition that most cases share: every type of list and map, defaults, limits, rules, a scale, columns.
+/// The CRD that most cases share: every type of list and map, defaults, limits, rules, a scale, columns.
 pub(crate) fn widgets(group: &str) -> Value {
     let text = || json!({"type": "string"});
     let part = |key: &[&str]| {
@@ -101,10 +101,10 @@ pub(crate) fn widgets(group: &str) -> Value {
     }});
     let status = json!({"type": "object", "properties": {
         "phase": text(), "replicas": {"type": "integer"}, "selector": text(), "conditions": conditions}});
-    let mut definition = definition(group, json!({"type": "object", "properties": {"spec": spec, "status": status}}));
-    definition["spec"]["names"]["shortNames"] = json!(["wd"]);
-    definition["spec"]["names"]["categories"] = json!(["conformance"]);
-    let version = &mut definition["spec"]["versions"][0];
+    let mut crd = crd(group, json!({"type": "object", "properties": {"spec": spec, "status": status}}));
+    crd["spec"]["names"]["shortNames"] = json!(["wd"]);
+    crd["spec"]["names"]["categories"] = json!(["conformance"]);
+    let version = &mut crd["spec"]["versions"][0];
     version["additionalPrinterColumns"] = json!([
         {"name": "Size", "type": "integer", "jsonPath": ".spec.size"},
         {"name": "Phase", "type": "string", "jsonPath": ".status.phase"},
@@ -114,7 +114,7 @@ pub(crate) fn widgets(group: &str) -> Value {
     version["subresources"]["scale"] = json!({
         "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas",
         "labelSelectorPath": ".status.selector"});
-    definition
+    crd
 }
 
 pub(crate) fn widget(group: &str, name: &str, spec: Value) -> Value {
@@ -127,17 +127,17 @@ pub(crate) fn has_condition(object: &Value, kind: &str) -> bool {
     conditions.is_some_and(|all| all.iter().any(|one| one["type"] == kind && one["status"] == "True"))
 }
 
-/// Creates a definition, waits until each of its versions is served, and returns it.
-pub(crate) async fn establish(http: &Http, definition: &Value) -> Value {
-    http.post(DEFINITIONS, definition).await.is(201);
-    until_served(http, definition).await
+/// Creates a CRD, waits until each of its versions is served, and returns it.
+pub(crate) async fn establish(http: &Http, crd: &Value) -> Value {
+    http.post(CRDS, crd).await.is(201);
+    until_served(http, crd).await
 }
 
-/// Waits until each version of a definition that exists is served.
-pub(crate) async fn until_served(http: &Http, definition: &Value) -> Value {
-    let path = format!("{DEFINITIONS}/{}", name(definition));
+/// Waits until each version of a CRD that exists is served.
+pub(crate) async fn until_served(http: &Http, crd: &Value) -> Value {
+    let path = format!("{CRDS}/{}", name(crd));
     let established = http.until(&path, "established", |answer| has_condition(&answer.body, "Established")).await;
-    let spec = &definition["spec"];
+    let spec = &crd["spec"];
     for version in spec["versions"].as_array().expect("versions") {
         if version["served"] == true {
             let text = |value: &Value| value.as_str().expect("a text").to_owned();

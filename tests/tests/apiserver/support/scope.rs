@@ -91,13 +91,13 @@ impl Scope {
         self.collection("networking.k8s.io/v1", "ingresses").await
     }
 
-    /// Custom objects of the definition that most cases share, see [`objects::widgets`].
+    /// Custom objects of the CRD that most cases share, see [`objects::widgets`].
     pub(crate) async fn widgets(&self) -> Collection {
         self.server.share_widgets().await;
         self.collection(&format!("{}/v1", self.server.shared_group()), "widgets").await
     }
 
-    /// A [`widget`](objects::widget) of the shared definition.
+    /// A [`widget`](objects::widget) of the shared CRD.
     pub(crate) fn widget(&self, name: &str, spec: Value) -> Value {
         objects::widget(&self.server.shared_group(), name, spec)
     }
@@ -107,16 +107,16 @@ impl Scope {
         format!("g-{}.conformance.example.com", self.unique)
     }
 
-    /// Serves a definition for the length of the case, and returns it.
-    pub(crate) async fn define(&self, definition: &Value) -> Value {
-        self.remove_later(format!("{}/{}", objects::DEFINITIONS, objects::name(definition)));
-        objects::establish(self.http(), &self.mark(definition.clone())).await
+    /// Serves a CRD for the length of the case, and returns it.
+    pub(crate) async fn define(&self, crd: &Value) -> Value {
+        self.remove_later(format!("{}/{}", objects::CRDS, objects::name(crd)));
+        objects::establish(self.http(), &self.mark(crd.clone())).await
     }
 
     /// Serves kind `Widget` of one version `v1` with this schema in a group of the case, and returns its objects.
     pub(crate) async fn define_schema(&self, schema: Value) -> Collection {
-        let definition = objects::definition(&self.group(), schema);
-        self.define(&definition).await;
+        let crd = objects::crd(&self.group(), schema);
+        self.define(&crd).await;
         self.collection(&format!("{}/v1", self.group()), "widgets").await
     }
 

@@ -91,12 +91,12 @@ impl Server {
         object
     }
 
-    /// The group of the definition that most cases share.
+    /// The group of the CRD that most cases share.
     pub(crate) fn shared_group(&self) -> String {
         format!("shared-{}.conformance.example.com", self.run)
     }
 
-    /// Makes sure that the shared definition is served.
+    /// Makes sure that the shared CRD is served.
     pub(crate) async fn share_widgets(&self) {
         let share = || async {
             objects::establish(&self.http, &self.mark(objects::widgets(&self.shared_group()))).await;
@@ -114,8 +114,8 @@ impl Server {
             let _ = self.http.delete(&path).await;
         }
         if self.widgets.initialized() {
-            let definition = format!("{}/widgets.{}", objects::DEFINITIONS, self.shared_group());
-            let _ = self.http.delete(&definition).await;
+            let crd = format!("{}/widgets.{}", objects::CRDS, self.shared_group());
+            let _ = self.http.delete(&crd).await;
         }
     }
 }

@@ -63,9 +63,9 @@ async fn built_in_objects_count_changes_of_their_specification(scope: &Scope) {
 
 async fn without_a_status_subresource_everything_but_metadata_counts(scope: &Scope) {
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let mut definition = crate::support::objects::definition(&scope.group(), open);
-    definition["spec"]["versions"][0].as_object_mut().unwrap().remove("subresources");
-    scope.define(&definition).await;
+    let mut crd = crate::support::objects::crd(&scope.group(), open);
+    crd["spec"]["versions"][0].as_object_mut().unwrap().remove("subresources");
+    scope.define(&crd).await;
     let things = scope.collection(&format!("{}/v1", scope.group()), "widgets").await;
     let object = scope.own_widget("a", json!({"status": {"phase": "New"}, "other": 1}));
     let created = things.create(&object).await.ok();

@@ -12,7 +12,7 @@
 //! | PersistentVolumeClaim, StorageClass, PriorityClass | access modes and size, immutable fields |
 //! | Role, ClusterRole and bindings | verbs, subjects, `roleRef` immutable |
 //! | webhook configurations, PodDisruptionBudget, HorizontalPodAutoscaler, Ingress | required and exclusive fields |
-//! | CustomResourceDefinition | [`crate::validate_definition`] |
+//! | CustomResourceDefinition | [`crate::validate_crd`] |
 //!
 //! Everything else that kube-apiserver checks is not.
 
@@ -36,7 +36,7 @@ pub use defaults::default;
 pub use warnings::warnings;
 
 use crate::{
-    crd::validate_definition,
+    crd::validate_crd,
     error::{ErrorType, FieldError},
     path::FieldPath,
     registry::Builtins,
@@ -90,7 +90,7 @@ pub fn validate(kind: &GroupVersionKind, new: &Value, old: Option<&Value>) -> Ve
         ("policy", "PodDisruptionBudget") => configuration::disruption_budget(new_spec, &spec, &mut errors),
         ("autoscaling", "HorizontalPodAutoscaler") => configuration::autoscaler(new_spec, &spec, &mut errors),
         ("networking.k8s.io", "Ingress") => configuration::ingress(new_spec, &spec, &mut errors),
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => errors.extend(validate_definition(new, old)),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => errors.extend(validate_crd(new, old)),
         _ => {}
     }
     rules::check(kind, new, &mut errors);

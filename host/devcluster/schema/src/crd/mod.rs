@@ -1,11 +1,11 @@
 //! CustomResourceDefinitions.
 
 mod common;
-mod definition;
+mod object;
 pub(crate) mod root;
 mod structural;
 
-pub use definition::validate_definition;
+pub use object::validate_crd;
 use serde_json::Value;
 
 use crate::{
@@ -78,7 +78,7 @@ pub struct PrinterColumn {
 }
 
 impl CustomResourceDefinition {
-    /// Reads a CRD object that [`validate_definition`] found no fault with; what is absent takes its default.
+    /// Reads a CRD object that [`validate_crd`] found no fault with; what is absent takes its default.
     ///
     /// # Errors
     /// When the schema of a version cannot be read.
@@ -87,7 +87,7 @@ impl CustomResourceDefinition {
         let names = spec.get("names").unwrap_or(&Value::Null);
         let kind = text(names, "kind");
         let or = |given: String, default: String| if given.is_empty() { default } else { given };
-        let mut definition = Self {
+        let mut crd = Self {
             group: text(spec, "group"),
             list_kind: or(text(names, "listKind"), format!("{kind}List")),
             plural: text(names, "plural"),
@@ -100,8 +100,8 @@ impl CustomResourceDefinition {
             kind,
         };
         let versions = spec.get("versions").and_then(Value::as_array).into_iter().flatten();
-        definition.versions = versions.map(|version| definition.version(version)).collect::<Result<_, _>>()?;
-        Ok(definition)
+        crd.versions = versions.map(|version| crd.version(version)).collect::<Result<_, _>>()?;
+        Ok(crd)
     }
 
     /// The version in which objects are stored.

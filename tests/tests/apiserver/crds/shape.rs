@@ -172,10 +172,10 @@ async fn an_unchanged_mistake_may_stay(scope: &Scope) {
         "other": {"type": "string"}}));
     let things = scope.define_schema(object(json!({"spec": fields}))).await;
     things.create(&scope.own_widget("a", json!({"spec": {"old": "LONG", "list": ["LONG"], "other": "x"}}))).await.ok();
-    let definition = format!("{}/widgets.{}", crate::support::objects::DEFINITIONS, scope.group());
+    let crd = format!("{}/widgets.{}", crate::support::objects::CRDS, scope.group());
     let path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/old/maxLength";
     let stricter = json!([{"op": "add", "path": path, "value": 2}]);
-    scope.http().patch(&definition, crate::support::JSON_PATCH, &stricter).await.ok();
+    scope.http().patch(&crd, crate::support::JSON_PATCH, &stricter).await.ok();
     let probe = scope.own_widget("probe", json!({"spec": {"old": "LONG"}}));
     things.until_refused(&probe).await;
     things.merge("a", &json!({"spec": {"other": "y"}})).await.is(200);

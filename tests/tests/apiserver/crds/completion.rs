@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Collection, JSON_PATCH, Scope, cases,
-    objects::{DEFINITIONS, version},
+    objects::{CRDS, version},
 };
 
 cases! {
@@ -83,9 +83,9 @@ async fn defaults_are_set_on_writes(scope: &Scope) {
 async fn defaults_are_set_on_reads(scope: &Scope) {
     let things = scope.define_schema(object(json!({"spec": object(json!({"size": {"type": "integer"}}))}))).await;
     let created = things.create(&scope.own_widget("a", json!({"spec": {}}))).await.is(201);
-    let definition = format!("{DEFINITIONS}/widgets.{}", scope.group());
+    let crd = format!("{CRDS}/widgets.{}", scope.group());
     let path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size/default";
-    scope.http().patch(&definition, JSON_PATCH, &json!([{"op": "add", "path": path, "value": 7}])).await.ok();
+    scope.http().patch(&crd, JSON_PATCH, &json!([{"op": "add", "path": path, "value": 7}])).await.ok();
     let read = things.until("a", "completed by the default", |object| object["spec"]["size"] == 7).await;
     assert_eq!(version(&read), version(&created), "nothing was written");
     assert_eq!(things.list("").await.ok()["items"][0]["spec"]["size"], 7);

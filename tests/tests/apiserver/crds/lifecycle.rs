@@ -1,40 +1,40 @@
-//! Definitions come and go, and their API with them.
+//! CRDs come and go, and their API with them.
 
 use serde_json::{Value, json};
 
 use crate::support::{
     Collection, MERGE, Scope, cases,
-    objects::{self, DEFINITIONS, has_condition, widgets},
+    objects::{self, CRDS, has_condition, widgets},
 };
 
 cases! {
-    "3.17" a_definition_is_established_after_its_names_are_accepted;
+    "3.17" a_crd_is_established_after_its_names_are_accepted;
     "3.17" before_it_is_established_nothing_is_served;
     "3.17" discovery_and_openapi_follow;
-    "3.17" names_that_are_taken_are_not_accepted: differs("a definition whose names were taken is not looked at again when they are free");
-    "3.17" deleting_a_definition_deletes_its_objects: controllers;
-    "3.17" while_a_definition_ends_nothing_is_created: controllers;
-    "3.17" a_definition_that_comes_again_is_empty: controllers;
+    "3.17" names_that_are_taken_are_not_accepted: differs("a CRD whose names were taken is not looked at again when they are free");
+    "3.17" deleting_a_crd_deletes_its_objects: controllers;
+    "3.17" while_a_crd_ends_nothing_is_created: controllers;
+    "3.17" a_crd_that_comes_again_is_empty: controllers;
     "3.17" what_is_not_served_is_not_found;
     "3.17" cluster_scoped_kinds;
     "3.17" a_category_and_short_names_are_told;
     "4" an_object_that_comes_too_early_fails;
 }
 
-fn definition_path(scope: &Scope) -> String {
-    format!("{DEFINITIONS}/widgets.{}", scope.group())
+fn crd_path(scope: &Scope) -> String {
+    format!("{CRDS}/widgets.{}", scope.group())
 }
 
 fn simple(scope: &Scope) -> Value {
     let spec = json!({"type": "object", "properties": {"size": {"type": "integer"}}});
-    objects::definition(&scope.group(), json!({"type": "object", "properties": {"spec": spec}}))
+    objects::crd(&scope.group(), json!({"type": "object", "properties": {"spec": spec}}))
 }
 
 async fn own(scope: &Scope) -> Collection {
     scope.collection(&format!("{}/v1", scope.group()), "widgets").await
 }
 
-async fn a_definition_is_established_after_its_names_are_accepted(scope: &Scope) {
+async fn a_crd_is_established_after_its_names_are_accepted(scope: &Scope) {
     let established = scope.define(&simple(scope)).await;
     assert!(has_condition(&established, "NamesAccepted"), "{established}");
     assert_eq!(established["status"]["storedVersions"], json!(["v1"]));
@@ -60,12 +60,12 @@ async fn before_it_is_established_nothing_is_served(scope: &Scope) {
 }
 
 async fn an_object_that_comes_too_early_fails(scope: &Scope) {
-    // Applied in one go, as bundles do: the definition is accepted, its object not yet. How long is up to the server.
+    // Applied in one go, as bundles do: the CRD is accepted, its object not yet. How long is up to the server.
     let things = own(scope).await;
     let object = scope.own_widget("a", json!({}));
     assert_eq!(things.apply("a", "one", &object).await.status, 404);
-    scope.remove_later(definition_path(scope));
-    scope.http().post(DEFINITIONS, &scope.mark(simple(scope))).await.is(201);
+    scope.remove_later(crd_path(scope));
+    scope.http().post(CRDS, &scope.mark(simple(scope))).await.is(201);
     objects::until_served(scope.http(), &simple(scope)).await;
     things.apply("a", "one", &object).await.is(201);
 }
@@ -87,7 +87,7 @@ async fn discovery_and_openapi_follow(scope: &Scope) {
     let kind = json!([{"group": group, "version": "v1", "kind": "Widget"}]);
     let schema = schemas.values().find(|schema| schema["x-kubernetes-group-version-kind"] == kind).expect("a schema");
     assert_eq!(schema["properties"]["spec"]["properties"]["size"]["type"], "integer");
-    http.delete(&definition_path(scope)).await.ok();
+    http.delete(&crd_path(scope)).await.ok();
     http.until("/apis", "without the group", |answer| !has_group(answer)).await;
     http.until_gone(&format!("/apis/{group}/v1")).await;
 }
@@ -99,11 +99,11 @@ async fn names_that_are_taken_are_not_accepted(scope: &Scope) {
     other["metadata"]["name"] = name.clone().into();
     other["spec"]["names"] =
         json!({"kind": "Widget", "listKind": "GadgetList", "plural": "gadgets", "singular": "gadget"});
-    let path = format!("{DEFINITIONS}/{name}");
+    let path = format!("{CRDS}/{name}");
     scope.remove_later(path.clone());
-    scope.http().post(DEFINITIONS, &scope.mark(other)).await.is(201);
-    let refused = |definition: &Value| {
-        let conditions = definition["status"]["conditions"].as_array()?;
+    scope.http().post(CRDS, &scope.mark(other)).await.is(201);
+    let refused = |crd: &Value| {
+        let conditions = crd["status"]["conditions"].as_array()?;
         conditions
             .iter()
             .find(|condition| condition["type"] == "NamesAccepted" && condition["status"] == "False")
@@ -115,16 +115,16 @@ async fn names_that_are_taken_are_not_accepted(scope: &Scope) {
     assert!(!has_condition(&answer.body, "Established"));
     assert_eq!(scope.http().get(&format!("/apis/{}/v1/gadgets", scope.group())).await.status, 404);
     // Once the others are gone, the names are free.
-    scope.http().delete(&definition_path(scope)).await.ok();
+    scope.http().delete(&crd_path(scope)).await.ok();
     scope.http().until(&path, "established", |answer| has_condition(&answer.body, "Established")).await;
 }
 
-async fn deleting_a_definition_deletes_its_objects(scope: &Scope) {
+async fn deleting_a_crd_deletes_its_objects(scope: &Scope) {
     scope.define(&simple(scope)).await;
     let things = own(scope).await;
     let from = objects::version(&things.create(&scope.own_widget("a", json!({}))).await.ok()).to_owned();
     let mut events = things.watch(&format!("resourceVersion={from}")).await;
-    scope.http().delete(&definition_path(scope)).await.ok();
+    scope.http().delete(&crd_path(scope)).await.ok();
     loop {
         let event = events.expect().await;
         if event.kind == "DELETED" {
@@ -132,20 +132,20 @@ async fn deleting_a_definition_deletes_its_objects(scope: &Scope) {
             break;
         }
     }
-    scope.http().until_gone(&definition_path(scope)).await;
+    scope.http().until_gone(&crd_path(scope)).await;
     scope.http().until_gone(&things.path("")).await;
 }
 
-async fn while_a_definition_ends_nothing_is_created(scope: &Scope) {
+async fn while_a_crd_ends_nothing_is_created(scope: &Scope) {
     scope.define(&simple(scope)).await;
     let things = own(scope).await;
     let mut held = scope.own_widget("held", json!({}));
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
     things.create(&held).await.ok();
-    scope.http().delete(&definition_path(scope)).await.ok();
+    scope.http().delete(&crd_path(scope)).await.ok();
     let terminating = |answer: &crate::support::Answer| has_condition(&answer.body, "Terminating");
-    let definition = scope.http().until(&definition_path(scope), "terminating", terminating).await.body;
-    assert_eq!(definition["metadata"]["finalizers"], json!(["customresourcecleanup.apiextensions.k8s.io"]));
+    let crd = scope.http().until(&crd_path(scope), "terminating", terminating).await.body;
+    assert_eq!(crd["metadata"]["finalizers"], json!(["customresourcecleanup.apiextensions.k8s.io"]));
     things.until("held", "marked", |object| object["metadata"]["deletionTimestamp"].is_string()).await;
     let status = things.create(&scope.own_widget("late", json!({}))).await.refused(403, "Forbidden");
     assert!(
@@ -155,44 +155,44 @@ async fn while_a_definition_ends_nothing_is_created(scope: &Scope) {
             .contains("create not allowed while custom resource definition is terminating")
     );
     things.merge("held", &json!({"metadata": {"finalizers": null}})).await.ok();
-    scope.http().until_gone(&definition_path(scope)).await;
+    scope.http().until_gone(&crd_path(scope)).await;
 }
 
-async fn a_definition_that_comes_again_is_empty(scope: &Scope) {
+async fn a_crd_that_comes_again_is_empty(scope: &Scope) {
     scope.define(&simple(scope)).await;
     let things = own(scope).await;
     things.create(&scope.own_widget("a", json!({}))).await.ok();
-    scope.http().delete(&definition_path(scope)).await.ok();
-    scope.http().until_gone(&definition_path(scope)).await;
+    scope.http().delete(&crd_path(scope)).await.ok();
+    scope.http().until_gone(&crd_path(scope)).await;
     scope.http().until_gone(things.path("").trim_end_matches('/')).await;
     scope.define(&simple(scope)).await;
     assert_eq!(things.list("").await.ok()["items"], json!([]));
 }
 
 async fn what_is_not_served_is_not_found(scope: &Scope) {
-    let mut definition = simple(scope);
-    let mut off = definition["spec"]["versions"][0].clone();
+    let mut crd = simple(scope);
+    let mut off = crd["spec"]["versions"][0].clone();
     off["name"] = "v2".into();
     off["storage"] = false.into();
     off["served"] = false.into();
-    definition["spec"]["versions"].as_array_mut().unwrap().push(off);
-    scope.define(&definition).await;
+    crd["spec"]["versions"].as_array_mut().unwrap().push(off);
+    scope.define(&crd).await;
     let off = scope.collection(&format!("{}/v2", scope.group()), "widgets").await;
     assert_eq!(off.list("").await.status, 404);
     let on = json!([{"op": "replace", "path": "/spec/versions/1/served", "value": true}]);
-    scope.http().patch(&definition_path(scope), crate::support::JSON_PATCH, &on).await.ok();
+    scope.http().patch(&crd_path(scope), crate::support::JSON_PATCH, &on).await.ok();
     scope.http().until(off.path("").trim_end_matches('/'), "served", |answer| answer.status == 200).await;
 }
 
 async fn cluster_scoped_kinds(scope: &Scope) {
-    let mut definition = simple(scope);
-    definition["spec"]["scope"] = "Cluster".into();
-    scope.define(&definition).await;
+    let mut crd = simple(scope);
+    crd["spec"]["scope"] = "Cluster".into();
+    scope.define(&crd).await;
     let things = Collection::cluster(scope.http(), &format!("{}/v1", scope.group()), "widgets");
     let created = things.create(&scope.own_widget("a", json!({}))).await.is(201);
     assert_eq!(created["metadata"].get("namespace"), None);
     assert_eq!(own(scope).await.get("a").await.status, 404, "there is no such path");
-    let scoped = scope.http().patch(&definition_path(scope), MERGE, &json!({"spec": {"scope": "Namespaced"}})).await;
+    let scoped = scope.http().patch(&crd_path(scope), MERGE, &json!({"spec": {"scope": "Namespaced"}})).await;
     scoped.invalid("spec.scope");
 }
 

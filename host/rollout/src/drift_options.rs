@@ -25,7 +25,7 @@ pub enum DriftPolicy {
 /// What is left as it is although it is not as released. What another release made is brought to this one: that is no drift,
 /// unless it happens again and again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Restraint {
+pub struct DriftOptions {
     /// What is done about objects that somebody changed.
     pub drift: DriftPolicy,
     /// Whether the release was complete once. From then on what does not exist, and what does not belong to the release, is
@@ -37,7 +37,7 @@ pub struct Restraint {
     pub aside: BTreeSet<ObjectKey>,
 }
 
-impl Restraint {
+impl DriftOptions {
     /// Whether objects that are not in the release are left where they are.
     pub(crate) fn keeps_stale(&self) -> bool {
         self.complete && self.drift != DriftPolicy::Repair
@@ -78,7 +78,9 @@ pub(crate) fn drift(key: &ObjectKey, situation: &Situation) -> Option<Drift> {
         Situation::Changed(fields) => DriftKind::Changed(fields.clone()),
         Situation::Outdated => DriftKind::Outdated,
         Situation::Terminating => DriftKind::Terminating,
-        Situation::Foreign(holder) | Situation::Adoptable(holder) => DriftKind::Foreign(holder.clone()),
+        Situation::Foreign(existing_owner) | Situation::Adoptable(existing_owner) => {
+            DriftKind::Foreign(existing_owner.clone())
+        }
     };
     Some(Drift { object: key.clone(), kind })
 }
@@ -123,10 +125,11 @@ mod tests {
             (Repair, false, "contested", &Situation::Outdated, false),
             (Report, true, "x", &Situation::Terminating, false),
         ] {
-            let restraint = Restraint { drift, complete, contested: [key("contested")].into(), ..Restraint::default() };
-            assert_eq!(restraint.leaves(&key(name), situation), left, "{drift:?} {complete} {name} {situation:?}");
+            let drift_options =
+                DriftOptions { drift, complete, contested: [key("contested")].into(), ..DriftOptions::default() };
+            assert_eq!(drift_options.leaves(&key(name), situation), left, "{drift:?} {complete} {name} {situation:?}");
         }
-        assert!(!Restraint { complete: true, ..Restraint::default() }.keeps_stale());
-        assert!(Restraint { complete: true, drift: Report, ..Restraint::default() }.keeps_stale());
+        assert!(!DriftOptions { complete: true, ..DriftOptions::default() }.keeps_stale());
+        assert!(DriftOptions { complete: true, drift: Report, ..DriftOptions::default() }.keeps_stale());
     }
 }

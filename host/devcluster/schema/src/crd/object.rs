@@ -18,7 +18,7 @@ use crate::{
 /// Names, scope, versions (unique, exactly one stored, none dropped that objects may be stored in), conversion, subresources, and the
 /// structural schema of every version with its rules compiled. Paths are those of kube-apiserver: what all versions agree in is
 /// reported once, as a part of `spec`.
-pub fn validate_definition(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub fn validate_crd(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let root = FieldPath::Root;
     let path = root.field("spec");
@@ -273,7 +273,7 @@ mod tests {
 
     use super::*;
 
-    fn definition(schema: &Value) -> Value {
+    fn crd(schema: &Value) -> Value {
         json!({
             "metadata": {"name": "foos.example.com"},
             "spec": {
@@ -285,7 +285,7 @@ mod tests {
     }
 
     fn errors(object: &Value) -> Vec<String> {
-        validate_definition(object, None).iter().map(ToString::to_string).collect()
+        validate_crd(object, None).iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -329,10 +329,10 @@ mod tests {
             ),
         ];
         for (schema, expected) in cases {
-            assert_eq!(errors(&definition(&schema)), [format!("{prefix}{expected}")], "{schema}");
+            assert_eq!(errors(&crd(&schema)), [format!("{prefix}{expected}")], "{schema}");
         }
         let rule = json!({"type": "object", "x-kubernetes-validations": [{"rule": "self.a ==", "reason": "Because"}]});
-        let found = errors(&definition(&rule));
+        let found = errors(&crd(&rule));
         assert_eq!(found.len(), 2, "{found:?}");
         let usual = json!({"type": "object", "properties": {
             "port": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]},
@@ -346,13 +346,13 @@ mod tests {
             "host": {"type": "string", "pattern": r"^[\w\-.~:\/?#[\]@!$&'()*+,;=]+$"},
         }});
         for accepted in [usual, anything, patterns] {
-            assert_eq!(errors(&definition(&accepted)), Vec::<String>::new(), "{accepted}");
+            assert_eq!(errors(&crd(&accepted)), Vec::<String>::new(), "{accepted}");
         }
     }
 
     #[test]
     fn names_versions_and_conversion() {
-        let mut object = definition(&json!({"type": "object"}));
+        let mut object = crd(&json!({"type": "object"}));
         object["metadata"]["name"] = json!("bars.example.com");
         object["spec"]["scope"] = json!("Global");
         object["spec"]["versions"] = json!([
@@ -379,12 +379,12 @@ mod tests {
 
     #[test]
     fn what_may_not_change() {
-        let mut old = definition(&json!({"type": "object"}));
+        let mut old = crd(&json!({"type": "object"}));
         old["status"] = json!({"conditions": [{"type": "Established", "status": "True"}]});
         let mut new = old.clone();
         new["spec"]["scope"] = json!("Cluster");
         new["spec"]["names"]["kind"] = json!("Bar");
-        let errors = validate_definition(&new, Some(&old));
+        let errors = validate_crd(&new, Some(&old));
         assert_eq!(errors.len(), 2);
         assert!(errors.iter().all(|error| error.detail == "field is immutable"));
     }

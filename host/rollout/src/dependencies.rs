@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use chandler_health::{ServiceName, Surroundings, needs, surroundings::SERVICE_NAME};
+use chandler_health::{Dependencies, ServiceName, dependencies::SERVICE_NAME, needs};
 use futures::FutureExt as _;
 use k8s_openapi::api::{discovery::v1::EndpointSlice, storage::v1::StorageClass};
 use kube::api::ApiResource;
@@ -18,12 +18,12 @@ use crate::{
 
 /// What surrounds a release, and from which stage on it matters.
 #[derive(Debug, Default)]
-pub(crate) struct Around {
-    surroundings: Surroundings,
+pub(crate) struct ReleaseDependencies {
+    dependencies: Dependencies,
     due: BTreeMap<ServiceName, u32>,
 }
 
-impl Around {
+impl ReleaseDependencies {
     /// Reads it.
     pub(crate) async fn look(
         cluster: &Cluster,
@@ -31,7 +31,7 @@ impl Around {
         live: &[Option<Value>],
     ) -> Result<Self, RolloutError> {
         let due = needed(desired);
-        let mut surroundings = Surroundings::default();
+        let mut dependencies = Dependencies::default();
         let mut by_namespace: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for service in due.keys() {
             by_namespace.entry(&service.namespace).or_default().push(&service.name);
@@ -47,20 +47,20 @@ impl Around {
             // Who may not look does not wait: the API server tells when a webhook is really called.
             let Some(found) = allowed(found, "EndpointSlices")? else { continue };
             for name in names {
-                surroundings.look_at(ServiceName { namespace: (*namespace).to_owned(), name: (*name).to_owned() });
+                dependencies.look_at(ServiceName { namespace: (*namespace).to_owned(), name: (*name).to_owned() });
             }
             for slice in &found {
-                surroundings.add_slice(slice);
+                dependencies.add_slice(slice);
             }
         }
         if live.iter().flatten().any(is_pending_claim) {
             let classes = ApiResource::erase::<StorageClass>(&());
             let found = cluster.list(&classes, None, "").await;
             for class in &allowed(found, "StorageClasses")?.unwrap_or_default() {
-                surroundings.add_storage_class(class);
+                dependencies.add_storage_class(class);
             }
         }
-        Ok(Self { surroundings, due })
+        Ok(Self { dependencies, due })
     }
 
     /// Whether there is nothing to look at.
@@ -69,13 +69,13 @@ impl Around {
     }
 
     /// All of it.
-    pub(crate) fn all(&self) -> &Surroundings {
-        &self.surroundings
+    pub(crate) fn all(&self) -> &Dependencies {
+        &self.dependencies
     }
 
     /// What matters while a stage is worked on.
-    pub(crate) fn at(&self, stage: u32) -> Surroundings {
-        self.surroundings.only(|service| self.is_due(service, stage))
+    pub(crate) fn at(&self, stage: u32) -> Dependencies {
+        self.dependencies.only(|service| self.is_due(service, stage))
     }
 
     /// Whether a Service matters from this stage on or before.

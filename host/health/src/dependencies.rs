@@ -29,14 +29,14 @@ impl fmt::Display for ServiceName {
 
 /// What is known of an object's surroundings. What nobody looked at is not held against an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Surroundings {
+pub struct Dependencies {
     /// How many endpoints of a Service are ready, of those that were looked at.
     endpoints: BTreeMap<ServiceName, usize>,
     /// Storage classes whose volumes are bound when a pod uses the claim.
     waiting_classes: BTreeSet<String>,
 }
 
-impl Surroundings {
+impl Dependencies {
     /// Notes that the endpoints of a Service are looked at; it has none until a slice says otherwise.
     pub fn look_at(&mut self, service: ServiceName) {
         self.endpoints.entry(service).or_default();

@@ -6,9 +6,9 @@ use chandler_core::is_custom_group;
 use serde_json::Value;
 
 use crate::{
+    dependencies::{Dependencies, ServiceName},
     needs::{self, Need},
     reader::Reader,
-    surroundings::{ServiceName, Surroundings},
 };
 
 /// A Service that is called when objects of some kinds are written.
@@ -102,9 +102,9 @@ impl Interceptor {
     /// What this write has to wait for: a message, where the Service is known to have no ready endpoint.
     ///
     /// Only custom resources wait. A webhook that looks at workloads may look at its own, which must come up first.
-    pub fn holds(&self, write: Write<'_>, surroundings: &Surroundings) -> Option<String> {
+    pub fn holds(&self, write: Write<'_>, dependencies: &Dependencies) -> Option<String> {
         let holds =
-            is_custom_group(write.group) && self.intercepts(write) && surroundings.lacks_endpoints(&self.service);
+            is_custom_group(write.group) && self.intercepts(write) && dependencies.lacks_endpoints(&self.service);
         holds.then(|| format!("waits for {}, which {} calls, to have ready endpoints", self.service, self.caller))
     }
 

@@ -1,8 +1,8 @@
-//! Definitions that stay as they are when a release comes back that ran before.
+//! CRDs that stay as they are when a release comes back that ran before.
 //!
-//! What failed may have given a definition more fields already, and objects that hold them. Going back must not wait for
-//! somebody's consent to lose them, nor lose them: an older operator seldom minds a definition that knows more than it does.
-//! So such a definition keeps its versions, and the older release gets everything else of it back.
+//! What failed may have given a CRD more fields already, and objects that hold them. Going back must not wait for
+//! somebody's consent to lose them, nor lose them: an older operator seldom minds a CRD that knows more than it does.
+//! So such a CRD keeps its versions, and the older release gets everything else of it back.
 
 use chandler_crd_upgrade::{Policy, compare};
 use serde_json::Value;
@@ -14,8 +14,8 @@ use crate::{
     resolve::is_crd,
 };
 
-/// Gives each definition, whose return the policy would refuse, the versions that the cluster has. What is to be told of it.
-pub(crate) fn keep_newer_definitions(owner: &Owner, desired: &mut [Desired], live: &[Option<Value>]) -> Vec<String> {
+/// Gives each CRD, whose return the policy would refuse, the versions that the cluster has. What is to be told of it.
+pub(crate) fn keep_newer_crds(owner: &Owner, desired: &mut [Desired], live: &[Option<Value>]) -> Vec<String> {
     let mut notes = Vec::new();
     for (desired, live) in desired.iter_mut().zip(live) {
         let Some(live) = live.as_ref().filter(|live| is_newer(owner, desired, live)) else { continue };
@@ -26,7 +26,7 @@ pub(crate) fn keep_newer_definitions(owner: &Owner, desired: &mut [Desired], liv
     notes
 }
 
-/// Whether this is a definition of the owner that another release was the last to apply.
+/// Whether this is a CRD of the owner that another release was the last to apply.
 fn is_newer(owner: &Owner, desired: &Desired, live: &Value) -> bool {
     is_crd(&desired.key)
         && desired.key.version == "v1"
@@ -35,7 +35,7 @@ fn is_newer(owner: &Owner, desired: &Desired, live: &Value) -> bool {
         && annotation(live, APPLIED) != Some(desired.digest.as_str())
 }
 
-/// The `spec` of a definition that keeps the versions that it has, and why it does. None where the older one can come back,
+/// The `spec` of a CRD that keeps the versions that it has, and why it does. None where the older one can come back,
 /// and where nothing could convert between the versions then.
 fn kept(policy: &Policy, older: &Value, live: &Value) -> Option<(Value, String)> {
     let report = compare(live, older, policy);
@@ -57,7 +57,7 @@ fn kept(policy: &Policy, older: &Value, live: &Value) -> Option<(Value, String)>
     Some((spec, format!("{first}{more}")))
 }
 
-/// Whether the conversion of the older definition can serve the versions of the one in the cluster: a webhook of the older
+/// Whether the conversion of the older CRD can serve the versions of the one in the cluster: a webhook of the older
 /// release knows no versions that came later, and without one there must be none to convert between.
 fn can_convert(conversion: Option<&Value>, older: &Value, live: &Value) -> bool {
     let is_webhook = |conversion: &Value| strategy(conversion) == "Webhook";
@@ -74,8 +74,8 @@ fn strategy(conversion: &Value) -> &str {
     conversion.get("strategy").and_then(Value::as_str).unwrap_or("None")
 }
 
-fn versions(definition: &Value) -> impl Iterator<Item = &Value> {
-    definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten()
+fn versions(crd: &Value) -> impl Iterator<Item = &Value> {
+    crd.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten()
 }
 
 #[cfg(test)]
@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    fn definition(versions: &[(&str, bool, &[&str])], conversion: Value) -> Value {
+    fn crd(versions: &[(&str, bool, &[&str])], conversion: Value) -> Value {
         let versions: Vec<Value> = versions
             .iter()
             .map(|(name, storage, fields)| {
@@ -93,16 +93,16 @@ mod tests {
                 json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": schema}})
             })
             .collect();
-        let mut definition = json!({
+        let mut crd = json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {"name": "widgets.example.com"},
             "spec": {"group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
                      "versions": versions},
         });
         if !conversion.is_null() {
-            definition["spec"]["conversion"] = conversion;
+            crd["spec"]["conversion"] = conversion;
         }
-        definition
+        crd
     }
 
     fn webhook(service: &str) -> Value {
@@ -110,22 +110,17 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_keeps_what_going_back_would_lose() {
-        let one = |fields| definition(&[("v1", true, fields)], Value::Null);
+    fn a_crd_keeps_what_going_back_would_lose() {
+        let one = |fields| crd(&[("v1", true, fields)], Value::Null);
         let none = json!({"strategy": "None"});
-        let two = |conversion| definition(&[("v1", true, &["a", "b"]), ("v2", false, &["a"])], conversion);
-        let moved = |conversion| definition(&[("v1", false, &["a", "b"]), ("v2", true, &["a"])], conversion);
-        let only = |conversion| definition(&[("v1", true, &["a"])], conversion);
+        let two = |conversion| crd(&[("v1", true, &["a", "b"]), ("v2", false, &["a"])], conversion);
+        let moved = |conversion| crd(&[("v1", false, &["a", "b"]), ("v2", true, &["a"])], conversion);
+        let only = |conversion| crd(&[("v1", true, &["a"])], conversion);
         for (what, older, live, keeps) in [
             ("nothing is lost", one(&["a", "b"]), one(&["a"]), false),
             ("the same", one(&["a"]), one(&["a"]), false),
             ("a field", one(&["a"]), one(&["a", "b"]), true),
-            (
-                "the API server says what no strategy means",
-                one(&["a"]),
-                definition(&[("v1", true, &["a", "b"])], none),
-                true,
-            ),
+            ("the API server says what no strategy means", one(&["a"]), crd(&[("v1", true, &["a", "b"])], none), true),
             ("a version", only(Value::Null), two(Value::Null), true),
             ("nobody would convert", only(Value::Null), two(webhook("new")), false),
             ("the older webhook knows what is stored", only(webhook("old")), two(webhook("new")), true),

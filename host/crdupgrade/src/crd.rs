@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 /// A CustomResourceDefinition (`apiextensions.k8s.io/v1`).
 #[derive(Clone, Debug)]
-pub(crate) struct Definition<'a> {
+pub(crate) struct Crd<'a> {
     pub(crate) name: &'a str,
     pub(crate) spec: &'a Value,
     pub(crate) versions: Vec<Version<'a>>,
@@ -14,7 +14,7 @@ pub(crate) struct Definition<'a> {
     pub(crate) stored_versions: Vec<&'a str>,
 }
 
-/// A version of a definition.
+/// A version of a CRD.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Version<'a> {
     pub(crate) name: &'a str,
@@ -27,7 +27,7 @@ pub(crate) struct Version<'a> {
     pub(crate) schema: Option<&'a Map<String, Value>>,
 }
 
-impl<'a> Definition<'a> {
+impl<'a> Crd<'a> {
     pub(crate) fn read(crd: &'a Value) -> Self {
         let flag = |version: &Value, name: &str| version.get(name).and_then(Value::as_bool).unwrap_or(false);
         let versions = list(crd, "/spec/versions").iter().enumerate().map(|(index, version)| Version {

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn surroundings(version: &str, kinds: &[&str]) -> Surroundings {
-    Surroundings {
+fn cluster_info(version: &str, kinds: &[&str]) -> ClusterInfo {
+    ClusterInfo {
         kubernetes_version: version.to_owned(),
         api_kinds: kinds.iter().map(|kind| (*kind).to_owned()).collect(),
     }
@@ -16,12 +16,12 @@ fn surroundings(version: &str, kinds: &[&str]) -> Surroundings {
 
 #[test]
 fn a_change_names_what_differs() {
-    let before = surroundings("v1.33.0", &["a/v1/A", "b/v1/B"]);
+    let before = cluster_info("v1.33.0", &["a/v1/A", "b/v1/B"]);
     for (now, text) in [
         (before.clone(), ""),
-        (surroundings("v1.34.0", &["a/v1/A", "b/v1/B"]), "Kubernetes v1.33.0 -> v1.34.0"),
-        (surroundings("v1.33.0", &["a/v1/A", "c/v1/C"]), "serves c/v1/C; no longer serves b/v1/B"),
-        (surroundings("v1.33.0", &[]), "no longer serves a/v1/A, b/v1/B"),
+        (cluster_info("v1.34.0", &["a/v1/A", "b/v1/B"]), "Kubernetes v1.33.0 -> v1.34.0"),
+        (cluster_info("v1.33.0", &["a/v1/A", "c/v1/C"]), "serves c/v1/C; no longer serves b/v1/B"),
+        (cluster_info("v1.33.0", &[]), "no longer serves a/v1/A, b/v1/B"),
     ] {
         let change = Change::between(&before, &now);
         assert_eq!(change.to_string(), text);
@@ -35,14 +35,14 @@ fn a_change_names_what_differs() {
 /// What an API server answers: a version, or nothing while it is away; and the kinds of one group.
 type Answers = Arc<Shared<(Option<&'static str>, Vec<&'static str>)>>;
 
-fn lookout(answers: &Answers) -> Lookout {
+fn lookout(answers: &Answers) -> ClusterInfoWatch {
     let answers = Arc::clone(answers);
     let service = tower::service_fn(move |request: Request<Body>| {
         let (version, kinds) = answers.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let answer = answer(request.uri().path(), version, &kinds);
         async move { Ok::<_, std::convert::Infallible>(answer) }
     });
-    Lookout::new(Client::new(service, "default"))
+    ClusterInfoWatch::new(Client::new(service, "default"))
 }
 
 fn answer(path: &str, version: Option<&str>, kinds: &[&str]) -> Response<Body> {
@@ -83,7 +83,7 @@ async fn what_changes_is_told_once_and_what_is_away_stays() {
     };
 
     // The first picture is no change.
-    assert_eq!(*lookout.get().await, surroundings("v1.33.0", &["x.io/v1/A"]));
+    assert_eq!(*lookout.get().await, cluster_info("v1.33.0", &["x.io/v1/A"]));
     assert!(lookout.look().await);
     assert!(!is_told().await);
 
@@ -96,9 +96,9 @@ async fn what_changes_is_told_once_and_what_is_away_stays() {
     set(None, vec![]);
     assert!(!lookout.look().await, "it is asked again sooner");
     assert!(!is_told().await);
-    assert_eq!(*lookout.get().await, surroundings("v1.34.0", &["x.io/v1/A"]));
+    assert_eq!(*lookout.get().await, cluster_info("v1.34.0", &["x.io/v1/A"]));
 
     set(Some("v1.34.0"), vec!["A", "B"]);
     assert!(lookout.look().await && is_told().await);
-    assert_eq!(*lookout.get().await, surroundings("v1.34.0", &["x.io/v1/A", "x.io/v1/B"]));
+    assert_eq!(*lookout.get().await, cluster_info("v1.34.0", &["x.io/v1/A", "x.io/v1/B"]));
 }

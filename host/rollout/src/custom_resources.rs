@@ -1,4 +1,4 @@
-//! Which definitions have custom resources that would go with them.
+//! Which CRDs have custom resources that would go with them.
 //!
 //! Only metadata is listed, a bounded number of pages, and the API server says how many more there are.
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::{
     cluster::{Cluster, Page},
     concurrent::all,
-    disposal::InUse,
+    deletion_plan::CrdInUse,
     error::{Problem, RolloutError},
     live,
     resolve::is_crd,
@@ -28,32 +28,36 @@ const NAMED: usize = 5;
 
 /// How closely to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Census {
+pub(crate) enum CountMode {
     /// Whether there is any. What cannot be listed counts as there.
     Existence,
     /// How many there are and where. What cannot be listed is an error.
     Count,
 }
 
-/// The definitions among these objects with custom resources that are not themselves among them.
-pub(crate) async fn in_use(cluster: &Cluster, members: &[Member], census: Census) -> Result<Vec<InUse>, RolloutError> {
+/// The CRDs among these objects with custom resources that are not themselves among them.
+pub(crate) async fn in_use(
+    cluster: &Cluster,
+    members: &[Member],
+    custom_resources: CountMode,
+) -> Result<Vec<CrdInUse>, RolloutError> {
     let mut own: BTreeMap<(String, String), BTreeSet<&str>> = BTreeMap::new();
     for member in members {
         let kind = (member.key.group.clone(), member.key.kind.clone());
         own.entry(kind).or_default().insert(live::uid(&member.object));
     }
-    let definitions = members.iter().filter(|member| is_crd(&member.key));
-    let lists = definitions.map(|definition| {
-        let resource = custom_resource(&definition.object);
+    let crds = members.iter().filter(|member| is_crd(&member.key));
+    let lists = crds.map(|crd| {
+        let resource = custom_resource(&crd.object);
         let kind = resource.as_ref().map(|resource| (resource.group.clone(), resource.kind.clone()));
         let own = kind.and_then(|kind| own.get(&kind).cloned()).unwrap_or_default();
         async move {
-            let Some(resource) = resource else { return Ok(Some(uncountable(&definition.key))) };
-            match look(cluster, &definition.key, &resource, &own, census).await {
+            let Some(resource) = resource else { return Ok(Some(uncountable(&crd.key))) };
+            match look(cluster, &crd.key, &resource, &own, custom_resources).await {
                 Ok(found) => Ok(found),
-                Err(_) if census == Census::Existence => Ok(Some(uncountable(&definition.key))),
+                Err(_) if custom_resources == CountMode::Existence => Ok(Some(uncountable(&crd.key))),
                 Err(problem) => {
-                    let action = format!("see whether custom resources of {} exist", definition.key);
+                    let action = format!("see whether custom resources of {} exist", crd.key);
                     Err(RolloutError::Request { action, problem })
                 }
             }
@@ -64,13 +68,13 @@ pub(crate) async fn in_use(cluster: &Cluster, members: &[Member], census: Census
     Ok(found.into_iter().flatten().collect())
 }
 
-fn uncountable(definition: &ObjectKey) -> InUse {
-    InUse { definition: definition.clone(), count: None, more: false, namespaces: 0, examples: Vec::new() }
+fn uncountable(crd: &ObjectKey) -> CrdInUse {
+    CrdInUse { crd: crd.clone(), count: None, more: false, namespaces: 0, examples: Vec::new() }
 }
 
-/// How the custom resources of a definition are addressed; none where no version of it is served.
-pub(crate) fn custom_resource(definition: &Value) -> Option<ApiResource> {
-    let spec = definition.get("spec")?;
+/// How the custom resources of a CRD are addressed; none where no version of it is served.
+pub(crate) fn custom_resource(crd: &Value) -> Option<ApiResource> {
+    let spec = crd.get("spec")?;
     let text = |pointer: &str| spec.pointer(pointer).and_then(Value::as_str);
     let (group, kind, plural) = (text("/group")?, text("/names/kind")?, text("/names/plural")?);
     let versions = spec.get("versions")?.as_array()?;
@@ -87,16 +91,16 @@ pub(crate) fn custom_resource(definition: &Value) -> Option<ApiResource> {
 
 async fn look(
     cluster: &Cluster,
-    definition: &ObjectKey,
+    crd: &ObjectKey,
     resource: &ApiResource,
     own: &BTreeSet<&str>,
-    census: Census,
-) -> Result<Option<InUse>, Problem> {
-    let (limit, pages) = match census {
-        Census::Existence => (u32::try_from(own.len()).unwrap_or(PAGE).saturating_add(1).min(PAGE), usize::MAX),
-        Census::Count => (PAGE, PAGES),
+    custom_resources: CountMode,
+) -> Result<Option<CrdInUse>, Problem> {
+    let (limit, pages) = match custom_resources {
+        CountMode::Existence => (u32::try_from(own.len()).unwrap_or(PAGE).saturating_add(1).min(PAGE), usize::MAX),
+        CountMode::Count => (PAGE, PAGES),
     };
-    let mut tally = Tally::default();
+    let mut resource_count = ResourceCount::default();
     let mut after = None;
     for _ in 0..pages {
         let page = match cluster.metadata_page(resource, limit, after.as_deref()).await {
@@ -106,17 +110,17 @@ async fn look(
             Err(problem) => return Err(problem),
         };
         after.clone_from(&page.next);
-        tally.add(page, own);
-        if after.is_none() || census == Census::Existence && tally.others > 0 {
+        resource_count.add(page, own);
+        if after.is_none() || custom_resources == CountMode::Existence && resource_count.others > 0 {
             break;
         }
     }
-    Ok(tally.told(definition, own.len()))
+    Ok(resource_count.told(crd, own.len()))
 }
 
 /// What was seen of the custom resources of a kind.
 #[derive(Default)]
-struct Tally {
+struct ResourceCount {
     others: u64,
     own: usize,
     namespaces: BTreeSet<String>,
@@ -125,7 +129,7 @@ struct Tally {
     unseen: Option<u64>,
 }
 
-impl Tally {
+impl ResourceCount {
     fn add(&mut self, page: Page, own: &BTreeSet<&str>) {
         self.unseen = if page.next.is_some() { page.remaining } else { Some(0) };
         for object in page.objects {
@@ -145,11 +149,11 @@ impl Tally {
         }
     }
 
-    fn told(self, definition: &ObjectKey, own: usize) -> Option<InUse> {
+    fn told(self, crd: &ObjectKey, own: usize) -> Option<CrdInUse> {
         let unseen_own = u64::try_from(own.saturating_sub(self.own)).unwrap_or(u64::MAX);
         let count = self.others + self.unseen.unwrap_or_default().saturating_sub(unseen_own);
-        (count > 0).then(|| InUse {
-            definition: definition.clone(),
+        (count > 0).then(|| CrdInUse {
+            crd: crd.clone(),
             count: Some(count),
             more: self.others > 0 && self.unseen.is_none(),
             namespaces: self.namespaces.len(),
@@ -178,11 +182,11 @@ mod tests {
             name: "oxen.example.com".into(),
         };
         let own: BTreeSet<&str> = own.iter().copied().collect();
-        let mut tally = Tally::default();
+        let mut resource_count = ResourceCount::default();
         for page in pages {
-            tally.add(page, &own);
+            resource_count.add(page, &own);
         }
-        tally.told(&key, own.len()).map(|in_use| in_use.to_string())
+        resource_count.told(&key, own.len()).map(|in_use| in_use.to_string())
     }
 
     #[test]
@@ -201,13 +205,13 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_tells_how_its_objects_are_addressed() {
-        let definition = |served: bool| {
+    fn a_crd_tells_how_its_objects_are_addressed() {
+        let crd = |served: bool| {
             json!({"spec": {"group": "example.com", "names": {"kind": "Ox", "plural": "oxen"}, "versions": [
                 {"name": "v1", "served": false}, {"name": "v2", "served": served}]}})
         };
-        assert_eq!(custom_resource(&definition(true)).unwrap().api_version, "example.com/v2");
-        assert_eq!(custom_resource(&definition(false)), None);
+        assert_eq!(custom_resource(&crd(true)).unwrap().api_version, "example.com/v2");
+        assert_eq!(custom_resource(&crd(false)), None);
         assert_eq!(custom_resource(&json!({"spec": 1})), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Collection, JSON_PATCH, Scope, cases, objects::DEFINITIONS};
+use crate::support::{Collection, JSON_PATCH, Scope, cases, objects::CRDS};
 
 cases! {
     "3.18" a_rule_says_its_message;
@@ -180,9 +180,8 @@ async fn libraries_of_rules(scope: &Scope) {
             "list": {"type": "array", "maxItems": 10, "items": {"type": "integer"}}},
             "x-kubernetes-validations": [{"rule": rule, "message": name}]});
         let group = format!("{name}.{}", scope.group());
-        let definition =
-            crate::support::objects::definition(&group, json!({"type": "object", "properties": {"spec": spec}}));
-        scope.define(&definition).await;
+        let crd = crate::support::objects::crd(&group, json!({"type": "object", "properties": {"spec": spec}}));
+        scope.define(&crd).await;
         let things = scope.collection(&format!("{group}/v1"), "widgets").await;
         let object = |text: &str| {
             json!({"apiVersion": format!("{group}/v1"), "kind": "Widget", "metadata": {"name": "a"}, "spec": {
@@ -212,10 +211,10 @@ async fn rules_do_not_stop_changes_elsewhere(scope: &Scope) {
     let spec = json!({"type": "object", "properties": {"part": part, "other": {"type": "string"}}});
     let things = scope.define_schema(json!({"type": "object", "properties": {"spec": spec}})).await;
     things.create(&own(scope, json!({"part": {"x": -1}, "other": "a"}))).await.is(201);
-    let definition = format!("{DEFINITIONS}/widgets.{}", scope.group());
+    let crd = format!("{CRDS}/widgets.{}", scope.group());
     let path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/part/x-kubernetes-validations";
     let rule = json!([{"op": "add", "path": path, "value": [{"rule": "self.x > 0", "message": "positive"}]}]);
-    scope.http().patch(&definition, JSON_PATCH, &rule).await.ok();
+    scope.http().patch(&crd, JSON_PATCH, &rule).await.ok();
     let probe = scope.own_widget("probe", json!({"spec": {"part": {"x": -1}}}));
     things.until_refused(&probe).await;
     things.merge("a", &json!({"spec": {"other": "b"}})).await.is(200);

@@ -17,7 +17,7 @@ const AGAIN: Duration = Duration::from_secs(30);
 
 /// The cluster, as provisioners see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Surroundings {
+pub(crate) struct ClusterInfo {
     /// Such as `v1.36.0`; empty where the API server does not say.
     pub(crate) kubernetes_version: String,
     /// `group/version/Kind`, or `v1/Kind` for the core group, sorted; empty where the API server does not say.
@@ -25,31 +25,31 @@ pub(crate) struct Surroundings {
 }
 
 /// Keeps the picture of the cluster.
-pub(crate) struct Lookout {
+pub(crate) struct ClusterInfoWatch {
     client: Client,
-    seen: Mutex<Option<Arc<Surroundings>>>,
+    seen: Mutex<Option<Arc<ClusterInfo>>>,
     /// The last picture that differed from the one before.
-    changes: watch::Sender<Arc<Surroundings>>,
+    changes: watch::Sender<Arc<ClusterInfo>>,
 }
 
-impl Lookout {
+impl ClusterInfoWatch {
     /// Nothing was asked yet.
     pub(crate) fn new(client: Client) -> Self {
         Self { client, seen: Mutex::default(), changes: watch::Sender::new(Arc::default()) }
     }
 
     /// The cluster as it was seen last.
-    pub(crate) async fn get(&self) -> Arc<Surroundings> {
+    pub(crate) async fn get(&self) -> Arc<ClusterInfo> {
         let mut seen = self.seen.lock().await;
         if let Some(seen) = &*seen {
             return Arc::clone(seen);
         }
-        let (now, _) = self.ask(Surroundings::default()).await;
+        let (now, _) = self.ask(ClusterInfo::default()).await;
         Arc::clone(seen.insert(Arc::new(now)))
     }
 
     /// The new picture each time that the cluster was found changed.
-    pub(crate) fn changes(&self) -> impl Stream<Item = Arc<Surroundings>> + Send + use<> {
+    pub(crate) fn changes(&self) -> impl Stream<Item = Arc<ClusterInfo>> + Send + use<> {
         WatchStream::from_changes(self.changes.subscribe())
     }
 
@@ -77,7 +77,7 @@ impl Lookout {
     }
 
     /// Asks the cluster. What cannot be found out stays as it was.
-    async fn ask(&self, mut seen: Surroundings) -> (Surroundings, bool) {
+    async fn ask(&self, mut seen: ClusterInfo) -> (ClusterInfo, bool) {
         let mut answered = true;
         match self.client.apiserver_version().await {
             Ok(version) => seen.kubernetes_version = version.git_version,
@@ -122,7 +122,7 @@ struct Change {
 }
 
 impl Change {
-    fn between(before: &Surroundings, now: &Surroundings) -> Self {
+    fn between(before: &ClusterInfo, now: &ClusterInfo) -> Self {
         let lacks = |kinds: &[String], kind: &String| kinds.binary_search(kind).is_err();
         let only_in = |some: &[String], others: &[String]| {
             some.iter().filter(|kind| lacks(others, kind)).cloned().collect::<Vec<_>>()

@@ -3,7 +3,7 @@
 use chandler_health::{Reader, terminating};
 use serde_json::Value;
 
-use crate::{census::custom_resource, cluster::Cluster, live, resolve::is_crd, snapshot::Member};
+use crate::{cluster::Cluster, custom_resources::custom_resource, live, resolve::is_crd, snapshot::Member};
 
 /// How many custom resources are looked at.
 const LOOKED_AT: u32 = 3;
@@ -35,9 +35,9 @@ fn contents(namespace: &Value) -> Option<String> {
     (!messages.is_empty()).then(|| messages.join("; "))
 }
 
-/// The first custom resources that have not gone with their definition. Whoever may not see them is not told.
-async fn custom_resources(cluster: &Cluster, definition: &Value) -> Option<String> {
-    let resource = custom_resource(definition)?;
+/// The first custom resources that have not gone with their CRD. Whoever may not see them is not told.
+async fn custom_resources(cluster: &Cluster, crd: &Value) -> Option<String> {
+    let resource = custom_resource(crd)?;
     let page = cluster.metadata_page(&resource, LOOKED_AT, None).await.ok()?;
     let listed: Vec<String> = page.objects.iter().map(named).collect();
     let more = if page.next.is_some() { "; and more" } else { "" };

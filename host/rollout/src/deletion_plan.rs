@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::{
     plan::deletion_rank,
-    policy::{Definitions, Deletion},
+    policy::{CrdPolicy, Deletion},
     resolve::is_crd,
 };
 
@@ -34,7 +34,7 @@ pub(crate) trait Unwanted {
 
 /// What becomes of objects: each stands in one of the lists.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Disposal<T> {
+pub(crate) struct DeletionPlan<T> {
     /// They are deleted, the first list first, and each when the one before is gone.
     pub(crate) delete: Vec<Vec<T>>,
     /// They stay and belong to nobody.
@@ -43,13 +43,13 @@ pub(crate) struct Disposal<T> {
     pub(crate) stay: Vec<T>,
 }
 
-impl<T> Default for Disposal<T> {
+impl<T> Default for DeletionPlan<T> {
     fn default() -> Self {
         Self { delete: Vec::new(), release: Vec::new(), stay: Vec::new() }
     }
 }
 
-impl<T> Disposal<T> {
+impl<T> DeletionPlan<T> {
     /// All of them.
     pub(crate) fn all(&self) -> impl Iterator<Item = &T> {
         self.delete.iter().flatten().chain(&self.release).chain(&self.stay)
@@ -67,51 +67,50 @@ impl<T> Disposal<T> {
     }
 }
 
-/// What becomes of these objects; `used` are the definitions with custom resources that are not among them.
+/// What becomes of these objects; `used` are the CRDs with custom resources that are not among them.
 ///
-/// Whoever deletes an owner loses nothing of others by it: while one definition stays, everything does.
-pub(crate) fn dispose<T: Unwanted>(
+/// Whoever deletes an owner loses nothing of others by it: while one CRD stays, everything does.
+pub(crate) fn plan_deletion<T: Unwanted>(
     deletion: Deletion,
     occasion: Occasion,
     objects: Vec<T>,
     used: &BTreeSet<ObjectKey>,
-) -> Disposal<T> {
-    let mut disposal = Disposal::default();
+) -> DeletionPlan<T> {
+    let mut deletion_plan = DeletionPlan::default();
     if occasion == Occasion::Teardown && deletion.orphan {
-        disposal.release = objects;
-        return disposal;
+        deletion_plan.release = objects;
+        return deletion_plan;
     }
-    let stays = |object: &T| {
-        deletion.definitions == Definitions::WhileUnused && used.contains(object.key()) && !object.is_terminating()
-    };
+    let stays =
+        |object: &T| deletion.crds == CrdPolicy::WhileUnused && used.contains(object.key()) && !object.is_terminating();
     if occasion == Occasion::Teardown && objects.iter().any(stays) {
-        disposal.stay = objects;
-        return disposal;
+        deletion_plan.stay = objects;
+        return deletion_plan;
     }
     let mut ranks: BTreeMap<(bool, Reverse<Phase>, bool), Vec<T>> = BTreeMap::new();
     for object in objects {
-        let definition = is_crd(object.key());
+        let crd = is_crd(object.key());
         if stays(&object) {
-            disposal.stay.push(object);
-        } else if definition && deletion.definitions == Definitions::Keep && !object.is_terminating() {
-            disposal.release.push(object);
+            deletion_plan.stay.push(object);
+        } else if crd && deletion.crds == CrdPolicy::Keep && !object.is_terminating() {
+            deletion_plan.release.push(object);
         } else {
             // Whoever works off the finalizers of custom resources is among the other objects.
-            let first = definition && (object.is_terminating() || used.contains(object.key()));
+            let first = crd && (object.is_terminating() || used.contains(object.key()));
             let (phase, custom) = deletion_rank(object.key());
             ranks.entry((!first, phase, custom)).or_default().push(object);
         }
     }
-    disposal.delete = ranks.into_values().collect();
-    disposal
+    deletion_plan.delete = ranks.into_values().collect();
+    deletion_plan
 }
 
-/// A definition with custom resources that would go with it.
+/// A CRD with custom resources that would go with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct InUse {
-    /// The definition.
-    pub definition: ObjectKey,
+pub struct CrdInUse {
+    /// The CRD.
+    pub crd: ObjectKey,
     /// How many custom resources there are beyond those that are deleted anyway; none where they cannot be counted.
     pub count: Option<u64>,
     /// Whether there are more than were counted.
@@ -122,14 +121,14 @@ pub struct InUse {
     pub examples: Vec<String>,
 }
 
-impl fmt::Display for InUse {
+impl fmt::Display for CrdInUse {
     /// `oxen.example.com: 3 in 2 namespaces (a/x, a/y, b/z)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(count) = self.count else {
-            return write!(f, "{}: they cannot be counted", self.definition.name);
+            return write!(f, "{}: they cannot be counted", self.crd.name);
         };
         let (at_least, more) = if self.more { ("at least ", true) } else { ("", count > self.examples.len() as u64) };
-        write!(f, "{}: {at_least}{count}", self.definition.name)?;
+        write!(f, "{}: {at_least}{count}", self.crd.name)?;
         match self.namespaces {
             0 => {}
             1 => f.write_str(" in 1 namespace")?,
@@ -142,26 +141,26 @@ impl fmt::Display for InUse {
     }
 }
 
-/// How many definitions a message lists.
+/// How many CRDs a message lists.
 const LISTED: usize = 5;
 
 /// Why nothing is deleted, and what can be done.
-pub fn held(in_use: &[InUse]) -> String {
+pub fn held(in_use: &[CrdInUse]) -> String {
     let mut listed: Vec<String> = in_use.iter().take(LISTED).map(ToString::to_string).collect();
     if in_use.len() > LISTED {
-        listed.push(format!("and {} more definitions", in_use.len() - LISTED));
+        listed.push(format!("and {} more CRDs", in_use.len() - LISTED));
     }
     format!(
-        "nothing is deleted, because custom resources exist that would go with their definitions: {}; delete them, or set \
-         spec.deletion.crds to Keep (definitions and custom resources stay) or to Delete (they are deleted, too)",
+        "nothing is deleted, because custom resources exist that would be deleted with their CRDs: {}; delete them, or set \
+         spec.deletion.crds to Keep (CRDs and custom resources stay) or to Delete (they are deleted, too)",
         listed.join("; ")
     )
 }
 
-/// Why a definition stays that the release no longer has. It says the same for as long as it stays.
-pub fn kept(definition: &ObjectKey) -> String {
+/// Why a CRD stays that the release no longer has. It says the same for as long as it stays.
+pub fn kept(crd: &ObjectKey) -> String {
     format!(
-        "{definition} is not in the release any more and stays, because custom resources of its kind exist: delete them, or \
+        "{crd} is not in the release any more and stays, because custom resources of its kind exist: delete them, or \
          set spec.deletion.crds to Keep (it stays for good) or to Delete (they are deleted with it)"
     )
 }
@@ -176,8 +175,8 @@ pub struct DeletionPreview {
     pub deleted: Vec<ObjectKey>,
     /// The objects that stay and belong to nobody then.
     pub released: Vec<ObjectKey>,
-    /// The definitions with custom resources of others: they are why nothing is deleted, or go with their definitions.
-    pub in_use: Vec<InUse>,
+    /// The CRDs with custom resources of others: they are why nothing is deleted, or go with their CRDs.
+    pub in_use: Vec<CrdInUse>,
 }
 
 #[cfg(test)]
@@ -210,12 +209,12 @@ mod tests {
         Thing(key, terminating)
     }
 
-    fn definition(name: &str, terminating: bool) -> Thing {
+    fn crd(name: &str, terminating: bool) -> Thing {
         thing("CustomResourceDefinition", "apiextensions.k8s.io", name, terminating)
     }
 
-    fn deletion(definitions: Definitions) -> Deletion {
-        Deletion { orphan: false, definitions }
+    fn deletion(crds: CrdPolicy) -> Deletion {
+        Deletion { orphan: false, crds }
     }
 
     fn names(things: &[Vec<Thing>]) -> Vec<Vec<&str>> {
@@ -223,38 +222,36 @@ mod tests {
     }
 
     #[test]
-    fn definitions_in_use_go_first_stay_or_hold_everything() {
-        let objects = || {
-            vec![thing("Deployment", "apps", "operator", false), definition("used", false), definition("idle", false)]
-        };
-        let used = BTreeSet::from([definition("used", false).0]);
-        let of = |definitions, occasion| dispose(deletion(definitions), occasion, objects(), &used);
+    fn crds_in_use_go_first_stay_or_hold_everything() {
+        let objects = || vec![thing("Deployment", "apps", "operator", false), crd("used", false), crd("idle", false)];
+        let used = BTreeSet::from([crd("used", false).0]);
+        let of = |crds, occasion| plan_deletion(deletion(crds), occasion, objects(), &used);
 
-        let deleted = of(Definitions::Delete, Occasion::Teardown);
+        let deleted = of(CrdPolicy::Delete, Occasion::Teardown);
         assert_eq!(names(&deleted.delete), [vec!["used"], vec!["operator"], vec!["idle"]]);
-        let kept = of(Definitions::Keep, Occasion::Teardown);
+        let kept = of(CrdPolicy::Keep, Occasion::Teardown);
         assert_eq!((names(&kept.delete), kept.release.len()), (vec![vec!["operator"]], 2));
-        let held = of(Definitions::WhileUnused, Occasion::Teardown);
+        let held = of(CrdPolicy::WhileUnused, Occasion::Teardown);
         assert_eq!((names(&held.delete), held.stay.len()), (vec![], 3));
-        let pruned = of(Definitions::WhileUnused, Occasion::Prune);
+        let pruned = of(CrdPolicy::WhileUnused, Occasion::Prune);
         assert_eq!(names(&pruned.delete), [vec!["operator"], vec!["idle"]]);
         assert_eq!(names(&[pruned.stay]), [vec!["used"]]);
     }
 
     #[test]
     fn what_goes_already_is_waited_for_first() {
-        let objects = vec![thing("Deployment", "apps", "operator", false), definition("used", true)];
-        let used = BTreeSet::from([definition("used", true).0]);
-        for definitions in [Definitions::WhileUnused, Definitions::Keep, Definitions::Delete] {
-            let disposal = dispose(deletion(definitions), Occasion::Teardown, objects.clone(), &used);
-            assert_eq!(names(&disposal.delete), [vec!["used"], vec!["operator"]], "{definitions:?}");
+        let objects = vec![thing("Deployment", "apps", "operator", false), crd("used", true)];
+        let used = BTreeSet::from([crd("used", true).0]);
+        for crds in [CrdPolicy::WhileUnused, CrdPolicy::Keep, CrdPolicy::Delete] {
+            let deletion_plan = plan_deletion(deletion(crds), Occasion::Teardown, objects.clone(), &used);
+            assert_eq!(names(&deletion_plan.delete), [vec!["used"], vec!["operator"]], "{crds:?}");
         }
     }
 
     #[test]
     fn what_holds_a_deletion_is_counted_and_named() {
-        let in_use = |count, more, namespaces, examples: &[&str]| InUse {
-            definition: definition("oxen.example.com", false).0,
+        let in_use = |count, more, namespaces, examples: &[&str]| CrdInUse {
+            crd: crd("oxen.example.com", false).0,
             count,
             more,
             namespaces,
@@ -270,11 +267,7 @@ mod tests {
             assert_eq!(in_use.to_string(), expected);
         }
         let many = vec![in_use(Some(1), false, 0, &["x"]); 7];
-        assert!(
-            held(&many).contains("oxen.example.com: 1 (x); and 2 more definitions; delete them"),
-            "{}",
-            held(&many)
-        );
+        assert!(held(&many).contains("oxen.example.com: 1 (x); and 2 more CRDs; delete them"), "{}", held(&many));
     }
 
     fn any_thing() -> impl Strategy<Value = Thing> {
@@ -289,9 +282,8 @@ mod tests {
     }
 
     fn any_deletion() -> impl Strategy<Value = Deletion> {
-        let definitions =
-            prop_oneof![Just(Definitions::WhileUnused), Just(Definitions::Keep), Just(Definitions::Delete)];
-        (any::<bool>(), definitions).prop_map(|(orphan, definitions)| Deletion { orphan, definitions })
+        let crds = prop_oneof![Just(CrdPolicy::WhileUnused), Just(CrdPolicy::Keep), Just(CrdPolicy::Delete)];
+        (any::<bool>(), crds).prop_map(|(orphan, crds)| Deletion { orphan, crds })
     }
 
     proptest! {
@@ -302,27 +294,27 @@ mod tests {
             objects in prop::collection::vec(any_thing(), 0..12),
             used in prop::collection::btree_set("[a-f]", 0..6),
         ) {
-            let used: BTreeSet<ObjectKey> = used.iter().map(|name| definition(name, false).0).collect();
+            let used: BTreeSet<ObjectKey> = used.iter().map(|name| crd(name, false).0).collect();
             let occasion = if teardown { Occasion::Teardown } else { Occasion::Prune };
-            let disposal = dispose(deletion, occasion, objects.clone(), &used);
+            let deletion_plan = plan_deletion(deletion, occasion, objects.clone(), &used);
 
             let sorted = |things: Vec<&Thing>| {
                 let mut texts: Vec<String> = things.iter().map(|thing| format!("{thing:?}")).collect();
                 texts.sort();
                 texts
             };
-            prop_assert_eq!(sorted(disposal.all().collect()), sorted(objects.iter().collect()));
-            if teardown && !disposal.stay.is_empty() {
-                prop_assert_eq!((disposal.delete.len(), disposal.release.len()), (0, 0));
+            prop_assert_eq!(sorted(deletion_plan.all().collect()), sorted(objects.iter().collect()));
+            if teardown && !deletion_plan.stay.is_empty() {
+                prop_assert_eq!((deletion_plan.delete.len(), deletion_plan.release.len()), (0, 0));
             }
             if teardown && deletion.orphan {
-                prop_assert_eq!(disposal.release.len(), objects.len());
+                prop_assert_eq!(deletion_plan.release.len(), objects.len());
             }
-            for thing in disposal.deleted().filter(|thing| is_crd(&thing.0) && !thing.1) {
-                prop_assert!(deletion.definitions != Definitions::Keep);
-                prop_assert!(deletion.definitions == Definitions::Delete || !used.contains(&thing.0));
+            for thing in deletion_plan.deleted().filter(|thing| is_crd(&thing.0) && !thing.1) {
+                prop_assert!(deletion.crds != CrdPolicy::Keep);
+                prop_assert!(deletion.crds == CrdPolicy::Delete || !used.contains(&thing.0));
             }
-            for thing in &disposal.stay {
+            for thing in &deletion_plan.stay {
                 prop_assert!(teardown || is_crd(&thing.0));
             }
         }

@@ -10,7 +10,7 @@ use crate::policy::CollisionProtection;
 /// Whose an object is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "by", rename_all = "camelCase")]
-pub enum Holder {
+pub enum ExistingOwner {
     /// An owner reference names this object as its controller.
     Controller {
         /// The kind of the controller.
@@ -19,7 +19,7 @@ pub enum Holder {
         name: String,
     },
     /// The same for an object of the owner's kind and name that is gone, or about to be. The garbage collector takes it.
-    Namesake {
+    StaleOwner {
         /// The kind of the owner.
         kind: String,
         /// Its name.
@@ -67,10 +67,10 @@ pub enum Holder {
     Unknown,
 }
 
-impl Holder {
+impl ExistingOwner {
     /// Whether an owner reference makes somebody its controller.
     pub fn is_controller(&self) -> bool {
-        matches!(self, Self::Controller { .. } | Self::Namesake { .. })
+        matches!(self, Self::Controller { .. } | Self::StaleOwner { .. })
     }
 
     /// Whether nobody claims it in a way that others have to heed, so that it can be taken over without taking it away.
@@ -103,12 +103,12 @@ impl Holder {
     }
 }
 
-impl fmt::Display for Holder {
+impl fmt::Display for ExistingOwner {
     /// A phrase with the object as its subject, such as `is controlled by Deployment x`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Controller { kind, name } => write!(f, "is controlled by {kind} {name}"),
-            Self::Namesake { kind, name } => {
+            Self::StaleOwner { kind, name } => {
                 write!(f, "is controlled by an earlier {kind} {name}, and goes with it")
             }
             Self::LeftBehind { kind, name } => write!(f, "was left behind by an earlier {kind} {name}"),
@@ -130,12 +130,12 @@ pub struct Collision {
     /// The object.
     pub object: ObjectKey,
     /// Whose it is.
-    pub holder: Holder,
+    pub existing_owner: ExistingOwner,
 }
 
 impl fmt::Display for Collision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} already exists and {}", self.object, self.holder)
+        write!(f, "{} already exists and {}", self.object, self.existing_owner)
     }
 }
 
@@ -171,10 +171,11 @@ impl fmt::Display for Collisions {
 impl Collisions {
     /// What can be done, one line for each sort of holder.
     fn advice(&self) -> Vec<String> {
-        let holders = || self.found.iter().map(|collision| &collision.holder);
+        let existing_owners = || self.found.iter().map(|collision| &collision.existing_owner);
         let (owner, kind) = (&self.owner, &self.owner_kind);
         let mut lines = Vec::new();
-        let siblings: BTreeSet<&str> = holders().filter_map(|holder| holder.sibling(kind)).collect();
+        let siblings: BTreeSet<&str> =
+            existing_owners().filter_map(|existing_owner| existing_owner.sibling(kind)).collect();
         if !siblings.is_empty() {
             let mut names = siblings.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
             if siblings.len() > NAMED {
@@ -185,19 +186,22 @@ impl Collisions {
                  `chandler adopt {owner} --force`"
             ));
         }
-        if holders().any(Holder::is_unclaimed) {
+        if existing_owners().any(ExistingOwner::is_unclaimed) {
             lines.push(format!(
                 "what nobody controls is taken over by `chandler adopt {owner}` or with spec.collisionProtection: \
                  IfNoController; or delete it, or leave it out of the bundle"
             ));
         }
-        if holders().any(|holder| matches!(holder, Holder::Namesake { .. })) {
+        if existing_owners().any(|existing_owner| matches!(existing_owner, ExistingOwner::StaleOwner { .. })) {
             lines
                 .push("what an earlier owner of this name left is about to go; this then goes on by itself".to_owned());
         }
-        let others = holders().any(|holder| {
-            holder.sibling(kind).is_none()
-                && matches!(holder, Holder::Controller { .. } | Holder::Member { .. } | Holder::ApplySet { .. })
+        let others = existing_owners().any(|existing_owner| {
+            existing_owner.sibling(kind).is_none()
+                && matches!(
+                    existing_owner,
+                    ExistingOwner::Controller { .. } | ExistingOwner::Member { .. } | ExistingOwner::ApplySet { .. }
+                )
         });
         if others {
             lines.push(format!(
@@ -217,21 +221,21 @@ mod tests {
         text.to_owned()
     }
 
-    fn holders() -> Vec<Holder> {
+    fn existing_owners() -> Vec<ExistingOwner> {
         vec![
-            Holder::Controller { kind: text("Deployment"), name: text("d") },
-            Holder::Namesake { kind: text("BundleDeployment"), name: text("a") },
-            Holder::LeftBehind { kind: text("BundleDeployment"), name: text("a") },
-            Holder::Unrecorded { kind: text("BundleDeployment"), name: text("a") },
-            Holder::Member { kind: text("BundleDeployment"), name: text("b") },
-            Holder::ApplySet { id: text("applyset-x-v1") },
-            Holder::HelmRelease { namespace: text("n"), name: text("r") },
-            Holder::Manager { name: text("kubectl-create") },
-            Holder::Unknown,
+            ExistingOwner::Controller { kind: text("Deployment"), name: text("d") },
+            ExistingOwner::StaleOwner { kind: text("BundleDeployment"), name: text("a") },
+            ExistingOwner::LeftBehind { kind: text("BundleDeployment"), name: text("a") },
+            ExistingOwner::Unrecorded { kind: text("BundleDeployment"), name: text("a") },
+            ExistingOwner::Member { kind: text("BundleDeployment"), name: text("b") },
+            ExistingOwner::ApplySet { id: text("applyset-x-v1") },
+            ExistingOwner::HelmRelease { namespace: text("n"), name: text("r") },
+            ExistingOwner::Manager { name: text("kubectl-create") },
+            ExistingOwner::Unknown,
         ]
     }
 
-    fn collisions(holders: impl IntoIterator<Item = Holder>) -> Collisions {
+    fn collisions(existing_owners: impl IntoIterator<Item = ExistingOwner>) -> Collisions {
         let object = |number: usize| ObjectKey {
             group: String::new(),
             version: text("v1"),
@@ -239,15 +243,17 @@ mod tests {
             namespace: Some(text("n")),
             name: format!("x{number}"),
         };
-        let found = holders.into_iter().enumerate();
-        let found = found.map(|(number, holder)| Collision { object: object(number), holder }).collect();
+        let found = existing_owners.into_iter().enumerate();
+        let found =
+            found.map(|(number, existing_owner)| Collision { object: object(number), existing_owner }).collect();
         Collisions { owner_kind: text("BundleDeployment"), owner: text("a"), found }
     }
 
     #[test]
     fn only_what_nobody_claims_yields_by_half() {
-        let yielding =
-            |protection| -> Vec<bool> { holders().iter().map(|holder| holder.yields_to(protection)).collect() };
+        let yielding = |protection| -> Vec<bool> {
+            existing_owners().iter().map(|existing_owner| existing_owner.yields_to(protection)).collect()
+        };
         let only_left = [false, false, true, false, false, false, false, false, false];
         assert_eq!(yielding(CollisionProtection::Prevent), only_left);
         let unclaimed = [false, false, true, true, false, false, true, true, true];
@@ -257,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_message_names_the_other_owner_and_the_ways_out() {
-        insta::assert_snapshot!(collisions(holders()), @r"
+        insta::assert_snapshot!(collisions(existing_owners()), @r"
         ConfigMap n/x0 already exists and is controlled by Deployment d
         ConfigMap n/x1 already exists and is controlled by an earlier BundleDeployment a, and goes with it
         ConfigMap n/x2 already exists and was left behind by an earlier BundleDeployment a
@@ -272,11 +278,12 @@ mod tests {
         what an earlier owner of this name left is about to go; this then goes on by itself
         what another controller or ApplySet holds, it will put back: leave it out of the bundle, or take it away from there: `chandler adopt a --force`, or spec.collisionProtection: None
         ");
-        insta::assert_snapshot!(collisions([Holder::Manager { name: text("kubectl") }]), @r"
+        insta::assert_snapshot!(collisions([ExistingOwner::Manager { name: text("kubectl") }]), @r"
         ConfigMap n/x0 already exists and was made by kubectl
         what nobody controls is taken over by `chandler adopt a` or with spec.collisionProtection: IfNoController; or delete it, or leave it out of the bundle
         ");
-        let sibling = |number: usize| Holder::Controller { kind: text("BundleDeployment"), name: format!("b{number}") };
+        let sibling =
+            |number: usize| ExistingOwner::Controller { kind: text("BundleDeployment"), name: format!("b{number}") };
         let many = collisions((0..25).map(sibling)).to_string();
         let lines: Vec<&str> = many.lines().collect();
         assert_eq!((lines.len(), lines[10]), (12, "and 15 more"));

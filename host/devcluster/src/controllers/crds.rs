@@ -14,7 +14,7 @@ use crate::{
     api::{Api, delete::DeleteOptions},
     clock::Moment,
     metadata,
-    pipeline::strategy::DEFINITION_FINALIZER,
+    pipeline::strategy::CRD_FINALIZER,
     registry::{Resource, table_name},
     store::{Key, Listing, Object, Scope},
 };
@@ -37,7 +37,7 @@ struct Served {
 }
 
 /// The controller.
-pub struct Definitions {
+pub struct Crds {
     api: Arc<Api>,
     established_delay: Duration,
     /// When each CRD whose names are accepted becomes established.
@@ -48,7 +48,7 @@ pub struct Definitions {
     emptying: HashSet<String>,
 }
 
-impl Definitions {
+impl Crds {
     /// A controller that establishes a CRD this long after its names were accepted.
     pub fn new(api: Arc<Api>, established_delay: Duration) -> Self {
         Self { api, established_delay, due: HashMap::new(), emptying: HashSet::new(), served: HashMap::new() }
@@ -143,8 +143,8 @@ impl Definitions {
 
     fn observe(&mut self, key: &Key, object: &Object) {
         let value = object.value();
-        let definition = match CustomResourceDefinition::parse(value) {
-            Ok(definition) => definition,
+        let crd = match CustomResourceDefinition::parse(value) {
+            Ok(crd) => crd,
             Err(error) => {
                 let message = error.to_string();
                 self.change(key, |value, now| {
@@ -154,10 +154,10 @@ impl Definitions {
             }
         };
         if metadata::is_deleting(value) {
-            self.finalize(key, value, &definition);
+            self.finalize(key, value, &crd);
             return;
         }
-        if let Some((reason, message)) = self.name_conflict(&key.name, &definition) {
+        if let Some((reason, message)) = self.name_conflict(&key.name, &crd) {
             self.change(key, |value, now| {
                 set_condition(value, "NamesAccepted", false, reason, &message, now);
                 set_condition(value, "Established", false, "NotAccepted", "not all names are accepted", now);
@@ -178,7 +178,7 @@ impl Definitions {
         }
         self.due.remove(&key.name);
         let changed = value.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(1) > 1;
-        self.serve(key, value, definition, changed, false);
+        self.serve(key, value, crd, changed, false);
         self.change(key, |value, now| {
             accept_names(value, now);
             keep_for_its_objects(value);
@@ -197,37 +197,36 @@ impl Definitions {
         &mut self,
         key: &Key,
         value: &Value,
-        definition: CustomResourceDefinition,
+        crd: CustomResourceDefinition,
         default_on_read: bool,
         terminating: bool,
     ) {
         let generation = value.pointer("/metadata/generation").and_then(Value::as_i64);
         let served = Served { uid: metadata::uid(value).to_owned(), generation, default_on_read, terminating };
         if self.served.get(&key.name) != Some(&served) {
-            self.api.registry.serve(&key.name, definition, default_on_read, terminating);
+            self.api.registry.serve(&key.name, crd, default_on_read, terminating);
             self.served.insert(key.name.clone(), served);
         }
     }
 
     /// Whether another CRD of the group has one of the names: reason and message.
-    fn name_conflict(&self, name: &str, definition: &CustomResourceDefinition) -> Option<(&'static str, String)> {
+    fn name_conflict(&self, name: &str, crd: &CustomResourceDefinition) -> Option<(&'static str, String)> {
         let snapshot = self.api.registry.snapshot();
         let others = snapshot.resources().iter().filter(|resource| {
-            resource.kind().group == definition.group
-                && resource.custom.as_ref().is_none_or(|custom| custom.definition != name)
+            resource.kind().group == crd.group && resource.custom.as_ref().is_none_or(|custom| custom.crd != name)
         });
         for other in others {
-            if other.kind().kind == definition.kind {
-                return Some(("KindConflict", format!("{:?} is already in use", definition.kind)));
+            if other.kind().kind == crd.kind {
+                return Some(("KindConflict", format!("{:?} is already in use", crd.kind)));
             }
-            if other.list_kind() == definition.list_kind {
-                return Some(("ListKindConflict", format!("{:?} is already in use", definition.list_kind)));
+            if other.list_kind() == crd.list_kind {
+                return Some(("ListKindConflict", format!("{:?} is already in use", crd.list_kind)));
             }
             let names = &other.resource_type;
             let taken = |name: &str| {
                 names.plural == name || names.singular == name || names.short_names.iter().any(|short| short == name)
             };
-            let wanted = [&definition.plural, &definition.singular].into_iter().chain(&definition.short_names);
+            let wanted = [&crd.plural, &crd.singular].into_iter().chain(&crd.short_names);
             if let Some(conflict) = wanted.into_iter().find(|wanted| taken(wanted)) {
                 return Some(("NamesConflict", format!("{conflict:?} is already in use")));
             }
@@ -236,18 +235,14 @@ impl Definitions {
     }
 
     /// Deletes the objects of a CRD that is being deleted, then lets it go.
-    fn finalize(&mut self, key: &Key, value: &Value, definition: &CustomResourceDefinition) {
-        if !self
-            .api
-            .store
-            .get(key)
-            .is_some_and(|object| metadata::finalizers(object.value()).contains(&DEFINITION_FINALIZER))
+    fn finalize(&mut self, key: &Key, value: &Value, crd: &CustomResourceDefinition) {
+        if !self.api.store.get(key).is_some_and(|object| metadata::finalizers(object.value()).contains(&CRD_FINALIZER))
         {
             return;
         }
-        let table = table_name(&definition.group, &definition.plural);
+        let table = table_name(&crd.group, &crd.plural);
         if has_condition(value, "Established") {
-            self.serve(key, value, definition.clone(), true, true);
+            self.serve(key, value, crd.clone(), true, true);
         }
         self.change(key, |value, now| {
             let message = "CustomResource deletion is in progress";
@@ -268,7 +263,7 @@ impl Definitions {
             self.due.remove(&key.name);
             self.change(key, |value, now| {
                 set_condition(value, "Terminating", false, "InstanceDeletionCompleted", "removed all instances", now);
-                remove_finalizer(value, DEFINITION_FINALIZER);
+                remove_finalizer(value, CRD_FINALIZER);
             });
         } else {
             self.emptying.insert(key.name.clone());
@@ -277,13 +272,13 @@ impl Definitions {
 
     /// Changes a CRD; `with` also gets the time.
     fn change(&self, key: &Key, with: impl Fn(&mut Value, &str)) {
-        if let Some(resource) = self.definition_resource() {
+        if let Some(resource) = self.crd_resource() {
             let now = self.api.clock.timestamp();
             change(&self.api, &resource, key, |value| with(value, &now));
         }
     }
 
-    fn definition_resource(&self) -> Option<Arc<Resource>> {
+    fn crd_resource(&self) -> Option<Arc<Resource>> {
         self.api.registry.snapshot().table(TABLE).cloned()
     }
 }
@@ -301,22 +296,22 @@ fn has_condition(value: &Value, condition_type: &str) -> bool {
 }
 
 /// Lets the CRD wait for the end of its objects when it is deleted.
-fn keep_for_its_objects(definition: &mut Value) {
-    let map = metadata::of(definition);
+fn keep_for_its_objects(crd: &mut Value) {
+    let map = metadata::of(crd);
     let finalizers = map.entry("finalizers").or_insert_with(|| json!([]));
     if let Some(finalizers) = finalizers.as_array_mut()
-        && !finalizers.iter().any(|finalizer| finalizer == DEFINITION_FINALIZER)
+        && !finalizers.iter().any(|finalizer| finalizer == CRD_FINALIZER)
     {
-        finalizers.push(DEFINITION_FINALIZER.into());
+        finalizers.push(CRD_FINALIZER.into());
     }
 }
 
-fn accept_names(definition: &mut Value, now: &str) {
-    let mut names = definition.pointer("/spec/names").cloned().unwrap_or_else(|| json!({}));
+fn accept_names(crd: &mut Value, now: &str) {
+    let mut names = crd.pointer("/spec/names").cloned().unwrap_or_else(|| json!({}));
     let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
     let accepted = metadata::as_map(&mut names);
     accepted.entry("listKind").or_insert_with(|| format!("{kind}List").into());
     accepted.entry("singular").or_insert_with(|| kind.to_lowercase().into());
-    metadata::child(metadata::as_map(definition), "status").insert("acceptedNames".to_owned(), names);
-    set_condition(definition, "NamesAccepted", true, "NoConflicts", "no conflicts found", now);
+    metadata::child(metadata::as_map(crd), "status").insert("acceptedNames".to_owned(), names);
+    set_condition(crd, "NamesAccepted", true, "NoConflicts", "no conflicts found", now);
 }

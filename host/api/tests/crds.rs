@@ -1,4 +1,4 @@
-//! What the definitions hold, and that they hold all of what the predecessor's did.
+//! What the CRDs hold, and that they hold all of what the predecessor's did.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail by panicking")]
 
@@ -8,7 +8,7 @@ use chandler_api::{crds, crds_yaml};
 use chandler_test_needs::fixture;
 use serde_json::{Map, Value};
 
-/// Keywords that the predecessor's definition may have and ours must have with the same value.
+/// Keywords that the predecessor's CRD may have and ours must have with the same value.
 const SAME: &[&str] = &[
     "type",
     "format",
@@ -160,7 +160,7 @@ fn every_rule_found_its_place() {
 }
 
 #[test]
-fn the_yaml_reads_back_as_the_definitions() {
+fn the_yaml_reads_back_as_the_crds() {
     let yaml = crds_yaml().unwrap();
     assert_eq!(yaml, crds_yaml().unwrap());
     let documents: Vec<Value> = serde_saphyr::from_multiple(&yaml).unwrap();
@@ -170,7 +170,7 @@ fn the_yaml_reads_back_as_the_definitions() {
 
 /// `deploy/crds.yaml` is what an administrator applies; `cargo xtask generate` writes it.
 #[test]
-fn the_committed_definitions_are_those_of_the_code() {
+fn the_committed_crds_are_those_of_the_code() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds.yaml");
     let committed = std::fs::read_to_string(&path).unwrap();
     assert_eq!(

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Answer, MERGE, Scope, cases,
-    objects::{self, DEFINITIONS},
+    objects::{self, CRDS},
 };
 
 cases! {
@@ -19,23 +19,23 @@ cases! {
     "3.18" exactly_one_version_is_stored;
     "3.18" rules_that_do_not_compile_are_refused: differs("the types of rules are not checked before they run");
     "3.18" rules_that_cost_too_much_are_refused: differs("the cost of rules is not estimated");
-    "3.18" identity_of_a_definition_is_immutable;
+    "3.18" identity_of_a_crd_is_immutable;
     "3.18" columns_and_selectable_fields_are_checked;
     "3.18" scale_paths_are_checked;
 }
 
-/// Where the schema of a definition with one version stands in messages.
+/// Where the schema of a CRD with one version stands in messages.
 const SCHEMA: &str = "spec.validation.openAPIV3Schema";
 
 async fn refused_schema(scope: &Scope, spec: Value) -> Answer {
     let schema = json!({"type": "object", "properties": {"spec": spec}});
-    refused(scope, &objects::definition(&scope.group(), schema)).await
+    refused(scope, &objects::crd(&scope.group(), schema)).await
 }
 
-async fn refused(scope: &Scope, definition: &Value) -> Answer {
-    let answer = scope.http().post(DEFINITIONS, &scope.mark(definition.clone())).await;
+async fn refused(scope: &Scope, crd: &Value) -> Answer {
+    let answer = scope.http().post(CRDS, &scope.mark(crd.clone())).await;
     if answer.status < 300 {
-        scope.remove_later(format!("{DEFINITIONS}/{}", objects::name(definition)));
+        scope.remove_later(format!("{CRDS}/{}", objects::name(crd)));
     }
     answer
 }
@@ -45,9 +45,9 @@ fn object(properties: Value) -> Value {
 }
 
 async fn a_schema_is_required(scope: &Scope) {
-    let mut definition = objects::definition(&scope.group(), json!({"type": "object"}));
-    definition["spec"]["versions"][0].as_object_mut().unwrap().remove("schema");
-    let cause = refused(scope, &definition).await.invalid("spec.versions[0].schema.openAPIV3Schema");
+    let mut crd = objects::crd(&scope.group(), json!({"type": "object"}));
+    crd["spec"]["versions"][0].as_object_mut().unwrap().remove("schema");
+    let cause = refused(scope, &crd).await.invalid("spec.versions[0].schema.openAPIV3Schema");
     assert_eq!(cause["reason"], "FieldValueRequired");
 }
 
@@ -63,9 +63,7 @@ async fn every_node_has_a_type(scope: &Scope) {
     refused_schema(scope, object(json!({"a": {"type": "array", "items": {}}})))
         .await
         .invalid(&format!("{SCHEMA}.properties[spec].properties[a].items.type"));
-    refused(scope, &objects::definition(&scope.group(), json!({"type": "string"})))
-        .await
-        .invalid(&format!("{SCHEMA}.type"));
+    refused(scope, &objects::crd(&scope.group(), json!({"type": "string"}))).await.invalid(&format!("{SCHEMA}.type"));
 }
 
 async fn logic_does_not_bring_structure(scope: &Scope) {
@@ -117,7 +115,7 @@ async fn defaults_fit_their_schema(scope: &Scope) {
 async fn metadata_is_not_restricted(scope: &Scope) {
     let metadata = object(json!({"labels": {"type": "object"}}));
     let schema = object(json!({"metadata": metadata}));
-    let answer = refused(scope, &objects::definition(&scope.group(), schema)).await;
+    let answer = refused(scope, &objects::crd(&scope.group(), schema)).await;
     answer.invalid(&format!("{SCHEMA}.properties[metadata]"));
     let name = object(json!({"name": {"type": "string", "maxLength": 5}}));
     let things = scope.define_schema(object(json!({"metadata": name}))).await;
@@ -126,33 +124,33 @@ async fn metadata_is_not_restricted(scope: &Scope) {
 }
 
 async fn names_fit_each_other(scope: &Scope) {
-    let mut definition = objects::definition(&scope.group(), json!({"type": "object"}));
-    definition["metadata"]["name"] = "something.else.example.com".into();
-    refused(scope, &definition).await.invalid("metadata.name");
-    let mut definition = objects::definition(&scope.group(), json!({"type": "object"}));
-    definition["spec"]["names"]["plural"] = "Widgets".into();
-    refused(scope, &definition).await.invalid("spec.names.plural");
-    let mut definition = objects::definition(&scope.group(), json!({"type": "object"}));
-    definition["spec"]["scope"] = "Galaxy".into();
-    assert_eq!(refused(scope, &definition).await.invalid("spec.scope")["reason"], "FieldValueNotSupported");
-    let mut definition = objects::definition(&scope.group(), json!({"type": "object"}));
-    definition["spec"]["group"] = "".into();
-    refused(scope, &definition).await.invalid("spec.group");
-    let protected = objects::definition("things.k8s.io", json!({"type": "object"}));
+    let mut crd = objects::crd(&scope.group(), json!({"type": "object"}));
+    crd["metadata"]["name"] = "something.else.example.com".into();
+    refused(scope, &crd).await.invalid("metadata.name");
+    let mut crd = objects::crd(&scope.group(), json!({"type": "object"}));
+    crd["spec"]["names"]["plural"] = "Widgets".into();
+    refused(scope, &crd).await.invalid("spec.names.plural");
+    let mut crd = objects::crd(&scope.group(), json!({"type": "object"}));
+    crd["spec"]["scope"] = "Galaxy".into();
+    assert_eq!(refused(scope, &crd).await.invalid("spec.scope")["reason"], "FieldValueNotSupported");
+    let mut crd = objects::crd(&scope.group(), json!({"type": "object"}));
+    crd["spec"]["group"] = "".into();
+    refused(scope, &crd).await.invalid("spec.group");
+    let protected = objects::crd("things.k8s.io", json!({"type": "object"}));
     refused(scope, &protected).await.invalid("metadata.annotations[api-approved.kubernetes.io]");
 }
 
 async fn exactly_one_version_is_stored(scope: &Scope) {
-    let mut definition = objects::definition(&scope.group(), json!({"type": "object"}));
-    definition["spec"]["versions"][0]["storage"] = false.into();
-    refused(scope, &definition).await.invalid("spec.versions");
-    let mut definition = objects::definition(&scope.group(), json!({"type": "object"}));
-    let mut again = definition["spec"]["versions"][0].clone();
+    let mut crd = objects::crd(&scope.group(), json!({"type": "object"}));
+    crd["spec"]["versions"][0]["storage"] = false.into();
+    refused(scope, &crd).await.invalid("spec.versions");
+    let mut crd = objects::crd(&scope.group(), json!({"type": "object"}));
+    let mut again = crd["spec"]["versions"][0].clone();
     again["name"] = "v2".into();
-    definition["spec"]["versions"].as_array_mut().unwrap().push(again);
-    refused(scope, &definition).await.invalid("spec.versions");
-    definition["spec"]["versions"] = json!([]);
-    refused(scope, &definition).await.invalid("spec.versions");
+    crd["spec"]["versions"].as_array_mut().unwrap().push(again);
+    refused(scope, &crd).await.invalid("spec.versions");
+    crd["spec"]["versions"] = json!([]);
+    refused(scope, &crd).await.invalid("spec.versions");
 }
 
 async fn rules_that_do_not_compile_are_refused(scope: &Scope) {
@@ -193,10 +191,10 @@ async fn rules_that_cost_too_much_are_refused(scope: &Scope) {
     assert_eq!(answer.status, 201, "{}", answer.text);
 }
 
-async fn identity_of_a_definition_is_immutable(scope: &Scope) {
-    let definition = objects::definition(&scope.group(), json!({"type": "object"}));
-    scope.define(&definition).await;
-    let path = format!("{DEFINITIONS}/{}", objects::name(&definition));
+async fn identity_of_a_crd_is_immutable(scope: &Scope) {
+    let crd = objects::crd(&scope.group(), json!({"type": "object"}));
+    scope.define(&crd).await;
+    let path = format!("{CRDS}/{}", objects::name(&crd));
     let change = |spec: Value| {
         let (http, path) = (scope.http(), path.as_str());
         async move { http.patch(path, MERGE, &json!({"spec": spec})).await }
@@ -211,25 +209,25 @@ async fn identity_of_a_definition_is_immutable(scope: &Scope) {
 async fn columns_and_selectable_fields_are_checked(scope: &Scope) {
     let spec = object(json!({"size": {"type": "integer"}, "list": {"type": "array", "items": {"type": "string"}}}));
     let schema = object(json!({"spec": spec}));
-    let mut definition = objects::definition(&scope.group(), schema);
-    definition["spec"]["versions"][0]["additionalPrinterColumns"] =
+    let mut crd = objects::crd(&scope.group(), schema);
+    crd["spec"]["versions"][0]["additionalPrinterColumns"] =
         json!([{"name": "Size", "type": "number?", "jsonPath": "spec.size"}]);
-    let answer = refused(scope, &definition).await;
+    let answer = refused(scope, &crd).await;
     answer.clone().invalid("spec.additionalPrinterColumns[0].type");
     answer.invalid("spec.additionalPrinterColumns[0].JSONPath");
-    definition["spec"]["versions"][0].as_object_mut().unwrap().remove("additionalPrinterColumns");
+    crd["spec"]["versions"][0].as_object_mut().unwrap().remove("additionalPrinterColumns");
     for path in [".spec.none", ".spec.list", ".metadata.labels"] {
-        definition["spec"]["versions"][0]["selectableFields"] = json!([{"jsonPath": path}]);
-        let answer = refused(scope, &definition).await;
+        crd["spec"]["versions"][0]["selectableFields"] = json!([{"jsonPath": path}]);
+        let answer = refused(scope, &crd).await;
         answer.invalid("spec.selectableFields[0].jsonPath");
     }
 }
 
 async fn scale_paths_are_checked(scope: &Scope) {
-    let mut definition = objects::definition(&scope.group(), json!({"type": "object"}));
-    definition["spec"]["versions"][0]["subresources"]["scale"] =
+    let mut crd = objects::crd(&scope.group(), json!({"type": "object"}));
+    crd["spec"]["versions"][0]["subresources"]["scale"] =
         json!({"specReplicasPath": "spec.replicas", "statusReplicasPath": ".spec.replicas"});
-    let answer = refused(scope, &definition).await;
+    let answer = refused(scope, &crd).await;
     answer.clone().invalid("spec.subresources.scale.specReplicasPath");
     answer.invalid("spec.subresources.scale.statusReplicasPath");
 }

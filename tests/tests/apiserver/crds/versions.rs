@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Collection, JSON_PATCH, Scope, cases,
-    objects::{self, DEFINITIONS, version},
+    objects::{self, CRDS, version},
 };
 
 cases! {
@@ -23,8 +23,8 @@ fn versions(scope: &Scope) -> Value {
         json!({"openAPIV3Schema": {"type": "object", "properties": {
         "spec": {"type": "object", "properties": fields}}}})
     };
-    let mut definition = objects::definition(&scope.group(), json!({"type": "object"}));
-    definition["spec"]["versions"] = json!([
+    let mut crd = objects::crd(&scope.group(), json!({"type": "object"}));
+    crd["spec"]["versions"] = json!([
         {"name": "v1beta1", "served": true, "storage": false, "deprecated": true,
             "schema": schema(json!({"color": {"type": "string"}, "size": {"type": "integer", "maximum": 5}}))},
         {"name": "v1", "served": true, "storage": true,
@@ -32,7 +32,7 @@ fn versions(scope: &Scope) -> Value {
         {"name": "v2alpha1", "served": true, "storage": false, "deprecated": true, "deprecationWarning": "use something else",
             "schema": schema(json!({"color": {"type": "string"}, "size": {"type": "integer"}}))},
     ]);
-    definition
+    crd
 }
 
 async fn collections(scope: &Scope) -> [Collection; 3] {
@@ -79,7 +79,7 @@ async fn the_preferred_version_is_the_most_stable(scope: &Scope) {
 
 async fn versions_that_were_stored_are_remembered(scope: &Scope) {
     collections(scope).await;
-    let path = format!("{DEFINITIONS}/widgets.{}", scope.group());
+    let path = format!("{CRDS}/widgets.{}", scope.group());
     let switch = json!([{"op": "replace", "path": "/spec/versions/1/storage", "value": false},
         {"op": "replace", "path": "/spec/versions/0/storage", "value": true}]);
     let switched = scope.http().patch(&path, JSON_PATCH, &switch).await.ok();
@@ -88,7 +88,7 @@ async fn versions_that_were_stored_are_remembered(scope: &Scope) {
 
 async fn a_version_that_was_stored_is_not_removed(scope: &Scope) {
     collections(scope).await;
-    let path = format!("{DEFINITIONS}/widgets.{}", scope.group());
+    let path = format!("{CRDS}/widgets.{}", scope.group());
     let remove = json!([{"op": "remove", "path": "/spec/versions/1"},
         {"op": "replace", "path": "/spec/versions/0/storage", "value": true}]);
     let cause = scope.http().patch(&path, JSON_PATCH, &remove).await.invalid("status.storedVersions[0]");
