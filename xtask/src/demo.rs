@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bundle_may_stand_behind_dashes() {
+    fn the_bundle_may_follow_a_double_dash() {
         for (given, bundle, rest) in [
             ("", None, ""),
             ("b", Some("b"), ""),

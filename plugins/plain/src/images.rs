@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn other_references_stay() {
+    fn other_references_are_not_changed() {
         for text in [
             "quay.io/origin/router-proxy:latest",
             "quay.io/origin/router/sub",
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_source_counts() {
+    fn the_longest_source_wins() {
         let pairs = [("q/a", "a"), ("q/a:v1", "b")].map(|(source, target)| (source.to_owned(), target.to_owned()));
         assert_eq!(Replacements::new(pairs.into()).rewrite("q/a:v1 q/a:v2 q/a").0, "b a a");
         assert_eq!(replacements().replace("nothing of ours"), None);
@@ -192,7 +192,7 @@ mod tests {
     proptest! {
         /// Where no reference stands behind a dot, a dash or a slash, which is where another rule was chosen.
         #[test]
-        fn references_are_replaced_as_the_tooling_does(pieces in proptest::collection::vec(piece(), 0..12)) {
+        fn references_are_replaced_as_by_the_openshift_tooling(pieces in proptest::collection::vec(piece(), 0..12)) {
             let text = pieces.concat();
             let inside = ["quay.io/origin/router", "quay.io/origin/dns"].iter().any(|source| {
                 text.match_indices(source).any(|(at, _)| text[..at].ends_with(['.', '-', '/']))
@@ -202,7 +202,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_can_be_looked_at(text: String) {
+        fn arbitrary_text_does_not_panic(text: String) {
             let (rewritten, _) = replacements().rewrite(&text);
             prop_assert!(replacements().replace(&text).is_some() || rewritten == text);
         }

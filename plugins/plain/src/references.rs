@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_are_read_whatever_the_case_of_their_fields() {
+    fn tags_are_parsed_with_field_names_in_any_case() {
         let text = b"kind: ImageStream\nspec:\n  tags:\n  - {name: a, from: {kind: DockerImage, name: q/a}}\n  - {name: b, from: {kind: DockerImage, Name: 'q/a:v1'}}\n  - {name: c, from: {kind: ImageStreamTag, name: x}}\n";
         let node = documents::parse_documents(text, "x").unwrap();
         let mut references = References::default();

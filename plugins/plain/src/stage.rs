@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_are_read_from_names() {
+    fn levels_are_parsed_from_file_names() {
         for (name, level) in [
             ("0000_03_cluster-version-operator_00-namespace.yaml", Some(3)),
             ("0000_50_olm_06-psm-operator.deployment.yaml", Some(50)),

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_texts_of_a_value_are_looked_at_and_no_key() {
+    fn all_strings_of_a_value_are_visited_and_no_keys() {
         let mut value = json!({"a": ["x", {"b/c~": "y"}], "x": 1, "n": null});
         let mut seen = Vec::new();
         each_text(&mut value, &mut String::new(), &mut |text, pointer| {

@@ -149,7 +149,7 @@ mod tests {
 
     /// The cases of `TestNewComponentVersionsMapper` and more.
     #[test]
-    fn versions_are_replaced_as_the_tooling_does() {
+    fn versions_are_replaced_as_by_the_openshift_tooling() {
         let both: &[(&str, &str)] = &[("a", "2.0.0"), ("b", "1.0.0")];
         for (release, components, text, want, missing) in [
             (None, both, "version: 0.0.1-snapshot\n", "version: 0.0.1-snapshot\n", vec![Missing::Release]),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn components_and_versions_have_the_form_that_the_tooling_wants() {
+    fn components_and_versions_are_validated_as_by_the_openshift_tooling() {
         for (name, legal) in [
             ("kubernetes", true),
             ("machine-os", true),
@@ -237,7 +237,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn texts_become_what_the_tooling_makes_of_them(
+        fn texts_are_rewritten_as_by_the_openshift_tooling(
             pieces in proptest::collection::vec(prop_oneof![Just(SNAPSHOT.to_owned()), "[-a-cA_ .,:\u{e4}]{0,3}"], 0..10)
         ) {
             let known = versions(Some("4.1.0"), &[("a", "2.0.0"), ("b-c", "3.0.0-x")]);
@@ -246,7 +246,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_else_changes(text: String) {
+        fn other_text_is_not_changed(text: String) {
             let known = versions(Some("4.1.0"), &[]);
             prop_assert!(known.replace(&text).is_none() || text.contains(SNAPSHOT));
         }

@@ -75,7 +75,7 @@ fn objects_are_emitted_in_the_order_of_files_and_documents() {
 }
 
 #[test]
-fn what_looks_like_a_template_is_text() {
+fn template_syntax_is_literal_text() {
     let text = "{{ .Values.x }} ${X} {{ fail \"no\" }}";
     let object = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{x: '{text}'}}\n");
     let recorder = provision(&Bundle::new([("manifests/a.yaml", object)])).unwrap();
@@ -98,7 +98,7 @@ fn run_levels_become_stages() {
 }
 
 #[test]
-fn components_of_one_level_are_rolled_out_together() {
+fn components_of_one_level_share_a_stage() {
     let object = |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n");
     let bundle = Bundle::new([
         ("manifests/0000_70_monitoring_01-a.yaml", object("monitoring-a")),
@@ -117,7 +117,7 @@ fn components_of_one_level_are_rolled_out_together() {
 }
 
 #[test]
-fn any_kind_is_installed_as_it_is() {
+fn any_kind_is_installed_unchanged() {
     let text = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: berths.example.com}\n---\n\
                 apiVersion: example.com/v1\nkind: Berth\nmetadata: {name: b}\n---\n\
                 apiVersion: example.com/v1\nkind: Berth\nmetadata: {name: b, namespace: north}\n---\n\
@@ -149,7 +149,7 @@ fn image_references_are_not_installed() {
 }
 
 #[test]
-fn all_that_is_wrong_is_reported_at_once() {
+fn all_errors_are_reported_at_once() {
     let bundle = Bundle::new([
         ("manifests/a.yaml", "a: [\n"),
         (
@@ -174,7 +174,7 @@ fn all_that_is_wrong_is_reported_at_once() {
 }
 
 #[test]
-fn what_no_api_server_takes_is_refused_in_its_line() {
+fn invalid_objects_are_refused_with_their_line() {
     let text = "apiVersion: v1/x/y\nkind: Config-Map\nmetadata:\n  name: a/\n  namespace: '%2f'\n";
     insta::assert_snapshot!(refusal(&Bundle::new([("manifests/a.yaml", text)])), @r#"
     InvalidIdentity manifests/a.yaml:1:13 (/apiVersion): no API server takes the apiVersion "v1/x/y" (help: an apiVersion is a version or group/version, a kind is letters and digits, a name has no / and no %)
@@ -185,13 +185,13 @@ fn what_no_api_server_takes_is_refused_in_its_line() {
 }
 
 #[test]
-fn what_is_missing_is_said_as_the_predecessor_says_it() {
+fn missing_parts_are_reported_with_the_messages_of_rukpak() {
     insta::assert_snapshot!(refusal(&Bundle::new([("a.yaml", A)])), @"ManifestsMissing manifests/: get objects from bundle manifests: open manifests: file does not exist (help: put the Kubernetes objects of the bundle into files in manifests/)");
     insta::assert_snapshot!(refusal(&Bundle::new([("manifests/a.yaml", "# nothing\n")])), @"NoObjects manifests/: invalid bundle: found zero objects: plain+v0 bundles are required to contain at least one object (help: put at least one file with a Kubernetes object directly into manifests/)");
 }
 
 #[test]
-fn an_object_stands_in_a_bundle_once() {
+fn duplicate_objects_are_refused_or_reported() {
     let other = "apiVersion: v2\nkind: ConfigMap\nmetadata: {name: a}\ndata: {b: c}\n";
     let bundle = Bundle::new([("manifests/a.yaml", A), ("manifests/b.yaml", A)]);
     insta::assert_snapshot!(release(&bundle), @r"
@@ -203,7 +203,7 @@ fn an_object_stands_in_a_bundle_once() {
 }
 
 #[test]
-fn what_is_odd_is_reported() {
+fn suspicious_content_is_reported() {
     let bundle =
         Bundle::new([("manifests/.gitignore", "*"), ("manifests/a.yaml", &format!("{A}data: {{a: b, a: c}}\n"))]);
     insta::assert_snapshot!(release(&bundle), @r#"
@@ -214,7 +214,7 @@ fn what_is_odd_is_reported() {
 }
 
 #[test]
-fn bundles_of_other_formats_are_not_recognised() {
+fn bundles_of_other_formats_are_not_detected() {
     let csv = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: a}\n";
     let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {names: {kind: ClusterServiceVersion}}\n";
     let annotations = |media_type: &str| {
@@ -242,7 +242,7 @@ fn fixture(name: &str) -> Option<Bundle> {
 }
 
 #[test]
-fn the_bundles_of_the_predecessor_give_what_they_gave_there() {
+fn rukpak_bundles_render_as_with_rukpak() {
     for (name, objects) in
         [("dependent", 2), ("invalid-crds-and-crs", 3), ("invalid-missing-crds", 14), ("provides", 1), ("valid", 8)]
     {

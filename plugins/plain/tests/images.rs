@@ -58,7 +58,7 @@ fn findings(recorder: &Recorder) -> String {
 }
 
 #[test]
-fn images_are_replaced_by_their_names() {
+fn images_are_replaced_by_name() {
     let config = json!({"images": {
         "ingress-operator": "mirror.example.com/ingress@sha256:12ab",
         "haproxy-router": "mirror.example.com/router:v1",
@@ -72,7 +72,7 @@ fn images_are_replaced_by_their_names() {
 }
 
 #[test]
-fn without_a_configuration_nothing_is_replaced_and_nothing_is_said() {
+fn without_a_configuration_nothing_is_replaced_or_reported() {
     for config in [json!({}), json!({"images": null}), json!({"images": {}})] {
         let recorder = provision(&bundle(REFERENCES), &config).unwrap();
         let image = recorder.objects[0].value.pointer("/spec/template/spec/containers/0/image").unwrap();
@@ -82,7 +82,7 @@ fn without_a_configuration_nothing_is_replaced_and_nothing_is_said() {
 }
 
 #[test]
-fn what_does_not_fit_together_is_reported() {
+fn mismatches_of_images_and_configuration_are_reported() {
     let recorder =
         provision(&bundle(REFERENCES), &json!({"images": {"haproxy": "x", "ingress-operator": "y"}})).unwrap();
     insta::assert_snapshot!(findings(&recorder), @r#"
@@ -95,7 +95,7 @@ fn what_does_not_fit_together_is_reported() {
 }
 
 #[test]
-fn references_that_are_not_told_apart_stop_a_replacement_only() {
+fn ambiguous_references_only_block_a_replacement() {
     let ambiguous = "\
 kind: ImageStream
 apiVersion: image.openshift.io/v1
@@ -118,7 +118,7 @@ spec:
 }
 
 #[test]
-fn configurations_are_refused_with_all_their_faults() {
+fn all_errors_of_an_image_configuration_are_reported() {
     let config = json!({"replicas": 1, "images": {"a": "", "b": "two words", "c": 7, "d/e": "-x"}});
     insta::assert_snapshot!(provision(&bundle(REFERENCES), &config).unwrap_err(), @r#"
     invalid configuration

@@ -68,7 +68,7 @@ fn versions_of_release_and_components_are_filled_in() {
 }
 
 #[test]
-fn without_a_version_nothing_is_filled_in_and_nothing_is_said() {
+fn without_a_version_nothing_is_replaced_or_reported() {
     for config in
         [json!({}), json!({"releaseVersion": null, "componentVersions": null}), json!({"componentVersions": {}})]
     {
@@ -79,7 +79,7 @@ fn without_a_version_nothing_is_filled_in_and_nothing_is_said() {
 }
 
 #[test]
-fn versions_that_nobody_gives_are_refused_as_the_tooling_does() {
+fn missing_versions_are_refused_as_by_the_openshift_tooling() {
     insta::assert_snapshot!(provision(OPERATOR, &json!({"releaseVersion": "4.20.1"})).unwrap_err(), @r#"
     invalid configuration
     manifests/harbour.yaml:8:30 (/status/versions/1/version): unknown version reference "kubernetes" (help: set componentVersions.kubernetes)
@@ -103,7 +103,7 @@ fn versions_that_nobody_gives_are_refused_as_the_tooling_does() {
 }
 
 #[test]
-fn configurations_of_versions_are_refused_with_all_their_faults() {
+fn all_errors_of_a_version_configuration_are_reported() {
     let config = json!({
         "releaseVersion": "4.20",
         "componentVersions": {"K8s": "1.2.3", "kubernetes": "v1.33.4", "machine-os": 9.6},

@@ -154,7 +154,7 @@ mod tests {
     use crate::bundle::Place;
 
     #[test]
-    fn where_objects_go() {
+    fn install_namespaces_of_objects() {
         let cases = [
             ("v1", "Secret", None, Placement::Install, Placement::Install),
             ("", "Secret", None, Placement::Install, Placement::Install),

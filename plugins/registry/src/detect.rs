@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_word_is_found_wherever_it_stands() {
+    fn the_media_type_is_found_anywhere_in_the_text() {
         assert!(mentions_csv(b"kind: ClusterServiceVersion"));
         assert!(mentions_csv(b"\xff\xc3 ClusterServiceVersion \xff"));
         assert!(!mentions_csv(b"kind: ClusterServiceVersio"));

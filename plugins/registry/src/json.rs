@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_made_as_needed() {
+    fn missing_parents_are_created() {
         let mut value = json!({"a": 1, "b": {"c": 2}});
         set(&mut value, ["b", "d"], "x");
         set(&mut value, ["a", "e"], json!([1]));

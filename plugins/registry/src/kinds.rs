@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_that_are_gone() {
+    fn removed_api_versions() {
         assert_eq!(successor("policy/v1beta1", "PodDisruptionBudget"), Some("policy/v1"));
         assert_eq!(successor("policy/v1beta1", "PodSecurityPolicy"), None);
         assert_eq!(successor("policy/v1", "PodDisruptionBudget"), None);

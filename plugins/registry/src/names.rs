@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn role_names_are_those_of_the_reference() {
+    fn role_names_match_olm_v1() {
         let rules: Vec<PolicyRule> = serde_json::from_value(json!([
             {"verbs": ["get", "list", "watch", "create", "update", "patch", "delete"], "apiGroups": [""], "resources": ["configmaps"]},
             {"verbs": ["get", "list", "watch", "create", "update", "patch", "delete"], "apiGroups": ["coordination.k8s.io"],

@@ -43,7 +43,7 @@ fn compare(want: Value, outcome: Outcome) -> Result<&'static str, String> {
 }
 
 #[test]
-fn the_corpus_renders_as_the_reference_renders_it() {
+fn the_corpus_renders_as_with_olm_v1() {
     let Some(fixtures) = fixtures() else { return };
     let corpus = fixtures.join("corpus");
     let index: Value = serde_json::from_slice(&fs::read(corpus.join("index.json")).unwrap()).unwrap();

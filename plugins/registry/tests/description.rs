@@ -24,7 +24,7 @@ fn told(release: &Recorder) -> String {
 }
 
 #[test]
-fn a_bundle_is_described_as_catalogs_do() {
+fn a_bundle_is_described_as_in_catalogs() {
     let properties = "properties:\n\
                       - {type: olm.gvk, value: {group: example.com, version: v1, kind: Berth}}\n\
                       - {type: olm.package.required, value: {packageName: quay, versionRange: '>=1.0.0'}}\n\
@@ -62,7 +62,7 @@ fn a_bundle_is_described_as_catalogs_do() {
 }
 
 #[test]
-fn the_package_that_a_bundle_states_itself_counts() {
+fn a_package_property_of_the_bundle_wins() {
     let stated = "properties: [{type: olm.package, value: {packageName: other, version: 2.0.0}}]\n";
     let mut small = Small::new(&["AllNamespaces"]).file("metadata/properties.yaml", stated);
     small.csv["spec"]["version"] = json!("1.2.3");

@@ -21,7 +21,7 @@ fn environment(small: &Small, config: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn variables_are_set_in_every_container_and_the_deployment_configuration_wins() {
+fn variables_are_set_in_every_container_and_deployment_config_wins() {
     let mut small = Small::new(&["AllNamespaces"]);
     let pod = &mut small.csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["spec"];
     pod["containers"][0]["env"] = json!([{"name": "HTTP_PROXY", "value": "http://old"}, {"name": "A", "value": "a"}]);
@@ -56,7 +56,7 @@ fn variables_are_set_in_every_container_and_the_deployment_configuration_wins() 
 }
 
 #[test]
-fn what_is_wrong_with_them() {
+fn invalid_variables_are_refused() {
     let config = json!({
         "operatorConditionName": "Not a name",
         "proxy": {"httpProxy": "", "httpsProxy": 7, "ftpProxy": "x"},

@@ -36,7 +36,7 @@ fn aggregated() -> Small {
 }
 
 #[test]
-fn an_aggregated_api_gets_its_service_its_certificate_and_the_rights_to_ask() {
+fn an_aggregated_api_gets_a_service_a_certificate_and_auth_bindings() {
     let release = aggregated().render(&json!({"certificateProvider": "cert-manager"})).unwrap();
     insta::assert_json_snapshot!(names(&release), @r#"
     [
@@ -158,7 +158,7 @@ fn a_webhook_and_an_aggregated_api_of_one_deployment_share_a_service() {
 }
 
 #[test]
-fn unless_somebody_else_is_named_the_host_makes_certificates() {
+fn the_host_is_the_default_certificate_provider() {
     let small = aggregated().webhook("ValidatingAdmissionWebhook", "v.example.com");
     let objects = |config: Value| {
         let release = small.render(&config).unwrap();
@@ -172,7 +172,7 @@ fn unless_somebody_else_is_named_the_host_makes_certificates() {
 }
 
 #[test]
-fn what_is_wrong_with_an_aggregated_api() {
+fn invalid_aggregated_apis_are_refused() {
     let mut small = aggregated().webhook("ValidatingAdmissionWebhook", "v.example.com");
     let owned = &mut small.csv["spec"]["apiservicedefinitions"]["owned"];
     owned[0]["containerPort"] = json!(443);
@@ -203,7 +203,7 @@ fn what_is_wrong_with_an_aggregated_api() {
 }
 
 #[test]
-fn accounts_that_only_a_deployment_names_are_made() {
+fn accounts_that_only_a_deployment_names_are_created() {
     let mut small = Small::new(&["AllNamespaces"]);
     let deployments = small.csv["spec"]["install"]["spec"]["deployments"].as_array_mut().unwrap();
     for (name, field) in
@@ -223,7 +223,7 @@ fn accounts_that_only_a_deployment_names_are_made() {
 }
 
 #[test]
-fn kinds_that_the_reference_refuses_are_installed() {
+fn unlisted_kinds_are_installed_with_a_warning() {
     let objects = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j, namespace: elsewhere}\n---\n\
                    apiVersion: v1\nkind: Namespace\nmetadata: {name: north}\n---\n\
                    apiVersion: example.com/v1\nkind: Berth\nmetadata: {name: b}\n";
@@ -254,7 +254,7 @@ fn kinds_that_the_reference_refuses_are_installed() {
 }
 
 #[test]
-fn names_of_fields_in_another_case_are_understood() {
+fn field_names_with_wrong_case_are_accepted() {
     let mut small = Small::new(&["AllNamespaces"]).file("manifests/crd.yaml", CRD);
     small.csv["spec"]["install"]["spec"]["permissions"][0]["rules"][0] =
         json!({"apigroups": [""], "resources": ["pods"], "verbs": ["get"]});
@@ -271,7 +271,7 @@ fn names_of_fields_in_another_case_are_understood() {
 }
 
 #[test]
-fn old_crds_are_installed_as_new_ones() {
+fn v1beta1_crds_are_installed_as_v1() {
     let old = "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\n\
                metadata: {name: berths.example.com}\n\
                spec:\n  group: example.com\n  version: v1\n  scope: Namespaced\n\
@@ -352,7 +352,7 @@ fn old_crds_are_installed_as_new_ones() {
 }
 
 #[test]
-fn objects_of_versions_that_are_gone_get_their_successors() {
+fn removed_api_versions_are_replaced() {
     let objects = "apiVersion: rbac.authorization.k8s.io/v1beta1\nkind: ClusterRole\nmetadata: {name: r1}\n---\n\
                    apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: p1}\nspec: {selector: {}, minAvailable: 1}\n---\n\
                    apiVersion: scheduling.k8s.io/v1beta1\nkind: PriorityClass\nmetadata: {name: c1}\n";
@@ -371,7 +371,7 @@ fn objects_of_versions_that_are_gone_get_their_successors() {
 }
 
 #[test]
-fn cluster_scoped_objects_lose_a_namespace_that_they_cannot_have() {
+fn cluster_scoped_objects_lose_their_namespace() {
     let role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: r, namespace: x}\n";
     let small = Small::new(&["OwnNamespace"]).file("manifests/role.yaml", role);
     let namespace = |compatibility: &str| {
@@ -382,7 +382,7 @@ fn cluster_scoped_objects_lose_a_namespace_that_they_cannot_have() {
 }
 
 #[test]
-fn objects_that_no_api_server_takes_are_refused_with_their_place() {
+fn invalid_identities_are_refused_with_their_location() {
     let mut small = Small::new(&["AllNamespaces"])
         .file("manifests/a.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {generateName: s-}\n")
         .file("manifests/b.yaml", "kind: Berth\nmetadata: {name: b}\n")
@@ -420,7 +420,7 @@ fn without_changes(mut object: Value) -> Value {
 }
 
 #[test]
-fn extended_takes_nothing_away_from_real_bundles() {
+fn extended_keeps_all_objects_of_published_bundles() {
     let Some(fixtures) = fixtures() else { return };
     let corpus = fixtures.join("corpus");
     let index: Value = serde_json::from_slice(&fs::read(corpus.join("index.json")).unwrap()).unwrap();

@@ -25,7 +25,7 @@ fn yaml(path: &std::path::Path) -> Value {
 }
 
 #[test]
-fn the_golden_objects_of_the_reference() {
+fn golden_objects_match_olm_v1() {
     let Some(fixtures) = fixtures() else { return };
     let index = fs::read(fixtures.join("vectors/registry_golden_index.json")).unwrap();
     let index: Value = serde_json::from_slice(&index).unwrap();
@@ -63,7 +63,7 @@ fn the_golden_objects_of_the_reference() {
 }
 
 #[test]
-fn role_names_are_those_of_the_vectors() {
+fn role_names_match_the_vectors() {
     let Some(fixtures) = fixtures() else { return };
     let vectors: Value = serde_json::from_slice(&fs::read(fixtures.join("vectors/rbac_names.json")).unwrap()).unwrap();
     let bundle = fixtures.join("registry/argocd-operator.v0.6.0");
@@ -97,7 +97,7 @@ fn the_valid_bundle_renders() {
 }
 
 #[test]
-fn the_invalid_bundle_is_refused_with_a_place() {
+fn the_invalid_bundle_is_refused_with_a_location() {
     let Some(fixtures) = fixtures() else { return };
     let Err(Failure::Unsupported(findings)) = render(&fixtures.join("registry/invalid"), "updates", &json!({})) else {
         panic!("the bundle supports MultiNamespace alone");

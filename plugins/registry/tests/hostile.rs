@@ -144,7 +144,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn anything_anywhere_gives_objects_or_findings(mutations in mutations(), reference in any::<bool>(), known in any::<bool>()) {
+    fn arbitrary_edits_give_objects_or_findings(mutations in mutations(), reference in any::<bool>(), known in any::<bool>()) {
         let mut files = everything();
         files.push(("config".to_owned(), config()));
         for (file, place, value) in mutations {

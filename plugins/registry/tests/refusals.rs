@@ -20,7 +20,7 @@ use serde_json::json;
 use support::small::{Small, one};
 
 #[test]
-fn all_faults_of_loading_are_found_at_once() {
+fn all_load_errors_are_reported_at_once() {
     let mut small = Small::new(&["AllNamespaces"])
         .file("manifests/README.md", "a: b: c\n")
         .file("manifests/deep/er/x.yaml", "kind: Secret\n")
@@ -44,7 +44,7 @@ fn all_faults_of_loading_are_found_at_once() {
 
 /// They are read as what v1 makes of them, of which nobody has seen a line.
 #[test]
-fn faults_of_old_crds_are_told_in_the_lines_that_were_written() {
+fn errors_of_v1beta1_crds_have_source_lines() {
     let old = "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata:\n  \
                creationTimestamp: now\n  name: berths.example.com\nspec:\n  group: example.com\n  version: v1\n  \
                names: {kind: Berth, plural: berths}\n  validation:\n    openAPIV3Schema: {type: 1}\n";
@@ -58,7 +58,7 @@ fn faults_of_old_crds_are_told_in_the_lines_that_were_written() {
 
 /// No part of them but their metadata has a type here.
 #[test]
-fn metadata_has_its_types_in_every_object() {
+fn metadata_types_are_checked_in_every_object() {
     let small = Small::new(&["AllNamespaces"])
         .file("manifests/a.yaml", "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\n  labels: {a: 1, b: null}\n")
         .file("manifests/b.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: 1, creationTimestamp: now}\n")
@@ -157,7 +157,7 @@ fn all_rules_run() {
 }
 
 #[test]
-fn what_is_not_supported() {
+fn unsupported_bundles_are_refused() {
     let mut small = Small::new(&["Unheard"]).webhook("ValidatingAdmissionWebhook", "v.example.com");
     small.csv["spec"]["apiservicedefinitions"] = json!({"owned": [{"name": "v1.example.com", "group": "example.com"}]});
     insta::assert_snapshot!(small.refusal(&json!({"compatibility": "reference"})), @r#"
@@ -335,7 +335,7 @@ fn other_keys_of_the_configuration() {
 }
 
 #[test]
-fn detection_goes_by_the_media_type_and_then_by_the_manifests() {
+fn detection_uses_the_media_type_and_then_the_manifests() {
     let media_type =
         |kind: &str| format!("annotations: {{operators.operatorframework.io.bundle.mediatype.v1: {kind}}}");
     let csv = "kind: ClusterServiceVersion";

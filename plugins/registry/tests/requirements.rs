@@ -67,7 +67,7 @@ fn needy() -> Small {
 }
 
 #[test]
-fn kinds_that_the_target_does_not_serve_are_reported() {
+fn missing_kinds_of_the_target_are_reported() {
     let release = needy().render_for(&json!({}), target("v1.36.0", &["v1/Pod"])).unwrap();
     insta::assert_snapshot!(findings(&release), @r#"
     Warning RequiredApiMissing manifests/csv.yaml:30:9 (/spec/customresourcedefinitions/required/0): the operator needs the CustomResourceDefinition "certificates.cert-manager.io" with version v1 of kind Certificate, and the target does not serve it (help: install the operator that owns it)
@@ -87,7 +87,7 @@ fn kinds_that_the_target_does_not_serve_are_reported() {
 }
 
 #[test]
-fn objects_that_the_target_cannot_take_yet_are_reported_once_for_each_kind() {
+fn unserved_kinds_are_reported_once_for_each_kind() {
     let rule = |name: &str| {
         format!("apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata: {{name: {name}}}\n")
     };
@@ -106,7 +106,7 @@ fn objects_that_the_target_cannot_take_yet_are_reported_once_for_each_kind() {
 }
 
 #[test]
-fn properties_and_dependencies_are_told() {
+fn properties_and_dependencies_are_reported() {
     let properties = "properties:\n\
                       - {type: olm.package, value: {packageName: op, version: 1.2.3}}\n\
                       - {type: olm.gvk, value: {group: example.com, version: v1, kind: Berth}}\n\
@@ -153,7 +153,7 @@ fn properties_and_dependencies_are_told() {
 }
 
 #[test]
-fn the_newest_openshift_is_compared_with_the_target() {
+fn max_openshift_version_is_compared_with_the_target() {
     let with = |value: &str| {
         let mut small = Small::new(&["AllNamespaces"]);
         let property = format!("[{{\"type\": \"olm.maxOpenShiftVersion\", \"value\": {value}}}]");
@@ -179,7 +179,7 @@ fn the_newest_openshift_is_compared_with_the_target() {
 }
 
 #[test]
-fn a_file_of_dependencies_that_cannot_be_read_stops_nothing() {
+fn an_invalid_dependencies_file_is_a_warning() {
     for (text, want) in [
         (
             "dependencies:\n- type: olm.gvk\n    value: {}\n",
@@ -197,7 +197,7 @@ fn a_file_of_dependencies_that_cannot_be_read_stops_nothing() {
 }
 
 #[test]
-fn properties_that_cannot_be_read_are_refused_as_the_reference_does() {
+fn invalid_properties_are_refused_as_in_olm_v1() {
     let mut small = Small::new(&["AllNamespaces"])
         .file("metadata/properties.yaml", "properties:\n- {type: a}\n- {value: 1}\n- {type: b, value: 2}\n");
     small.csv["metadata"]["annotations"]["olm.properties"] = json!("[{]");

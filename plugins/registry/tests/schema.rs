@@ -79,7 +79,7 @@ fn compare(root: &Value, theirs: &Value, ours: &Value, path: &str, differences: 
 }
 
 #[test]
-fn deployment_config_accepts_what_the_reference_accepts() {
+fn deployment_config_schema_matches_olm_v1() {
     let Some(fixtures) = fixtures() else { return };
     let theirs = fs::read(fixtures.join("schema/registryv1bundleconfig.json")).unwrap();
     let theirs: Value = serde_json::from_slice(&theirs).unwrap();

@@ -124,7 +124,7 @@ fn a_document_that_expands_without_end_is_refused() {
 }
 
 #[test]
-fn the_last_of_two_equal_keys_wins_and_is_reported() {
+fn the_last_duplicate_key_wins_with_a_warning() {
     let release = tides("x: {a: 1, b: 2, a: 3}\n").render(&json!({})).unwrap();
     assert_eq!(one(&release, "ConfigMap")["x"], json!({"a": 3, "b": 2}));
     assert_eq!(release.findings.len(), 1);
@@ -170,7 +170,7 @@ fn streams_lists_and_encodings() {
 }
 
 #[test]
-fn unknown_fields_are_dropped_by_their_exact_names_and_reported() {
+fn unknown_fields_are_matched_by_exact_name_and_reported() {
     let mut small = Small::new(&["AllNamespaces"]).file("manifests/crd.yaml", CRD);
     small.csv["spec"]["install"]["spec"]["permissions"][0]["rules"][0]["apigroups"] = json!(["x"]);
     let release = small.render(&json!({"compatibility": "reference"})).unwrap();
@@ -183,7 +183,7 @@ fn unknown_fields_are_dropped_by_their_exact_names_and_reported() {
 }
 
 #[test]
-fn old_crds_lose_their_schema_and_keep_their_version() {
+fn v1beta1_crds_lose_their_schema_with_reference() {
     let old = "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\n\
                metadata: {name: berths.example.com}\n\
                spec:\n  group: example.com\n  version: v1\n  scope: Namespaced\n\

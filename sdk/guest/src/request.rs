@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_configuration_is_read_as_a_type() {
+    fn a_configuration_is_deserialized() {
         #[derive(Debug, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Config {

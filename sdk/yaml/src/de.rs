@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_where() {
+    fn errors_have_positions() {
         for (text, message) in [
             ("name: 1\nports: []\n", "line 1, column 7: /name: invalid type: integer `1`, expected a string"),
             ("name: a\nports:\n- 1\n- x\n", "line 4, column 3: /ports/1: invalid type: string \"x\", expected u16"),

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_mounted_at_the_paths_gives_way() {
+    fn existing_mounts_at_the_certificate_paths_are_replaced() {
         let mut spec = json!({"template": {"spec": {
             "volumes": [{"name": "old"}, {"name": "webhook-cert"}, {"name": "data"}],
             "containers": [

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_ahead_is_used_once() {
+    fn a_prefetched_bundle_is_used_once() {
         let content = bundle(&[]);
         ahead(&content);
         assert!(KEPT.with_borrow(Option::is_some));
@@ -61,14 +61,14 @@ mod tests {
     }
 
     #[test]
-    fn another_bundle_is_read() {
+    fn a_prefetch_is_not_used_for_another_bundle() {
         ahead(&bundle(&[]));
         let other = bundle(&[("manifests/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: tides}\n")]);
         assert_eq!(load(&other, Compatibility::Extended).bundle.unwrap().others.len(), 1);
     }
 
     #[test]
-    fn what_compatibility_changes_is_read_again() {
+    fn a_prefetch_is_not_used_for_another_compatibility() {
         let content = bundle(&[("manifests/crd.yaml", OLD)]);
         for (compatibility, version) in [(Compatibility::Extended, "v1"), (Compatibility::Reference, "v1beta1")] {
             ahead(&content);

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_once_is_said_for_each_version() {
+    fn global_fields_are_copied_into_each_version() {
         let old = json!({
             "apiVersion": API_VERSION,
             "kind": "CustomResourceDefinition",
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn protected_groups_say_that_they_are_not_approved() {
+    fn protected_groups_are_annotated_as_unapproved() {
         let annotation = |old: Value| upgrade(old)["metadata"]["annotations"][APPROVED].clone();
         assert!(annotation(json!({"spec": {"group": "app.k8s.io"}})).as_str().unwrap().starts_with("unapproved"));
         assert_eq!(annotation(json!({"spec": {"group": "example.com"}})), Value::Null);
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_stay_where_v1beta1_kept_them() {
+    fn unknown_fields_are_preserved_where_v1beta1_preserved_them() {
         let old = json!({"type": "object", "properties": {"free": {"type": "object"}, "text": {"type": "string"}}});
         let new = json!({
             "type": "object",

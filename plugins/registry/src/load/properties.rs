@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn white_space_goes_and_strings_stay() {
+    fn white_space_is_removed_outside_of_strings() {
         assert_eq!(
             compact("[ {\"a b\" : \"x \\\" y\\\\\" ,\n\t\"c\": 1.0} ]"),
             "[{\"a b\":\"x \\\" y\\\\\",\"c\":1.0}]"

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn constraints_are_as_certain_as_their_parts() {
+    fn unknown_parts_make_a_constraint_unknown() {
         let request = chandler_sdk::Request::new().with_api_kinds(["v1/Pod"]);
         let kinds = Kinds { request: &request, brought: Vec::new() };
         let yes = json!({"gvk": {"group": "", "version": "v1", "kind": "Pod"}, "failureMessage": "no pods"});

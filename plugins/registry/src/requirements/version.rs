@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_and_compared_by_their_numbers() {
+    fn versions_are_parsed_and_compared_numerically() {
         let version = |text: &str| Version::parse(text).map(|version| version.to_string());
         for (text, want) in [
             ("1.29.0", Some("1.29.0")),

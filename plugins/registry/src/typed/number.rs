@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn doubles_look_like_those_of_go() {
+    fn doubles_are_formatted_as_in_go() {
         let cases = [
             (0.0, "0"),
             (1.0, "1"),

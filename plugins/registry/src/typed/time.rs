@@ -53,7 +53,7 @@ mod tests {
 
     /// What Go says of each.
     #[test]
-    fn times_are_those_of_go() {
+    fn times_are_parsed_as_in_go() {
         for text in [
             "2021-01-01T00:00:00Z",
             "2024-02-29T23:59:59Z",

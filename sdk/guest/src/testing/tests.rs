@@ -106,7 +106,7 @@ fn emit(values: &[Value]) -> Result<usize, String> {
 }
 
 #[test]
-fn what_the_host_refuses_is_refused_here() {
+fn invalid_output_is_refused_as_by_the_host() {
     assert_eq!(emit(&[object("a"), object("b")]), Ok(2));
     let mut newer = object("a");
     newer["apiVersion"] = json!("apps/v2");
@@ -190,7 +190,7 @@ fn obey(schema: &str, config: Value) -> Result<usize, String> {
 }
 
 #[test]
-fn limits_hold_as_at_the_host() {
+fn limits_are_those_of_the_host() {
     assert_eq!(obey("true", json!({"objects": 2, "rule": "self.a == 1", "kind": "Pod"})), Ok(3));
     for (config, reason) in [
         (json!({"objects": 4}), "object 2 exceeds the limit of 260 bytes in all objects"),
@@ -211,7 +211,7 @@ fn limits_hold_as_at_the_host() {
 }
 
 #[test]
-fn the_schema_holds_as_at_the_host() {
+fn the_schema_is_enforced_as_by_the_host() {
     let schema = r#"{"properties": {"objects": {"type": "integer"}}, "required": ["objects"]}"#;
     assert_eq!(obey(schema, json!({"objects": 1})), Ok(1));
     insta::assert_snapshot!(obey(schema, json!({"objects": "one"})).unwrap_err(), @r#"
