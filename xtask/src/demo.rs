@@ -7,8 +7,8 @@ use crate::{command, guests};
 /// Install a bundle on the embedded control plane.
 #[derive(clap::Args)]
 pub(crate) struct Demo {
-    /// A registry+v1 or plain+v0 bundle directory (the sample operator where none is given), then arguments of
-    /// `chandler dev`, for example --keep; `--` may stand before either
+    /// A registry+v1 or plain+v0 bundle directory (default: the sample operator), then arguments of `chandler dev`, for
+    /// example --keep; `--` may precede either
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }

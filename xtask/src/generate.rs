@@ -1,4 +1,5 @@
-//! `cargo xtask generate`: files that are made from the code and committed, so that a reader and a reviewer see them.
+//! `cargo xtask generate`: files that are generated from the code and committed, so that readers and reviewers see
+//! them.
 
 use std::fs;
 
@@ -6,10 +7,10 @@ use anyhow::{Context as _, bail};
 
 use crate::{command, guests};
 
-/// Write the generated files, or check them.
+/// Write or check the generated files.
 #[derive(clap::Args)]
 pub(crate) struct Generate {
-    /// Change nothing; fail where a file is not what the code makes
+    /// Change nothing; fail if a file is out of date
     #[arg(long)]
     check: bool,
 }

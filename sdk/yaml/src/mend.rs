@@ -1,34 +1,34 @@
-//! Text that go-yaml takes and the scanner here does not, written so that the scanner takes it too.
+//! Repairs text that go-yaml accepts and the scanner of this crate does not.
 //!
-//! The scanner holds to YAML 1.2. go-yaml descends from libyaml, which is laxer about the white space between tokens: inside
-//! quotes and brackets it does not look at indentation, a tab may follow a colon, and a comment may follow a bracket or a quote at
-//! once. In all these places white space means nothing, so more of it changes no value. A text is mended where the scanner
-//! stopped, one place at a time; texts that need none of this pay nothing.
+//! The scanner implements YAML 1.2. go-yaml descends from libyaml, which is laxer about the white space between tokens:
+//! inside quotes and brackets it ignores indentation, a tab may follow a colon, and a comment may directly follow a
+//! bracket or a quote. In all these places white space has no meaning, so adding some changes no value. A text is
+//! repaired where the scanner stopped, one place at a time; other texts cost nothing.
 
 use std::collections::BTreeMap;
 
 use saphyr_parser::{Marker, ScanError};
 
-/// What was added to a text, so that positions are still those of the text as it was written.
+/// The spaces added to a text, to map positions back to the original text.
 #[derive(Default)]
 pub(crate) struct Added(BTreeMap<usize, Vec<Addition>>);
 
-/// Spaces in a line, from a column on that is counted from 0.
+/// Spaces in a line, from a column that is counted from 0.
 struct Addition {
     column: usize,
     width: usize,
 }
 
 impl Added {
-    /// The column, counted from 0, that a place has in the text as it was written.
+    /// The column, counted from 0, in the original text.
     pub(crate) fn original_column(&self, line: usize, column: usize) -> usize {
         let before = self.0.get(&line).into_iter().flatten().filter(|addition| addition.column < column);
         before.fold(column, |column, addition| column.saturating_sub(addition.width))
     }
 }
 
-/// The text with one more place mended; none where what the scanner refuses is refused by go-yaml as well, or where the text
-/// would grow by more than `room` bytes.
+/// The text with one more repair; none if go-yaml refuses it as well, or if the text would grow by more than `room`
+/// bytes.
 pub(crate) fn mend(text: &str, error: &ScanError, added: &mut Added, room: usize) -> Option<String> {
     let at = error.marker();
     let place = Place::of(text, at)?;
@@ -45,7 +45,7 @@ pub(crate) fn mend(text: &str, error: &ScanError, added: &mut Added, room: usize
     }
 }
 
-/// Where a marker points to.
+/// The position of a marker.
 struct Place {
     byte: usize,
     /// Counted from 1.
@@ -62,7 +62,7 @@ impl Place {
     }
 }
 
-/// The text with so many spaces at each of some places: byte, line and column, in ascending order.
+/// The text with this many spaces inserted at each of some places: byte, line and column, in ascending order.
 fn insert(text: &str, places: &[(usize, usize, usize)], width: usize, added: &mut Added) -> String {
     let mut mended = String::with_capacity(text.len() + places.len() * width);
     let mut from = 0;
@@ -76,7 +76,7 @@ fn insert(text: &str, places: &[(usize, usize, usize)], width: usize, added: &mu
     mended
 }
 
-/// Every further line of a quoted scalar, whose blanks at the beginning are folded, moved to the right.
+/// Indents every further line of a quoted scalar, whose leading blanks are folded.
 fn indent_quoted(text: &str, quote: &Place, added: &mut Added, room: usize) -> Option<String> {
     let scalar = text.get(quote.byte..)?;
     let inside = scalar.get(..quoted_length(scalar)?)?;
@@ -86,13 +86,13 @@ fn indent_quoted(text: &str, quote: &Place, added: &mut Added, room: usize) -> O
             places.push((quote.byte + start, quote.line + number, 0));
         }
     }
-    // One more than the column: a place that is mended is never found again.
+    // One more than the column: a repaired place is never found again.
     let width = quote.column + 1;
-    // A quote far to the right of many lines would make megabytes of kilobytes.
+    // A quote far to the right of many lines would turn kilobytes into megabytes.
     (places.len().saturating_mul(width) <= room).then(|| insert(text, &places, width, added))
 }
 
-/// The bytes of a quoted scalar with its quotes.
+/// The bytes of a quoted scalar, including its quotes.
 fn quoted_length(text: &str) -> Option<usize> {
     let mut characters = text.char_indices();
     let (_, quote) = characters.next()?;
@@ -110,7 +110,7 @@ fn quoted_length(text: &str) -> Option<usize> {
     None
 }
 
-/// A line inside brackets, moved to the right of everything that the brackets may stand in.
+/// Indents a line inside brackets beyond the enclosing block.
 fn indent_line(text: &str, place: &Place, added: &mut Added) -> Option<String> {
     let before = text.get(..place.byte)?;
     let start = before.rfind(['\n', '\r']).map_or(0, |at| at + 1);

@@ -1,16 +1,16 @@
-//! The configuration against the schema that a provisioner gives.
+//! Validates the configuration against the provisioner's schema.
 
 use serde_json::{Map, Value};
 
 use crate::{Diagnostic, Location};
 
-/// The largest schema, in bytes.
+/// The maximum size of a schema, in bytes.
 const BYTES: usize = 1 << 20;
 
-/// Why a configuration does not match the schema, or nothing.
+/// The mismatches of a configuration and its schema.
 ///
 /// # Errors
-/// It is no schema that the host takes.
+/// The host would not accept the schema.
 pub(super) fn check(schema: Option<&str>, config: &Map<String, Value>) -> Result<Vec<Diagnostic>, String> {
     let Some(text) = schema else { return Ok(Vec::new()) };
     let unusable = |problem: String| format!("the configuration schema {problem}");

@@ -34,7 +34,7 @@ fn reads_stop_at_the_end() {
     assert_eq!(bundle.read("large").unwrap(), large);
 }
 
-/// A host may return less than what was asked for.
+/// A host may return less than requested.
 #[test]
 fn short_chunks_are_not_the_end() {
     struct Slow;
@@ -81,7 +81,7 @@ fn object(name: &str) -> Value {
     json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "n"}})
 }
 
-/// Emits what `values` holds, and does not care what the host says of it.
+/// Emits the objects in `values`, and ignores refusals of the host.
 struct Careless;
 
 impl Provisioner for Careless {
@@ -142,7 +142,7 @@ fn documents_come_with_findings() {
     assert_eq!(refusal("c").unwrap_err(), "UnreadableFile c: cannot be read: is a directory");
 }
 
-/// Does what the configuration asks for, under a schema.
+/// Does what the configuration requests, with a schema.
 struct Obedient;
 
 impl Provisioner for Obedient {
@@ -218,7 +218,7 @@ fn the_schema_is_enforced_as_by_the_host() {
     invalid configuration
     config (/objects): "one" is not of type "integer" (help: give what the configuration schema asks for)
     "#);
-    // What is wrong with the content is more useful than what is wrong with the configuration.
+    // Findings about the content are more useful than those about the configuration.
     assert_eq!(obey(schema, json!({"fail": "content"})), Err("invalid content\nit is bad".to_owned()));
     assert!(obey(schema, json!({"fail": "internal"})).unwrap_err().starts_with("invalid configuration"));
     assert!(obey("{", json!({})).unwrap_err().contains("the configuration schema is not JSON"));

@@ -21,7 +21,7 @@ fn refusal(text: &str) -> String {
     parse(text.as_bytes(), &Limits::default()).unwrap_err().to_string()
 }
 
-/// facts: what `sigs.k8s.io/yaml` makes of a scalar.
+/// facts: the results of `sigs.k8s.io/yaml` for scalars.
 #[test]
 fn scalars_are_parsed_as_yaml_1_1_in_go() {
     for (text, value) in [
@@ -276,7 +276,7 @@ proptest! {
     }
 }
 
-/// go-yaml looks at no indentation inside quotes and brackets, and is content with any blank or none between tokens.
+/// go-yaml ignores indentation inside quotes and brackets, and accepts any blank or none between tokens.
 #[test]
 fn white_space_that_only_go_accepts() {
     for (text, value) in [
@@ -290,7 +290,7 @@ fn white_space_that_only_go_accepts() {
     ] {
         assert_eq!(one(text), value, "{text:?}");
     }
-    // Positions are those of the text as it is written.
+    // Positions are those of the original text.
     let documents = parse(b"a:\n  b: 'x\ny'\n  c: {d: 'x\n', e: 1,\nf: 2}\n", &Limits::default()).unwrap();
     let at = |pointer: &str| documents[0].root.at(pointer).map(|node| (node.line, node.column)).unwrap();
     assert_eq!([at("/a/b"), at("/a/c/d"), at("/a/c/e"), at("/a/c/f")], [(2, 6), (4, 10), (5, 7), (6, 4)]);
@@ -299,7 +299,7 @@ fn white_space_that_only_go_accepts() {
     {
         assert!(parse(text.as_bytes(), &Limits::default()).is_err(), "{text:?}");
     }
-    // Every mended place is one more reading, and readings are limited like text.
+    // Every repair means parsing again, and that is limited like text.
     let text = format!("a:\n  b:\n{}", "  - 'x\ny'\n".repeat(200));
     assert_eq!(one(&text)["a"]["b"].as_array().map(Vec::len), Some(200));
     let limits = Limits { bytes: text.len(), ..Limits::default() };
@@ -314,7 +314,7 @@ fn errors_at_the_end_have_positions_inside_the_text() {
         let error = parse(text.as_bytes(), &Limits::default()).unwrap_err();
         assert_eq!((error.line, error.column), at, "{text:?}: {error}");
     }
-    // A value that is not there as well.
+    // A missing value, too.
     let documents = parse(b"? a", &Limits::default()).unwrap();
     let value = documents[0].root.get("a").unwrap();
     assert_eq!((value.line, value.column), (1, 4));
