@@ -1,7 +1,7 @@
-//! The configuration of a BundleDeployment: what stands in for the images and versions of the bundle.
+//! The configuration of a BundleDeployment: replacements for the images and versions of the bundle.
 //!
-//! The host enforces the schema before a bundle is provisioned; a host that forgot must not make a difference, so the same
-//! rules are applied when the configuration is read.
+//! The host enforces the schema before it provisions a bundle. The same rules are checked here, so that the result does
+//! not depend on that.
 
 use chandler_sdk::{Content, Diagnostic, Failure, Location};
 use serde_json::{Map, Value, json};
@@ -13,10 +13,10 @@ use crate::{
     versions::{Versions, is_component, semantic},
 };
 
-/// The longest image or version that is taken.
+/// The maximum length of an image or version.
 const LONGEST: usize = 512;
 
-/// What an image may consist of. Which registries there are, and whether they have it, nobody knows here.
+/// The characters of an image. Whether a registry has it is not known here.
 const IMAGE: &str = "^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$";
 
 /// A semantic version; [`semantic`] has the same rule.
@@ -25,7 +25,7 @@ const VERSION: &str = r"^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-(0|[
 /// The name of a component; [`is_component`] has the same rule.
 const COMPONENT: &str = "^[a-z0-9][a-z0-9-]*[a-z0-9]$";
 
-/// A configuration that was read.
+/// A parsed configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Config {
     /// Images by the names that `image-references` gives them.
@@ -74,7 +74,7 @@ pub(crate) fn schema(content: &dyn Content) -> Value {
     })
 }
 
-/// Reads a configuration, and says all that is wrong with it.
+/// Parses a configuration, and reports all errors.
 pub(crate) fn parse(config: &Map<String, Value>) -> Result<Config, Failure> {
     let mut parsed = Config::default();
     let mut findings = Vec::new();
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// The schema and the reader agree, so that nobody is refused in two voices.
+        /// The schema and the parser must agree, so that an error is not reported in two ways.
         #[test]
         fn patterns_and_rules_are_the_same(text in "[0-9a-zA-Z.+:/@_-]{0,12}|[0-2]\\.[0-1]{1,2}\\.[0-2](-[0-1a.-]{0,4})?(\\+[a.]{0,3})?") {
             prop_assert_eq!(Regex::new(IMAGE).unwrap().is_match(&text), is_image(&text));

@@ -1,6 +1,6 @@
-//! Replacing images and versions in the texts of objects.
+//! Replaces images and versions in the strings of objects.
 //!
-//! Images come first, as in the tooling: the tag of an image that is replaced goes with it.
+//! Images are replaced first, as in the tooling: the tag of a replaced image is replaced with it.
 
 use chandler_sdk::{Diagnostic, yaml::Node};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::{
     versions::{Missing, SNAPSHOT, Versions},
 };
 
-/// What is to be replaced by what.
+/// The replacements.
 pub(crate) struct Substitution<'a> {
     /// The images.
     pub(crate) images: Replacements,
@@ -20,24 +20,24 @@ pub(crate) struct Substitution<'a> {
     pub(crate) versions: &'a Versions,
 }
 
-/// What replacing came to.
+/// The findings of a replacement.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    /// What the author of the bundle must mend.
+    /// Errors in the bundle.
     pub(crate) content: Vec<Diagnostic>,
-    /// What is missing in the configuration.
+    /// Missing configuration.
     pub(crate) configuration: Vec<Diagnostic>,
-    /// What stops nothing.
+    /// Findings that do not block the release.
     pub(crate) warnings: Vec<Diagnostic>,
 }
 
 impl Substitution<'_> {
-    /// Whether nothing is to be replaced.
+    /// Whether there is nothing to replace.
     pub(crate) fn is_empty(&self) -> bool {
         self.images.is_empty() && self.versions.is_empty()
     }
 
-    /// The object of a manifest with everything replaced.
+    /// The object of a manifest after replacement.
     pub(crate) fn apply(&self, manifest: &Manifest, findings: &mut Findings) -> Value {
         let mut value = manifest.node.to_json();
         each_text(&mut value, &mut String::new(), &mut |text, pointer| {
@@ -61,7 +61,7 @@ impl Substitution<'_> {
     }
 }
 
-/// Calls a function with every text of a value, keys excepted, and its JSON pointer.
+/// Calls a function with every string of a value, except keys, and its JSON pointer.
 fn each_text(value: &mut Value, pointer: &mut String, visit: &mut impl FnMut(&mut String, &str)) {
     let length = pointer.len();
     match value {

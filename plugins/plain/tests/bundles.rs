@@ -1,4 +1,4 @@
-//! Bundles through the provisioner.
+//! Renders bundles with the provisioner.
 
 #![allow(
     clippy::unwrap_used,
@@ -37,7 +37,7 @@ fn release(bundle: &Bundle) -> String {
     lines.join("\n")
 }
 
-/// Why a bundle is refused, one finding per line.
+/// The findings of a refused bundle, one per line.
 fn refusal(bundle: &Bundle) -> String {
     match provision(bundle).expect_err("the bundle is refused") {
         Failure::InvalidContent(findings) => {
@@ -124,7 +124,7 @@ fn any_kind_is_installed_unchanged() {
                 apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: v}\nwebhooks: []\n---\n\
                 apiVersion: v1\nkind: Node\nmetadata: {name: worker}\nspec: {}\n";
     let bundle = Bundle::new([("manifests/all", text)]);
-    // No namespace is made up: which kinds have one, the host knows.
+    // No namespace is added: only the host knows which kinds are namespaced.
     insta::assert_snapshot!(release(&bundle), @r"
     - CustomResourceDefinition -/berths.example.com manifests/all:1:1
     - Berth -/b manifests/all:5:1
@@ -132,7 +132,7 @@ fn any_kind_is_installed_unchanged() {
     - ValidatingWebhookConfiguration -/v manifests/all:13:1
     - Node -/worker manifests/all:18:1
     ");
-    // Nothing is added, dropped or rewritten, zero values and unknown fields among it.
+    // Nothing is added, dropped or rewritten, including zero values and unknown fields.
     let object = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"a":null,"b":0,"c":"1024Mi","d":[]},"x":false}"#;
     let recorder = provision(&Bundle::new([("manifests/p.json", object)])).unwrap();
     assert_eq!(recorder.objects[0].value.to_string(), object);
@@ -143,7 +143,7 @@ fn image_references_are_not_installed() {
     let references = "kind: ImageStream\napiVersion: image.openshift.io/v1\nspec: {tags: []}\n";
     let bundle = Bundle::new([("manifests/a.yaml", A), ("manifests/image-references", references)]);
     insta::assert_snapshot!(release(&bundle), @"- ConfigMap -/a manifests/a.yaml:1:1");
-    // Elsewhere the kind is a kind like any other.
+    // In other files this kind has no special meaning.
     let bundle = Bundle::new([("manifests/stream.yaml", references)]);
     insta::assert_snapshot!(refusal(&bundle), @"NameMissing manifests/stream.yaml:1:1 (/metadata/name): Object 'metadata.name' is missing (help: every object has one, in quotes if it could be a number)");
 }
@@ -235,7 +235,7 @@ fn bundles_of_other_formats_are_not_detected() {
     }
 }
 
-/// The bundles of the predecessor's own tests; none where they are not at hand.
+/// The bundles of rukpak's own tests; none if they are not available.
 fn fixture(name: &str) -> Option<Bundle> {
     let directory = chandler_test_needs::fixture(&format!("plain/{name}"))?;
     Some(Bundle::from_directory(&directory).unwrap())

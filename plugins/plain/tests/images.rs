@@ -132,7 +132,7 @@ fn all_errors_of_an_image_configuration_are_reported() {
     invalid configuration
     config (/images): images is not an object (help: write it as {name: image})
     ");
-    // Together with those of the content.
+    // Together with the errors of the content.
     let failure = provision(&Bundle::new([("manifests/a", "")]), &config).unwrap_err();
     assert_eq!(failure.diagnostics().len(), 6, "{failure}");
     assert!(matches!(failure, Failure::InvalidContent(_)));
@@ -147,6 +147,6 @@ fn the_schema_names_the_images() {
     assert_eq!(names, ["haproxy-router", "ingress-operator"]);
     let description = &images["properties"]["haproxy-router"]["description"];
     assert_eq!(description, "Stands in for quay.io/openshift/origin-haproxy-router.");
-    // Defaults of a class may name images that this bundle does not have.
+    // Defaults of a class may name images that this bundle does not contain.
     assert_eq!(images["additionalProperties"]["type"], "string");
 }

@@ -60,7 +60,7 @@ fn versions_of_release_and_components_are_filled_in() {
     assert_eq!(container["image"], "registry.example.com/harbour@sha256:12ab", "images come first, with their tags");
     assert_eq!(container["env"][0]["value"], "operator=4.20.1,kubernetes=1.33.4");
     assert_eq!(findings(&recorder), "");
-    // The tag of an image that is not replaced is a text like any other.
+    // The tag of an image that is not replaced is treated as any other text.
     let config = json!({"releaseVersion": "4.20.1", "componentVersions": {"kubernetes": "1.33.4"}});
     let recorder = provision(OPERATOR, &config).unwrap();
     let image = recorder.objects[1].value.pointer("/spec/template/spec/containers/0/image").unwrap();
@@ -85,7 +85,7 @@ fn missing_versions_are_refused_as_by_the_openshift_tooling() {
     manifests/harbour.yaml:8:30 (/status/versions/1/version): unknown version reference "kubernetes" (help: set componentVersions.kubernetes)
     manifests/harbour.yaml:19:39 (/spec/template/spec/containers/0/env/0/value): unknown version reference "kubernetes" (help: set componentVersions.kubernetes)
     "#);
-    // The tooling leaves the version of the release alone where it has none.
+    // The tooling does not replace the version of the release if it has none.
     let recorder = provision(OPERATOR, &json!({"componentVersions": {"kubernetes": "1.33.4"}})).unwrap();
     insta::assert_snapshot!(findings(&recorder), @r"
     Warning ReleaseVersionNotConfigured manifests/harbour.yaml:7:31 (/status/versions/0/version): 0.0.1-snapshot stands for the version of the release, which is not configured (help: set releaseVersion, too)

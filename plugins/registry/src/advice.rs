@@ -1,4 +1,4 @@
-//! What an administrator should know about a release that is made.
+//! Warnings about a rendered release.
 
 use chandler_sdk::Diagnostic;
 
@@ -9,7 +9,7 @@ use crate::{
     kinds,
 };
 
-/// Findings that stop nothing.
+/// Findings that do not block the release.
 pub(crate) fn advice(bundle: &Bundle, config: &Config) -> Vec<Diagnostic> {
     let mut findings = config.warnings.clone();
     if config.certificates == Certificates::Without {
@@ -60,7 +60,7 @@ pub(crate) fn advice(bundle: &Bundle, config: &Config) -> Vec<Diagnostic> {
     findings
 }
 
-/// Without a certificate that the API server trusts, none of its calls arrives.
+/// Without a certificate that the API server trusts, all its calls fail.
 fn without_certificates(bundle: &Bundle, config: &Config) -> Vec<Diagnostic> {
     let help = "the API server calls by TLS only: mount a certificate and set the caBundle yourself";
     let webhooks = bundle.csv.spec.webhookdefinitions.iter().enumerate();

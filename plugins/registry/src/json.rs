@@ -1,8 +1,8 @@
-//! Changing JSON values.
+//! Helpers to change JSON values.
 
 use serde_json::{Map, Value};
 
-/// Sets what a path of keys leads to. What is missing on the way is made; what is no object there is replaced by one.
+/// Sets the value at a path of keys. Missing parents are created; parents that are not objects are replaced.
 pub(crate) fn set<const N: usize>(target: &mut Value, path: [&str; N], value: impl Into<Value>) {
     let mut place = target;
     for key in path {

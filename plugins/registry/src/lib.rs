@@ -1,9 +1,9 @@
-//! The registry+v1 provisioner: what OLM's bundles become in a cluster without OLM.
+//! The registry+v1 provisioner: installs OLM bundles in a cluster without OLM.
 //!
-//! A registry+v1 bundle is a package name in `metadata/annotations.yaml`, one ClusterServiceVersion that says how an
-//! operator is installed, its CustomResourceDefinitions, and a few more objects. The objects that come of it are those of
-//! the reference, the renderer of OLM v1 (`operator-controller/internal/operator-controller/rukpak/render`), field by
-//! field; `docs/registry-v1.md` lists where the reference is wrong and what was decided.
+//! A registry+v1 bundle is a package name in `metadata/annotations.yaml`, one ClusterServiceVersion that describes how
+//! an operator is installed, its CustomResourceDefinitions, and a few more objects. The generated objects are those of
+//! the renderer of OLM v1 (`operator-controller/internal/operator-controller/rukpak/render`), field by field;
+//! `docs/registry-v1.md` lists the differences.
 //!
 //! | module | holds |
 //! |---|---|
@@ -57,7 +57,7 @@ impl Provisioner for Registry {
     }
 
     fn config_schema(content: &dyn Content) -> Result<Option<String>, Failure> {
-        // Without a bundle there is no schema; `provision` says why.
+        // Without a valid bundle there is no schema; `provision` reports the errors.
         Ok(load::load_ahead(content, |loaded| {
             let modes = modes::InstallModes::of(&loaded.bundle.as_ref()?.csv.spec.install_modes);
             config::schema::schema(&modes).ok()

@@ -1,7 +1,7 @@
-//! Each object once.
+//! Removes duplicate objects.
 //!
-//! Whoever applies the objects of the reference one after the other ends with the last of two that are called alike. A
-//! release holds each object once, so here it is decided which.
+//! OLM v1 may emit two objects of one identity; applied one after the other, the last one remains. A release contains
+//! each object once, so this module decides which.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
@@ -15,30 +15,30 @@ use crate::{
     json::set,
 };
 
-/// What an object is called.
+/// The identity of an object.
 const HELP: &str = "an object has an apiVersion, a kind and a name of up to 253 characters without / and %; quote a name \
                     that YAML takes for a number or a truth value";
 
 /// The objects of a release.
 #[derive(Default)]
 pub(crate) struct Unique<'a> {
-    /// Each once.
+    /// The objects without duplicates.
     pub(crate) objects: Vec<Generated<'a>>,
-    /// What was decided that somebody should look at.
+    /// Decisions that a user should check.
     pub(crate) warnings: Vec<Diagnostic>,
 }
 
-/// Each object once.
+/// Removes duplicate objects.
 ///
-/// - Bundles repeat permissions, which gives the same role twice: once is enough.
-/// - Bundles bring a ServiceAccount that is also generated: theirs may say more, and the generated one gives way.
-/// - Bundles bring the Service of their webhooks, which is generated, too: the generated one has the ports that the API
-///   server calls, and takes over what else theirs says.
-/// - Of two manifests that describe one object the last one counts.
+/// - Bundles repeat permissions, which gives the same role twice: one is kept.
+/// - Bundles contain a ServiceAccount that is also generated: the bundle's is kept, since it may have more fields.
+/// - Bundles contain the Service of their webhooks, which is also generated: the generated one has the ports that the
+///   API server calls, and gets the other fields of the bundle's.
+/// - Of two manifests for one object the last one wins.
 ///
 /// # Errors
-/// Two manifests for two namespaces, both of which would go into the install namespace, where one would silently win; and
-/// objects that no API server takes.
+/// Errors: two manifests in two namespaces that would both be moved to the install namespace, where one would silently
+/// win; and objects that API servers reject.
 pub(crate) fn unique(objects: Vec<Generated<'_>>, compatibility: Compatibility) -> Result<Unique<'_>, Vec<Diagnostic>> {
     let mut unique = Unique { objects: Vec::with_capacity(objects.len()), ..Unique::default() };
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
@@ -68,7 +68,7 @@ pub(crate) fn unique(objects: Vec<Generated<'_>>, compatibility: Compatibility) 
     if findings.is_empty() { Ok(unique) } else { Err(findings) }
 }
 
-/// Puts into the place of an object what comes of it and of another with its name; a warning, if there is one.
+/// Replaces an object with the result for it and another one of its name; a warning, if there is one.
 fn settle<'a>(
     first: &mut Generated<'a>,
     second: Generated<'a>,
@@ -123,7 +123,7 @@ fn merge_services(theirs: &[u8], generated: &[u8]) -> Vec<u8> {
     let mut all = ports(&generated);
     for mut port in ports(&merged) {
         if all.iter().all(|known| known.get("port") != port.get("port")) {
-            // Where there are several, each has a name.
+            // If there are several, each has a name.
             if port.get("name").is_none_or(Value::is_null) {
                 let number = port.get("port").map(Value::to_string).unwrap_or_default();
                 set(&mut port, ["name"], number);
@@ -135,7 +135,7 @@ fn merge_services(theirs: &[u8], generated: &[u8]) -> Vec<u8> {
     merged.to_string().into_bytes()
 }
 
-/// The place of a finding about a whole object.
+/// The location of a finding about a whole object.
 fn place(origin: Location) -> Location {
     Location { pointer: origin.pointer.or_else(|| Some(String::new())), ..origin }
 }

@@ -1,4 +1,4 @@
-//! What was decided about odd behaviour of the reference, as far as no other file shows it. `docs/registry-v1.md` lists all.
+//! Decisions about quirks of OLM v1 that no other test file covers. `docs/registry-v1.md` lists all.
 
 #![allow(
     clippy::unwrap_used,
@@ -36,7 +36,7 @@ fn accounts_are_sorted_and_default_is_never_created() {
         .map(|object| &object.value["metadata"]["name"])
         .collect();
     assert_eq!(accounts, ["alpha", "mast", "op", "zebra"]);
-    // The roles of the account without a name are bound to the one that every namespace has.
+    // The roles of the account without a name are bound to the default account of the namespace.
     let bound = release.objects.iter().any(|object| object.value["subjects"][0]["name"] == "default");
     assert!(bound);
 }
@@ -70,7 +70,7 @@ fn a_trailing_dash_in_a_webhook_name_is_removed_with_extended() {
     );
     let refusal = small.refusal(&json!({"certificateProvider": "none", "compatibility": "reference"}));
     assert!(refusal.starts_with("content\nInvalidWebhookName"), "{refusal}");
-    // Two that differ in the dash alone are one.
+    // Two names that differ only in the dash are the same.
     let twice = small.webhook("ValidatingAdmissionWebhook", "v.example.com");
     assert_eq!(names(&twice.render(&json!({"certificateProvider": "none"})).unwrap()).len(), names(&release).len());
 }
@@ -86,7 +86,7 @@ fn a_webhook_of_an_unknown_type_is_dropped_with_a_warning() {
 
 #[test]
 fn webhooks_keep_their_names() {
-    // Two operators with one name for a webhook collide; the host tells whose it is.
+    // Two operators with one webhook name collide; the host names the owner.
     let small = Small::new(&["AllNamespaces"]).webhook("MutatingAdmissionWebhook", "m.example.com");
     let release = small.render(&json!({"certificateProvider": "none"})).unwrap();
     assert_eq!(one(&release, "MutatingWebhookConfiguration")["metadata"]["name"], "m.example.com");

@@ -1,4 +1,4 @@
-//! What the provisioner tells of a bundle for the status and for whoever resolves dependencies.
+//! The description of a bundle for the status and for dependency resolvers.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ use chandler_sdk::{Description, testing::Recorder};
 use serde_json::json;
 use support::small::{CRD, Small};
 
-/// What a bundle is, and its properties, one per line.
+/// The description and its properties, one per line.
 fn told(release: &Recorder) -> String {
     let Description { name, package, version, properties } = &release.description;
     let mut lines = vec![format!("{name:?} {package:?} {version:?}")];
@@ -70,7 +70,7 @@ fn a_package_property_of_the_bundle_wins() {
     Some("op.v1") Some("op") Some("1.2.3")
     olm.package {"packageName":"other","version":"2.0.0"}
     "#);
-    // A bundle without a version is described as far as it goes.
+    // A bundle without a version is described without one.
     let small = Small::new(&["AllNamespaces"]);
     insta::assert_snapshot!(told(&small.render(&json!({})).unwrap()), @r#"Some("op.v1") Some("op") None"#);
 }

@@ -51,7 +51,7 @@ fn variables_are_set_in_every_container_and_deployment_config_wins() {
     let release = small.render(&config).unwrap();
     let pod = &one(&release, "Deployment")["spec"]["template"]["spec"];
     assert_eq!(pod["initContainers"][0].get("env"), None);
-    // Nothing is set that is not asked for.
+    // By default nothing is set.
     assert_eq!(environment(&Small::new(&["AllNamespaces"]), &json!({"proxy": null})), [Value::Null]);
 }
 

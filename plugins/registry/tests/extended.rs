@@ -1,4 +1,4 @@
-//! What `compatibility: extended`, the default, makes of bundles that the reference refuses or breaks.
+//! Results of `compatibility: extended`, the default, for bundles that OLM v1 refuses or breaks.
 
 #![allow(
     clippy::unwrap_used,
@@ -233,7 +233,7 @@ fn unlisted_kinds_are_installed_with_a_warning() {
         .into_iter()
         .filter(|name| ["Job ", "Namespace ", "Berth "].iter().any(|kind| name.starts_with(kind)))
         .collect();
-    // What names a namespace is namespaced; of the rest only the host knows.
+    // An object with a namespace is namespaced; for others only the host knows.
     assert_eq!(kept, ["Berth /b", "Job ns/j", "Namespace /north"]);
     let findings: Vec<String> = release.findings.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(findings.join("\n"), @r#"
@@ -362,7 +362,7 @@ fn removed_api_versions_are_replaced() {
     let versions =
         ["ClusterRole", "PodDisruptionBudget", "PriorityClass"].map(|kind| one(&release, kind)["apiVersion"].clone());
     assert_eq!(versions, [json!("rbac.authorization.k8s.io/v1"), json!("policy/v1"), json!("scheduling.k8s.io/v1")]);
-    // What chose no pods goes on choosing none.
+    // A selector that matched no pods still matches none.
     assert_eq!(one(&release, "PodDisruptionBudget")["spec"], json!({"minAvailable": 1}));
     assert_eq!(release.findings.len(), 3);
     insta::assert_snapshot!(release.findings[0], @r#"manifests/old.yaml:1:1: ClusterRole "r1" is of version rbac.authorization.k8s.io/v1beta1, which is not served any more, and is installed as rbac.authorization.k8s.io/v1 (help: say so in the manifest)"#);
@@ -405,7 +405,7 @@ fn invalid_identities_are_refused_with_their_location() {
     "#);
 }
 
-/// Drops what `extended` changes on purpose: the port of webhooks, and namespaces of cluster-scoped objects.
+/// Removes the intended changes of `extended`: the port of webhooks, and namespaces of cluster-scoped objects.
 fn without_changes(mut object: Value) -> Value {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.remove("namespace");
@@ -446,14 +446,14 @@ fn extended_keeps_all_objects_of_published_bundles() {
             );
             for object in &reference {
                 let identity = identity(object);
-                // No API server takes these: versions that are gone, and roles of rules without groups.
+                // API servers reject these: removed versions, and rules without groups.
                 let gone = object["apiVersion"].as_str().is_some_and(|version| version.ends_with(".k8s.io/v1beta1"));
                 if gone || misspelt && has_hashed_name(object) {
                     continue;
                 }
                 let other = extended.iter().find(|other| chandler_expected::identity(other) == identity);
                 let other = other.unwrap_or_else(|| panic!("{name}: {identity} is gone"));
-                // What a misspelt name was lost from has more in it now.
+                // The value that the misspelt name belonged to has more fields now.
                 assert!(misspelt || difference(object, other).is_none(), "{name}: {identity}");
             }
             if misspelt {
@@ -471,7 +471,7 @@ fn extended_keeps_all_objects_of_published_bundles() {
     assert!(more.is_subset(&BTreeSet::from(expected)), "{more:?}");
 }
 
-/// The names of roles are hashes of their rules: those of rules that the reference lost something of are others.
+/// The names of roles are hashes of their rules: they differ if OLM v1 dropped a part of the rules.
 fn has_hashed_name(object: &Value) -> bool {
     matches!(object["kind"].as_str(), Some("Role" | "ClusterRole" | "RoleBinding" | "ClusterRoleBinding"))
 }

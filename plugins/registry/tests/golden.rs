@@ -1,4 +1,4 @@
-//! The reference's own golden objects, and bundles of the predecessor's test data.
+//! OLM v1's golden objects, and bundles of rukpak's test data.
 
 #![allow(
     clippy::unwrap_used,
@@ -42,7 +42,7 @@ fn golden_objects_match_olm_v1() {
             config["deploymentConfig"] = case["deploymentConfig"].clone();
         }
         let bundle = fixtures.join(case["bundle"].as_str().unwrap());
-        // Without a fault there is nothing to mend.
+        // Without an OLM v1 error there is nothing to fix.
         let render = |compatibility: &str| {
             config["compatibility"] = json!(compatibility);
             render(&bundle, case["installNamespace"].as_str().unwrap(), &config).unwrap()
@@ -51,7 +51,7 @@ fn golden_objects_match_olm_v1() {
         assert_eq!(rendered.objects, extended.objects, "{name}");
         let directory = fixtures.join(case["expectedDir"].as_str().unwrap());
         let want = case["files"].as_array().unwrap().iter().map(|file| yaml(&directory.join(file.as_str().unwrap())));
-        // The golden files leave empty maps out.
+        // The golden files omit empty maps.
         let comparable = |objects: Vec<Value>| canonical(canonical(objects).into_iter().map(without_empty_maps));
         let (want, got) = (comparable(want.collect()), comparable(values(rendered).collect()));
         assert_eq!(got.len(), usize::try_from(case["objectCount"].as_u64().unwrap()).unwrap(), "{name}");

@@ -1,4 +1,4 @@
-//! Bundles and configurations in which anything stands anywhere: each gives objects that the host takes, or a finding.
+//! Bundles and configurations with arbitrary edits: each gives objects that the host accepts, or a finding.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,7 +20,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use support::small::{CRD, Small};
 
-/// A bundle with something of everything.
+/// A bundle with one of everything.
 fn everything() -> Vec<(String, Value)> {
     let mut small = Small::new(&["AllNamespaces"])
         .webhook("ValidatingAdmissionWebhook", "v.example.com")
@@ -101,7 +101,7 @@ fn config() -> Value {
     })
 }
 
-/// The pointers to everything in a value.
+/// The pointers to all values in a value.
 fn pointers(value: &Value, pointer: &str, all: &mut Vec<String>) {
     all.push(pointer.to_owned());
     match value {
@@ -115,7 +115,7 @@ fn pointers(value: &Value, pointer: &str, all: &mut Vec<String>) {
     }
 }
 
-/// What may stand anywhere.
+/// Replacement values.
 fn anything() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(json!(null)),
@@ -135,7 +135,7 @@ fn anything() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Some places of the bundle and of its configuration, and what stands there.
+/// Edits of the bundle and of its configuration: pointer and value.
 fn mutations() -> impl Strategy<Value = Vec<(prop::sample::Index, prop::sample::Index, Value)>> {
     prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), anything()), 1..4)
 }

@@ -1,4 +1,4 @@
-//! What is generated from a small operator.
+//! The objects generated from a small operator.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Why bundles and configurations are refused.
+//! Refused bundles and configurations.
 
 #![allow(
     clippy::unwrap_used,
@@ -42,7 +42,7 @@ fn all_load_errors_are_reported_at_once() {
     "#);
 }
 
-/// They are read as what v1 makes of them, of which nobody has seen a line.
+/// They are converted to v1 text, whose lines are not in the bundle.
 #[test]
 fn errors_of_v1beta1_crds_have_source_lines() {
     let old = "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata:\n  \
@@ -56,7 +56,7 @@ fn errors_of_v1beta1_crds_have_source_lines() {
     "#);
 }
 
-/// No part of them but their metadata has a type here.
+/// Only their metadata is typed here.
 #[test]
 fn metadata_types_are_checked_in_every_object() {
     let small = Small::new(&["AllNamespaces"])
@@ -196,7 +196,7 @@ fn different_objects_with_one_identity() {
     assert_eq!(value(&two(&secret("a", "one"), &secret("a", "two")), json!({})), (json!("two"), warning));
 }
 
-/// Scaffolds of operators bring the Service of their webhooks, and OLM makes one of the same name.
+/// Operator scaffolds contain the Service of their webhooks, and OLM generates one of the same name.
 #[test]
 fn a_service_of_the_bundle_that_is_also_generated() {
     let theirs = json!({

@@ -1,4 +1,4 @@
-//! What a bundle needs of its target, and what it says of itself.
+//! The requirements of a bundle on its cluster.
 
 #![allow(
     clippy::unwrap_used,
@@ -82,7 +82,7 @@ fn missing_kinds_of_the_target_are_reported() {
     ];
     let release = needy().render_for(&json!({}), target("v1.36.0", &served)).unwrap();
     assert_eq!(findings(&release), "");
-    // Where no cluster is known, nothing is missing.
+    // Without a cluster, nothing is missing.
     assert_eq!(findings(&needy().render(&json!({})).unwrap()), "");
 }
 
@@ -173,7 +173,7 @@ fn max_openshift_version_is_compared_with_the_target() {
         let codes: Vec<&str> = release.findings.iter().map(|finding| finding.code.as_str()).collect();
         assert_eq!(codes, [code], "{value}");
     }
-    // Elsewhere it says nothing about the target.
+    // In other kinds it has no such meaning.
     let release = with("\"4.1\"").render_for(&json!({}), target("v1.31.4", &["v1/Pod"])).unwrap();
     assert_eq!(release.findings[0].code, "MaxOpenShiftVersion");
 }

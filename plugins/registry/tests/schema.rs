@@ -1,4 +1,4 @@
-//! The schema of the configuration, compared with the reference's.
+//! Compares the schema of the configuration with that of OLM v1.
 
 #![allow(
     clippy::unwrap_used,
@@ -57,7 +57,7 @@ fn compare(root: &Value, theirs: &Value, ours: &Value, path: &str, differences: 
             differences.push(format!("{path} {key}: missing {missing:?}, extra {extra:?}"));
         }
     }
-    // A quantity is a string or a number, which they write as oneOf; the fields of a manager may be anything here.
+    // A quantity is a string or a number, which OLM v1 writes as oneOf; the fields of a manager may be anything here.
     if theirs.get("oneOf").is_none() && !path.ends_with(".fieldsV1") && theirs["type"] != ours["type"] {
         differences.push(format!("{path}: type {} here {}", theirs["type"], ours["type"]));
     }
@@ -98,7 +98,7 @@ fn deployment_config_schema_matches_olm_v1() {
 
 #[test]
 fn watch_namespace_follows_the_install_modes() {
-    // Which keys there are, which of them are required, and the format of watchNamespace.
+    // The available and required keys, and the format of watchNamespace.
     let cases: [(&[&str], &str); 7] = [
         (&["AllNamespaces"], "none"),
         (&["AllNamespaces", "OwnNamespace", "SingleNamespace"], "optional"),

@@ -1,6 +1,6 @@
 //! ServiceAccounts: one for each name in the permissions, and for each that only a Deployment names.
 //!
-//! The account `default` exists in every namespace and is never made.
+//! The account `default` exists in every namespace and is never generated.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,7 @@
-//! Reading a bundle once for the calls that an instance answers.
+//! Caches a loaded bundle between the calls of an instance.
 //!
-//! The host asks for the schema of the configuration before it asks for the objects, in the same instance, and what the
-//! schema says depends on the bundle. Reading is most of the work, so that what was read for the first call is kept for the
-//! second.
+//! The host requests the schema of the configuration before the objects, in the same instance, and the schema depends
+//! on the bundle. Parsing is most of the work, so that the bundle of the first call is kept for the second.
 
 use std::cell::RefCell;
 
@@ -16,7 +15,7 @@ thread_local! {
     static KEPT: RefCell<Option<(String, Loaded)>> = const { RefCell::new(None) };
 }
 
-/// Reads a bundle, looks at it, and keeps it for the next [`load`].
+/// Loads a bundle, passes it to a function, and keeps it for the next [`load`].
 pub(crate) fn load_ahead<T>(content: &dyn Content, look: impl FnOnce(&Loaded) -> T) -> T {
     let loaded = read_bundle(content, Compatibility::default());
     let result = look(&loaded);
@@ -24,7 +23,7 @@ pub(crate) fn load_ahead<T>(content: &dyn Content, look: impl FnOnce(&Loaded) ->
     result
 }
 
-/// Reads a bundle.
+/// Loads a bundle.
 pub(crate) fn load(content: &dyn Content, compatibility: Compatibility) -> Loaded {
     let kept = KEPT.take().filter(|(digest, loaded)| loaded.serves(compatibility) && *digest == content.digest());
     kept.map_or_else(|| read_bundle(content, compatibility), |(_, loaded)| loaded)

@@ -1,7 +1,7 @@
-//! From the files of a bundle to a [`Bundle`].
+//! Loads a [`Bundle`] from the files of a bundle.
 //!
-//! Every file is read, whatever is wrong with the one before, so that an author sees all findings at once. A document is
-//! kept no longer than it takes to convert it: a bundle's CRDs are megabytes, and the tree of one is many times its text.
+//! Every file is parsed, also after errors, so that an author sees all findings at once. A document is dropped as soon
+//! as it is converted: a bundle's CRDs are megabytes, and the tree of one is many times its text.
 
 mod kept;
 mod metadata;
@@ -28,30 +28,30 @@ use crate::{
 /// The directory of the manifests.
 pub(crate) const MANIFESTS: &str = "manifests/";
 
-/// What loading found.
+/// The result of loading.
 pub(crate) struct Loaded {
-    /// The bundle, as far as it could be read; none without a ClusterServiceVersion.
+    /// The bundle, as far as it could be parsed; none without a ClusterServiceVersion.
     pub(crate) bundle: Option<Bundle>,
-    /// Whether everything in `manifests/` could be read, so that what is not there is missing.
+    /// Whether everything in `manifests/` could be parsed, so that absent objects are really missing.
     pub(crate) complete: bool,
-    /// Why it is refused. Not empty where there is no bundle.
+    /// Errors. Not empty if there is no bundle.
     pub(crate) errors: Vec<Diagnostic>,
-    /// Findings that do not stop the release.
+    /// Findings that do not block the release.
     pub(crate) warnings: Vec<Diagnostic>,
-    /// How it was read.
+    /// The compatibility it was loaded with.
     compatibility: Compatibility,
-    /// Whether it is read otherwise with another compatibility.
+    /// Whether another compatibility would change the result.
     specific: bool,
 }
 
 impl Loaded {
-    /// Whether it would be read the same with this compatibility.
+    /// Whether loading with this compatibility would give the same result.
     fn serves(&self, compatibility: Compatibility) -> bool {
         self.compatibility == compatibility || !self.specific
     }
 }
 
-/// Reads a bundle.
+/// Loads a bundle.
 fn read_bundle(content: &dyn Content, compatibility: Compatibility) -> Loaded {
     let mut loader = Loader { compatibility, ..Loader::default() };
     let package = metadata::package(content, &mut loader.warnings).map_err(|finding| loader.errors.push(*finding)).ok();
@@ -151,7 +151,7 @@ impl Loader {
             "ClusterServiceVersion" => self.csv(path, node),
             "CustomResourceDefinition" => self.crd(path, &node),
             kind => {
-                // Objects that are passed on as they are have metadata all the same.
+                // Objects that are otherwise unchanged have typed metadata, too.
                 if let Err(mismatches) = typed::convert(&node, &METADATA_ONLY_OBJECT, Spelling::Exact) {
                     return self.errors.extend(mismatches.iter().map(|error| mismatch(path, error)));
                 }
@@ -181,7 +181,7 @@ impl Loader {
                     self.warnings.push(place.warning("SeveralClusterServiceVersions", message).help("keep one"));
                 }
             }
-            // The typed form has the shape that is read here; this is a fault of the tables.
+            // The typed form has the shape that is expected here; otherwise the tables have a bug.
             Err(error) => {
                 let message = format!("error parsing objects in {path:?}: {error}");
                 let finding = Place::of(path, &node).part("").error("InvalidObject", message);
@@ -209,7 +209,7 @@ impl Loader {
         self.typed_crd(path, node, place, version, !old);
     }
 
-    /// A CRD of v1beta1 that is installed as one of v1.
+    /// A v1beta1 CRD that is installed as v1.
     fn old_crd(&mut self, path: &str, node: &Node) {
         let pointer = "/apiVersion";
         let place = Location { pointer: Some(pointer.to_owned()), ..Location::of(path, node.nearest(pointer)) };
@@ -219,14 +219,14 @@ impl Loader {
         self.warnings.push(finding.help("convert it in the bundle, and look at the schema that comes of it"));
         let (errors, warnings) = (self.errors.len(), self.warnings.len());
         let upgraded = old_crd::upgrade(node.to_json());
-        // As text once more, so that it takes the same way through the types as the others.
+        // As text again, so that it passes through the types in the same way as others.
         match chandler_yaml::parse(upgraded.to_string().as_bytes(), &Limits::default()) {
             Ok(documents) => {
                 for document in documents {
                     let place = Place::of(path, node);
                     self.typed_crd(path, &document.root, place, "apiextensions.k8s.io/v1", false);
                 }
-                // Their positions are those of the upgraded text, which nobody wrote.
+                // Their positions would be those of the converted text, which is not in the bundle.
                 let of_errors = self.errors.iter_mut().skip(errors);
                 for finding in of_errors.chain(self.warnings.iter_mut().skip(warnings)) {
                     if let Some(location) = &mut finding.location {
@@ -284,7 +284,7 @@ impl Loader {
             self.warnings.push(finding.help("field names are case-sensitive; OLM drops this one"));
         }
         for dropped in &conversion.dropped {
-            // The status is the API server's to write; every tool leaves it out.
+            // Only the API server writes the status; every tool omits it.
             if dropped.pointer == "/status" {
                 continue;
             }
@@ -329,7 +329,7 @@ fn read(content: &dyn Content, path: &str) -> Result<Vec<u8>, Box<Diagnostic>> {
     })
 }
 
-/// What is legal but hardly meant, such as a key that stands twice.
+/// Valid YAML that is probably a mistake, such as a duplicate key.
 fn suspicious(path: &str, documents: &[Document], warnings: &mut Vec<Diagnostic>) {
     for warning in documents.iter().flat_map(|document| &document.warnings) {
         let finding = Diagnostic::warning("SuspiciousYaml", warning.message.clone()).at(path);

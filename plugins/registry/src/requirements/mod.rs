@@ -1,11 +1,11 @@
-//! What a bundle needs of its target, and what it says of itself.
+//! The requirements of a bundle on its cluster.
 //!
-//! The reference renders without looking at the target, and an operator that cannot run there fails later, in its pods.
-//! Here everything that the ClusterServiceVersion, `properties.yaml` and `dependencies.yaml` ask for is compared with what
-//! the contract tells of the target.
+//! OLM v1 renders without checking the cluster, and an operator that cannot run there fails later, in its pods. Here
+//! all requirements of the ClusterServiceVersion, `properties.yaml` and `dependencies.yaml` are compared with the
+//! cluster information of the contract.
 //!
-//! Only a Kubernetes that is too old is a reason to refuse. Kinds come and go, and what needs one can often wait for it; so a
-//! kind that is not served is a warning.
+//! Only a Kubernetes that is too old is an error. A missing kind is a warning, since kinds come and go, and operators
+//! can often wait for one.
 
 mod constraint;
 mod properties;
@@ -24,17 +24,17 @@ use crate::{
     generate::CertificateProvider,
 };
 
-/// What the comparison found.
+/// The result of the comparison.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    /// Reasons to refuse.
+    /// Errors.
     pub(crate) errors: Vec<Diagnostic>,
-    /// What stops nothing.
+    /// Findings that do not block the release.
     pub(crate) warnings: Vec<Diagnostic>,
 }
 
-/// Compares a bundle with its target, asking no more about it than the bundle needs: the bundle is rendered again only when
-/// one of the answers changes.
+/// Compares a bundle with its cluster, with no more queries than the bundle needs: it is rendered again only when one
+/// of the answers changes.
 pub(crate) fn check(bundle: &Bundle, request: &Request, config: &Config) -> Findings {
     let compatibility = config.compatibility;
     let kinds = Kinds::new(bundle, request);
@@ -53,9 +53,9 @@ pub(crate) fn check(bundle: &Bundle, request: &Request, config: &Config) -> Find
     findings
 }
 
-/// The kinds that are at hand: those of the target and those that the bundle brings.
+/// The available kinds: those of the cluster and those of the bundle.
 pub(super) struct Kinds<'a> {
-    /// Who knows those of the target.
+    /// The source of the cluster's kinds.
     request: &'a Request,
     /// `group/version/Kind` of those of the bundle.
     brought: Vec<String>,
@@ -74,7 +74,7 @@ impl<'a> Kinds<'a> {
         Self { request, brought: crds.chain(services).collect() }
     }
 
-    /// Whether a kind is served or will be; none where nobody can tell.
+    /// Whether a kind is served or will be; none if unknown.
     fn has(&self, wanted: &GroupVersionKind) -> Option<bool> {
         let path = path(&wanted.group, &wanted.version, &wanted.kind);
         if self.brought.contains(&path) {
@@ -84,13 +84,13 @@ impl<'a> Kinds<'a> {
         self.request.serves(api_version, kind).filter(|served| *served || !is_invisible(wanted))
     }
 
-    /// Whether the target is an OpenShift.
+    /// Whether the cluster is an OpenShift.
     fn is_openshift(&self) -> bool {
         self.request.serves("config.openshift.io/v1", "ClusterVersion") == Some(true)
     }
 }
 
-/// Kinds that can only be created do not stand in the contract's list.
+/// Kinds that can only be created are not in the contract's list.
 fn is_invisible(kind: &GroupVersionKind) -> bool {
     matches!(kind.group.as_str(), "authentication.k8s.io" | "authorization.k8s.io")
         || kind.group.is_empty() && kind.kind == "Binding"
@@ -163,7 +163,7 @@ fn required_api_services(bundle: &Bundle, kinds: &Kinds<'_>) -> Vec<Diagnostic> 
         .collect()
 }
 
-/// Objects of the bundle whose kind the target does not serve: they hold up the rollout until it does.
+/// Objects of the bundle whose kind the cluster does not serve: they block the rollout until it does.
 fn installed(bundle: &Bundle, compatibility: Compatibility, kinds: &Kinds<'_>) -> Vec<Diagnostic> {
     let mut seen = BTreeSet::new();
     let mut findings = Vec::new();
@@ -183,7 +183,7 @@ fn installed(bundle: &Bundle, compatibility: Compatibility, kinds: &Kinds<'_>) -
     findings
 }
 
-/// Whether there is anybody to make the certificates that are asked for.
+/// Whether the configured certificate provider is available.
 fn cert_manager(bundle: &Bundle, config: &Config, kinds: &Kinds<'_>) -> Option<Diagnostic> {
     let services = &bundle.csv.spec.apiservicedefinitions.owned;
     let served = config.compatibility.installs_api_services() && !services.is_empty();

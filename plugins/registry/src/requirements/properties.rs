@@ -1,4 +1,4 @@
-//! Properties and dependencies, told to whoever resolves bundles and to the administrator.
+//! Reports properties and dependencies to dependency resolvers and the administrator.
 
 use chandler_sdk::{Diagnostic, Location, Request};
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use crate::{
     csv::GroupVersionKind,
 };
 
-/// What the properties and dependencies of a bundle come to for a target.
+/// The findings about the properties and dependencies of a bundle on a cluster.
 pub(super) fn check(bundle: &Bundle, request: &Request, kinds: &Kinds<'_>) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     for property in &bundle.properties {
@@ -31,7 +31,7 @@ fn finding(property: &Property, request: &Request, kinds: &Kinds<'_>) -> Option<
         "olm.gvk.required" => read(property).map(|kind| required_kind(&kind, kinds, place)),
         "olm.constraint" => constrained(&property.value, kinds, place),
         "olm.maxOpenShiftVersion" => openshift(&property.value, request, kinds, place),
-        // Everybody may add types of his own.
+        // Custom types are allowed.
         _ => Ok(None),
     };
     found.unwrap_or_else(|reason| {
@@ -56,7 +56,7 @@ struct Package {
     /// The bundle's own version.
     #[serde(default)]
     version: String,
-    /// The versions that are asked for. `dependencies.yaml` has them in `version`.
+    /// The required versions. `dependencies.yaml` has them in `version`.
     #[serde(default, rename = "versionRange")]
     range: String,
 }

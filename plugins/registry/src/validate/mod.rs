@@ -1,7 +1,7 @@
-//! What a bundle must fulfil before anything is generated from it.
+//! Validates a bundle before objects are generated.
 //!
-//! All rules run and all findings are collected, each list sorted as the reference sorts it; the texts are its own, so
-//! that scripts which match them keep working. Codes, places and help are ours.
+//! All rules run and all findings are collected, each list sorted as in OLM v1; the messages are those of OLM v1, so
+//! that scripts which match them keep working. Codes, locations and help are Chandler's.
 
 mod serving;
 mod webhooks;
@@ -17,7 +17,7 @@ use crate::{
     names::subdomain_errors,
 };
 
-/// What is wrong with the bundle. Where it could not be read completely, nothing counts as missing.
+/// The errors of the bundle. If it could not be parsed completely, nothing is reported as missing.
 pub(crate) fn validate(bundle: &Bundle, compatibility: Compatibility, complete: bool) -> Vec<Diagnostic> {
     let rules: &[fn(&Bundle) -> Vec<Diagnostic>] = &[
         unique_deployments,
