@@ -30,7 +30,7 @@ impl Generate {
                 continue;
             }
             if self.check {
-                bail!("{file} is not what the code makes: run `cargo xtask generate` and commit the result");
+                bail!("{file} is out of date: run `cargo xtask generate` and commit the result");
             }
             if let Some(directory) = path.parent() {
                 fs::create_dir_all(directory)?;

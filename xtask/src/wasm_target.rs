@@ -76,7 +76,7 @@ fn build(target: &str, sysroot: &Path, libraries: &Path) -> anyhow::Result<()> {
             fs::copy(&path, libraries.join(name))?;
         }
     }
-    if has_std(libraries) { Ok(()) } else { bail!("the build made no libstd in {}", libraries.display()) }
+    if has_std(libraries) { Ok(()) } else { bail!("the build produced no libstd in {}", libraries.display()) }
 }
 
 /// The sources of the standard library from Debian's package `rust-src` of rustc's own version, from the mirror
@@ -132,7 +132,7 @@ fn debian_sources(work: &Path) -> anyhow::Result<PathBuf> {
         .flatten()
         .map(|entry| entry.path().join("library"))
         .find(|path| path.is_dir())
-        .context("the package rust-src holds no library directory")
+        .context("the package rust-src contains no library directory")
 }
 
 fn debian_mirror() -> anyhow::Result<String> {

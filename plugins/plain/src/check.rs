@@ -69,9 +69,9 @@ pub(crate) fn check(
 fn duplicate(identity: &Identity, first: &Manifest, second: &Manifest, equal: bool) -> Diagnostic {
     let other = Location::of(&first.path, &first.node);
     let finding = if equal {
-        Diagnostic::warning("DuplicateObject", format!("{identity} stands here again, equal to the one at {other}"))
+        Diagnostic::warning("DuplicateObject", format!("{identity} is a duplicate, equal to the one at {other}"))
     } else {
-        Diagnostic::error("DuplicateObject", format!("{identity} stands here again, different from the one at {other}"))
+        Diagnostic::error("DuplicateObject", format!("{identity} is a duplicate, different from the one at {other}"))
     };
     finding.at(&second.path).within(&second.node, "").help("remove one of them")
 }
@@ -82,7 +82,7 @@ fn identity(manifest: &Manifest) -> Result<Identity, Vec<Diagnostic>> {
     if node.as_mapping().is_none() {
         let message = format!("got {}, want a Kubernetes object", article(node));
         let finding = Diagnostic::error("NotAnObject", message).at(path).within(node, "");
-        return Err(vec![finding.help("every document in manifests/ is an object; move others elsewhere")]);
+        return Err(vec![finding.help("every document in manifests/ must be an object; move others elsewhere")]);
     }
     let text = |pointer: &str| node.at(pointer).and_then(Node::as_str).filter(|text| !text.is_empty());
     let (api_version, kind, name) = (text("/apiVersion"), kind(node), text("/metadata/name"));
@@ -113,9 +113,9 @@ fn identity(manifest: &Manifest) -> Result<Identity, Vec<Diagnostic>> {
             let finding = Diagnostic::error(code, message).at(path).within(node, pointer);
             match node.at("/metadata/generateName") {
                 Some(_) if code == "NameMissing" => {
-                    finding.help("generateName gives another object each time; give it a name")
+                    finding.help("generateName creates another object each time; set metadata.name")
                 }
-                _ => finding.help(format!("every object has one, {example}")),
+                _ => finding.help(format!("every object needs one, {example}")),
             }
         });
         return Err(findings.collect());
@@ -123,7 +123,7 @@ fn identity(manifest: &Manifest) -> Result<Identity, Vec<Diagnostic>> {
     let namespace = match node.at("/metadata/namespace").filter(|namespace| !namespace.is_null()) {
         Some(namespace) => namespace.as_str().ok_or_else(|| {
             // Plain `n`, `on` and `1` are not strings in YAML.
-            let message = format!("Object 'metadata.namespace' is not text: got {}", article(namespace));
+            let message = format!("Object 'metadata.namespace' is not a string: got {}", article(namespace));
             let finding = Diagnostic::error("NamespaceInvalid", message).at(path);
             vec![finding.within(node, "/metadata/namespace").help("put it into quotes")]
         })?,
@@ -132,7 +132,7 @@ fn identity(manifest: &Manifest) -> Result<Identity, Vec<Diagnostic>> {
     let illegal = illegal(api_version, kind, namespace, name);
     if !illegal.is_empty() {
         let finding = |(field, pointer, text): (&str, &str, &str)| {
-            let message = format!("no API server takes the {field} {text:?}");
+            let message = format!("API servers reject the {field} {text:?}");
             let finding = Diagnostic::error("InvalidIdentity", message).at(path).within(node, pointer);
             finding.help(
                 "an apiVersion is a version or group/version, a kind is letters and digits, a name has no / and no %",

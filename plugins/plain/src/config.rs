@@ -40,7 +40,7 @@ pub(crate) fn schema(content: &dyn Content) -> Value {
     let described = |source: &str| {
         let mut schema = image.clone();
         if let Some(members) = schema.as_object_mut() {
-            members.insert("description".to_owned(), Value::String(format!("Stands in for {source}.")));
+            members.insert("description".to_owned(), Value::String(format!("Replaces {source}.")));
         }
         schema
     };
@@ -53,19 +53,19 @@ pub(crate) fn schema(content: &dyn Content) -> Value {
         "additionalProperties": false,
         "properties": {
             "images": {
-                "description": "Images that stand in for those of the bundle, by the names that its file image-references gives them.",
+                "description": "Replacements for the images of the bundle, by their names in its file image-references.",
                 "type": ["object", "null"],
                 "properties": known,
                 "additionalProperties": image,
             },
             "releaseVersion": {
-                "description": "The version that stands in for 0.0.1-snapshot; build metadata is left out.",
+                "description": "The version that replaces 0.0.1-snapshot; build metadata is omitted.",
                 "type": ["string", "null"],
                 "maxLength": LONGEST,
                 "pattern": VERSION,
             },
             "componentVersions": {
-                "description": "The versions that stand in for 0.0.1-snapshot-<component>, by component; build metadata is left out.",
+                "description": "The versions that replace 0.0.1-snapshot-<component>, by component; build metadata is omitted.",
                 "type": ["object", "null"],
                 "propertyNames": {"pattern": COMPONENT},
                 "additionalProperties": {"type": "string", "maxLength": LONGEST, "pattern": VERSION},
@@ -96,7 +96,7 @@ pub(crate) fn parse(config: &Map<String, Value>) -> Result<Config, Failure> {
                 }));
             }
             ("releaseVersion", _) => {
-                let finding = wrong("InvalidType", "releaseVersion is not text".to_owned(), "/releaseVersion");
+                let finding = wrong("InvalidType", "releaseVersion is not a string".to_owned(), "/releaseVersion");
                 findings.push(finding.help("put it into quotes"));
             }
             _ => {
@@ -128,8 +128,8 @@ fn components(members: &Map<String, Value>, versions: &mut Versions, findings: &
     for (name, value) in members {
         let pointer = format!("/componentVersions/{}", escape(name));
         if !is_component(name) {
-            let message = format!("{name:?} is no name of a component");
-            let help = "it has two or more small letters, digits and dashes, and no dash at its ends";
+            let message = format!("{name:?} is not a component name");
+            let help = "use two or more lower-case letters, digits and dashes, and no dash at its ends";
             findings.push(wrong("InvalidComponent", message, &pointer).help(help));
         }
         match value.as_str().and_then(version) {

@@ -65,7 +65,8 @@ impl Loaded {
             Ok(read) => read,
             Err(mut finding) => {
                 finding.message = format!("get objects from bundle manifests: {}", finding.message);
-                let help = "every file in manifests/ is read as YAML or JSON, whatever its name; move others elsewhere";
+                let help =
+                    "every file in manifests/ is parsed as YAML or JSON, whatever its name; move others elsewhere";
                 return self.errors.push(finding.help(help));
             }
         };

@@ -73,13 +73,13 @@ impl References {
             let place = Location { pointer: Some(format!("/spec/tags/{index}")), ..Location::of(path, item) };
             if name.is_empty() || source.is_empty() {
                 let message = format!("image {index} has no name or no from.name");
-                self.findings.push(finding(&place, message, "name it, and the repository that stands for it"));
+                self.findings.push(finding(&place, message, "set its name and its repository"));
                 continue;
             }
             let same = self.tags.iter().find(|tag| tag.source == source || tag.name == name);
             if let Some(same) = same.filter(|same| same.source != source || same.name != name) {
                 let message =
-                    format!("images {:?} and {name:?} are not told apart: {:?} and {source:?}", same.name, same.source);
+                    format!("images {:?} and {name:?} are ambiguous: {:?} and {source:?}", same.name, same.source);
                 self.findings.push(finding(&place, message, "give each image one name and one repository"));
                 continue;
             }
@@ -106,7 +106,7 @@ impl References {
             finding.at(Location::CONFIG).pointer(pointer).help(format!("its images are {}", names.join(", ")))
         });
         let kept = self.tags.iter().filter(|tag| images.get(&tag.name).is_none()).map(|tag| {
-            let message = format!("image {:?} is not configured and stays {:?}", tag.name, tag.source);
+            let message = format!("image {:?} is not configured and remains {:?}", tag.name, tag.source);
             Diagnostic { location: Some(tag.place.clone()), ..Diagnostic::warning("ImageNotConfigured", message) }
                 .help("set it in images, too")
         });

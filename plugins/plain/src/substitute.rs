@@ -93,7 +93,7 @@ fn at(finding: Diagnostic, manifest: &Manifest, pointer: &str) -> Diagnostic {
 }
 
 fn image_left(manifest: &Manifest, pointer: &str) -> Diagnostic {
-    let message = "the text names an image that is to be replaced, in a way in which it cannot be";
+    let message = "the text names an image in a form that cannot be replaced";
     at(Diagnostic::warning("ImageNotReplaced", message), manifest, pointer)
         .help("end the reference with white space, a quote or the end of the text")
 }
@@ -102,7 +102,8 @@ impl Findings {
     fn version(&mut self, missing: &Missing, manifest: &Manifest, pointer: &str) {
         match missing {
             Missing::Release => {
-                let message = format!("{SNAPSHOT} stands for the version of the release, which is not configured");
+                let message =
+                    format!("{SNAPSHOT} is the placeholder for the version of the release, which is not configured");
                 let finding = Diagnostic::warning("ReleaseVersionNotConfigured", message);
                 self.warnings.push(at(finding, manifest, pointer).help("set releaseVersion, too"));
             }
@@ -114,7 +115,7 @@ impl Findings {
             Missing::Unnamed => {
                 let message = "empty version references are not allowed";
                 let finding = at(Diagnostic::error("EmptyVersionReference", message), manifest, pointer);
-                self.content.push(finding.help(format!("name a component in small letters behind {SNAPSHOT}-")));
+                self.content.push(finding.help(format!("name a component in lower-case letters after {SNAPSHOT}-")));
             }
         }
     }

@@ -145,7 +145,7 @@ fn image_references_are_not_installed() {
     insta::assert_snapshot!(release(&bundle), @"- ConfigMap -/a manifests/a.yaml:1:1");
     // In other files this kind has no special meaning.
     let bundle = Bundle::new([("manifests/stream.yaml", references)]);
-    insta::assert_snapshot!(refusal(&bundle), @"NameMissing manifests/stream.yaml:1:1 (/metadata/name): Object 'metadata.name' is missing (help: every object has one, in quotes if it could be a number)");
+    insta::assert_snapshot!(refusal(&bundle), @"NameMissing manifests/stream.yaml:1:1 (/metadata/name): Object 'metadata.name' is missing (help: every object needs one, in quotes if it could be a number)");
 }
 
 #[test]
@@ -163,13 +163,13 @@ fn all_errors_are_reported_at_once() {
     insta::assert_snapshot!(refusal(&bundle), @r#"
     SubdirectoryInManifests manifests/w: get objects from bundle manifests: subdirectories are not allowed within the "manifests" directory of the bundle image filesystem: found "manifests/w" (help: move its files into manifests/ itself)
     SubdirectoryInManifests manifests/x: get objects from bundle manifests: subdirectories are not allowed within the "manifests" directory of the bundle image filesystem: found "manifests/x" (help: move its files into manifests/ itself)
-    InvalidYaml manifests/a.yaml:2:1: get objects from bundle manifests: while parsing a node, did not find expected node content (help: every file in manifests/ is read as YAML or JSON, whatever its name; move others elsewhere)
-    NotAnObject manifests/b.yaml:1:1: got an array, want a Kubernetes object (help: every document in manifests/ is an object; move others elsewhere)
-    NotAnObject manifests/b.yaml:3:1: got a string, want a Kubernetes object (help: every document in manifests/ is an object; move others elsewhere)
-    ApiVersionMissing manifests/b.yaml:5:1 (/apiVersion): Object 'apiVersion' is missing (help: every object has one, such as v1 or apps/v1)
-    KindMissing manifests/b.yaml:5:7 (/kind): Object 'Kind' is missing: got an integer, want text (help: every object has one, such as ConfigMap)
-    NameMissing manifests/b.yaml:6:11 (/metadata/name): Object 'metadata.name' is missing (help: generateName gives another object each time; give it a name)
-    NamespaceInvalid manifests/b.yaml:10:32 (/metadata/namespace): Object 'metadata.namespace' is not text: got a boolean (help: put it into quotes)
+    InvalidYaml manifests/a.yaml:2:1: get objects from bundle manifests: while parsing a node, did not find expected node content (help: every file in manifests/ is parsed as YAML or JSON, whatever its name; move others elsewhere)
+    NotAnObject manifests/b.yaml:1:1: got an array, want a Kubernetes object (help: every document in manifests/ must be an object; move others elsewhere)
+    NotAnObject manifests/b.yaml:3:1: got a string, want a Kubernetes object (help: every document in manifests/ must be an object; move others elsewhere)
+    ApiVersionMissing manifests/b.yaml:5:1 (/apiVersion): Object 'apiVersion' is missing (help: every object needs one, such as v1 or apps/v1)
+    KindMissing manifests/b.yaml:5:7 (/kind): Object 'Kind' is missing: got an integer, want text (help: every object needs one, such as ConfigMap)
+    NameMissing manifests/b.yaml:6:11 (/metadata/name): Object 'metadata.name' is missing (help: generateName creates another object each time; set metadata.name)
+    NamespaceInvalid manifests/b.yaml:10:32 (/metadata/namespace): Object 'metadata.namespace' is not a string: got a boolean (help: put it into quotes)
     "#);
 }
 
@@ -177,10 +177,10 @@ fn all_errors_are_reported_at_once() {
 fn invalid_objects_are_refused_with_their_line() {
     let text = "apiVersion: v1/x/y\nkind: Config-Map\nmetadata:\n  name: a/\n  namespace: '%2f'\n";
     insta::assert_snapshot!(refusal(&Bundle::new([("manifests/a.yaml", text)])), @r#"
-    InvalidIdentity manifests/a.yaml:1:13 (/apiVersion): no API server takes the apiVersion "v1/x/y" (help: an apiVersion is a version or group/version, a kind is letters and digits, a name has no / and no %)
-    InvalidIdentity manifests/a.yaml:2:7 (/kind): no API server takes the kind "Config-Map" (help: an apiVersion is a version or group/version, a kind is letters and digits, a name has no / and no %)
-    InvalidIdentity manifests/a.yaml:4:9 (/metadata/name): no API server takes the name "a/" (help: an apiVersion is a version or group/version, a kind is letters and digits, a name has no / and no %)
-    InvalidIdentity manifests/a.yaml:5:14 (/metadata/namespace): no API server takes the namespace "%2f" (help: an apiVersion is a version or group/version, a kind is letters and digits, a name has no / and no %)
+    InvalidIdentity manifests/a.yaml:1:13 (/apiVersion): API servers reject the apiVersion "v1/x/y" (help: an apiVersion is a version or group/version, a kind is letters and digits, a name has no / and no %)
+    InvalidIdentity manifests/a.yaml:2:7 (/kind): API servers reject the kind "Config-Map" (help: an apiVersion is a version or group/version, a kind is letters and digits, a name has no / and no %)
+    InvalidIdentity manifests/a.yaml:4:9 (/metadata/name): API servers reject the name "a/" (help: an apiVersion is a version or group/version, a kind is letters and digits, a name has no / and no %)
+    InvalidIdentity manifests/a.yaml:5:14 (/metadata/namespace): API servers reject the namespace "%2f" (help: an apiVersion is a version or group/version, a kind is letters and digits, a name has no / and no %)
     "#);
 }
 
@@ -196,10 +196,10 @@ fn duplicate_objects_are_refused_or_reported() {
     let bundle = Bundle::new([("manifests/a.yaml", A), ("manifests/b.yaml", A)]);
     insta::assert_snapshot!(release(&bundle), @r"
     - ConfigMap -/a manifests/a.yaml:1:1
-    Warning DuplicateObject manifests/b.yaml:1:1: ConfigMap a stands here again, equal to the one at manifests/a.yaml:1:1 (help: remove one of them)
+    Warning DuplicateObject manifests/b.yaml:1:1: ConfigMap a is a duplicate, equal to the one at manifests/a.yaml:1:1 (help: remove one of them)
     ");
     let bundle = Bundle::new([("manifests/a.yaml", A), ("manifests/b.yaml", other)]);
-    insta::assert_snapshot!(refusal(&bundle), @"DuplicateObject manifests/b.yaml:1:1: ConfigMap a stands here again, different from the one at manifests/a.yaml:1:1 (help: remove one of them)");
+    insta::assert_snapshot!(refusal(&bundle), @"DuplicateObject manifests/b.yaml:1:1: ConfigMap a is a duplicate, different from the one at manifests/a.yaml:1:1 (help: remove one of them)");
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn suspicious_content_is_reported() {
     insta::assert_snapshot!(release(&bundle), @r#"
     - ConfigMap -/a manifests/a.yaml:1:1
     Warning HiddenFileIgnored manifests/.gitignore: a file whose name begins with a dot is not read as a manifest
-    Warning SuspiciousYaml manifests/a.yaml:4:14: key "a" stands here again with another value; the one in line 4 is ignored
+    Warning SuspiciousYaml manifests/a.yaml:4:14: key "a" is a duplicate with another value; the one in line 4 is ignored
     "#);
 }
 

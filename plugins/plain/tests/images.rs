@@ -68,7 +68,7 @@ fn images_are_replaced_by_name() {
     assert_eq!(container["image"], "mirror.example.com/ingress@sha256:12ab");
     assert_eq!(container["args"], json!(["--router=mirror.example.com/router:v1"]));
     assert_eq!(recorder.objects[0].origin.as_ref().unwrap().to_string(), "manifests/ingress.yaml:1:1");
-    insta::assert_snapshot!(findings(&recorder), @"Warning ImageNotReplaced manifests/ingress.yaml:12:35 (/spec/template/spec/containers/0/env/0/value): the text names an image that is to be replaced, in a way in which it cannot be (help: end the reference with white space, a quote or the end of the text)");
+    insta::assert_snapshot!(findings(&recorder), @"Warning ImageNotReplaced manifests/ingress.yaml:12:35 (/spec/template/spec/containers/0/env/0/value): the text names an image in a form that cannot be replaced (help: end the reference with white space, a quote or the end of the text)");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn mismatches_of_images_and_configuration_are_reported() {
         provision(&bundle(REFERENCES), &json!({"images": {"haproxy": "x", "ingress-operator": "y"}})).unwrap();
     insta::assert_snapshot!(findings(&recorder), @r#"
     Warning UnknownImage config (/images/haproxy): the bundle has no image "haproxy" (help: its images are ingress-operator, haproxy-router)
-    Warning ImageNotConfigured manifests/image-references:7:5 (/spec/tags/1): image "haproxy-router" is not configured and stays "quay.io/openshift/origin-haproxy-router" (help: set it in images, too)
+    Warning ImageNotConfigured manifests/image-references:7:5 (/spec/tags/1): image "haproxy-router" is not configured and remains "quay.io/openshift/origin-haproxy-router" (help: set it in images, too)
     "#);
     let without = Bundle::new([("manifests/ingress.yaml", DEPLOYMENT)]);
     let recorder = provision(&without, &json!({"images": {"haproxy": "x"}})).unwrap();
@@ -109,9 +109,9 @@ spec:
     let failure = provision(&bundle(ambiguous), &json!({"images": {"a": "x"}})).unwrap_err();
     insta::assert_snapshot!(failure, @r#"
     invalid content
-    manifests/image-references:6:5 (/spec/tags/1): images "a" and "b" are not told apart: "quay.io/a" and "quay.io/a" (help: give each image one name and one repository)
-    manifests/image-references:7:5 (/spec/tags/2): images "a" and "a" are not told apart: "quay.io/a" and "quay.io/c" (help: give each image one name and one repository)
-    manifests/image-references:8:5 (/spec/tags/3): image 3 has no name or no from.name (help: name it, and the repository that stands for it)
+    manifests/image-references:6:5 (/spec/tags/1): images "a" and "b" are ambiguous: "quay.io/a" and "quay.io/a" (help: give each image one name and one repository)
+    manifests/image-references:7:5 (/spec/tags/2): images "a" and "a" are ambiguous: "quay.io/a" and "quay.io/c" (help: give each image one name and one repository)
+    manifests/image-references:8:5 (/spec/tags/3): image 3 has no name or no from.name (help: set its name and its repository)
     "#);
     let recorder = provision(&bundle(ambiguous), &json!({})).unwrap();
     assert_eq!(recorder.findings.len(), 3);
@@ -146,7 +146,7 @@ fn the_schema_names_the_images() {
     let names: Vec<&String> = images["properties"].as_object().unwrap().keys().collect();
     assert_eq!(names, ["haproxy-router", "ingress-operator"]);
     let description = &images["properties"]["haproxy-router"]["description"];
-    assert_eq!(description, "Stands in for quay.io/openshift/origin-haproxy-router.");
+    assert_eq!(description, "Replaces quay.io/openshift/origin-haproxy-router.");
     // Defaults of a class may name images that this bundle does not contain.
     assert_eq!(images["additionalProperties"]["type"], "string");
 }

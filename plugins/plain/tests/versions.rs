@@ -88,16 +88,16 @@ fn missing_versions_are_refused_as_by_the_openshift_tooling() {
     // The tooling does not replace the version of the release if it has none.
     let recorder = provision(OPERATOR, &json!({"componentVersions": {"kubernetes": "1.33.4"}})).unwrap();
     insta::assert_snapshot!(findings(&recorder), @r"
-    Warning ReleaseVersionNotConfigured manifests/harbour.yaml:7:31 (/status/versions/0/version): 0.0.1-snapshot stands for the version of the release, which is not configured (help: set releaseVersion, too)
-    Warning ReleaseVersionNotConfigured manifests/harbour.yaml:12:45 (/metadata/labels/version): 0.0.1-snapshot stands for the version of the release, which is not configured (help: set releaseVersion, too)
-    Warning ReleaseVersionNotConfigured manifests/harbour.yaml:19:39 (/spec/template/spec/containers/0/env/0/value): 0.0.1-snapshot stands for the version of the release, which is not configured (help: set releaseVersion, too)
-    Warning ReleaseVersionNotConfigured manifests/harbour.yaml:18:16 (/spec/template/spec/containers/0/image): 0.0.1-snapshot stands for the version of the release, which is not configured (help: set releaseVersion, too)
+    Warning ReleaseVersionNotConfigured manifests/harbour.yaml:7:31 (/status/versions/0/version): 0.0.1-snapshot is the placeholder for the version of the release, which is not configured (help: set releaseVersion, too)
+    Warning ReleaseVersionNotConfigured manifests/harbour.yaml:12:45 (/metadata/labels/version): 0.0.1-snapshot is the placeholder for the version of the release, which is not configured (help: set releaseVersion, too)
+    Warning ReleaseVersionNotConfigured manifests/harbour.yaml:19:39 (/spec/template/spec/containers/0/env/0/value): 0.0.1-snapshot is the placeholder for the version of the release, which is not configured (help: set releaseVersion, too)
+    Warning ReleaseVersionNotConfigured manifests/harbour.yaml:18:16 (/spec/template/spec/containers/0/image): 0.0.1-snapshot is the placeholder for the version of the release, which is not configured (help: set releaseVersion, too)
     ");
     let empty =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: 0.0.1-snapshot-, b: 0.0.1-snapshot-xy}\n";
     insta::assert_snapshot!(provision(empty, &json!({"releaseVersion": "4.20.1"})).unwrap_err(), @r#"
     invalid content
-    manifests/harbour.yaml:4:11 (/data/a): empty version references are not allowed (help: name a component in small letters behind 0.0.1-snapshot-)
+    manifests/harbour.yaml:4:11 (/data/a): empty version references are not allowed (help: name a component in lower-case letters after 0.0.1-snapshot-)
     manifests/harbour.yaml:4:31 (/data/b): unknown version reference "xy" (help: set componentVersions.xy)
     "#);
 }
@@ -110,7 +110,7 @@ fn all_errors_of_a_version_configuration_are_reported() {
     });
     insta::assert_snapshot!(provision(OPERATOR, &config).unwrap_err(), @r#"
     invalid configuration
-    config (/componentVersions/K8s): "K8s" is no name of a component (help: it has two or more small letters, digits and dashes, and no dash at its ends)
+    config (/componentVersions/K8s): "K8s" is not a component name (help: use two or more lower-case letters, digits and dashes, and no dash at its ends)
     config (/componentVersions/kubernetes): the version of "kubernetes" is not a semantic version (help: write it as 4.20.1, in quotes)
     config (/componentVersions/machine-os): the version of "machine-os" is not a semantic version (help: write it as 4.20.1, in quotes)
     config (/releaseVersion): releaseVersion is not a semantic version (help: write it as 4.20.1, in quotes)
@@ -119,6 +119,6 @@ fn all_errors_of_a_version_configuration_are_reported() {
     insta::assert_snapshot!(provision(OPERATOR, &config).unwrap_err(), @r"
     invalid configuration
     config (/componentVersions): componentVersions is not an object (help: write it as {component: version})
-    config (/releaseVersion): releaseVersion is not text (help: put it into quotes)
+    config (/releaseVersion): releaseVersion is not a string (help: put it into quotes)
     ");
 }

@@ -45,7 +45,7 @@ pub(crate) fn unique(objects: Vec<Generated<'_>>, compatibility: Compatibility) 
     let mut findings = Vec::new();
     for object in objects {
         if let Some(fault) = &object.fault {
-            let message = format!("no API server takes object {}: {fault}", object.identity);
+            let message = format!("API servers reject object {}: {fault}", object.identity);
             findings.push(place(object.origin).error("InvalidIdentity", message).help(HELP));
             continue;
         }
@@ -81,24 +81,21 @@ fn settle<'a>(
             if one != other && compatibility.refuses_collisions() =>
         {
             let message = format!("bundle contains two different objects {identity}");
-            let help = format!(
-                "the other is at {}; namespaced objects all go into the install namespace, whatever they say",
-                first.origin
-            );
+            let help =
+                format!("the other is at {}; all namespaced objects are moved to the install namespace", first.origin);
             return Err(Box::new(place(second.origin).error("DuplicateObject", message).help(help)));
         }
         (Source::Manifest { .. }, Source::Service) if compatibility.merges_services() => {
             let message =
-                format!("bundle contains {identity}, which is also made for its webhooks, and the two become one");
+                format!("bundle contains {identity}, which is also generated for its webhooks; the two are merged");
             let finding = place(first.origin.clone()).warning("SharedService", message);
-            let help =
-                "ports and selector are those that webhooks need; leave the Service out, or give it another name";
+            let help = "ports and selector are those of the webhooks; remove the Service, or rename it";
             let merged = merge_services(&first.json, &second.json);
             *first = Generated { json: merged.into(), ..second };
             return Ok(Some(Box::new(finding.help(help))));
         }
         _ => {
-            let message = format!("bundle contains two different objects {identity}, and only the last one counts");
+            let message = format!("bundle contains two different objects {identity}, and only the last one is used");
             let finding = place(first.origin.clone()).warning("DuplicateObject", message);
             Some(Box::new(finding.help(format!("the last one is at {}; keep one", second.origin))))
         }

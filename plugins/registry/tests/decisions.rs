@@ -49,7 +49,7 @@ fn the_last_of_several_cluster_service_versions_wins() {
     let small = small.file("manifests/a.yaml", &first.to_string());
     let release = small.render(&json!({})).unwrap();
     assert!(names(&release).iter().all(|name| !name.contains("other.v0")));
-    insta::assert_snapshot!(release.findings[0], @"manifests/a.yaml:1:54 (/kind): bundle contains several ClusterServiceVersions, and only the last one counts (help: keep one)");
+    insta::assert_snapshot!(release.findings[0], @"manifests/a.yaml:1:54 (/kind): bundle contains several ClusterServiceVersions, and only the last one is used (help: keep one)");
 }
 
 #[test]

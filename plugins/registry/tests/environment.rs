@@ -68,7 +68,7 @@ fn invalid_variables_are_refused() {
     UnknownField config (/proxy/ftpProxy): unknown field "ftpProxy"
       the members of proxy are httpProxy, httpsProxy and noProxy
     InvalidValue config (/proxy/httpProxy): field "proxy.httpProxy" must have minimum length of 1 (len=0)
-      leave the field out to leave the variable alone
+      omit the field to keep the variable
     InvalidType config (/proxy/httpsProxy): invalid type for field "proxy.httpsProxy": got integer, want string
       put the value into quotes
     "#);

@@ -190,7 +190,7 @@ fn invalid_aggregated_apis_are_refused() {
       name a deployment of the install strategy
     ConflictingApiServices manifests/csv.yaml:21:9 (/spec/apiservicedefinitions/owned/1): "v1alpha1.harbour.example.com" is served by several deployments or ports
       serve all kinds of a version by one deployment and port
-    ConflictingPorts manifests/csv.yaml:13:9 (/spec/apiservicedefinitions/owned/0): port 443 in front of deployment "op.main" leads to 9443 and to 443 of its pods
+    ConflictingPorts manifests/csv.yaml:13:9 (/spec/apiservicedefinitions/owned/0): port 443 in front of deployment "op.main" targets both 9443 and 443 of its pods
       give them different containerPorts, or the same targetPort
     "#);
     insta::assert_snapshot!(aggregated().refusal(&json!({"compatibility": "reference"})), @r#"
@@ -237,19 +237,19 @@ fn unlisted_kinds_are_installed_with_a_warning() {
     assert_eq!(kept, ["Berth /b", "Job ns/j", "Namespace /north"]);
     let findings: Vec<String> = release.findings.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(findings.join("\n"), @r#"
-    manifests/crd.yaml:16:7 (/spec/versions/0/additionalPrinterColumns/0/JSONPath): unknown field "JSONPath" is taken for "jsonPath" (help: field names are case-sensitive; OLM drops this one)
-    manifests/more.yaml:2:7 (/kind): Job "j" is of a kind that registry+v1 bundles may not hold, and is installed (help: OLM refuses such a bundle, and so does compatibility: reference)
-    manifests/more.yaml:6:7 (/kind): Namespace "north" is of a kind that registry+v1 bundles may not hold, and is installed (help: OLM refuses such a bundle, and so does compatibility: reference)
-    manifests/more.yaml:10:7 (/kind): Berth "b" is of a kind that registry+v1 bundles may not hold, and is installed (help: OLM refuses such a bundle, and so does compatibility: reference)
+    manifests/crd.yaml:16:7 (/spec/versions/0/additionalPrinterColumns/0/JSONPath): unknown field "JSONPath" is read as "jsonPath" (help: field names are case-sensitive; OLM drops this one)
+    manifests/more.yaml:2:7 (/kind): Job "j" is of a kind that registry+v1 bundles may not contain, and is installed (help: OLM refuses such a bundle, and so does compatibility: reference)
+    manifests/more.yaml:6:7 (/kind): Namespace "north" is of a kind that registry+v1 bundles may not contain, and is installed (help: OLM refuses such a bundle, and so does compatibility: reference)
+    manifests/more.yaml:10:7 (/kind): Berth "b" is of a kind that registry+v1 bundles may not contain, and is installed (help: OLM refuses such a bundle, and so does compatibility: reference)
     "#);
     insta::assert_snapshot!(small.refusal(&json!({"compatibility": "reference"})), @r#"
     content
     UnsupportedKind manifests/more.yaml:2:7 (/kind): unsupported resource "j" with kind "Job"
-      registry+v1 bundles hold a fixed list of kinds; compatibility: extended installs the others, too
+      registry+v1 bundles allow a fixed list of kinds; compatibility: extended installs others, too
     UnsupportedKind manifests/more.yaml:6:7 (/kind): unsupported resource "north" with kind "Namespace"
-      registry+v1 bundles hold a fixed list of kinds; compatibility: extended installs the others, too
+      registry+v1 bundles allow a fixed list of kinds; compatibility: extended installs others, too
     UnsupportedKind manifests/more.yaml:10:7 (/kind): unsupported resource "b" with kind "Berth"
-      registry+v1 bundles hold a fixed list of kinds; compatibility: extended installs the others, too
+      registry+v1 bundles allow a fixed list of kinds; compatibility: extended installs others, too
     "#);
 }
 
@@ -265,8 +265,8 @@ fn field_names_with_wrong_case_are_accepted() {
     assert_eq!(one(&release, "ClusterRole")["rules"][0], rule);
     let findings: Vec<String> = release.findings.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(findings.join("\n"), @r#"
-    manifests/crd.yaml:16:7 (/spec/versions/0/additionalPrinterColumns/0/JSONPath): unknown field "JSONPath" is taken for "jsonPath" (help: field names are case-sensitive; OLM drops this one)
-    manifests/csv.yaml:45:17 (/spec/install/spec/permissions/0/rules/0/apigroups): unknown field "apigroups" is taken for "apiGroups" (help: field names are case-sensitive; OLM drops this one)
+    manifests/crd.yaml:16:7 (/spec/versions/0/additionalPrinterColumns/0/JSONPath): unknown field "JSONPath" is read as "jsonPath" (help: field names are case-sensitive; OLM drops this one)
+    manifests/csv.yaml:45:17 (/spec/install/spec/permissions/0/rules/0/apigroups): unknown field "apigroups" is read as "apiGroups" (help: field names are case-sensitive; OLM drops this one)
     "#);
 }
 
@@ -348,7 +348,7 @@ fn v1beta1_crds_are_installed_as_v1() {
     }
     "#);
     assert_eq!(release.findings.len(), 1);
-    insta::assert_snapshot!(release.findings[0], @"manifests/old.yaml:1:13 (/apiVersion): apiextensions.k8s.io/v1beta1 is not served by Kubernetes 1.22 and newer, and this CustomResourceDefinition is installed as one of apiextensions.k8s.io/v1 (help: convert it in the bundle, and look at the schema that comes of it)");
+    insta::assert_snapshot!(release.findings[0], @"manifests/old.yaml:1:13 (/apiVersion): apiextensions.k8s.io/v1beta1 is not served by Kubernetes 1.22 and newer, and this CustomResourceDefinition is installed as one of apiextensions.k8s.io/v1 (help: convert it in the bundle, and check the resulting schema)");
 }
 
 #[test]
@@ -365,7 +365,7 @@ fn removed_api_versions_are_replaced() {
     // A selector that matched no pods still matches none.
     assert_eq!(one(&release, "PodDisruptionBudget")["spec"], json!({"minAvailable": 1}));
     assert_eq!(release.findings.len(), 3);
-    insta::assert_snapshot!(release.findings[0], @r#"manifests/old.yaml:1:1: ClusterRole "r1" is of version rbac.authorization.k8s.io/v1beta1, which is not served any more, and is installed as rbac.authorization.k8s.io/v1 (help: say so in the manifest)"#);
+    insta::assert_snapshot!(release.findings[0], @r#"manifests/old.yaml:1:1: ClusterRole "r1" is of version rbac.authorization.k8s.io/v1beta1, which is no longer served, and is installed as rbac.authorization.k8s.io/v1 (help: set it in the manifest)"#);
     let release = small.render(&config("reference")).unwrap();
     assert_eq!(one(&release, "PodDisruptionBudget")["apiVersion"], "policy/v1beta1");
 }
@@ -390,17 +390,17 @@ fn invalid_identities_are_refused_with_their_location() {
     small.csv["spec"]["install"]["spec"]["permissions"][0]["serviceAccountName"] = json!("a%b");
     insta::assert_snapshot!(small.refusal(&json!({})), @r#"
     content
-    InvalidIdentity manifests/csv.yaml:56:35 (/spec/install/spec/permissions/0/serviceAccountName): no API server takes object ServiceAccount ns/a%b: metadata.name is not legal: "a%b"
+    InvalidIdentity manifests/csv.yaml:56:35 (/spec/install/spec/permissions/0/serviceAccountName): API servers reject object ServiceAccount ns/a%b: metadata.name is invalid: "a%b"
       an object has an apiVersion, a kind and a name of up to 253 characters without / and %; quote a name that YAML takes for a number or a truth value
-    InvalidIdentity manifests/csv.yaml:42:11 (/spec/install/spec/permissions/0): no API server takes object ClusterRole.rbac.authorization.k8s.io op.v1-a%b-21l15xx2lkqhb261kr8uds391kon840anr5jl6siswoj: metadata.name is not legal: "op.v1-a%b-21l15xx2lkqhb261kr8uds391kon840anr5jl6siswoj"
+    InvalidIdentity manifests/csv.yaml:42:11 (/spec/install/spec/permissions/0): API servers reject object ClusterRole.rbac.authorization.k8s.io op.v1-a%b-21l15xx2lkqhb261kr8uds391kon840anr5jl6siswoj: metadata.name is invalid: "op.v1-a%b-21l15xx2lkqhb261kr8uds391kon840anr5jl6siswoj"
       an object has an apiVersion, a kind and a name of up to 253 characters without / and %; quote a name that YAML takes for a number or a truth value
-    InvalidIdentity manifests/csv.yaml:42:11 (/spec/install/spec/permissions/0): no API server takes object ClusterRoleBinding.rbac.authorization.k8s.io op.v1-a%b-21l15xx2lkqhb261kr8uds391kon840anr5jl6siswoj: metadata.name is not legal: "op.v1-a%b-21l15xx2lkqhb261kr8uds391kon840anr5jl6siswoj"
+    InvalidIdentity manifests/csv.yaml:42:11 (/spec/install/spec/permissions/0): API servers reject object ClusterRoleBinding.rbac.authorization.k8s.io op.v1-a%b-21l15xx2lkqhb261kr8uds391kon840anr5jl6siswoj: metadata.name is invalid: "op.v1-a%b-21l15xx2lkqhb261kr8uds391kon840anr5jl6siswoj"
       an object has an apiVersion, a kind and a name of up to 253 characters without / and %; quote a name that YAML takes for a number or a truth value
-    InvalidIdentity manifests/a.yaml:1:1: no API server takes object Secret ns/: metadata.name is missing
+    InvalidIdentity manifests/a.yaml:1:1: API servers reject object Secret ns/: metadata.name is missing
       an object has an apiVersion, a kind and a name of up to 253 characters without / and %; quote a name that YAML takes for a number or a truth value
-    InvalidIdentity manifests/b.yaml:1:1: no API server takes object Berth b: apiVersion is missing
+    InvalidIdentity manifests/b.yaml:1:1: API servers reject object Berth b: apiVersion is missing
       an object has an apiVersion, a kind and a name of up to 253 characters without / and %; quote a name that YAML takes for a number or a truth value
-    InvalidIdentity manifests/c.yaml:1:1: no API server takes object Berth.example.com a/b: metadata.name is not legal: "a/b"
+    InvalidIdentity manifests/c.yaml:1:1: API servers reject object Berth.example.com a/b: metadata.name is invalid: "a/b"
       an object has an apiVersion, a kind and a name of up to 253 characters without / and %; quote a name that YAML takes for a number or a truth value
     "#);
 }

@@ -32,13 +32,13 @@ fn all_load_errors_are_reported_at_once() {
     InvalidAnnotations metadata/annotations.yaml:1:65 (/annotations/operators.operatorframework.io.bundle.package.v1): annotation "operators.operatorframework.io.bundle.package.v1" is not a string
       got integer: put the name of the package into quotes
     InvalidYaml manifests/README.md:1:5: error parsing objects in "manifests/README.md": mapping values are not allowed in this context
-      every file in manifests/ is read as YAML or JSON, whatever its name; move others elsewhere
+      every file in manifests/ is parsed as YAML or JSON, whatever its name; move others elsewhere
     InvalidObject manifests/csv.yaml:18:27 (/spec/install/spec/deployments/0/spec/replicas): error parsing objects in "manifests/csv.yaml": unrecognized type: int32
       got string, want integer: write it without quotes
     SubdirectoryInManifests manifests/deep: subdirectories are not allowed within the "manifests" directory of the bundle image filesystem: found "manifests/deep"
       move its files into manifests/ itself
     KindMissing manifests/list.yaml:4:3 (/kind): error parsing objects in "manifests/list.yaml": Object 'Kind' is missing
-      manifests hold Kubernetes objects, each with a kind
+      manifests contain Kubernetes objects, each with a kind
     "#);
 }
 
@@ -84,7 +84,7 @@ fn an_empty_directory_is_not_a_bundle() {
     insta::assert_snapshot!(failure, @r#"
     invalid content
     metadata/annotations.yaml: open metadata/annotations.yaml: file does not exist (help: a registry+v1 bundle names its package in metadata/annotations.yaml)
-    manifests: the bundle has no directory "manifests", or nothing is in it (help: put the ClusterServiceVersion and its objects into manifests/)
+    manifests: the bundle has no directory "manifests", or it is empty (help: put the ClusterServiceVersion and its objects into manifests/)
     "#);
     let without_csv =
         Bundle::new([("metadata/annotations.yaml", "{}"), ("manifests/a.yaml", "kind: Secret\nmetadata: {name: a}")]);
@@ -152,7 +152,7 @@ fn all_rules_run() {
     ForbiddenWebhookRule manifests/csv.yaml:151:11 (/spec/webhookdefinitions/3/rules/0): webhook "Bad-" contains forbidden rule: admission webhook rules cannot reference resource "ValidatingWebhookConfigurations" for API group "admissionregistration.k8s.io"
       name the API groups and resources that the webhook is for
     UnsupportedKind manifests/job.yaml:2:7 (/kind): unsupported resource "j" with kind "Job"
-      registry+v1 bundles hold a fixed list of kinds; compatibility: extended installs the others, too
+      registry+v1 bundles allow a fixed list of kinds; compatibility: extended installs others, too
     "#);
 }
 
@@ -183,7 +183,7 @@ fn different_objects_with_one_identity() {
     insta::assert_snapshot!(small.refusal(&json!({})), @r"
     content
     DuplicateObject manifests/b.yaml:1:1: bundle contains two different objects Secret ns/s
-      the other is at manifests/a.yaml:1:1; namespaced objects all go into the install namespace, whatever they say
+      the other is at manifests/a.yaml:1:1; all namespaced objects are moved to the install namespace
     ");
     // Applied one after the other, the last one remains.
     let value = |small: &Small, config| {
@@ -192,7 +192,7 @@ fn different_objects_with_one_identity() {
     };
     let (kept, warning) = value(&small, json!({"compatibility": "reference"}));
     assert_eq!(kept, "two");
-    insta::assert_snapshot!(warning, @"manifests/a.yaml:1:1: bundle contains two different objects Secret ns/s, and only the last one counts (help: the last one is at manifests/b.yaml:1:1; keep one)");
+    insta::assert_snapshot!(warning, @"manifests/a.yaml:1:1: bundle contains two different objects Secret ns/s, and only the last one is used (help: the last one is at manifests/b.yaml:1:1; keep one)");
     assert_eq!(value(&two(&secret("a", "one"), &secret("a", "two")), json!({})), (json!("two"), warning));
 }
 
@@ -222,7 +222,7 @@ fn a_service_of_the_bundle_that_is_also_generated() {
     let (reference, warning) = service("reference");
     assert_eq!(reference["spec"]["ports"], json!([{"name": "443", "port": 443, "targetPort": 9443}]));
     assert_eq!((&reference["metadata"]["labels"], &reference["spec"]["type"]), (&json!(null), &json!(null)));
-    insta::assert_snapshot!(warning, @"manifests/service.yaml:1:1: bundle contains two different objects Service ns/op-main-service, and only the last one counts (help: the last one is at manifests/csv.yaml:15:11 (/spec/install/spec/deployments/0); keep one)");
+    insta::assert_snapshot!(warning, @"manifests/service.yaml:1:1: bundle contains two different objects Service ns/op-main-service, and only the last one is used (help: the last one is at manifests/csv.yaml:15:11 (/spec/install/spec/deployments/0); keep one)");
     let (extended, warning) = service("extended");
     let mut wanted = theirs.clone();
     wanted["metadata"]["namespace"] = json!("ns");
@@ -234,7 +234,7 @@ fn a_service_of_the_bundle_that_is_also_generated() {
         {"name": "8443", "port": 8443, "targetPort": 2},
     ]);
     assert_eq!(extended, wanted);
-    insta::assert_snapshot!(warning, @"manifests/service.yaml:1:1: bundle contains Service ns/op-main-service, which is also made for its webhooks, and the two become one (help: ports and selector are those that webhooks need; leave the Service out, or give it another name)");
+    insta::assert_snapshot!(warning, @"manifests/service.yaml:1:1: bundle contains Service ns/op-main-service, which is also generated for its webhooks; the two are merged (help: ports and selector are those of the webhooks; remove the Service, or rename it)");
 }
 
 #[test]
@@ -281,21 +281,21 @@ fn watch_namespaces_and_install_modes() {
       put the name of a namespace into quotes
     config
     InvalidNamespace config (/watchNamespace): field "watchNamespace" must match pattern "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-      a namespace is named by up to 63 lower-case letters, digits and dashes
+      a namespace name has up to 63 lower-case letters, digits and dashes
     config
     InvalidNamespace config (/watchNamespace): field "watchNamespace" must have maximum length of 63 (len=64)
-      a namespace is named by up to 63 lower-case letters, digits and dashes
+      a namespace name has up to 63 lower-case letters, digits and dashes
     config
     InvalidNamespace config (/watchNamespace): field "watchNamespace" must have minimum length of 1 (len=0)
-      a namespace is named by up to 63 lower-case letters, digits and dashes
+      a namespace name has up to 63 lower-case letters, digits and dashes
     InvalidNamespace config (/watchNamespace): field "watchNamespace" must match pattern "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-      a namespace is named by up to 63 lower-case letters, digits and dashes
+      a namespace name has up to 63 lower-case letters, digits and dashes
     config
     InvalidType config (/watchNamespaces): invalid type for field "watchNamespaces": want a list with at least one namespace
       write it as [one, another]
     config
     InvalidNamespace config (/watchNamespaces/1): field "watchNamespaces.1" must match pattern "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-      a namespace is named by up to 63 lower-case letters, digits and dashes
+      a namespace name has up to 63 lower-case letters, digits and dashes
     config
     InvalidTargetNamespaces config (/watchNamespaces): invalid option(s): invalid target namespaces [a ns]: supported install modes [MultiNamespace] do not support targeting own namespace
       set watchNamespace, or watchNamespaces, to what the operator supports

@@ -118,8 +118,8 @@ fn a_document_that_expands_without_end_is_refused() {
     let cyclic = tides("x: &x {a: *x}\n").refusal(&json!({}));
     insta::assert_snapshot!(cyclic, @r#"
     content
-    InvalidYaml manifests/tides.yaml:4:11: error parsing objects in "manifests/tides.yaml": the alias stands inside its own anchor
-      every file in manifests/ is read as YAML or JSON, whatever its name; move others elsewhere
+    InvalidYaml manifests/tides.yaml:4:11: error parsing objects in "manifests/tides.yaml": the alias is inside its own anchor
+      every file in manifests/ is parsed as YAML or JSON, whatever its name; move others elsewhere
     "#);
 }
 
@@ -128,7 +128,7 @@ fn the_last_duplicate_key_wins_with_a_warning() {
     let release = tides("x: {a: 1, b: 2, a: 3}\n").render(&json!({})).unwrap();
     assert_eq!(one(&release, "ConfigMap")["x"], json!({"a": 3, "b": 2}));
     assert_eq!(release.findings.len(), 1);
-    insta::assert_snapshot!(release.findings[0], @r#"manifests/tides.yaml:4:17: key "a" stands here again with another value; the one in line 4 is ignored"#);
+    insta::assert_snapshot!(release.findings[0], @r#"manifests/tides.yaml:4:17: key "a" is a duplicate with another value; the one in line 4 is ignored"#);
     // In typed objects, too.
     let crd =
         CRD.replace("JSONPath", "jsonPath").replace("      type: date\n", "      type: date\n      type: string\n");

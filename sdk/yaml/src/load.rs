@@ -143,7 +143,7 @@ impl Loader<'_> {
             }
             Event::Alias(anchor) => {
                 let Some((node, cost)) = self.anchors.get(&anchor) else {
-                    return Err(at("the alias stands inside its own anchor".to_owned()));
+                    return Err(at("the alias is inside its own anchor".to_owned()));
                 };
                 let (kind, cost) = (node.kind.clone(), *cost);
                 self.spend(cost.nodes, cost.bytes).map_err(at)?;
@@ -180,7 +180,7 @@ impl Loader<'_> {
     }
 
     fn too_deep(&self) -> String {
-        format!("values lie more than {} deep in one another", self.limits.depth)
+        format!("values are nested more than {} levels deep", self.limits.depth)
     }
 
     fn open(&mut self, frame: Frame) -> Result<(), ParseError> {

@@ -47,7 +47,7 @@ impl Building {
 /// The value of a `<<`.
 fn mappings(value: Node) -> Result<Vec<Mapping>, ParseError> {
     let wrong =
-        |line, column| ParseError { line, column, message: "<< wants a mapping or a sequence of mappings".to_owned() };
+        |line, column| ParseError { line, column, message: "<< needs a mapping or a sequence of mappings".to_owned() };
     match value.kind {
         Kind::Mapping(mapping) => Ok(vec![mapping]),
         Kind::Sequence(items) => items
@@ -87,7 +87,7 @@ fn last_wins(entries: Vec<Entry>, warnings: &mut Vec<Warning>) -> Vec<Entry> {
         };
         if !same(&other.value, &entry.value) {
             let message = format!(
-                "key {:?} stands here again with another value; the one in line {} is ignored",
+                "key {:?} is a duplicate with another value; the one in line {} is ignored",
                 entry.key, other.line
             );
             warnings.push(Warning { line: entry.line, column: entry.column, message });
@@ -117,7 +117,7 @@ fn merge(entries: &mut Vec<Entry>, merged: Vec<(u32, u32, Vec<Mapping>)>, warnin
                 && !same(&other.value, &entry.value)
             {
                 let message = format!(
-                    "<< merges key {:?} too; the one in line {} counts, but tools that are written in Go take the merged one",
+                    "<< merges key {:?} too; the one in line {} wins, but Go tools use the merged one",
                     other.key, other.line
                 );
                 warnings.push(Warning { line, column, message });

@@ -119,7 +119,7 @@ fn normalize(value: f64) -> Kind {
 
 /// A float as a key: `strconv.FormatFloat(value, 'g', -1, 32)`, as in `sigs.k8s.io/yaml`.
 pub(crate) fn key(value: f64) -> String {
-    #[expect(clippy::cast_possible_truncation, reason = "keys have the precision that the reference gives them")]
+    #[expect(clippy::cast_possible_truncation, reason = "keys have the precision of sigs.k8s.io/yaml")]
     let value = value as f32;
     if value.is_infinite() {
         return if value > 0.0 { ".inf" } else { "-.inf" }.to_owned();

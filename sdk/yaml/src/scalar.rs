@@ -45,7 +45,7 @@ fn numeric(text: &str) -> Result<Kind, String> {
 }
 
 fn not_finite(text: &str) -> String {
-    format!("{text} is not a number that JSON can hold")
+    format!("{text} is not a number that JSON can represent")
 }
 
 /// A scalar with a tag. The error is a message.

@@ -13,7 +13,7 @@ use crate::{names::subdomain_errors, typed::convert::escape};
 pub(super) const PROXY: [(&str, &str, &str); 3] = [
     ("httpProxy", "HTTP_PROXY", "The proxy for HTTP, as a URL."),
     ("httpsProxy", "HTTPS_PROXY", "The proxy for HTTPS, as a URL."),
-    ("noProxy", "NO_PROXY", "Hosts, domains and networks that are reached without a proxy, with commas between them."),
+    ("noProxy", "NO_PROXY", "Hosts, domains and networks that are accessed without a proxy, comma-separated."),
 ];
 
 /// The variable with the name of the operator's OperatorCondition.
@@ -67,9 +67,7 @@ fn text<'a>(node: &'a Node, field: &str, pointer: &str) -> Result<&'a str, Box<D
     match node.as_str() {
         Some("") => {
             let message = format!("field {field:?} must have minimum length of 1 (len=0)");
-            Err(Box::new(
-                finding("InvalidValue", message, pointer).help("leave the field out to leave the variable alone"),
-            ))
+            Err(Box::new(finding("InvalidValue", message, pointer).help("omit the field to keep the variable")))
         }
         Some(text) => Ok(text),
         None => {

@@ -75,11 +75,11 @@ impl Serialize for Properties<'_> {
 /// The keys that every bundle accepts.
 fn common() -> [(&'static str, Value); 4] {
     let certificate_provider = json!({
-        "description": "Who makes the certificates of webhooks and aggregated APIs; `none` leaves them to you. Unless said otherwise the host does; with `compatibility: reference` bundles that need some are refused then.",
+        "description": "The provider of certificates for webhooks and aggregated APIs; with `none` you provide them. Default: the host; with `compatibility: reference`, bundles that need certificates are refused without a provider.",
         "enum": ["cert-manager", "openshift-service-ca", "host", "none", null],
     });
     let compatibility = json!({
-        "description": "`extended` to have known faults and limits of OLM v1 mended; `reference` for its very objects.",
+        "description": "`extended` fixes known errors and limitations of OLM v1; `reference` gives exactly its objects.",
         "enum": ["reference", "extended", null],
         "default": "extended",
     });
@@ -111,12 +111,12 @@ fn proxy() -> Value {
     let members: Map<String, Value> = PROXY
         .into_iter()
         .map(|(member, variable, description)| {
-            let description = format!("{description} Becomes the variable {variable} of the operator.");
+            let description = format!("{description} Sets the operator's variable {variable}.");
             (member.to_owned(), json!({"description": description, "type": ["string", "null"], "minLength": 1}))
         })
         .collect();
     json!({
-        "description": "The proxies by which the operator reaches what is outside the cluster.",
+        "description": "The proxies for the operator's connections outside the cluster.",
         "type": ["object", "null"],
         "additionalProperties": false,
         "properties": members,

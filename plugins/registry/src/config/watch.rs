@@ -10,7 +10,7 @@ use crate::{modes::InstallModes, names::is_label};
 pub(crate) const NAMESPACE_PATTERN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 
 /// A description of that pattern.
-const NAMESPACE_HELP: &str = "a namespace is named by up to 63 lower-case letters, digits and dashes";
+const NAMESPACE_HELP: &str = "a namespace name has up to 63 lower-case letters, digits and dashes";
 
 /// The maximum length of a namespace name.
 pub(super) const LONGEST: usize = 63;

@@ -87,7 +87,7 @@ impl<'a> Generated<'a> {
         let name = text("/metadata/name");
         let not_text = ["/metadata/namespace", "/metadata/name"].into_iter().find_map(|pointer| {
             let other = value.pointer(pointer).filter(|value| !value.is_string() && !value.is_null())?;
-            Some(format!("{} is not text but {other}", pointer.trim_start_matches('/').replace('/', ".")))
+            Some(format!("{} is not a string but {other}", pointer.trim_start_matches('/').replace('/', ".")))
         });
         let fault = not_text.or_else(|| fault(api_version, kind, text("/metadata/namespace"), name));
         let identity = identity(api_version, kind, text("/metadata/namespace"), name);
@@ -135,7 +135,7 @@ fn fault(api_version: &str, kind: &str, namespace: &str, name: &str) -> Option<S
         ("metadata.namespace", namespace, namespace.is_empty() || legal(namespace)),
     ];
     let (field, text, _) = parts.iter().find(|(.., legal)| !legal)?;
-    Some(format!("{field} is not legal: {text:?}"))
+    Some(format!("{field} is invalid: {text:?}"))
 }
 
 /// The objects of the release.

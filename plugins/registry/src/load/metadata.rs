@@ -56,7 +56,7 @@ pub(super) fn parse(
         Err(error) => {
             let finding = Diagnostic::error("InvalidYaml", error.message).at(path);
             let finding = finding.position(error.line, error.column);
-            Err(Box::new(finding.help("the file is read as YAML or JSON")))
+            Err(Box::new(finding.help("the file must be YAML or JSON")))
         }
     }
 }

@@ -111,7 +111,7 @@ impl Loader {
                 let message = format!("error parsing objects in {path:?}: {}", error.message);
                 let finding = Diagnostic::error("InvalidYaml", message).at(path).position(error.line, error.column);
                 self.errors.push(finding.help(
-                    "every file in manifests/ is read as YAML or JSON, whatever its name; move others elsewhere",
+                    "every file in manifests/ is parsed as YAML or JSON, whatever its name; move others elsewhere",
                 ));
             }
         }
@@ -146,7 +146,7 @@ impl Loader {
             "" => {
                 let message = format!("error parsing objects in {path:?}: Object 'Kind' is missing");
                 let finding = Place::of(path, &node).part("/kind").error("KindMissing", message);
-                self.errors.push(finding.help("manifests hold Kubernetes objects, each with a kind"));
+                self.errors.push(finding.help("manifests contain Kubernetes objects, each with a kind"));
             }
             "ClusterServiceVersion" => self.csv(path, node),
             "CustomResourceDefinition" => self.crd(path, &node),
@@ -176,7 +176,7 @@ impl Loader {
             Ok(csv) => {
                 let source = CsvSource { csv, path: path.to_owned(), node };
                 if let Some(previous) = self.csv.replace(source) {
-                    let message = "bundle contains several ClusterServiceVersions, and only the last one counts";
+                    let message = "bundle contains several ClusterServiceVersions, and only the last one is used";
                     let place = Place::of(&previous.path, &previous.node).part("/kind");
                     self.warnings.push(place.warning("SeveralClusterServiceVersions", message).help("keep one"));
                 }
@@ -216,7 +216,7 @@ impl Loader {
         let message = "apiextensions.k8s.io/v1beta1 is not served by Kubernetes 1.22 and newer, and this \
                        CustomResourceDefinition is installed as one of apiextensions.k8s.io/v1";
         let finding = place.warning("OldCustomResourceDefinition", message);
-        self.warnings.push(finding.help("convert it in the bundle, and look at the schema that comes of it"));
+        self.warnings.push(finding.help("convert it in the bundle, and check the resulting schema"));
         let (errors, warnings) = (self.errors.len(), self.warnings.len());
         let upgraded = old_crd::upgrade(node.to_json());
         // As text again, so that it passes through the types in the same way as others.
@@ -280,7 +280,7 @@ impl Loader {
             let place = place(path, (respelt.line, respelt.column), &respelt.pointer);
             let name = respelt.pointer.rsplit('/').next().unwrap_or_default();
             let meant = respelt.meant.unwrap_or_default();
-            let finding = place.warning("MisspeltField", format!("unknown field {name:?} is taken for {meant:?}"));
+            let finding = place.warning("MisspeltField", format!("unknown field {name:?} is read as {meant:?}"));
             self.warnings.push(finding.help("field names are case-sensitive; OLM drops this one"));
         }
         for dropped in &conversion.dropped {
@@ -300,7 +300,7 @@ impl Loader {
 
     fn check_presence(&mut self) {
         if self.files == 0 {
-            let message = "the bundle has no directory \"manifests\", or nothing is in it";
+            let message = "the bundle has no directory \"manifests\", or it is empty";
             let finding = Location::file("manifests").error("ManifestsMissing", message);
             self.errors.push(finding.help("put the ClusterServiceVersion and its objects into manifests/"));
         } else if self.csv.is_none() && !self.failed_csv {

@@ -114,8 +114,8 @@ fn kubernetes_version(bundle: &Bundle, request: &Request) -> Option<Diagnostic> 
     };
     let running = Version::parse(request.kubernetes_version()?)?;
     (running < wanted).then(|| {
-        let message = format!("the operator needs Kubernetes {wanted}, and the target runs {running}");
-        let help = "upgrade the cluster or take an older version of the operator; compatibility: reference installs it \
+        let message = format!("the operator needs Kubernetes {wanted}, and the cluster runs {running}");
+        let help = "upgrade the cluster or use an older version of the operator; compatibility: reference installs it \
                     all the same";
         place.error("KubernetesTooOld", message).help(help)
     })
@@ -134,7 +134,7 @@ fn required_crds(bundle: &Bundle, kinds: &Kinds<'_>) -> Vec<Diagnostic> {
     missing
         .map(|(index, crd)| {
             let message = format!(
-                "the operator needs the CustomResourceDefinition {:?} with version {} of kind {}, and the target does \
+                "the operator needs the CustomResourceDefinition {:?} with version {} of kind {}, and the cluster does \
                  not serve it",
                 crd.name, crd.version, crd.kind
             );
@@ -155,7 +155,8 @@ fn required_api_services(bundle: &Bundle, kinds: &Kinds<'_>) -> Vec<Diagnostic> 
             };
             (kinds.has(&kind) == Some(false)).then(|| {
                 let kind = path(&service.group, &service.version, &service.kind);
-                let message = format!("the operator needs the aggregated API {kind}, and the target does not serve it");
+                let message =
+                    format!("the operator needs the aggregated API {kind}, and the cluster does not serve it");
                 let place = bundle.csv_place(&format!("/spec/apiservicedefinitions/required/{index}"));
                 place.warning("RequiredApiMissing", message).help("install the operator that serves it")
             })
@@ -174,10 +175,12 @@ fn installed(bundle: &Bundle, compatibility: Compatibility, kinds: &Kinds<'_>) -
         // A CRD need not be listed as owned to be installed.
         let own = bundle.crds.iter().any(|crd| group_of(&crd.name) == group);
         if !own && kinds.has(&kind) == Some(false) && seen.insert((api_version, other.kind.as_str())) {
-            let message =
-                format!("{} {:?} is of the API {api_version}, which the target does not serve", other.kind, other.name);
+            let message = format!(
+                "{} {:?} is of the API {api_version}, which the cluster does not serve",
+                other.kind, other.name
+            );
             let finding = other.place.part("").warning("ApiNotServed", message);
-            findings.push(finding.help("the rollout waits until it does; install what provides the API"));
+            findings.push(finding.help("the rollout waits until it does; install a provider of the API"));
         }
     }
     findings
@@ -191,7 +194,7 @@ fn cert_manager(bundle: &Bundle, config: &Config, kinds: &Kinds<'_>) -> Option<D
     let asked = config.certificates == Certificates::By(CertificateProvider::CertManager);
     let kind = GroupVersionKind { group: "cert-manager.io".into(), version: "v1".into(), kind: "Certificate".into() };
     (needed && asked && kinds.has(&kind) == Some(false)).then(|| {
-        let message = "certificates are asked of cert-manager, and the target does not serve its API";
+        let message = "cert-manager is the certificate provider, and the cluster does not serve its API";
         let finding = Diagnostic::warning("ApiNotServed", message).at(Location::CONFIG);
         finding.pointer("/certificateProvider").help("install cert-manager")
     })
@@ -203,9 +206,9 @@ fn native_apis(bundle: &Bundle, kinds: &Kinds<'_>) -> Vec<Diagnostic> {
         .filter(|(_, kind)| kinds.has(kind) == Some(false))
         .map(|(index, kind)| {
             let kind = path(&kind.group, &kind.version, &kind.kind);
-            let message = format!("the operator needs the API {kind}, and the target does not serve it");
+            let message = format!("the operator needs the API {kind}, and the cluster does not serve it");
             let place = bundle.csv_place(&format!("/spec/nativeAPIs/{index}"));
-            place.warning("NativeApiMissing", message).help("take a version of the operator for this Kubernetes")
+            place.warning("NativeApiMissing", message).help("use a version of the operator for this Kubernetes")
         })
         .collect()
 }

@@ -144,9 +144,11 @@ fn supported_kinds(bundle: &Bundle) -> Vec<Diagnostic> {
         .filter(|other| kinds::supported(&other.kind).is_none())
         .map(|other| {
             let message = format!("unsupported resource {:?} with kind {:?}", other.name, other.kind);
-            other.place.part("/kind").error("UnsupportedKind", message).help(
-                "registry+v1 bundles hold a fixed list of kinds; compatibility: extended installs the others, too",
-            )
+            other
+                .place
+                .part("/kind")
+                .error("UnsupportedKind", message)
+                .help("registry+v1 bundles allow a fixed list of kinds; compatibility: extended installs others, too")
         })
         .collect()
 }

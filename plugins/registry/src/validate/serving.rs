@@ -80,7 +80,7 @@ pub(super) fn ports_agree(bundle: &Bundle) -> Vec<Diagnostic> {
         let other = first.entry((deployment, port)).or_insert_with(|| target.clone());
         if *other != target {
             let message = format!(
-                "port {port} in front of deployment {deployment:?} leads to {other} and to {target} of its pods"
+                "port {port} in front of deployment {deployment:?} targets both {other} and {target} of its pods"
             );
             let finding = bundle.csv_finding("ConflictingPorts", message, &pointer);
             findings.push(finding.help("give them different containerPorts, or the same targetPort"));

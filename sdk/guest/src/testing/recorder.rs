@@ -110,7 +110,7 @@ impl Output for Recorder {
             .map_err(|reason| self.refuse(Refusal::Malformed, format!("object {index} {reason}")))?;
         if let Some(first) = self.identities.get(&identity) {
             let [group, kind, namespace, name] = &identity;
-            let reason = format!("object {index} is object {first} again: {kind}.{group} {namespace}/{name}");
+            let reason = format!("object {index} duplicates object {first}: {kind}.{group} {namespace}/{name}");
             return Err(self.refuse(Refusal::Duplicate, reason));
         }
         self.identities.insert(identity, index);
@@ -155,7 +155,7 @@ fn identity(value: &Value) -> Result<Identity, String> {
     let namespace = match value.pointer("/metadata/namespace") {
         None | Some(Value::Null) => "",
         Some(Value::String(namespace)) => namespace,
-        Some(_) => return Err("has a metadata.namespace that is not text".to_owned()),
+        Some(_) => return Err("has a metadata.namespace that is not a string".to_owned()),
     };
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let legal = [

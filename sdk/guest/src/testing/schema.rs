@@ -25,7 +25,7 @@ pub(super) fn check(schema: Option<&str>, config: &Map<String, Value>) -> Result
     let config = Value::Object(config.clone());
     let finding = |error: jsonschema::ValidationError<'_>| {
         let finding = Diagnostic::error("InvalidConfiguration", error.to_string()).at(Location::CONFIG);
-        finding.pointer(error.instance_path().to_string()).help("give what the configuration schema asks for")
+        finding.pointer(error.instance_path().to_string()).help("set the values that the configuration schema requires")
     };
     Ok(validator.iter_errors(&config).map(finding).collect())
 }

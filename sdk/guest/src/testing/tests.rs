@@ -115,9 +115,9 @@ fn invalid_output_is_refused_as_by_the_host() {
     let mut odd = object("a");
     odd["metadata"]["namespace"] = json!(1);
     for (values, reason) in [
-        (vec![object("a"), newer], "object 1 is object 0 again: Deployment.apps n/a"),
+        (vec![object("a"), newer], "object 1 duplicates object 0: Deployment.apps n/a"),
         (vec![unnamed, object("b")], "object 0 has no metadata.name"),
-        (vec![odd], "object 0 has a metadata.namespace that is not text"),
+        (vec![odd], "object 0 has a metadata.namespace that is not a string"),
         (vec![object("../a")], "object 0 has an illegal metadata.name: \"../a\""),
         (vec![json!([])], "object 0 is not a JSON object"),
     ] {
@@ -133,7 +133,7 @@ fn documents_come_with_findings() {
     let values: Vec<Value> = read.nodes.iter().map(chandler_yaml::Node::to_json).collect();
     assert_eq!(values, [json!({"a": 2}), json!({"kind": "A"})]);
     let warnings: Vec<String> = read.warnings.iter().map(ToString::to_string).collect();
-    assert_eq!(warnings, ["a:2:1: key \"a\" stands here again with another value; the one in line 1 is ignored"]);
+    assert_eq!(warnings, ["a:2:1: key \"a\" is a duplicate with another value; the one in line 1 is ignored"]);
     let refusal = |path| read_documents(&bundle, path).map_err(|finding| format!("{} {finding}", finding.code));
     assert_eq!(
         refusal("b").unwrap_err(),
@@ -216,7 +216,7 @@ fn the_schema_is_enforced_as_by_the_host() {
     assert_eq!(obey(schema, json!({"objects": 1})), Ok(1));
     insta::assert_snapshot!(obey(schema, json!({"objects": "one"})).unwrap_err(), @r#"
     invalid configuration
-    config (/objects): "one" is not of type "integer" (help: give what the configuration schema asks for)
+    config (/objects): "one" is not of type "integer" (help: set the values that the configuration schema requires)
     "#);
     // Findings about the content are more useful than those about the configuration.
     assert_eq!(obey(schema, json!({"fail": "content"})), Err("invalid content\nit is bad".to_owned()));

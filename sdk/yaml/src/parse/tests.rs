@@ -128,8 +128,8 @@ fn aliases_are_expanded_and_merge_keys_merged() {
     assert_eq!(value["one"], json!({"a": 1, "b": 9}));
     assert_eq!(value["two"], json!({"a": 1, "b": 3, "c": 4, "d": 0}));
     assert_eq!(one("b: &b {a: 1}\nm:\n  !!merge <<: *b\n")["m"], json!({"a": 1}));
-    insta::assert_snapshot!(refusal("a: &a [*a]\n"), @"line 1, column 8: the alias stands inside its own anchor");
-    insta::assert_snapshot!(refusal("<<: 1\n"), @"line 1, column 5: << wants a mapping or a sequence of mappings");
+    insta::assert_snapshot!(refusal("a: &a [*a]\n"), @"line 1, column 8: the alias is inside its own anchor");
+    insta::assert_snapshot!(refusal("<<: 1\n"), @"line 1, column 5: << needs a mapping or a sequence of mappings");
 }
 
 #[test]
@@ -138,8 +138,7 @@ fn a_merge_key_after_other_keys_loses_with_a_warning() {
         parse(b"base: &base {a: 1, b: 2}\none:\n  a: 3\n  b: 2\n  <<: *base\n", &Limits::default()).unwrap();
     assert_eq!(documents[0].root.to_json()["one"], json!({"a": 3, "b": 2}));
     let warnings: Vec<_> = documents[0].warnings.iter().map(|warning| (warning.line, &*warning.message)).collect();
-    let message =
-        "<< merges key \"a\" too; the one in line 3 counts, but tools that are written in Go take the merged one";
+    let message = "<< merges key \"a\" too; the one in line 3 wins, but Go tools use the merged one";
     assert_eq!(warnings, [(5, message)]);
     assert_eq!(one("\"<<\": {a: 1}\n"), json!({"<<": {"a": 1}}), "text in quotes is no merge key");
 }
@@ -170,10 +169,10 @@ fn aliases_can_neither_lengthen_nor_deepen_a_document_beyond_its_limits() {
     for level in 1..200 {
         writeln!(deep, "a{level}: &a{level} [*a{}]", level - 1).unwrap();
     }
-    assert_eq!(refusal(&deep), "line 100, column 12: values lie more than 100 deep in one another");
+    assert_eq!(refusal(&deep), "line 100, column 12: values are nested more than 100 levels deep");
     let level = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     assert!(parse(level(100).as_bytes(), &Limits::default()).is_ok());
-    assert_eq!(refusal(&level(101)), "line 1, column 101: values lie more than 100 deep in one another");
+    assert_eq!(refusal(&level(101)), "line 1, column 101: values are nested more than 100 levels deep");
 }
 
 #[test]
@@ -195,14 +194,14 @@ fn the_last_duplicate_key_wins_with_a_warning_if_values_differ() {
     let documents = parse(b"a: 1\nb: 1\na: 2\nb: 1\n", &Limits::default()).unwrap();
     assert_eq!(documents[0].root.to_json(), json!({"a": 2, "b": 1}));
     let warnings: Vec<_> = documents[0].warnings.iter().map(|warning| (warning.line, &*warning.message)).collect();
-    assert_eq!(warnings, [(3, "key \"a\" stands here again with another value; the one in line 1 is ignored")]);
+    assert_eq!(warnings, [(3, "key \"a\" is a duplicate with another value; the one in line 1 is ignored")]);
     let many = (0..40).fold(String::new(), |text, number| format!("{text}k{number}: {number}\n"));
     assert_eq!(one(&format!("{many}k3: x\n"))["k3"], json!("x"));
 }
 
 #[test]
 fn parse_errors_have_positions() {
-    insta::assert_snapshot!(refusal("a: 1\nb: .inf\n"), @"line 2, column 4: .inf is not a number that JSON can hold");
+    insta::assert_snapshot!(refusal("a: 1\nb: .inf\n"), @"line 2, column 4: .inf is not a number that JSON can represent");
     assert!(refusal("a: 1\nb: [\n").starts_with("line "), "{}", refusal("a: 1\nb: [\n"));
     let error = parse(b"a: 1\nb: \xff\n", &Limits::default()).unwrap_err();
     assert_eq!(error.to_string(), "line 2, column 4: not UTF-8");
