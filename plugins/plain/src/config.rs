@@ -88,7 +88,7 @@ pub(crate) fn parse(config: &Map<String, Value>) -> Result<Config, Failure> {
             },
             ("componentVersions", Value::Object(members)) => components(members, &mut parsed.versions, &mut findings),
             ("images" | "componentVersions", _) => {
-                let finding = wrong("InvalidType", format!("{key} is not an object"), &format!("/{key}"));
+                let finding = config_error("InvalidType", format!("{key} is not an object"), &format!("/{key}"));
                 findings.push(finding.help(if key == "images" {
                     "write it as {name: image}"
                 } else {
@@ -96,11 +96,13 @@ pub(crate) fn parse(config: &Map<String, Value>) -> Result<Config, Failure> {
                 }));
             }
             ("releaseVersion", _) => {
-                let finding = wrong("InvalidType", "releaseVersion is not a string".to_owned(), "/releaseVersion");
+                let finding =
+                    config_error("InvalidType", "releaseVersion is not a string".to_owned(), "/releaseVersion");
                 findings.push(finding.help("put it into quotes"));
             }
             _ => {
-                let finding = wrong("UnknownField", format!("unknown field {key:?}"), &format!("/{}", escape(key)));
+                let finding =
+                    config_error("UnknownField", format!("unknown field {key:?}"), &format!("/{}", escape(key)));
                 findings.push(finding.help("the keys are images, releaseVersion and componentVersions"));
             }
         }
@@ -108,7 +110,7 @@ pub(crate) fn parse(config: &Map<String, Value>) -> Result<Config, Failure> {
     if findings.is_empty() { Ok(parsed) } else { Err(Failure::InvalidConfig(findings)) }
 }
 
-fn wrong(code: &str, message: String, pointer: &str) -> Diagnostic {
+fn config_error(code: &str, message: String, pointer: &str) -> Diagnostic {
     Diagnostic::error(code, message).at(Location::CONFIG).pointer(pointer)
 }
 
@@ -118,7 +120,7 @@ fn images(members: &Map<String, Value>, images: &mut Images, findings: &mut Vec<
             images.insert(name.clone(), image.to_owned());
         } else {
             let message = format!("image {name:?} is not a reference to an image");
-            let finding = wrong("InvalidImage", message, &format!("/images/{}", escape(name)));
+            let finding = config_error("InvalidImage", message, &format!("/images/{}", escape(name)));
             findings.push(finding.help("write it as registry.example.com/repository@sha256:..."));
         }
     }
@@ -130,7 +132,7 @@ fn components(members: &Map<String, Value>, versions: &mut Versions, findings: &
         if !is_component(name) {
             let message = format!("{name:?} is not a component name");
             let help = "use two or more lower-case letters, digits and dashes, and no dash at its ends";
-            findings.push(wrong("InvalidComponent", message, &pointer).help(help));
+            findings.push(config_error("InvalidComponent", message, &pointer).help(help));
         }
         match value.as_str().and_then(version) {
             Some(version) => {
@@ -142,7 +144,8 @@ fn components(members: &Map<String, Value>, versions: &mut Versions, findings: &
 }
 
 fn invalid_version(what: &str, pointer: &str) -> Diagnostic {
-    wrong("InvalidVersion", format!("{what} is not a semantic version"), pointer).help("write it as 4.20.1, in quotes")
+    config_error("InvalidVersion", format!("{what} is not a semantic version"), pointer)
+        .help("write it as 4.20.1, in quotes")
 }
 
 fn version(text: &str) -> Option<String> {

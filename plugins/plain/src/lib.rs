@@ -15,14 +15,14 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `detect` | whether content is such a bundle |
-//! | `load` | from files to values |
+//! | `detect` | format detection |
+//! | `load` | parsing files into values |
 //! | `manifest` | a value of a manifest |
-//! | `check` | what each object must have, and that no two have one name |
+//! | `check` | validation of objects and their identities |
 //! | `config` | the configuration and its schema |
 //! | `references` | the file `image-references` |
-//! | `images`, `versions` | what becomes of a text |
-//! | `substitute` | what becomes of an object |
+//! | `images`, `versions` | replacement in strings |
+//! | `substitute` | replacement in objects |
 //! | [`stage`] | run levels |
 
 mod check;

@@ -44,7 +44,7 @@ impl Substitution<'_> {
             if let Some((replaced, left)) = self.images.replace(text) {
                 *text = replaced;
                 if left {
-                    findings.warnings.push(image_left(manifest, pointer));
+                    findings.warnings.push(image_not_replaced(manifest, pointer));
                 }
             }
             if self.versions.is_empty() {
@@ -92,7 +92,7 @@ fn at(finding: Diagnostic, manifest: &Manifest, pointer: &str) -> Diagnostic {
     finding.at(path).within(node, pointer)
 }
 
-fn image_left(manifest: &Manifest, pointer: &str) -> Diagnostic {
+fn image_not_replaced(manifest: &Manifest, pointer: &str) -> Diagnostic {
     let message = "the text names an image in a form that cannot be replaced";
     at(Diagnostic::warning("ImageNotReplaced", message), manifest, pointer)
         .help("end the reference with white space, a quote or the end of the text")

@@ -27,7 +27,7 @@ pub(crate) fn advice(bundle: &Bundle, config: &Config) -> Vec<Diagnostic> {
         }
     }
     for other in &bundle.others {
-        if config.compatibility.fills_subjects() && !subjects_without_namespace(other).is_empty() {
+        if config.compatibility.sets_subject_namespaces() && !subjects_without_namespace(other).is_empty() {
             let message = format!("{} {:?} binds a ServiceAccount without a namespace", other.kind, other.name);
             let help = "API servers reject that; the ServiceAccount in the install namespace is used";
             findings.push(other.place.part("").warning("SubjectNamespaceMissing", message).help(help));
@@ -38,7 +38,7 @@ pub(crate) fn advice(bundle: &Bundle, config: &Config) -> Vec<Diagnostic> {
             let help = format!("{} is used, the API version of this kind; set it in the manifest", listed.api_version);
             findings.push(other.place.part("").warning("ApiVersionMissing", message).help(help));
         }
-        if let Some(version) = config.compatibility.successor(other) {
+        if let Some(version) = config.compatibility.current_api_version(other) {
             let message = format!(
                 "{} {:?} is of version {}, which is no longer served, and is installed as {version}",
                 other.kind, other.name, other.api_version

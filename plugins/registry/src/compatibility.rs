@@ -54,12 +54,12 @@ impl Compatibility {
 
     /// Whether the host is the default certificate provider; without one, OLM v1 refuses bundles that need
     /// certificates.
-    pub(crate) fn has_certificates_made(self) -> bool {
+    pub(crate) fn defaults_to_host_certificates(self) -> bool {
         self == Self::Extended
     }
 
     /// Whether ServiceAccounts are created that only a Deployment names.
-    pub(crate) fn makes_accounts_of_deployments(self) -> bool {
+    pub(crate) fn creates_deployment_accounts(self) -> bool {
         self == Self::Extended
     }
 
@@ -84,19 +84,19 @@ impl Compatibility {
 
     /// Whether the name of a webhook may end in a dash, as in OLM v0, where a hash followed. OLM v1 drops the dash when
     /// it generates objects, but refuses such names before.
-    pub(crate) fn takes_prefixes(self) -> bool {
+    pub(crate) fn accepts_name_prefixes(self) -> bool {
         self == Self::Extended
     }
 
     /// Whether subjects of the bundle's bindings that are ServiceAccounts without a namespace get the install
     /// namespace. API servers reject them.
-    pub(crate) fn fills_subjects(self) -> bool {
+    pub(crate) fn sets_subject_namespaces(self) -> bool {
         self == Self::Extended
     }
 
     /// The current version for an object of a removed API version.
-    pub(crate) fn successor(self, other: &Other) -> Option<&'static str> {
-        (self == Self::Extended).then(|| kinds::successor(&other.api_version, &other.kind))?
+    pub(crate) fn current_api_version(self, other: &Other) -> Option<&'static str> {
+        (self == Self::Extended).then(|| kinds::current_api_version(&other.api_version, &other.kind))?
     }
 
     /// Whether two objects in two namespaces, which get the same name in the install namespace, are an error. OLM v1
@@ -111,7 +111,7 @@ impl Compatibility {
     }
 
     /// Whether a cluster that cannot run the operator is an error.
-    pub(crate) fn refuses_old_targets(self) -> bool {
+    pub(crate) fn refuses_old_kubernetes(self) -> bool {
         self == Self::Extended
     }
 

@@ -54,7 +54,7 @@ const SUPPORTED: &[SupportedKind] = &[
 ];
 
 /// The current version for a removed API version with the same schema. Published bundles contain some of each.
-pub(crate) fn successor(api_version: &str, kind: &str) -> Option<&'static str> {
+pub(crate) fn current_api_version(api_version: &str, kind: &str) -> Option<&'static str> {
     Some(match (api_version, kind) {
         (
             "rbac.authorization.k8s.io/v1beta1" | "rbac.authorization.k8s.io/v1alpha1",
@@ -73,9 +73,9 @@ mod tests {
 
     #[test]
     fn removed_api_versions() {
-        assert_eq!(successor("policy/v1beta1", "PodDisruptionBudget"), Some("policy/v1"));
-        assert_eq!(successor("policy/v1beta1", "PodSecurityPolicy"), None);
-        assert_eq!(successor("policy/v1", "PodDisruptionBudget"), None);
+        assert_eq!(current_api_version("policy/v1beta1", "PodDisruptionBudget"), Some("policy/v1"));
+        assert_eq!(current_api_version("policy/v1beta1", "PodSecurityPolicy"), None);
+        assert_eq!(current_api_version("policy/v1", "PodDisruptionBudget"), None);
     }
 
     #[test]

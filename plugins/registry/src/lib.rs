@@ -7,21 +7,21 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `detect` | whether content is such a bundle |
-//! | `load` | from files to a `bundle::Bundle` |
-//! | `typed` | the typed round trip of the reference: types as tables |
-//! | `csv` | what is read of a ClusterServiceVersion |
+//! | `detect` | format detection |
+//! | `load` | parsing files into a `bundle::Bundle` |
+//! | `typed` | normalization through tables of Go types |
+//! | `csv` | the used fields of a ClusterServiceVersion |
 //! | `config` | the configuration and its schema |
 //! | `modes` | install modes and target namespaces |
-//! | `validate` | what a bundle must fulfil |
-//! | `requirements` | what it needs of its target, and what it says of itself |
-//! | `describe` | the same as the properties of catalogs, for status and resolver |
+//! | `validate` | validation of a bundle |
+//! | `requirements` | its requirements on the cluster |
+//! | `describe` | bundle metadata as in catalogs, for status and resolvers |
 //! | `generate` | the objects, one file per generator |
-//! | `unique` | each object once |
-//! | `advice` | what an administrator should know |
+//! | `unique` | removal of duplicate objects |
+//! | `advice` | warnings about the release |
 //! | `provision` | the order of these steps |
-//! | `compatibility` | which faults and limits of the reference are kept |
-//! | `names`, `kinds`, `json` | names of objects, supported kinds, changing JSON values |
+//! | `compatibility` | which errors and limitations of OLM v1 are kept |
+//! | `names`, `kinds`, `json` | names of objects, supported kinds, JSON helpers |
 
 mod advice;
 mod bundle;
@@ -58,7 +58,7 @@ impl Provisioner for Registry {
 
     fn config_schema(content: &dyn Content) -> Result<Option<String>, Failure> {
         // Without a valid bundle there is no schema; `provision` reports the errors.
-        Ok(load::load_ahead(content, |loaded| {
+        Ok(load::prefetch(content, |loaded| {
             let modes = modes::InstallModes::of(&loaded.bundle.as_ref()?.csv.spec.install_modes);
             config::schema::schema(&modes).ok()
         }))

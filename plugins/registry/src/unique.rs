@@ -60,7 +60,7 @@ pub(crate) fn unique(objects: Vec<Generated<'_>>, compatibility: Compatibility) 
         let Some(first) = unique.objects.get_mut(*entry.get()).filter(|first| first.json != object.json) else {
             continue;
         };
-        match settle(first, object, compatibility) {
+        match resolve_duplicate(first, object, compatibility) {
             Ok(warning) => unique.warnings.extend(warning.map(|warning| *warning)),
             Err(finding) => findings.push(*finding),
         }
@@ -69,7 +69,7 @@ pub(crate) fn unique(objects: Vec<Generated<'_>>, compatibility: Compatibility) 
 }
 
 /// Replaces an object with the result for it and another one of its name; a warning, if there is one.
-fn settle<'a>(
+fn resolve_duplicate<'a>(
     first: &mut Generated<'a>,
     second: Generated<'a>,
     compatibility: Compatibility,
@@ -105,10 +105,10 @@ fn settle<'a>(
 }
 
 /// The Service of a bundle with the ports and the selector of the generated one.
-fn merge_services(theirs: &[u8], generated: &[u8]) -> Vec<u8> {
+fn merge_services(bundled: &[u8], generated: &[u8]) -> Vec<u8> {
     let object =
         |json: &[u8]| serde_json::from_slice::<Map<String, Value>>(json).map(Value::Object).unwrap_or_default();
-    let (mut merged, generated) = (object(theirs), object(generated));
+    let (mut merged, generated) = (object(bundled), object(generated));
     let members = |pointer| generated.pointer(pointer).and_then(Value::as_object).into_iter().flatten();
     for (key, value) in members("/metadata/annotations") {
         set(&mut merged, ["metadata", "annotations", key], value.clone());

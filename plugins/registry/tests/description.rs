@@ -16,7 +16,7 @@ use serde_json::json;
 use support::small::{CRD, Small};
 
 /// The description and its properties, one per line.
-fn told(release: &Recorder) -> String {
+fn describe(release: &Recorder) -> String {
     let Description { name, package, version, properties } = &release.description;
     let mut lines = vec![format!("{name:?} {package:?} {version:?}")];
     lines.extend(properties.iter().map(|property| format!("{} {}", property.kind, property.value)));
@@ -46,7 +46,7 @@ fn a_bundle_is_described_as_in_catalogs() {
         "required": [{"name": "certificates.cert-manager.io", "kind": "Certificate", "version": "v1"}],
     });
     let release = small.render(&json!({})).unwrap();
-    insta::assert_snapshot!(told(&release), @r#"
+    insta::assert_snapshot!(describe(&release), @r#"
     Some("op.v1") Some("op") Some("1.2.3")
     olm.package {"packageName":"op","version":"1.2.3"}
     olm.maxOpenShiftVersion "4.12"
@@ -66,11 +66,11 @@ fn a_package_property_of_the_bundle_wins() {
     let stated = "properties: [{type: olm.package, value: {packageName: other, version: 2.0.0}}]\n";
     let mut small = Small::new(&["AllNamespaces"]).file("metadata/properties.yaml", stated);
     small.csv["spec"]["version"] = json!("1.2.3");
-    insta::assert_snapshot!(told(&small.render(&json!({})).unwrap()), @r#"
+    insta::assert_snapshot!(describe(&small.render(&json!({})).unwrap()), @r#"
     Some("op.v1") Some("op") Some("1.2.3")
     olm.package {"packageName":"other","version":"2.0.0"}
     "#);
     // A bundle without a version is described without one.
     let small = Small::new(&["AllNamespaces"]);
-    insta::assert_snapshot!(told(&small.render(&json!({})).unwrap()), @r#"Some("op.v1") Some("op") None"#);
+    insta::assert_snapshot!(describe(&small.render(&json!({})).unwrap()), @r#"Some("op.v1") Some("op") None"#);
 }

@@ -179,14 +179,14 @@ fn invalid_aggregated_apis_are_refused() {
     owned
         .as_array_mut()
         .unwrap()
-        .push(json!({"name": "x", "group": "harbour", "version": "V1", "deploymentName": "gone"}));
+        .push(json!({"name": "x", "group": "harbour", "version": "V1", "deploymentName": "removed"}));
     insta::assert_snapshot!(small.refusal(&json!({"certificateProvider": "none"})), @r#"
     content
     InvalidApiService manifests/csv.yaml:31:20 (/spec/apiservicedefinitions/owned/2/group): API service "x" has an invalid group "harbour"
       a group is a domain such as example.com, a version is one such as v1alpha1
     InvalidApiService manifests/csv.yaml:33:22 (/spec/apiservicedefinitions/owned/2/version): API service "x" has an invalid version "V1"
       a group is a domain such as example.com, a version is one such as v1alpha1
-    ApiServiceDeploymentMissing manifests/csv.yaml:30:29 (/spec/apiservicedefinitions/owned/2/deploymentName): API service "x" references non-existent deployment "gone"
+    ApiServiceDeploymentMissing manifests/csv.yaml:30:29 (/spec/apiservicedefinitions/owned/2/deploymentName): API service "x" references non-existent deployment "removed"
       name a deployment of the install strategy
     ConflictingApiServices manifests/csv.yaml:21:9 (/spec/apiservicedefinitions/owned/1): "v1alpha1.harbour.example.com" is served by several deployments or ports
       serve all kinds of a version by one deployment and port
@@ -447,12 +447,12 @@ fn extended_keeps_all_objects_of_published_bundles() {
             for object in &reference {
                 let identity = identity(object);
                 // API servers reject these: removed versions, and rules without groups.
-                let gone = object["apiVersion"].as_str().is_some_and(|version| version.ends_with(".k8s.io/v1beta1"));
-                if gone || misspelt && has_hashed_name(object) {
+                let removed = object["apiVersion"].as_str().is_some_and(|version| version.ends_with(".k8s.io/v1beta1"));
+                if removed || misspelt && has_hashed_name(object) {
                     continue;
                 }
                 let other = extended.iter().find(|other| chandler_expected::identity(other) == identity);
-                let other = other.unwrap_or_else(|| panic!("{name}: {identity} is gone"));
+                let other = other.unwrap_or_else(|| panic!("{name}: {identity} is removed"));
                 // The value that the misspelt name belonged to has more fields now.
                 assert!(misspelt || difference(object, other).is_none(), "{name}: {identity}");
             }

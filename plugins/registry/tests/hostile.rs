@@ -20,8 +20,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use support::small::{CRD, Small};
 
-/// A bundle with one of everything.
-fn everything() -> Vec<(String, Value)> {
+/// A bundle with one of full_bundle.
+fn full_bundle() -> Vec<(String, Value)> {
     let mut small = Small::new(&["AllNamespaces"])
         .webhook("ValidatingAdmissionWebhook", "v.example.com")
         .webhook("MutatingAdmissionWebhook", "m.example.com")
@@ -116,7 +116,7 @@ fn pointers(value: &Value, pointer: &str, all: &mut Vec<String>) {
 }
 
 /// Replacement values.
-fn anything() -> impl Strategy<Value = Value> {
+fn arbitrary_value() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(json!(null)),
         Just(json!({})),
@@ -137,7 +137,7 @@ fn anything() -> impl Strategy<Value = Value> {
 
 /// Edits of the bundle and of its configuration: pointer and value.
 fn mutations() -> impl Strategy<Value = Vec<(prop::sample::Index, prop::sample::Index, Value)>> {
-    prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), anything()), 1..4)
+    prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), arbitrary_value()), 1..4)
 }
 
 proptest! {
@@ -145,7 +145,7 @@ proptest! {
 
     #[test]
     fn arbitrary_edits_give_objects_or_findings(mutations in mutations(), reference in any::<bool>(), known in any::<bool>()) {
-        let mut files = everything();
+        let mut files = full_bundle();
         files.push(("config".to_owned(), config()));
         for (file, place, value) in mutations {
             let index = file.index(files.len());

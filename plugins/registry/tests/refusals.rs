@@ -199,7 +199,7 @@ fn different_objects_with_one_identity() {
 /// Operator scaffolds contain the Service of their webhooks, and OLM generates one of the same name.
 #[test]
 fn a_service_of_the_bundle_that_is_also_generated() {
-    let theirs = json!({
+    let bundled = json!({
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {"name": "op-main-service", "labels": {"a": "b"}, "annotations": {"c": "d"}},
@@ -211,7 +211,7 @@ fn a_service_of_the_bundle_that_is_also_generated() {
     });
     let small = Small::new(&["AllNamespaces"])
         .webhook("ValidatingAdmissionWebhook", "v.example.com")
-        .file("manifests/service.yaml", &theirs.to_string());
+        .file("manifests/service.yaml", &bundled.to_string());
     let service = |compatibility: &str| {
         let config = json!({"compatibility": compatibility, "certificateProvider": "openshift-service-ca"});
         let release = small.render(&config).unwrap();
@@ -224,7 +224,7 @@ fn a_service_of_the_bundle_that_is_also_generated() {
     assert_eq!((&reference["metadata"]["labels"], &reference["spec"]["type"]), (&json!(null), &json!(null)));
     insta::assert_snapshot!(warning, @"manifests/service.yaml:1:1: bundle contains two different objects Service ns/op-main-service, and only the last one is used (help: the last one is at manifests/csv.yaml:15:11 (/spec/install/spec/deployments/0); keep one)");
     let (extended, warning) = service("extended");
-    let mut wanted = theirs.clone();
+    let mut wanted = bundled.clone();
     wanted["metadata"]["namespace"] = json!("ns");
     wanted["metadata"]["annotations"]["service.beta.openshift.io/serving-cert-secret-name"] =
         json!("op-main-service-cert");

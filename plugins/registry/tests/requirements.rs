@@ -46,7 +46,7 @@ fn a_kubernetes_that_is_too_old_is_refused() {
     insta::assert_snapshot!(findings(&release), @r#"Warning InvalidMinKubeVersion manifests/csv.yaml:68:23 (/spec/minKubeVersion): minKubeVersion "newest" is not a version (help: write it as 1.29.0)"#);
 }
 
-fn needy() -> Small {
+fn operator_with_requirements() -> Small {
     let mut small = Small::new(&["AllNamespaces"]).file("manifests/crd.yaml", &CRD.replace("JSONPath", "jsonPath"));
     let spec = &mut small.csv["spec"];
     spec["customresourcedefinitions"] = json!({
@@ -68,7 +68,7 @@ fn needy() -> Small {
 
 #[test]
 fn missing_kinds_of_the_target_are_reported() {
-    let release = needy().render_for(&json!({}), target("v1.36.0", &["v1/Pod"])).unwrap();
+    let release = operator_with_requirements().render_for(&json!({}), target("v1.36.0", &["v1/Pod"])).unwrap();
     insta::assert_snapshot!(findings(&release), @r#"
     Warning RequiredApiMissing manifests/csv.yaml:30:9 (/spec/customresourcedefinitions/required/0): the operator needs the CustomResourceDefinition "certificates.cert-manager.io" with version v1 of kind Certificate, and the cluster does not serve it (help: install the operator that owns it)
     Warning RequiredApiMissing manifests/csv.yaml:13:9 (/spec/apiservicedefinitions/required/0): the operator needs the aggregated API metrics.k8s.io/v1beta1/NodeMetrics, and the cluster does not serve it (help: install the operator that serves it)
@@ -80,10 +80,10 @@ fn missing_kinds_of_the_target_are_reported() {
         "metrics.k8s.io/v1beta1/NodeMetrics",
         "policy/v1beta1/PodDisruptionBudget",
     ];
-    let release = needy().render_for(&json!({}), target("v1.36.0", &served)).unwrap();
+    let release = operator_with_requirements().render_for(&json!({}), target("v1.36.0", &served)).unwrap();
     assert_eq!(findings(&release), "");
     // Without a cluster, nothing is missing.
-    assert_eq!(findings(&needy().render(&json!({})).unwrap()), "");
+    assert_eq!(findings(&operator_with_requirements().render(&json!({})).unwrap()), "");
 }
 
 #[test]

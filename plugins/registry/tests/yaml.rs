@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use support::small::{CRD, Small, one};
 
 /// The result for a member `x` of an untyped object.
-fn passed(text: &str) -> Value {
+fn rendered_member(text: &str) -> Value {
     let manifest = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: tides}}\n{text}");
     let release = Small::new(&["AllNamespaces"]).file("manifests/tides.yaml", &manifest).render(&json!({})).unwrap();
     assert_eq!(release.findings, [], "{text}");
@@ -62,7 +62,7 @@ fn scalars() {
         ("x: 12:30", json!("12:30")),
         ("x: 1.2.3", json!("1.2.3")),
     ] {
-        assert_eq!(passed(text), want, "{text}");
+        assert_eq!(rendered_member(text), want, "{text}");
     }
 }
 
@@ -82,7 +82,7 @@ fn keys() {
             let release = tides(text).render(&json!({})).unwrap();
             assert_eq!((&one(&release, "ConfigMap")["x"], release.findings.len()), (&want, 1), "{text}");
         } else {
-            assert_eq!(passed(text), want, "{text}");
+            assert_eq!(rendered_member(text), want, "{text}");
         }
     }
 }
@@ -101,7 +101,7 @@ fn anchors_aliases_and_merge_keys() {
         ("one: &o {a: 1, b: 1}\ntwo: &t {b: 2, c: 2}\nx: {<<: [*o, *t], c: 3}", json!({"a": 1, "b": 1, "c": 3})),
         ("x: {'<<': {a: 1}}", json!({"<<": {"a": 1}})),
     ] {
-        assert_eq!(passed(text), want, "{text}");
+        assert_eq!(rendered_member(text), want, "{text}");
     }
 }
 

@@ -40,12 +40,12 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`provisioner`] | the trait, and the facts about a provisioner |
-//! | [`request`] | what a provisioner is asked |
+//! | [`provisioner`] | the trait, and the facts of a provisioner |
+//! | [`request`] | the request of a call |
 //! | [`content`] | reading the bundle |
-//! | [`output`] | where objects and findings go |
-//! | [`diagnostic`] | findings with positions, and why nothing could be provisioned |
-//! | [`documents`] | Kubernetes-faithful YAML and JSON |
+//! | [`output`] | objects, probes and findings |
+//! | [`diagnostic`] | findings with positions, and failures |
+//! | [`documents`] | YAML and JSON as in Kubernetes |
 //! | [`log`] | messages for author and administrator |
 //! | [`certificates`] | serving certificates, which the host issues |
 //! | [`secrets`] | passwords and keys, which the host generates |

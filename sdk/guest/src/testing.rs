@@ -4,13 +4,13 @@
 //!
 //! | the host refuses | [`run`] refuses |
 //! |---|---|
-//! | what is no Kubernetes object, and an object that was emitted before | the same |
+//! | invalid and duplicate objects | the same |
 //! | more objects, bytes of objects, probes and bytes of probes than a limit | the same |
 //! | reading more of the bundle than a limit | the same |
-//! | a configuration that does not match the schema, and a schema that is none | the same, but not the host's limits on how large a schema and its patterns may become |
+//! | a configuration that does not match the schema, and an invalid schema | the same, without the host's limits on the size of a schema and its patterns |
 //! | a probe without kind or rule, and expressions that are not CEL | the same, but not the host's limits on functions and steps |
 //! | a failure without findings | the same |
-//! | a call that takes too much time or memory, logs too much, or asks for secure randomness | nothing: that takes the sandbox, as with `chandler render --provisioner FILE.wasm` |
+//! | a call that takes too much time or memory, logs too much, or asks for secure randomness | nothing: this needs the sandbox, as in `chandler render --provisioner FILE.wasm` |
 //!
 //! See the example at the [top of this crate](crate).
 

@@ -6,16 +6,16 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`node`] | a value with its position |
-//! | `parse` | documents from a stream, and the limits |
+//! | [`node`] | values with positions |
+//! | `parse` | parsing a stream into documents, and the limits |
 //! | `text` | encodings, and forbidden characters |
-//! | `load` | YAML: anchors, keys, and what they may cost |
-//! | `mend` | white space that go-yaml takes and the scanner does not |
+//! | `load` | YAML: anchors, keys, and their limits |
+//! | `repair` | white space that go-yaml accepts and the scanner does not |
 //! | `mapping` | duplicate keys and merge keys |
-//! | `scalar`, `number` | what a plain scalar means |
+//! | `scalar`, `number` | the meaning of scalars |
 //! | `json` | JSON, for texts that begin like it |
-//! | [`de`] | typed reading; errors say where |
-//! | [`list`] | `List` kinds flattened |
+//! | [`de`] | deserialization with positions in errors |
+//! | [`list`] | flattening of `List` kinds |
 //!
 //! Where Go's behaviour is an accident, this crate warns or refuses, but never differs silently:
 //! - A key of the mapping itself wins over a merged one, by the rule for merge keys. go-yaml v2 lets a `<<` win over
@@ -35,10 +35,10 @@ mod json;
 pub mod list;
 mod load;
 mod mapping;
-mod mend;
 pub mod node;
 mod number;
 mod parse;
+mod repair;
 mod scalar;
 mod text;
 

@@ -7,8 +7,8 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Tag};
 use crate::{
     Document, Kind, Limits, Node, ParseError, Warning,
     mapping::{Building, Key},
-    mend::{Added, lines, mend},
     number,
+    repair::{Added, lines, repair},
     scalar::{self, Scalar},
     text::count,
 };
@@ -38,7 +38,7 @@ fn read(text: &str, limits: &Limits) -> Result<Vec<Document>, ParseError> {
         let (line, column) = position(error.marker(), &added, end);
         let refusal = ParseError { line, column, message: error.info().to_owned() };
         budget = budget.checked_sub(error.marker().index()).ok_or_else(|| refusal.clone())?;
-        text = Cow::Owned(mend(&text, &error, &mut added, budget).ok_or(refusal)?);
+        text = Cow::Owned(repair(&text, &error, &mut added, budget).ok_or(refusal)?);
     }
 }
 

@@ -105,7 +105,7 @@ pub(crate) fn value(kind: Kind) -> Kind {
 ///
 /// Go formats a float with the fewest digits that identify it, and zeros after them; so does Rust.
 fn normalize(value: f64) -> Kind {
-    /// Above this, 64-bit integers are not exact, and Go soon uses an exponent.
+    /// Larger values are not converted to integers; Go formats slightly larger ones with an exponent.
     const LARGE: f64 = 1e19;
     if value.fract() == 0.0 && value.abs() < LARGE {
         let text = value.to_string();

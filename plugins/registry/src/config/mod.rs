@@ -3,11 +3,11 @@
 //! | key | meaning |
 //! |---|---|
 //! | `watchNamespace` | the one namespace that the operator watches |
-//! | `watchNamespaces` | the several namespaces that it watches |
+//! | `watchNamespaces` | several namespaces |
 //! | `deploymentConfig` | changes to the operator's Deployments |
 //! | `operatorConditionName`, `proxy` | variables in the operator's containers |
-//! | `certificateProvider` | who makes the certificates of webhooks |
-//! | `compatibility` | whether known faults of the reference are kept |
+//! | `certificateProvider` | the provider of certificates for webhooks |
+//! | `compatibility` | whether known errors of OLM v1 are kept |
 //!
 //! The host enforces [`schema`] before it requests objects. This module parses the configuration again, so that the
 //! result does not depend on that, and because the schema does not know the install namespace.
@@ -65,8 +65,8 @@ fn dropped(field: &Dropped) -> Diagnostic {
     let pointer = format!("/deploymentConfig{}", field.pointer);
     let finding = Diagnostic::warning("UnknownField", format!("unknown field {name:?} is dropped"));
     let finding = finding.at(Location::CONFIG).pointer(pointer);
-    match field.meant {
-        Some(meant) => finding.help(format!("field names are case-sensitive; did you mean {meant:?}?")),
+    match field.suggested {
+        Some(suggested) => finding.help(format!("field names are case-sensitive; did you mean {suggested:?}?")),
         None => finding,
     }
 }
@@ -155,7 +155,7 @@ fn read(
         Ok(compatibility) => config.compatibility = compatibility.unwrap_or_default(),
         Err(wrong) => findings.push(*wrong),
     }
-    if config.certificates == Certificates::Unset && config.compatibility.has_certificates_made() {
+    if config.certificates == Certificates::Unset && config.compatibility.defaults_to_host_certificates() {
         config.certificates = Certificates::By(CertificateProvider::Host);
     }
 }

@@ -27,10 +27,10 @@ pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
             {
                 set(&mut value, ["apiVersion"], listed.api_version);
             }
-            if let Some(version) = context.compatibility.successor(other) {
+            if let Some(version) = context.compatibility.current_api_version(other) {
                 upgrade(&mut value, version);
             }
-            if context.compatibility.fills_subjects() {
+            if context.compatibility.sets_subject_namespaces() {
                 for index in subjects_without_namespace(other) {
                     if let Some(subject) = value.pointer_mut(&format!("/subjects/{index}")) {
                         set(subject, ["namespace"], context.namespace);

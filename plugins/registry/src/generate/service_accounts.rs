@@ -19,7 +19,7 @@ pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
                 .or_insert_with(|| format!("/spec/install/spec/{list}/{index}/serviceAccountName"));
         }
     }
-    if context.compatibility.makes_accounts_of_deployments() {
+    if context.compatibility.creates_deployment_accounts() {
         for (index, deployment) in strategy.deployments.iter().enumerate() {
             accounts.entry(deployment.service_account()).or_insert_with(|| {
                 format!("/spec/install/spec/deployments/{index}/spec/template/spec/serviceAccountName")

@@ -3,13 +3,13 @@
 //! Every file is parsed, also after errors, so that an author sees all findings at once. A document is dropped as soon
 //! as it is converted: a bundle's CRDs are megabytes, and the tree of one is many times its text.
 
-mod kept;
 mod metadata;
 mod old_crd;
+mod prefetch;
 mod properties;
 
-pub(crate) use kept::{load, load_ahead};
 pub(crate) use metadata::annotations;
+pub(crate) use prefetch::{load, prefetch};
 
 use chandler_sdk::{Content, Diagnostic, Location};
 use chandler_yaml::{Document, Limits, Node};
@@ -261,7 +261,7 @@ impl Loader {
     fn convert(&mut self, path: &str, node: &Node, record: &'static Record, report: bool) -> Option<Conversion> {
         match typed::convert(node, record, self.compatibility.spelling()) {
             Ok(conversion) => {
-                self.specific |= !conversion.respelt.is_empty();
+                self.specific |= !conversion.misspelt.is_empty();
                 if report {
                     self.report_dropped(path, &conversion);
                 }
@@ -276,11 +276,11 @@ impl Loader {
     }
 
     fn report_dropped(&mut self, path: &str, conversion: &Conversion) {
-        for respelt in &conversion.respelt {
-            let place = place(path, (respelt.line, respelt.column), &respelt.pointer);
-            let name = respelt.pointer.rsplit('/').next().unwrap_or_default();
-            let meant = respelt.meant.unwrap_or_default();
-            let finding = place.warning("MisspeltField", format!("unknown field {name:?} is read as {meant:?}"));
+        for misspelt in &conversion.misspelt {
+            let place = place(path, (misspelt.line, misspelt.column), &misspelt.pointer);
+            let name = misspelt.pointer.rsplit('/').next().unwrap_or_default();
+            let suggested = misspelt.suggested.unwrap_or_default();
+            let finding = place.warning("MisspeltField", format!("unknown field {name:?} is read as {suggested:?}"));
             self.warnings.push(finding.help("field names are case-sensitive; OLM drops this one"));
         }
         for dropped in &conversion.dropped {
@@ -291,8 +291,8 @@ impl Loader {
             let place = place(path, (dropped.line, dropped.column), &dropped.pointer);
             let name = dropped.pointer.rsplit('/').next().unwrap_or_default();
             let mut finding = place.warning("UnknownField", format!("unknown field {name:?} is dropped"));
-            if let Some(meant) = dropped.meant {
-                finding = finding.help(format!("field names are case-sensitive; did you mean {meant:?}?"));
+            if let Some(suggested) = dropped.suggested {
+                finding = finding.help(format!("field names are case-sensitive; did you mean {suggested:?}?"));
             }
             self.warnings.push(finding);
         }

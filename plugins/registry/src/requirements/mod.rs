@@ -40,7 +40,7 @@ pub(crate) fn check(bundle: &Bundle, request: &Request, config: &Config) -> Find
     let kinds = Kinds::new(bundle, request);
     let mut findings = Findings::default();
     if let Some(finding) = kubernetes_version(bundle, request) {
-        let refused = compatibility.refuses_old_targets() && finding.severity == chandler_sdk::Severity::Error;
+        let refused = compatibility.refuses_old_kubernetes() && finding.severity == chandler_sdk::Severity::Error;
         let list = if refused { &mut findings.errors } else { &mut findings.warnings };
         list.push(if refused { finding } else { Diagnostic { severity: chandler_sdk::Severity::Warning, ..finding } });
     }
@@ -169,7 +169,7 @@ fn installed(bundle: &Bundle, compatibility: Compatibility, kinds: &Kinds<'_>) -
     let mut seen = BTreeSet::new();
     let mut findings = Vec::new();
     for other in bundle.others.iter().filter(|other| !other.api_version.is_empty()) {
-        let api_version = compatibility.successor(other).unwrap_or(&other.api_version);
+        let api_version = compatibility.current_api_version(other).unwrap_or(&other.api_version);
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let kind = GroupVersionKind { group: group.to_owned(), version: version.to_owned(), kind: other.kind.clone() };
         // A CRD need not be listed as owned to be installed.

@@ -13,7 +13,7 @@ pub(crate) struct Conversion {
     /// Fields that the type does not know. At most [`MOST_DROPPED`] are kept.
     pub(crate) dropped: Vec<Dropped>,
     /// Fields that were matched although the case of their names is wrong. At most [`MOST_DROPPED`] are kept.
-    pub(crate) respelt: Vec<Dropped>,
+    pub(crate) misspelt: Vec<Dropped>,
 }
 
 /// How field names are matched.
@@ -35,7 +35,7 @@ pub(crate) struct Dropped {
     /// The column of its name.
     pub(crate) column: u32,
     /// A field of the type whose name differs only in case.
-    pub(crate) meant: Option<&'static str>,
+    pub(crate) suggested: Option<&'static str>,
 }
 
 /// The maximum number of reported fields: a CRD of an old version loses thousands.
@@ -90,12 +90,12 @@ pub(crate) fn convert(node: &Node, record: &'static Record, spelling: Spelling) 
         out: Vec::new(),
         path: Vec::new(),
         dropped: Vec::new(),
-        respelt: Vec::new(),
+        misspelt: Vec::new(),
         mismatches: Vec::new(),
     };
     writer.record(node, record);
     if writer.mismatches.is_empty() {
-        Ok(Conversion { json: writer.out, dropped: writer.dropped, respelt: writer.respelt })
+        Ok(Conversion { json: writer.out, dropped: writer.dropped, misspelt: writer.misspelt })
     } else {
         Err(writer.mismatches)
     }
@@ -108,7 +108,7 @@ impl Conversion {
     }
 }
 
-/// A segment of a JSON pointer.
+/// Escapes a segment of a JSON pointer.
 pub(crate) fn escape(part: &str) -> String {
     part.replace('~', "~0").replace('/', "~1")
 }
@@ -157,7 +157,7 @@ impl<'a> Shape<'a> {
     }
 }
 
-enum Step<'a> {
+enum Segment<'a> {
     Key(&'a str),
     Index(usize),
 }
@@ -165,9 +165,9 @@ enum Step<'a> {
 struct Writer<'a> {
     spelling: Spelling,
     out: Vec<u8>,
-    path: Vec<Step<'a>>,
+    path: Vec<Segment<'a>>,
     dropped: Vec<Dropped>,
-    respelt: Vec<Dropped>,
+    misspelt: Vec<Dropped>,
     mismatches: Vec<Mismatch>,
 }
 
@@ -242,9 +242,10 @@ impl<'a> Writer<'a> {
         };
         self.raw("{");
         let start = self.out.len();
-        let mut respelt: Vec<&str> = Vec::new();
+        let mut misspelt: Vec<&str> = Vec::new();
         for entry in entries {
-            let Some(field) = record.field(&entry.key).or_else(|| self.respell(node, entry, record, &mut respelt))
+            let Some(field) =
+                record.field(&entry.key).or_else(|| self.match_ignoring_case(node, entry, record, &mut misspelt))
             else {
                 self.drop_field(entry, record);
                 continue;
@@ -255,7 +256,7 @@ impl<'a> Writer<'a> {
             }
             let before = self.out.len();
             self.key(field.name, start);
-            self.path.push(Step::Key(field.name));
+            self.path.push(Segment::Key(field.name));
             let written = self.value(value, &field.kind);
             self.path.pop();
             if written == Written::Nothing || field.keep == Keep::NonEmpty && written == Written::Empty {
@@ -264,7 +265,7 @@ impl<'a> Writer<'a> {
         }
         for field in record.fields {
             let always = matches!(field.keep, Keep::Always | Keep::Struct);
-            if always && node.get(field.name).is_none_or(Node::is_null) && !respelt.contains(&field.name) {
+            if always && node.get(field.name).is_none_or(Node::is_null) && !misspelt.contains(&field.name) {
                 self.key(field.name, start);
                 self.zero(&field.kind);
             }
@@ -278,7 +279,7 @@ impl<'a> Writer<'a> {
             if index > 0 {
                 self.raw(",");
             }
-            self.path.push(Step::Index(index));
+            self.path.push(Segment::Index(index));
             self.value(item, kind);
             self.path.pop();
         }
@@ -291,7 +292,7 @@ impl<'a> Writer<'a> {
         let start = self.out.len();
         for entry in node.as_mapping().into_iter().flatten() {
             self.key(&entry.key, start);
-            self.path.push(Step::Key(&entry.key));
+            self.path.push(Segment::Key(&entry.key));
             self.value(&entry.value, kind);
             self.path.pop();
         }
@@ -371,37 +372,37 @@ impl<'a> Writer<'a> {
     }
 
     /// The field that an entry means, if only the case of its name is wrong and no other entry matches it.
-    fn respell(
+    fn match_ignoring_case(
         &mut self,
         node: &Node,
         entry: &Entry,
         record: &'static Record,
-        respelt: &mut Vec<&'static str>,
+        misspelt: &mut Vec<&'static str>,
     ) -> Option<&'static Field> {
-        let meant = record.fields.iter().find(|field| field.name.eq_ignore_ascii_case(&entry.key))?;
-        let taken = entry.value.is_null() || node.get(meant.name).is_some() || respelt.contains(&meant.name);
+        let suggested = record.fields.iter().find(|field| field.name.eq_ignore_ascii_case(&entry.key))?;
+        let taken = entry.value.is_null() || node.get(suggested.name).is_some() || misspelt.contains(&suggested.name);
         if self.spelling == Spelling::Exact || taken {
             return None;
         }
-        respelt.push(meant.name);
-        if self.respelt.len() < MOST_DROPPED {
-            let finding = self.dropped(entry, Some(meant.name));
-            self.respelt.push(finding);
+        misspelt.push(suggested.name);
+        if self.misspelt.len() < MOST_DROPPED {
+            let finding = self.dropped(entry, Some(suggested.name));
+            self.misspelt.push(finding);
         }
-        Some(meant)
+        Some(suggested)
     }
 
     fn drop_field(&mut self, entry: &Entry, record: &Record) {
         if self.dropped.len() < MOST_DROPPED {
-            let meant = record.fields.iter().find(|field| field.name.eq_ignore_ascii_case(&entry.key));
-            let finding = self.dropped(entry, meant.map(|field| field.name));
+            let suggested = record.fields.iter().find(|field| field.name.eq_ignore_ascii_case(&entry.key));
+            let finding = self.dropped(entry, suggested.map(|field| field.name));
             self.dropped.push(finding);
         }
     }
 
-    fn dropped(&self, entry: &Entry, meant: Option<&'static str>) -> Dropped {
+    fn dropped(&self, entry: &Entry, suggested: Option<&'static str>) -> Dropped {
         let pointer = format!("{}/{}", self.pointer(), escape(&entry.key));
-        Dropped { pointer, line: entry.line, column: entry.column, meant }
+        Dropped { pointer, line: entry.line, column: entry.column, suggested }
     }
 
     fn key(&mut self, key: &str, start: usize) {
@@ -426,8 +427,8 @@ impl<'a> Writer<'a> {
         for step in &self.path {
             pointer.push('/');
             match step {
-                Step::Key(key) => pointer.push_str(&escape(key)),
-                Step::Index(index) => pointer.push_str(&index.to_string()),
+                Segment::Key(key) => pointer.push_str(&escape(key)),
+                Segment::Index(index) => pointer.push_str(&index.to_string()),
             }
         }
         pointer

@@ -28,7 +28,7 @@ pub(crate) fn validate(bundle: &Bundle, compatibility: Compatibility, complete: 
         webhooks::conversion_needs_all_namespaces,
         webhooks::deployments_exist,
         webhooks::unique_names,
-        if compatibility.takes_prefixes() { webhooks::prefixes } else { webhooks::names },
+        if compatibility.accepts_name_prefixes() { webhooks::prefixes } else { webhooks::names },
         webhooks::crds_have_one_conversion,
         webhooks::conversions_are_of_owned_crds,
         webhooks::rules,

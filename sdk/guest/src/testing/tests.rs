@@ -82,10 +82,10 @@ fn object(name: &str) -> Value {
 }
 
 /// Emits the objects in `values`, and ignores refusals of the host.
-struct Careless;
+struct IgnoresRefusals;
 
-impl Provisioner for Careless {
-    const FACTS: Facts = Facts::new("careless", "0.1.0");
+impl Provisioner for IgnoresRefusals {
+    const FACTS: Facts = Facts::new("ignores-refusals", "0.1.0");
 
     fn detect(_: &dyn Content) -> Option<String> {
         None
@@ -101,7 +101,7 @@ impl Provisioner for Careless {
 
 fn emit(values: &[Value]) -> Result<usize, String> {
     let lines = values.iter().fold(String::new(), |lines, value| format!("{lines}{value}\n"));
-    let recorder = run::<Careless>(&Bundle::new([("values", lines)]), &Request::default());
+    let recorder = run::<IgnoresRefusals>(&Bundle::new([("values", lines)]), &Request::default());
     recorder.map(|recorder| recorder.objects.len()).map_err(|failure| failure.to_string())
 }
 
@@ -112,12 +112,12 @@ fn invalid_output_is_refused_as_by_the_host() {
     newer["apiVersion"] = json!("apps/v2");
     let mut unnamed = object("a");
     unnamed["metadata"] = json!({});
-    let mut odd = object("a");
-    odd["metadata"]["namespace"] = json!(1);
+    let mut numeric_namespace = object("a");
+    numeric_namespace["metadata"]["namespace"] = json!(1);
     for (values, reason) in [
         (vec![object("a"), newer], "object 1 duplicates object 0: Deployment.apps n/a"),
         (vec![unnamed, object("b")], "object 0 has no metadata.name"),
-        (vec![odd], "object 0 has a metadata.namespace that is not a string"),
+        (vec![numeric_namespace], "object 0 has a metadata.namespace that is not a string"),
         (vec![object("../a")], "object 0 has an illegal metadata.name: \"../a\""),
         (vec![json!([])], "object 0 is not a JSON object"),
     ] {
@@ -143,10 +143,10 @@ fn documents_come_with_findings() {
 }
 
 /// Does what the configuration requests, with a schema.
-struct Obedient;
+struct Configurable;
 
-impl Provisioner for Obedient {
-    const FACTS: Facts = Facts::new("obedient", "0.1.0");
+impl Provisioner for Configurable {
+    const FACTS: Facts = Facts::new("configurable", "0.1.0");
 
     fn detect(_: &dyn Content) -> Option<String> {
         None
@@ -181,17 +181,17 @@ impl Provisioner for Obedient {
     }
 }
 
-fn obey(schema: &str, config: Value) -> Result<usize, String> {
+fn run_configured(schema: &str, config: Value) -> Result<usize, String> {
     let Value::Object(config) = config else { panic!("{config}") };
     let bundle = Bundle::new([("schema", schema)]);
     let limits = Limits { objects: 3, object_bytes: 200, output_bytes: 260, read_bytes: 1 << 10, ..Limits::default() };
-    let result = run_within::<Obedient>(&bundle, &Request::new().with_config(config), &limits);
+    let result = run_within::<Configurable>(&bundle, &Request::new().with_config(config), &limits);
     result.map(|recorder| recorder.objects.len() + recorder.probes.len()).map_err(|failure| failure.to_string())
 }
 
 #[test]
 fn limits_are_those_of_the_host() {
-    assert_eq!(obey("true", json!({"objects": 2, "rule": "self.a == 1", "kind": "Pod"})), Ok(3));
+    assert_eq!(run_configured("true", json!({"objects": 2, "rule": "self.a == 1", "kind": "Pod"})), Ok(3));
     for (config, reason) in [
         (json!({"objects": 4}), "object 2 exceeds the limit of 260 bytes in all objects"),
         (json!({"readForever": true}), "more was read from the bundle than the host allows"),
@@ -200,12 +200,12 @@ fn limits_are_those_of_the_host() {
         (json!({"rule": "x".repeat(20_000), "kind": "Pod"}), "probe 0: it has more than 16384 bytes"),
         (json!({"fail": "silently"}), "a failure without findings"),
     ] {
-        assert_eq!(obey("true", config), Err(format!("internal error\nthe host refuses this: {reason}")));
+        assert_eq!(run_configured("true", config), Err(format!("internal error\nthe host refuses this: {reason}")));
     }
     for config in
         [json!({"rule": "self.", "kind": "Pod"}), json!({"rule": "true", "kind": "Pod", "messageExpression": "("})]
     {
-        let refused = obey("true", config).unwrap_err();
+        let refused = run_configured("true", config).unwrap_err();
         assert!(refused.contains("is not CEL"), "{refused}");
     }
 }
@@ -213,15 +213,21 @@ fn limits_are_those_of_the_host() {
 #[test]
 fn the_schema_is_enforced_as_by_the_host() {
     let schema = r#"{"properties": {"objects": {"type": "integer"}}, "required": ["objects"]}"#;
-    assert_eq!(obey(schema, json!({"objects": 1})), Ok(1));
-    insta::assert_snapshot!(obey(schema, json!({"objects": "one"})).unwrap_err(), @r#"
+    assert_eq!(run_configured(schema, json!({"objects": 1})), Ok(1));
+    insta::assert_snapshot!(run_configured(schema, json!({"objects": "one"})).unwrap_err(), @r#"
     invalid configuration
     config (/objects): "one" is not of type "integer" (help: set the values that the configuration schema requires)
     "#);
     // Findings about the content are more useful than those about the configuration.
-    assert_eq!(obey(schema, json!({"fail": "content"})), Err("invalid content\nit is bad".to_owned()));
-    assert!(obey(schema, json!({"fail": "internal"})).unwrap_err().starts_with("invalid configuration"));
-    assert!(obey("{", json!({})).unwrap_err().contains("the configuration schema is not JSON"));
-    assert!(obey(r#"{"type": 7}"#, json!({})).unwrap_err().contains("the configuration schema is not a JSON schema"));
-    assert!(obey(r#"{"$ref": "https://example.com/x"}"#, json!({})).unwrap_err().contains("is not a JSON schema"));
+    assert_eq!(run_configured(schema, json!({"fail": "content"})), Err("invalid content\nit is bad".to_owned()));
+    assert!(run_configured(schema, json!({"fail": "internal"})).unwrap_err().starts_with("invalid configuration"));
+    assert!(run_configured("{", json!({})).unwrap_err().contains("the configuration schema is not JSON"));
+    assert!(
+        run_configured(r#"{"type": 7}"#, json!({}))
+            .unwrap_err()
+            .contains("the configuration schema is not a JSON schema")
+    );
+    assert!(
+        run_configured(r#"{"$ref": "https://example.com/x"}"#, json!({})).unwrap_err().contains("is not a JSON schema")
+    );
 }

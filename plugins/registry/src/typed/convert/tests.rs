@@ -138,7 +138,7 @@ fn dropped_fields_are_limited_and_suggest_a_name() {
     fields.insert("Name".to_owned(), json!("c"));
     let conversion = convert(&node(&Value::Object(fields)), &CONTAINER, Spelling::Exact).unwrap();
     assert_eq!(conversion.dropped.len(), MOST_DROPPED);
-    assert_eq!(conversion.dropped[0].meant, Some("name"));
+    assert_eq!(conversion.dropped[0].suggested, Some("name"));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn names_with_wrong_case_are_accepted_if_unambiguous() {
     let conversion = convert(&node(&value), &CONTAINER, Spelling::AnyCase).unwrap();
     assert_eq!(conversion.value(), json!({"name": "c", "image": "y", "tty": true, "resources": {}}));
     let names = |list: &[Dropped]| list.iter().map(|field| field.pointer.clone()).collect::<Vec<_>>();
-    assert_eq!(names(&conversion.respelt), ["/NAME", "/TTY"]);
+    assert_eq!(names(&conversion.misspelt), ["/NAME", "/TTY"]);
     assert_eq!(names(&conversion.dropped), ["/ARGS", "/Image", "/tTy"]);
 }
 

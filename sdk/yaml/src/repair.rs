@@ -29,7 +29,7 @@ impl Added {
 
 /// The text with one more repair; none if go-yaml refuses it as well, or if the text would grow by more than `room`
 /// bytes.
-pub(crate) fn mend(text: &str, error: &ScanError, added: &mut Added, room: usize) -> Option<String> {
+pub(crate) fn repair(text: &str, error: &ScanError, added: &mut Added, room: usize) -> Option<String> {
     let at = error.marker();
     let place = Place::of(text, at)?;
     match error.info() {
@@ -64,16 +64,16 @@ impl Place {
 
 /// The text with this many spaces inserted at each of some places: byte, line and column, in ascending order.
 fn insert(text: &str, places: &[(usize, usize, usize)], width: usize, added: &mut Added) -> String {
-    let mut mended = String::with_capacity(text.len() + places.len() * width);
+    let mut repaired = String::with_capacity(text.len() + places.len() * width);
     let mut from = 0;
     for (byte, line, column) in places {
-        mended.push_str(text.get(from..*byte).unwrap_or_default());
-        mended.extend(std::iter::repeat_n(' ', width));
+        repaired.push_str(text.get(from..*byte).unwrap_or_default());
+        repaired.extend(std::iter::repeat_n(' ', width));
         added.0.entry(*line).or_default().push(Addition { column: *column, width });
         from = *byte;
     }
-    mended.push_str(text.get(from..).unwrap_or_default());
-    mended
+    repaired.push_str(text.get(from..).unwrap_or_default());
+    repaired
 }
 
 /// Indents every further line of a quoted scalar, whose leading blanks are folded.

@@ -12,20 +12,20 @@ use crate::compatibility::Compatibility;
 
 thread_local! {
     /// The digest of a bundle, and the bundle.
-    static KEPT: RefCell<Option<(String, Loaded)>> = const { RefCell::new(None) };
+    static PREFETCHED: RefCell<Option<(String, Loaded)>> = const { RefCell::new(None) };
 }
 
 /// Loads a bundle, passes it to a function, and keeps it for the next [`load`].
-pub(crate) fn load_ahead<T>(content: &dyn Content, look: impl FnOnce(&Loaded) -> T) -> T {
+pub(crate) fn prefetch<T>(content: &dyn Content, look: impl FnOnce(&Loaded) -> T) -> T {
     let loaded = read_bundle(content, Compatibility::default());
     let result = look(&loaded);
-    KEPT.set(Some((content.digest(), loaded)));
+    PREFETCHED.set(Some((content.digest(), loaded)));
     result
 }
 
 /// Loads a bundle.
 pub(crate) fn load(content: &dyn Content, compatibility: Compatibility) -> Loaded {
-    let kept = KEPT.take().filter(|(digest, loaded)| loaded.serves(compatibility) && *digest == content.digest());
+    let kept = PREFETCHED.take().filter(|(digest, loaded)| loaded.serves(compatibility) && *digest == content.digest());
     kept.map_or_else(|| read_bundle(content, compatibility), |(_, loaded)| loaded)
 }
 
@@ -47,16 +47,16 @@ mod tests {
     }
 
     fn ahead(content: &dyn Content) {
-        load_ahead(content, |loaded| assert!(loaded.errors.is_empty(), "{:?}", loaded.errors));
+        prefetch(content, |loaded| assert!(loaded.errors.is_empty(), "{:?}", loaded.errors));
     }
 
     #[test]
     fn a_prefetched_bundle_is_used_once() {
         let content = bundle(&[]);
         ahead(&content);
-        assert!(KEPT.with_borrow(Option::is_some));
+        assert!(PREFETCHED.with_borrow(Option::is_some));
         assert!(load(&content, Compatibility::Extended).bundle.is_some());
-        assert!(KEPT.with_borrow(Option::is_none));
+        assert!(PREFETCHED.with_borrow(Option::is_none));
     }
 
     #[test]
