@@ -1,9 +1,7 @@
-//! What a provisioner is told about the cluster: its version, and the kinds that it serves.
+//! The version of the cluster and the kinds that it serves.
 //!
-//! All BundleDeployments are rendered for the same picture of the cluster, which is taken anew at an interval. Where it is
-//! another one they are all reconciled. A release is made again where the provisioner asked for what is another answer now,
-//! and a bundle that was refused is tried again on the same condition: what was refused because the cluster was too old is
-//! installed once it is not, and a CustomResourceDefinition that no provisioner asked about has nothing rendered.
+//! All reconciles see one copy, which is refreshed at an interval rather than with every CRD that is created. Subscribers are
+//! notified only when a refresh found a difference.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -12,92 +10,92 @@ use kube::{Client, Discovery, discovery::verbs};
 use tokio::sync::{Mutex, watch};
 use tokio_stream::wrappers::WatchStream;
 
-/// How soon a cluster that did not answer is asked again, where the interval is not shorter.
-const AGAIN: Duration = Duration::from_secs(30);
+/// The delay before the next refresh where the API server did not answer, unless the interval is shorter.
+const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The cluster, as provisioners see it.
+/// The version of a cluster and the kinds that it serves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ClusterInfo {
-    /// Such as `v1.36.0`; empty where the API server does not say.
-    pub(crate) kubernetes_version: String,
-    /// `group/version/Kind`, or `v1/Kind` for the core group, sorted; empty where the API server does not say.
-    pub(crate) api_kinds: Vec<String>,
+pub struct ClusterInfo {
+    /// For example `v1.36.0`; empty where the API server does not report it.
+    pub kubernetes_version: String,
+    /// `group/version/Kind`, or `v1/Kind` for the core group, sorted; empty where the API server does not report it.
+    pub api_kinds: Vec<String>,
 }
 
-/// Keeps the picture of the cluster.
-pub(crate) struct ClusterInfoWatch {
+/// Caches the cluster info and refreshes it.
+pub struct ClusterInfoWatch {
     client: Client,
-    seen: Mutex<Option<Arc<ClusterInfo>>>,
-    /// The last picture that differed from the one before.
+    current: Mutex<Option<Arc<ClusterInfo>>>,
+    /// The last cluster info that differed from the one before.
     changes: watch::Sender<Arc<ClusterInfo>>,
 }
 
 impl ClusterInfoWatch {
-    /// Nothing was asked yet.
-    pub(crate) fn new(client: Client) -> Self {
-        Self { client, seen: Mutex::default(), changes: watch::Sender::new(Arc::default()) }
+    /// Makes no request yet.
+    pub fn new(client: Client) -> Self {
+        Self { client, current: Mutex::default(), changes: watch::Sender::new(Arc::default()) }
     }
 
-    /// The cluster as it was seen last.
-    pub(crate) async fn get(&self) -> Arc<ClusterInfo> {
-        let mut seen = self.seen.lock().await;
-        if let Some(seen) = &*seen {
-            return Arc::clone(seen);
+    /// The cached cluster info. The first call makes the requests.
+    pub async fn get(&self) -> Arc<ClusterInfo> {
+        let mut current = self.current.lock().await;
+        if let Some(current) = &*current {
+            return Arc::clone(current);
         }
-        let (now, _) = self.ask(ClusterInfo::default()).await;
-        Arc::clone(seen.insert(Arc::new(now)))
+        let (now, _) = self.discover(ClusterInfo::default()).await;
+        Arc::clone(current.insert(Arc::new(now)))
     }
 
-    /// The new picture each time that the cluster was found changed.
-    pub(crate) fn changes(&self) -> impl Stream<Item = Arc<ClusterInfo>> + Send + use<> {
+    /// Yields the new cluster info after each refresh that found a difference.
+    pub fn changes(&self) -> impl Stream<Item = Arc<ClusterInfo>> + Send + use<> {
         WatchStream::from_changes(self.changes.subscribe())
     }
 
-    /// Looks at the cluster at this interval. Never ends.
-    pub(crate) async fn run(&self, interval: Duration) {
+    /// Refreshes at this interval. Never returns.
+    pub async fn run(&self, interval: Duration) {
         loop {
-            let answered = self.look().await;
-            tokio::time::sleep(if answered { interval } else { interval.min(AGAIN) }).await;
+            let complete = self.refresh().await;
+            tokio::time::sleep(if complete { interval } else { interval.min(RETRY_INTERVAL) }).await;
         }
     }
 
-    /// Looks at the cluster now; whether it answered every question.
-    async fn look(&self) -> bool {
-        // Nobody waits for this: while it is asked, the last picture serves.
-        let before = self.seen.lock().await.clone();
-        let (now, answered) = self.ask(before.as_deref().cloned().unwrap_or_default()).await;
+    /// Refreshes now. Returns whether the API server answered every request.
+    async fn refresh(&self) -> bool {
+        // The lock is not held during the requests: reconciles use the previous cluster info meanwhile.
+        let before = self.current.lock().await.clone();
+        let (now, complete) = self.discover(before.as_deref().cloned().unwrap_or_default()).await;
         let change = before.map(|before| Change::between(&before, &now));
         let now = Arc::new(now);
-        *self.seen.lock().await = Some(Arc::clone(&now));
+        *self.current.lock().await = Some(Arc::clone(&now));
         if let Some(change) = change.filter(|change| !change.is_empty()) {
-            tracing::info!(%change, "the cluster has changed; every BundleDeployment is reconciled");
+            tracing::info!(%change, "the version or the kinds of the cluster changed");
             self.changes.send_replace(now);
         }
-        answered
+        complete
     }
 
-    /// Asks the cluster. What cannot be found out stays as it was.
-    async fn ask(&self, mut seen: ClusterInfo) -> (ClusterInfo, bool) {
-        let mut answered = true;
+    /// Requests version and kinds. Where a request fails, the previous answer is kept.
+    async fn discover(&self, mut info: ClusterInfo) -> (ClusterInfo, bool) {
+        let mut complete = true;
         match self.client.apiserver_version().await {
-            Ok(version) => seen.kubernetes_version = version.git_version,
+            Ok(version) => info.kubernetes_version = version.git_version,
             Err(error) => {
-                tracing::warn!(%error, "the API server does not tell its version");
-                answered = false;
+                tracing::warn!(%error, "failed to read the version of the API server");
+                complete = false;
             }
         }
         match Discovery::new(self.client.clone()).run_aggregated().await {
-            Ok(discovery) => seen.api_kinds = kinds(&discovery),
+            Ok(discovery) => info.api_kinds = kinds(&discovery),
             Err(error) => {
-                tracing::warn!(%error, "the API server does not tell its kinds");
-                answered = false;
+                tracing::warn!(%error, "failed to discover the kinds of the API server");
+                complete = false;
             }
         }
-        (seen, answered)
+        (info, complete)
     }
 }
 
-/// What the cluster serves that can be read, in the form in which provisioners are told: `group/version/Kind`, sorted.
+/// The kinds that the cluster serves and that support `get`, as [`ClusterInfo::api_kinds`] lists them.
 pub fn kinds(discovery: &Discovery) -> Vec<String> {
     let mut kinds: Vec<String> = discovery
         .groups()
@@ -110,15 +108,13 @@ pub fn kinds(discovery: &Discovery) -> Vec<String> {
     kinds
 }
 
-/// In what two pictures of a cluster differ.
+/// The difference between two cluster infos.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Change {
     /// The versions before and after, where they differ.
     versions: Option<(String, String)>,
-    /// Kinds that were not served before.
-    come: Vec<String>,
-    /// Kinds that are no longer served.
-    gone: Vec<String>,
+    added: Vec<String>,
+    removed: Vec<String>,
 }
 
 impl Change {
@@ -130,8 +126,8 @@ impl Change {
         Self {
             versions: (before.kubernetes_version != now.kubernetes_version)
                 .then(|| (before.kubernetes_version.clone(), now.kubernetes_version.clone())),
-            come: only_in(&now.api_kinds, &before.api_kinds),
-            gone: only_in(&before.api_kinds, &now.api_kinds),
+            added: only_in(&now.api_kinds, &before.api_kinds),
+            removed: only_in(&before.api_kinds, &now.api_kinds),
         }
     }
 
@@ -141,19 +137,19 @@ impl Change {
 }
 
 impl fmt::Display for Change {
-    /// One line; of many kinds the first few.
+    /// One line. Names the first few of many kinds.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const NAMED: usize = 5;
         let mut parts = Vec::new();
         if let Some((before, now)) = &self.versions {
             parts.push(format!("Kubernetes {before} -> {now}"));
         }
-        for (what, kinds) in [("serves", &self.come), ("no longer serves", &self.gone)] {
+        for (change, kinds) in [("serves", &self.added), ("no longer serves", &self.removed)] {
             if !kinds.is_empty() {
                 let named = kinds.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
                 let more = kinds.len().saturating_sub(NAMED);
                 let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-                parts.push(format!("{what} {named}{more}"));
+                parts.push(format!("{change} {named}{more}"));
             }
         }
         f.write_str(&parts.join("; "))

@@ -1,4 +1,4 @@
-//! How changed finalizers are written.
+//! Writes the finalizers of an object.
 
 use std::fmt::Debug;
 
@@ -9,12 +9,15 @@ use kube::{
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-/// Writes the finalizers of an object, unless it changed since it was read: the list is replaced whole.
-pub(crate) async fn write<K>(api: &Api<K>, object: &K, finalizers: &[String]) -> Result<(), kube::Error>
+use crate::FIELD_MANAGER;
+
+/// Replaces the finalizers of an object. The list is replaced whole, so the write is refused as a conflict where the object has
+/// changed since it was read.
+pub async fn write<K>(api: &Api<K>, object: &K, finalizers: &[String]) -> Result<(), kube::Error>
 where
     K: kube::Resource + Clone + DeserializeOwned + Debug,
 {
     let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": object.resource_version()}});
-    let written = api.patch_metadata(&object.name_any(), &PatchParams::apply("chandler"), &Patch::Merge(patch)).await;
-    written.map(drop)
+    let parameters = PatchParams::apply(FIELD_MANAGER);
+    api.patch_metadata(&object.name_any(), &parameters, &Patch::Merge(patch)).await.map(drop)
 }

@@ -1,8 +1,8 @@
-//! Work that a pass begins and does not wait for: fetching what a slow registry sends, rendering what a slow provisioner makes.
+//! Slow work that a reconcile starts and does not wait for, such as a download from a slow registry.
 //!
-//! A pass waits a moment for the outcome, since most of it is there at once. Where it is not, the pass goes on without, and the
-//! BundleDeployment is reconciled again when the outcome has come. A job ends as soon as something else is asked for, or
-//! nothing: nobody waits for what nobody wants.
+//! A reconcile waits briefly for the result, since most results are available at once. Where this one is not, the reconcile
+//! continues without it, and the object is reconciled again when the job has finished. A job is aborted as soon as the reconciler
+//! requests other work for the object, or none.
 
 use std::{
     collections::HashMap,
@@ -19,47 +19,47 @@ use tokio::{
     task::AbortHandle,
 };
 
-/// How long a pass waits for an outcome.
-const MOMENT: Duration = Duration::from_millis(500);
+/// How long a reconcile waits for a result.
+const WAIT: Duration = Duration::from_millis(500);
 
-/// How many jobs are waited for at a time, so that not all are begun at once after a restart, when the outcome of each is in a cache
-/// and takes memory.
-const AT_ONCE: usize = 16;
+/// How many reconciles wait at once. After a restart every result may be in a cache on disk; this keeps them from being loaded
+/// into memory all at once.
+const MAX_WAITING: usize = 16;
 
-/// Jobs for BundleDeployments: one for each name, and for each `name/part`.
-pub(crate) struct Jobs<T> {
+/// The jobs of one kind: one for each object `name`, and one for each `name/part`.
+pub struct Jobs<T> {
     all: Mutex<HashMap<String, Job<T>>>,
-    /// How long a pass waits for an outcome.
-    moment: Duration,
-    /// Room for those that wait for that long.
-    room: Semaphore,
+    /// How long a reconcile waits for a result.
+    wait: Duration,
+    /// Bounds how many wait at once.
+    waiting: Semaphore,
 }
 
 struct Job<T> {
-    /// What was asked for.
-    asked: Digest,
-    outcome: Arc<Outcome<T>>,
+    /// The digest of its inputs.
+    inputs: Digest,
+    completion: Arc<Completion<T>>,
     task: AbortHandle,
 }
 
-/// A job panicked. The panic itself is in the log.
+/// A job panicked. The panic handler has logged the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Panicked;
+pub struct Panicked;
 
-struct Outcome<T> {
+struct Completion<T> {
     state: Mutex<State<T>>,
     done: Notify,
 }
 
 struct State<T> {
     value: Option<Result<T, Panicked>>,
-    /// Whether the pass that waited for it went on without.
+    /// Whether the reconcile that waited for it continued without it.
     missed: bool,
 }
 
 impl<T> Default for Jobs<T> {
     fn default() -> Self {
-        Self { all: Mutex::default(), moment: MOMENT, room: Semaphore::new(AT_ONCE) }
+        Self { all: Mutex::default(), wait: WAIT, waiting: Semaphore::new(MAX_WAITING) }
     }
 }
 
@@ -70,67 +70,67 @@ impl<T> Drop for Job<T> {
 }
 
 impl<T: Send + 'static> Jobs<T> {
-    /// The outcome of what is asked for, if it is there within a moment; `wake` is called when it comes later. Work that is under
-    /// way for something else ends.
-    pub(crate) async fn outcome<W>(
+    /// The result of the work for these inputs, if it is available within the wait; else `wake` is called when it is. A job of
+    /// the same name with other inputs is aborted.
+    pub async fn outcome<W>(
         &self,
         name: &str,
-        asked: &Digest,
+        inputs: &Digest,
         work: impl FnOnce() -> W,
         wake: impl FnOnce() + Send + 'static,
     ) -> Option<Result<T, Panicked>>
     where
         W: Future<Output = T> + Send + 'static,
     {
-        let _room = self.room.acquire().await;
-        let outcome = self.begun(name, asked, work, wake);
-        let value = match tokio::time::timeout(self.moment, outcome.value()).await {
+        let _permit = self.waiting.acquire().await;
+        let completion = self.start(name, inputs, work, wake);
+        let value = match tokio::time::timeout(self.wait, completion.value()).await {
             Ok(value) => value,
-            Err(_) => outcome.give_up()?,
+            Err(_) => completion.stop_waiting()?,
         };
         let mut all = self.all();
-        if all.get(name).is_some_and(|job| Arc::ptr_eq(&job.outcome, &outcome)) {
+        if all.get(name).is_some_and(|job| Arc::ptr_eq(&job.completion, &completion)) {
             all.remove(name);
         }
         Some(value)
     }
 
-    fn begun<W>(
+    fn start<W>(
         &self,
         name: &str,
-        asked: &Digest,
+        inputs: &Digest,
         work: impl FnOnce() -> W,
         wake: impl FnOnce() + Send + 'static,
-    ) -> Arc<Outcome<T>>
+    ) -> Arc<Completion<T>>
     where
         W: Future<Output = T> + Send + 'static,
     {
         let mut all = self.all();
-        if let Some(job) = all.get(name).filter(|job| job.asked == *asked) {
-            job.outcome.state().missed = false;
-            return Arc::clone(&job.outcome);
+        if let Some(job) = all.get(name).filter(|job| job.inputs == *inputs) {
+            job.completion.state().missed = false;
+            return Arc::clone(&job.completion);
         }
         let state = State { value: None, missed: false };
-        let outcome = Arc::new(Outcome { state: Mutex::new(state), done: Notify::new() });
-        let (work, ending) = (AssertUnwindSafe(work()), Arc::clone(&outcome));
+        let completion = Arc::new(Completion { state: Mutex::new(state), done: Notify::new() });
+        let (work, ending) = (AssertUnwindSafe(work()), Arc::clone(&completion));
         let task = tokio::spawn(async move {
             let value = work.catch_unwind().await;
-            if ending.end(value.map_err(|_| Panicked)) {
+            if ending.complete(value.map_err(|_| Panicked)) {
                 wake();
             }
         });
-        let job = Job { asked: asked.clone(), outcome: Arc::clone(&outcome), task: task.abort_handle() };
+        let job = Job { inputs: inputs.clone(), completion: Arc::clone(&completion), task: task.abort_handle() };
         all.insert(name.to_owned(), job);
-        outcome
+        completion
     }
 
-    /// Ends what is under way for a BundleDeployment, and forgets what came of it.
-    pub(crate) fn end(&self, name: &str) {
+    /// Aborts the jobs of an object and drops their results.
+    pub fn end(&self, name: &str) {
         self.all().retain(|job, _| job.split('/').next() != Some(name));
     }
 
-    /// The same for all of them.
-    pub(crate) fn end_all(&self) {
+    /// Aborts all jobs and drops their results.
+    pub fn end_all(&self) {
         self.all().clear();
     }
 
@@ -139,8 +139,8 @@ impl<T: Send + 'static> Jobs<T> {
     }
 }
 
-impl<T> Outcome<T> {
-    /// Waits for the end. A job that is ended has none.
+impl<T> Completion<T> {
+    /// Waits for the result. An aborted job has none.
     async fn value(&self) -> Result<T, Panicked> {
         loop {
             let done = self.done.notified();
@@ -151,16 +151,16 @@ impl<T> Outcome<T> {
         }
     }
 
-    /// Waits no longer: what came in the last instant.
-    fn give_up(&self) -> Option<Result<T, Panicked>> {
+    /// Stops waiting. Returns a result that arrived at the last moment.
+    fn stop_waiting(&self) -> Option<Result<T, Panicked>> {
         let mut state = self.state();
         let value = state.value.take();
         state.missed = value.is_none();
         value
     }
 
-    /// Notes the end; whether nobody waits for it any more.
-    fn end(&self, value: Result<T, Panicked>) -> bool {
+    /// Stores the result. Returns whether the reconcile that waited for it has continued without it.
+    fn complete(&self, value: Result<T, Panicked>) -> bool {
         let mut state = self.state();
         state.value = Some(value);
         self.done.notify_waiters();
@@ -180,43 +180,43 @@ mod tests {
 
     use super::*;
 
-    /// Jobs that nobody waits for unless they are done at once.
+    /// Jobs whose results are available only if they are complete at once.
     fn jobs() -> Jobs<u32> {
-        Jobs { moment: Duration::ZERO, ..Jobs::default() }
+        Jobs { wait: Duration::ZERO, ..Jobs::default() }
     }
 
-    fn asked(text: &str) -> Digest {
+    fn inputs(text: &str) -> Digest {
         Digest::of(text.as_bytes())
     }
 
     #[tokio::test]
-    async fn what_is_there_at_once_is_taken_once() {
+    async fn a_result_that_is_available_at_once_is_returned_once() {
         let jobs = Jobs::<u32>::default();
         for round in 0..2 {
-            let outcome = jobs.outcome("a", &asked("x"), || ready(round), || panic!("nobody missed it")).await;
+            let outcome = jobs.outcome("a", &inputs("x"), || ready(round), || panic!("the result was returned")).await;
             assert_eq!(outcome, Some(Ok(round)));
         }
     }
 
     #[tokio::test]
-    async fn what_comes_later_wakes_and_is_not_made_twice() {
+    async fn a_late_result_wakes_the_object_and_is_not_computed_twice() {
         let jobs = jobs();
         let (send, receive) = oneshot::channel();
         let (woken, wakes) = oneshot::channel();
         let work = || receive.map(Result::unwrap_or_default);
-        let first = jobs.outcome("a", &asked("x"), work, move || woken.send(()).unwrap_or_default()).await;
-        assert_eq!(first, None, "it is not there yet");
-        let again = jobs.outcome("a", &asked("x"), || async { unreachable!("it is under way") }, || ()).await;
+        let first = jobs.outcome("a", &inputs("x"), work, move || woken.send(()).unwrap_or_default()).await;
+        assert_eq!(first, None, "it is not available yet");
+        let again = jobs.outcome("a", &inputs("x"), || async { unreachable!("the job is running") }, || ()).await;
         assert_eq!(again, None);
-        send.send(7).expect("the job waits");
-        wakes.await.expect("it wakes");
-        let last = jobs.outcome("a", &asked("x"), || async { unreachable!("it is there") }, || ()).await;
+        send.send(7).expect("the job receives it");
+        wakes.await.expect("the job wakes the object");
+        let last = jobs.outcome("a", &inputs("x"), || async { unreachable!("the result is available") }, || ()).await;
         assert_eq!(last, Some(Ok(7)));
     }
 
     #[tokio::test]
-    async fn what_nobody_wants_any_more_ends() {
-        let jobs = Jobs::<usize> { moment: Duration::ZERO, ..Jobs::default() };
+    async fn a_job_that_is_no_longer_wanted_is_aborted() {
+        let jobs = Jobs::<usize> { wait: Duration::ZERO, ..Jobs::default() };
         let held = Arc::new(());
         let work = |held: &Arc<()>| {
             let held = Arc::clone(held);
@@ -230,12 +230,15 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         };
-        assert_eq!(jobs.outcome("a", &asked("x"), work(&held), || panic!("it has no outcome")).await, None);
-        assert_eq!(jobs.outcome("a", &asked("y"), pending, || ()).await, None, "something else is asked for");
+        assert_eq!(jobs.outcome("a", &inputs("x"), work(&held), || panic!("an aborted job has no result")).await, None);
+        assert_eq!(jobs.outcome("a", &inputs("y"), pending, || ()).await, None, "other inputs abort the first job");
         ended(&held).await;
         for end in [|jobs: &Jobs<usize>| jobs.end("a"), |jobs: &Jobs<usize>| jobs.end_all()] {
             for job in ["a", "a/1"] {
-                assert_eq!(jobs.outcome(job, &asked("x"), work(&held), || panic!("it has no outcome")).await, None);
+                assert_eq!(
+                    jobs.outcome(job, &inputs("x"), work(&held), || panic!("an aborted job has no result")).await,
+                    None
+                );
             }
             end(&jobs);
             ended(&held).await;
@@ -243,9 +246,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_an_outcome() {
+    async fn a_panic_is_a_result() {
         let jobs = Jobs::<u32>::default();
-        let outcome = jobs.outcome("a", &asked("x"), || async { panic!("a bug") }, || ()).await;
+        let outcome = jobs.outcome("a", &inputs("x"), || async { panic!("a bug") }, || ()).await;
         assert_eq!(outcome, Some(Err(Panicked)));
     }
 }

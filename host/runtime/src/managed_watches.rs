@@ -1,43 +1,57 @@
-//! Watches on the kinds that releases hold, so that a change of a managed object is seen at once.
+//! Watches the kinds of managed objects, so that a change of one triggers a reconcile of its owner at once.
 //!
-//! Metadata watches, limited by label to what Chandler owns: the bodies of objects are neither transferred nor kept. With the
-//! rights of the controller there is one for each kind. On behalf of a ServiceAccount there is one for each kind, namespace
-//! and account, shared by the BundleDeployments that name the account; it ends with the last of them.
+//! These are metadata watches, limited by label to objects with an owner of kind `K`: object bodies are neither transferred nor
+//! cached. With the rights of the controller there is one watch for each kind. On behalf of an account there is one for each
+//! kind, namespace and account. The owners that name the account share it, and it ends with the last of them.
 
-mod seen;
+mod owners;
 
 use std::{
     collections::{BTreeSet, HashMap},
+    error::Error,
+    fmt::Display,
+    hash::Hash,
     sync::{Mutex, PoisonError},
 };
 
-use chandler_api::{BundleDeployment, names::OWNER_KIND_LABEL};
-use chandler_permissions::Account;
-use chandler_rollout::impersonating;
 use futures::StreamExt as _;
 use kube::{
-    Api, Client, Resource as _,
+    Api, Client, Resource,
     api::ApiResource,
-    core::PartialObjectMeta,
+    core::{DynamicObject, PartialObjectMeta},
     runtime::{WatchStreamExt as _, reflector::ObjectRef, watcher},
 };
-use tokio::{sync::mpsc, task::JoinHandle};
+use tokio::task::JoinHandle;
 
-use self::seen::Seen;
+use self::owners::ObservedOwners;
+use crate::Triggers;
 
-/// What is watched, and on whose behalf.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Place {
-    kind: ApiResource,
-    /// None for all namespaces, and for kinds that live in none.
-    namespace: Option<String>,
-    /// None for the controller itself.
-    account: Option<Account>,
+/// The labels of managed objects that identify their owner.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnerLabels {
+    /// The label with the kind of the owner.
+    pub kind: &'static str,
+    /// The label with the name of the owner.
+    pub name: &'static str,
 }
 
-/// A watch, and the BundleDeployments that it runs for; none are named for those of the controller itself.
+/// Makes a client that acts on behalf of an account.
+type Impersonate<A> = Box<dyn Fn(&Client, &A) -> Result<Client, Box<dyn Error + Send + Sync>> + Send + Sync>;
+
+/// The objects that one watch covers, and the account that it acts for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Scope<A> {
+    kind: ApiResource,
+    /// None for all namespaces, and for cluster-scoped kinds.
+    namespace: Option<String>,
+    /// None for the controller itself.
+    account: Option<A>,
+}
+
+/// A running watch.
 struct Watch {
     task: JoinHandle<()>,
+    /// The owners that it runs for; empty for a watch with the rights of the controller.
     users: BTreeSet<String>,
 }
 
@@ -47,58 +61,69 @@ impl Drop for Watch {
     }
 }
 
-/// The running watches. Dropping it ends them.
-pub(crate) struct ManagedWatches {
+/// The watches of the objects that objects of kind `K` own, on behalf of the controller or of accounts `A`. Dropping it ends
+/// them.
+pub struct ManagedWatches<K: Resource, A> {
     client: Client,
-    triggers: mpsc::UnboundedSender<ObjectRef<BundleDeployment>>,
-    running: Mutex<HashMap<Place, Watch>>,
+    triggers: Triggers<K>,
+    labels: OwnerLabels,
+    impersonate: Impersonate<A>,
+    running: Mutex<HashMap<Scope<A>, Watch>>,
 }
 
-impl ManagedWatches {
-    /// No watches yet; owners of changed objects go to the receiver.
-    pub(crate) fn new(client: Client) -> (Self, mpsc::UnboundedReceiver<ObjectRef<BundleDeployment>>) {
-        let (triggers, receiver) = mpsc::unbounded_channel();
-        (Self { client, triggers, running: Mutex::default() }, receiver)
+impl<K, A> ManagedWatches<K, A>
+where
+    K: Resource<DynamicType = ()> + 'static,
+    A: Clone + Eq + Hash + Display,
+{
+    /// No watches yet. A change of a managed object triggers a reconcile of the owner that its labels name.
+    pub fn new(
+        client: Client,
+        triggers: Triggers<K>,
+        labels: OwnerLabels,
+        impersonate: impl Fn(&Client, &A) -> Result<Client, Box<dyn Error + Send + Sync>> + Send + Sync + 'static,
+    ) -> Self {
+        Self { client, triggers, labels, impersonate: Box::new(impersonate), running: Mutex::default() }
     }
 
-    /// Where the BundleDeployments go that are to be looked at.
-    pub(crate) fn triggers(&self) -> mpsc::UnboundedSender<ObjectRef<BundleDeployment>> {
-        self.triggers.clone()
+    /// The triggers of the owners.
+    pub fn triggers(&self) -> &Triggers<K> {
+        &self.triggers
     }
 
-    /// Watches these kinds too. A watch that ended, because its kind is no longer served, starts again.
-    pub(crate) fn ensure(&self, kinds: impl IntoIterator<Item = ApiResource>) {
+    /// Watches these kinds with the rights of the controller, in addition to those that are watched already. A watch that ended
+    /// because its kind was no longer served starts again.
+    pub fn ensure(&self, kinds: impl IntoIterator<Item = ApiResource>) {
         for kind in kinds {
-            self.start(Place { kind, namespace: None, account: None }, None);
+            self.start(Scope { kind, namespace: None, account: None }, None);
         }
     }
 
-    /// Watches these kinds in these namespaces on behalf of an account, for a BundleDeployment, and nothing else for it any
-    /// more.
-    pub(crate) fn ensure_on_behalf(
+    /// Watches exactly these kinds and namespaces for an owner, on behalf of an account.
+    pub fn ensure_on_behalf(
         &self,
-        deployment: &str,
-        account: &Account,
-        places: impl IntoIterator<Item = (ApiResource, Option<String>)>,
+        owner: &str,
+        account: &A,
+        scopes: impl IntoIterator<Item = (ApiResource, Option<String>)>,
     ) {
         let mut wanted = Vec::new();
-        for (kind, namespace) in places {
-            let place = Place { kind, namespace, account: Some(account.clone()) };
-            self.start(place.clone(), Some(deployment));
-            wanted.push(place);
+        for (kind, namespace) in scopes {
+            let scope = Scope { kind, namespace, account: Some(account.clone()) };
+            self.start(scope.clone(), Some(owner));
+            wanted.push(scope);
         }
-        self.leave(deployment, |place| !wanted.contains(place));
+        self.stop(owner, |scope| !wanted.contains(scope));
     }
 
-    /// Ends what ran for this BundleDeployment alone.
-    pub(crate) fn forget(&self, deployment: &str) {
-        self.leave(deployment, |_| true);
+    /// Ends the watches that ran for this owner alone.
+    pub fn forget(&self, owner: &str) {
+        self.stop(owner, |_| true);
     }
 
-    fn start(&self, place: Place, user: Option<&str>) {
+    fn start(&self, scope: Scope<A>, user: Option<&str>) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let mut users = BTreeSet::new();
-        if let Some(watch) = running.get_mut(&place) {
+        if let Some(watch) = running.get_mut(&scope) {
             watch.users.extend(user.map(str::to_owned));
             if !watch.task.is_finished() {
                 return;
@@ -106,63 +131,67 @@ impl ManagedWatches {
             users = std::mem::take(&mut watch.users);
         }
         users.extend(user.map(str::to_owned));
-        let client = match &place.account {
+        let client = match &scope.account {
             None => self.client.clone(),
-            Some(account) => match impersonating(&self.client, account) {
+            Some(account) => match (self.impersonate)(&self.client, account) {
                 Ok(client) => client,
                 Err(error) => {
-                    tracing::warn!(%account, %error, "cannot watch on behalf of the account");
+                    tracing::warn!(%account, %error, "failed to watch on behalf of the account");
                     return;
                 }
             },
         };
-        tracing::debug!(kind = %place.kind.kind, group = %place.kind.group, namespace = ?place.namespace, "watching");
-        let task = tokio::spawn(watch(client, place.kind.clone(), place.namespace.clone(), self.triggers.clone()));
-        running.insert(place, Watch { task, users });
+        tracing::debug!(kind = %scope.kind.kind, group = %scope.kind.group, namespace = ?scope.namespace, "watching");
+        let api = match &scope.namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, &scope.kind),
+            None => Api::all_with(client, &scope.kind),
+        };
+        let task = tokio::spawn(watch(api, scope.kind.clone(), self.labels, self.triggers.clone()));
+        running.insert(scope, Watch { task, users });
     }
 
-    /// Takes a user off watches, and ends those that nobody uses any more.
-    fn leave(&self, user: &str, concerned: impl Fn(&Place) -> bool) {
+    /// Removes a user from the watches whose scope matches, and ends those that have no user left.
+    fn stop(&self, user: &str, matches: impl Fn(&Scope<A>) -> bool) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.retain(|place, watch| {
-            let left = concerned(place) && watch.users.remove(user);
-            !(left && watch.users.is_empty())
+        running.retain(|scope, watch| {
+            let removed = matches(scope) && watch.users.remove(user);
+            !(removed && watch.users.is_empty())
         });
     }
 }
 
-async fn watch(
-    client: Client,
+async fn watch<K>(
+    api: Api<PartialObjectMeta<DynamicObject>>,
     kind: ApiResource,
-    namespace: Option<String>,
-    triggers: mpsc::UnboundedSender<ObjectRef<BundleDeployment>>,
-) {
-    let api: Api<PartialObjectMeta<kube::core::DynamicObject>> = match &namespace {
-        Some(namespace) => Api::namespaced_with(client, namespace, &kind),
-        None => Api::all_with(client, &kind),
-    };
-    let config = watcher::Config::default().labels(&format!("{OWNER_KIND_LABEL}={}", BundleDeployment::kind(&())));
+    labels: OwnerLabels,
+    triggers: Triggers<K>,
+) where
+    K: Resource<DynamicType = ()> + 'static,
+{
+    let config = watcher::Config::default().labels(&format!("{}={}", labels.kind, K::kind(&())));
     let mut events = watcher::watcher(api, config).default_backoff().boxed();
-    let mut seen = Seen::default();
+    let mut owners = ObservedOwners::new(labels.name);
     while let Some(event) = events.next().await {
         match event {
             Ok(event) => {
-                for owner in seen.concerned(&event, |object| &object.metadata) {
+                for owner in owners.affected(&event, |object| &object.metadata) {
                     if triggers.send(ObjectRef::new(&owner)).is_err() {
                         return;
                     }
                 }
             }
-            Err(error) if no_longer_served(&error) => {
-                tracing::debug!(kind = %kind.kind, group = %kind.group, "no longer served; the watch ends");
+            Err(error) if is_no_longer_served(&error) => {
+                tracing::debug!(kind = %kind.kind, group = %kind.group, "the kind is no longer served; the watch ends");
                 return;
             }
-            Err(error) => tracing::debug!(kind = %kind.kind, group = %kind.group, %error, "watch interrupted"),
+            Err(error) => {
+                tracing::debug!(kind = %kind.kind, group = %kind.group, %error, "the watch was interrupted");
+            }
         }
     }
 }
 
-fn no_longer_served(error: &watcher::Error) -> bool {
+fn is_no_longer_served(error: &watcher::Error) -> bool {
     let (watcher::Error::InitialListFailed(kube::Error::Api(status))
     | watcher::Error::WatchStartFailed(kube::Error::Api(status))) = error
     else {

@@ -1,10 +1,10 @@
-//! The right to work on a BundleDeployment: as many at once as the administrator allows.
+//! Bounds how many reconciles of a kind run at once, and how much memory they use together.
 //!
-//! A slot bounds how much is done at the same time, and must not let one BundleDeployment keep all others waiting. So a pass
-//! lends its slot to others while it waits for something that is made beside it, and gives it back for good where it takes
-//! long: an admission webhook that never answers, say, then holds up nobody but its own BundleDeployment.
+//! One object must not block all others. So a reconcile lends its slot while it waits for a job (see [`Jobs`](crate::Jobs)), and
+//! loses it for good after some seconds: an admission webhook that never answers, for instance, then delays only the object that
+//! depends on it.
 //!
-//! What is done at the same time is bounded in memory, too: large releases share a capacity, and small ones wait for none.
+//! Memory is bounded by a capacity that reconciles with large payloads share. Those with small payloads do not wait for it.
 
 use std::{
     future::Future,
@@ -14,77 +14,76 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How long a pass may keep its slot.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a reconcile may hold its slot.
+const SLOT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a pass may keep its share of the capacity: longer than its slot, since memory is what a large release takes for as
-/// long as it is worked on, and not for ever, since API servers let admission webhooks take up to thirty seconds.
-const LOAD_PATIENCE: Duration = Duration::from_secs(15);
+/// How long a reconcile may hold its share of the capacity: longer than its slot, since a large payload uses memory for as long
+/// as the reconcile takes, but not forever, since API servers allow admission webhooks up to thirty seconds.
+const CAPACITY_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// What the large releases that are worked on may take together, in KiB of memory: an estimate of the releases alone. What the
-/// cluster has and what it answers take about three times as much again (measured).
+/// The memory in KiB that all large payloads may use at once. This is an estimate of the payloads alone; live objects and API
+/// responses add about three times as much (measured).
 const CAPACITY_KIB: u32 = 64 << 10;
 
-/// Smaller releases need no share of the capacity.
+/// Payloads smaller than this need no share of the capacity.
 const LARGE_KIB: usize = 2 << 10;
 
-/// All slots.
-pub(crate) struct Slots {
+/// The slots of one kind.
+pub struct Slots {
     all: Arc<Semaphore>,
-    /// The capacity for large releases, in KiB.
+    /// The capacity for large payloads, in KiB.
     capacity: Arc<Semaphore>,
-    /// How long a pass may keep its slot.
-    patience: Duration,
-    /// How long a pass may keep its share of the capacity.
-    load_patience: Duration,
+    slot_timeout: Duration,
+    capacity_timeout: Duration,
 }
 
-/// The slot of one pass.
-pub(crate) struct Slot {
+/// The slot of one reconcile.
+pub struct Slot {
     all: Arc<Semaphore>,
     capacity: Arc<Semaphore>,
-    held: Mutex<Held>,
-    load: Mutex<Option<OwnedSemaphorePermit>>,
+    state: Mutex<SlotState>,
+    share: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
-enum Held {
-    Permit(Option<OwnedSemaphorePermit>),
-    /// The pass took too long, and goes on without.
-    Never,
+enum SlotState {
+    /// The permit; none while it is lent, and during shutdown.
+    Active(Option<OwnedSemaphorePermit>),
+    /// The reconcile took too long, and continues without a slot.
+    Expired,
 }
 
 impl Slots {
-    /// As many slots as this, and at least one.
-    pub(crate) fn new(count: u16) -> Self {
+    /// `count` slots, at least one.
+    pub fn new(count: u16) -> Self {
         Self {
             all: Arc::new(Semaphore::new(usize::from(count.max(1)))),
             capacity: Arc::new(Semaphore::new(CAPACITY_KIB as usize)),
-            patience: PATIENCE,
-            load_patience: LOAD_PATIENCE,
+            slot_timeout: SLOT_TIMEOUT,
+            capacity_timeout: CAPACITY_TIMEOUT,
         }
     }
 
-    /// Lets nobody begin any more: the controller is stopping. Who has begun goes on.
-    pub(crate) fn close(&self) {
+    /// Starts no further reconcile: the controller is shutting down. Reconciles in progress continue.
+    pub fn close(&self) {
         self.all.close();
         self.capacity.close();
     }
 
-    /// Does something within a slot, which it keeps for some seconds at the most. None where nothing is begun any more.
-    pub(crate) async fn within<T>(&self, work: impl AsyncFnOnce(&Slot) -> T) -> Option<T> {
+    /// Waits for a slot and does the work, which holds the slot for a few seconds at most. None during shutdown.
+    pub async fn within<T>(&self, work: impl AsyncFnOnce(&Slot) -> T) -> Option<T> {
         let permit = Arc::clone(&self.all).acquire_owned().await.ok()?;
         let slot = Slot {
             all: Arc::clone(&self.all),
             capacity: Arc::clone(&self.capacity),
-            held: Mutex::new(Held::Permit(Some(permit))),
-            load: Mutex::default(),
+            state: Mutex::new(SlotState::Active(Some(permit))),
+            share: Mutex::default(),
         };
         let expiry = async {
-            tokio::time::sleep(self.patience).await;
-            slot.give_back();
+            tokio::time::sleep(self.slot_timeout).await;
+            slot.expire();
             loop {
-                tokio::time::sleep(self.load_patience).await;
-                *slot.load() = None;
+                tokio::time::sleep(self.capacity_timeout).await;
+                *slot.share() = None;
             }
         };
         tokio::select! {
@@ -96,61 +95,61 @@ impl Slots {
 }
 
 impl Slot {
-    /// Waits for something while others use the slot.
-    pub(crate) async fn lend<T>(&self, wait: impl Future<Output = T>) -> T {
-        if let Held::Permit(permit) = &mut *self.held() {
+    /// Waits for a future. Other reconciles can use the slot meanwhile.
+    pub async fn lend<T>(&self, wait: impl Future<Output = T>) -> T {
+        if let SlotState::Active(permit) = &mut *self.state() {
             *permit = None;
         }
         let result = wait.await;
-        self.take().await;
+        self.reacquire().await;
         result
     }
 
-    /// Waits until the capacity for large releases has room for one that takes this many bytes of memory, while others use the
-    /// slot. Where the pass has enough of it already, nothing happens; else this release replaces that one.
-    pub(crate) async fn carry(&self, bytes: usize) {
-        let Some(wanted) = weight(bytes) else { return };
+    /// Reserves a share of the capacity for a payload of this many bytes, and lends the slot while it waits. A share that is
+    /// large enough is kept; a smaller one is replaced.
+    pub async fn carry(&self, bytes: usize) {
+        let Some(wanted) = share_for(bytes) else { return };
         {
-            let mut load = self.load();
-            if load.as_ref().is_some_and(|load| load.num_permits() >= wanted as usize) {
+            let mut share = self.share();
+            if share.as_ref().is_some_and(|share| share.num_permits() >= wanted as usize) {
                 return;
             }
-            // Two that kept what they have while they wait for more would wait for each other.
-            *load = None;
+            // Two reconciles that each kept a share while waiting for a larger one would deadlock.
+            *share = None;
         }
-        // None where the controller is stopping: what has begun ends without.
+        // None during shutdown: reconciles in progress finish without a share.
         let permit = self.lend(Arc::clone(&self.capacity).acquire_many_owned(wanted)).await.ok();
-        *self.load() = permit;
+        *self.share() = permit;
     }
 
-    /// Waits for a slot again, unless this pass goes on without.
-    async fn take(&self) {
-        if matches!(*self.held(), Held::Never) {
+    /// Waits for a slot again, unless this one has expired.
+    async fn reacquire(&self) {
+        if matches!(*self.state(), SlotState::Expired) {
             return;
         }
-        // None where the controller is stopping: what has begun ends without.
+        // None during shutdown: reconciles in progress finish without a slot.
         let permit = Arc::clone(&self.all).acquire_owned().await.ok();
-        if let Held::Permit(place) = &mut *self.held() {
-            *place = permit;
+        if let SlotState::Active(active) = &mut *self.state() {
+            *active = permit;
         }
     }
 
-    fn give_back(&self) {
-        *self.held() = Held::Never;
+    fn expire(&self) {
+        *self.state() = SlotState::Expired;
     }
 
-    fn load(&self) -> MutexGuard<'_, Option<OwnedSemaphorePermit>> {
-        self.load.lock().unwrap_or_else(PoisonError::into_inner)
+    fn share(&self) -> MutexGuard<'_, Option<OwnedSemaphorePermit>> {
+        self.share.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, SlotState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The share of the capacity that a release of this many bytes needs, in KiB; none for a small one. One that is larger than the
-/// capacity takes all of it.
-fn weight(bytes: usize) -> Option<u32> {
+/// The share of the capacity that a payload of this many bytes needs, in KiB; none for a small one. A payload larger than the
+/// capacity needs all of it.
+fn share_for(bytes: usize) -> Option<u32> {
     let kib = bytes.div_ceil(1024);
     (kib >= LARGE_KIB).then(|| u32::try_from(kib).unwrap_or(u32::MAX).min(CAPACITY_KIB))
 }
@@ -164,8 +163,8 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_slot_is_for_one_pass_at_a_time_until_that_takes_too_long() {
-        let slots = Slots { patience: Duration::from_millis(1), ..Slots::new(1) };
+    async fn a_slot_serves_one_reconcile_at_a_time_until_it_expires() {
+        let slots = Slots { slot_timeout: Duration::from_millis(1), ..Slots::new(1) };
         let mut slow = pin!(slots.within(async |_| pending::<()>().await));
         assert!(poll!(&mut slow).is_pending());
         let mut other = pin!(slots.within(async |_| ()));
@@ -177,7 +176,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slot_is_lent_while_its_pass_waits() {
+    async fn a_slot_is_lent_while_its_reconcile_waits() {
         let slots = Slots::new(1);
         let (done, waits) = tokio::sync::oneshot::channel::<()>();
         let mut waiting = pin!(slots.within(async |slot| slot.lend(waits).await));
@@ -185,14 +184,14 @@ mod tests {
         let mut other = pin!(slots.within(async |_| pending::<()>().await));
         assert!(poll!(&mut other).is_pending());
         let mut third = pin!(slots.within(async |_| ()));
-        assert!(poll!(&mut third).is_pending(), "the other one has it now");
+        assert!(poll!(&mut third).is_pending(), "the second one holds it now");
         done.send(()).expect("it waits");
-        assert!(poll!(&mut waiting).is_pending(), "it goes on when there is a slot again");
+        assert!(poll!(&mut waiting).is_pending(), "it waits for a slot");
         assert_eq!(slots.all.available_permits(), 0);
     }
 
     #[tokio::test]
-    async fn when_the_controller_stops_what_has_begun_ends_and_nothing_begins() {
+    async fn shutdown_starts_no_reconcile_and_lets_those_in_progress_finish() {
         let slots = Slots::new(1);
         let (done, waits) = tokio::sync::oneshot::channel::<()>();
         let mut begun = pin!(slots.within(async |slot| slot.lend(waits).await));
@@ -204,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn large_releases_wait_for_one_another_and_keep_no_slot_meanwhile() {
+    async fn large_payloads_wait_for_capacity_without_holding_a_slot() {
         let slots = Slots::new(1);
         let all = (CAPACITY_KIB as usize) << 10;
         let (done, ended) = tokio::sync::oneshot::channel::<()>();
@@ -214,18 +213,18 @@ mod tests {
         }));
         assert!(poll!(&mut first).is_pending());
         let mut large = pin!(slots.within(async |slot| slot.carry(LARGE_KIB << 10).await));
-        assert!(poll!(&mut large).is_pending(), "there is no room");
+        assert!(poll!(&mut large).is_pending(), "the capacity is used up");
         let small = slots.within(async |slot| slot.carry(LARGE_KIB << 9).await).await;
-        assert_eq!(small, Some(()), "a small one waits neither for room nor for the slot of a large one");
+        assert_eq!(small, Some(()), "a small payload waits neither for capacity nor for the slot of a large one");
         done.send(()).expect("it waits");
         assert!(poll!(&mut first).is_ready());
         assert_eq!(large.await, Some(()));
     }
 
     #[tokio::test]
-    async fn a_pass_replaces_what_it_carries_and_keeps_it_for_a_while_only() {
+    async fn a_share_is_replaced_by_a_larger_one_and_expires() {
         let brief = Duration::from_millis(1);
-        let slots = Slots { patience: brief, load_patience: brief, ..Slots::new(1) };
+        let slots = Slots { slot_timeout: brief, capacity_timeout: brief, ..Slots::new(1) };
         let mut slow = pin!(slots.within(async |slot| {
             slot.carry(50 << 20).await;
             slot.carry(60 << 20).await;

@@ -1,49 +1,54 @@
-//! Whose the objects of one watch were when they were last seen. Pure.
+//! The owners of the objects of one watch, as last observed. Pure.
 //!
-//! An object that changes hands is told of with its new owner alone, and one that goes while a watch is interrupted is not told of
-//! at all. Whoever loses an object has to hear of it, too.
+//! An event of an object that changed its owner names only the new owner, and an object that is deleted while the watch is
+//! interrupted has no event at all. The previous owner must be reconciled in both cases.
 
 use std::{collections::HashMap, sync::Arc};
 
-use chandler_api::names::OWNER_NAME_LABEL;
 use kube::{api::ObjectMeta, runtime::watcher::Event};
 
-/// Namespace and name; the namespace is empty for objects that live in none.
+/// Namespace and name; the namespace is empty for cluster-scoped objects.
 type Key = (String, String);
 
-/// The owners of the objects of one watch.
-#[derive(Default)]
-pub(super) struct Seen {
+/// The owner of each object of one watch.
+pub(super) struct ObservedOwners {
+    /// The label that names the owner of an object.
+    label: &'static str,
     owners: HashMap<Key, Arc<str>>,
-    /// Those of the list that is being read, while one is.
+    /// The objects of the list in progress, while there is one.
     listed: HashMap<Key, Arc<str>>,
 }
 
-impl Seen {
-    /// Notes an event, and tells the names of the owners that it concerns.
-    pub(super) fn concerned<K>(&mut self, event: &Event<K>, metadata: impl Fn(&K) -> &ObjectMeta) -> Vec<Arc<str>> {
+impl ObservedOwners {
+    /// No objects; `label` names the owner of an object.
+    pub(super) fn new(label: &'static str) -> Self {
+        Self { label, owners: HashMap::new(), listed: HashMap::new() }
+    }
+
+    /// Records an event. Returns the owners to reconcile.
+    pub(super) fn affected<K>(&mut self, event: &Event<K>, metadata: impl Fn(&K) -> &ObjectMeta) -> Vec<Arc<str>> {
         match event {
             Event::Init => {
-                // A list that was interrupted is begun again.
+                // An interrupted list starts over.
                 self.owners.extend(self.listed.drain());
                 Vec::new()
             }
             Event::InitApply(object) => {
-                let (key, owner) = identity(metadata(object));
+                let (key, owner) = self.identity(metadata(object));
                 let before = self.owners.remove(&key);
-                let concerned = both(before, owner.clone());
+                let affected = both(before, owner.clone());
                 self.listed.extend(owner.map(|owner| (key, owner)));
-                concerned
+                affected
             }
             Event::InitDone => {
-                let gone = std::mem::replace(&mut self.owners, std::mem::take(&mut self.listed));
-                let mut concerned: Vec<Arc<str>> = gone.into_values().collect();
-                concerned.sort();
-                concerned.dedup();
-                concerned
+                let deleted = std::mem::replace(&mut self.owners, std::mem::take(&mut self.listed));
+                let mut affected: Vec<Arc<str>> = deleted.into_values().collect();
+                affected.sort();
+                affected.dedup();
+                affected
             }
             Event::Apply(object) => {
-                let (key, owner) = identity(metadata(object));
+                let (key, owner) = self.identity(metadata(object));
                 let before = match &owner {
                     Some(owner) => self.owners.insert(key, Arc::clone(owner)),
                     None => self.owners.remove(&key),
@@ -51,17 +56,17 @@ impl Seen {
                 both(before, owner)
             }
             Event::Delete(object) => {
-                let (key, owner) = identity(metadata(object));
+                let (key, owner) = self.identity(metadata(object));
                 both(self.owners.remove(&key), owner)
             }
         }
     }
-}
 
-fn identity(metadata: &ObjectMeta) -> (Key, Option<Arc<str>>) {
-    let key = (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default());
-    let owner = metadata.labels.as_ref().and_then(|labels| labels.get(OWNER_NAME_LABEL));
-    (key, owner.map(|owner| Arc::from(owner.as_str())))
+    fn identity(&self, metadata: &ObjectMeta) -> (Key, Option<Arc<str>>) {
+        let key = (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default());
+        let owner = metadata.labels.as_ref().and_then(|labels| labels.get(self.label));
+        (key, owner.map(|owner| Arc::from(owner.as_str())))
+    }
 }
 
 fn both(before: Option<Arc<str>>, now: Option<Arc<str>>) -> Vec<Arc<str>> {
@@ -73,15 +78,17 @@ fn both(before: Option<Arc<str>>, now: Option<Arc<str>>) -> Vec<Arc<str>> {
 mod tests {
     use super::*;
 
+    const LABEL: &str = "example.com/owner";
+
     fn object(name: &str, owner: Option<&str>) -> ObjectMeta {
-        let labels = owner.map(|owner| [(OWNER_NAME_LABEL.to_owned(), owner.to_owned())].into());
+        let labels = owner.map(|owner| [(LABEL.to_owned(), owner.to_owned())].into());
         ObjectMeta { name: Some(name.to_owned()), labels, ..ObjectMeta::default() }
     }
 
     #[test]
-    fn whoever_had_an_object_hears_of_it_too() {
-        let mut seen = Seen::default();
-        for (event, want) in [
+    fn the_previous_owner_is_reconciled_too() {
+        let mut owners = ObservedOwners::new(LABEL);
+        for (event, expected) in [
             (Event::Init, ""),
             (Event::InitApply(object("x", Some("a"))), "a"),
             (Event::InitApply(object("y", Some("a"))), "a"),
@@ -93,15 +100,15 @@ mod tests {
             (Event::Apply(object("y", None)), "a"),
             (Event::Apply(object("y", Some("a"))), "a"),
             (Event::Apply(object("z", Some("d"))), "d"),
-            // The watch was interrupted: y is somebody else's now, and z is gone.
+            // The watch was interrupted: y has another owner now, and z was deleted.
             (Event::Init, ""),
             (Event::InitApply(object("y", Some("b"))), "a b"),
             (Event::Init, ""),
             (Event::InitDone, "b d"),
             (Event::Delete(object("z", Some("d"))), "d"),
         ] {
-            let told = format!("{event:?}");
-            assert_eq!(seen.concerned(&event, |object| object).join(" "), want, "{told}");
+            let description = format!("{event:?}");
+            assert_eq!(owners.affected(&event, |object| object).join(" "), expected, "{description}");
         }
     }
 }

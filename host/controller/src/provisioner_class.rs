@@ -1,0 +1,27 @@
+//! The reconciler of ProvisionerClasses: resolve, pull, check and compile a component, and only then put it into use.
+//!
+//! While a newer component cannot be loaded, the earlier one stays in use. Calls in progress finish with the component that they
+//! started with.
+//!
+//! | module | contents | I/O |
+//! |---|---|---|
+//! | `reconciler` | the state of the reconciler, and one reconcile | yes |
+//! | `preload` | loads the classes before the first reconcile | yes |
+//! | `load` | loads the component of a class | yes |
+//! | `classes` | the classes in use, by name | no |
+//! | `served` | which artifact served each class last, across restarts | disk |
+//! | `retention` | whether a deleted class is kept while BundleDeployments name it | writes |
+//! | `status` | derives the status | no |
+
+mod classes;
+mod load;
+mod preload;
+mod reconciler;
+mod retention;
+mod served;
+mod status;
+
+pub(crate) use self::{
+    classes::{Class, Classes},
+    reconciler::ProvisionerClasses,
+};
