@@ -1,20 +1,20 @@
-//! Who may name which object of the system namespace. Pure.
+//! Which objects may reference a Secret or ConfigMap of the system namespace. Pure.
 //!
-//! A BundleDeployment names the Secret with which its image is pulled, and ConfigMaps as its content; a ProvisionerClass names
-//! a Secret. The controller reads them with its own rights, whoever wrote the name. An annotation of the object is the
-//! ceiling: it lists the names of those who may, separated by commas, with `*` for any characters.
+//! A BundleDeployment references a pull secret, and ConfigMaps as its content; a ProvisionerClass references a pull secret. The
+//! controller reads them with its own rights, regardless of which user wrote the reference. So an annotation of the referenced
+//! object grants access: a comma-separated list of names, in which `*` matches any characters.
 
 use std::fmt;
 
 use chandler_core::pattern;
 use kube::core::ObjectMeta;
 
-/// The annotation with the names of the BundleDeployments that may name the object.
+/// The annotation with the names of the BundleDeployments that may reference the object.
 pub(crate) const BUNDLE_DEPLOYMENTS: &str = "chandler.dev/bundledeployments";
-/// The annotation with the names of the ProvisionerClasses that may name the object.
+/// The annotation with the names of the ProvisionerClasses that may reference the object.
 pub(crate) const PROVISIONER_CLASSES: &str = "chandler.dev/provisionerclasses";
 
-/// Who names an object of the system namespace.
+/// The object that references an object of the system namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum User<'a> {
     /// The BundleDeployment of this name.
@@ -24,7 +24,7 @@ pub(crate) enum User<'a> {
 }
 
 impl User<'_> {
-    /// The annotation that grants it.
+    /// The annotation that grants access to this user.
     pub(crate) fn annotation(self) -> &'static str {
         match self {
             Self::BundleDeployment(_) => BUNDLE_DEPLOYMENTS,
@@ -32,14 +32,15 @@ impl User<'_> {
         }
     }
 
-    /// Whether it may name an object. One without either annotation may be named by all, unless a grant is required.
+    /// Whether this user may reference an object. An object without either annotation may be referenced by all, unless a grant is
+    /// required.
     pub(crate) fn may_name(self, object: &ObjectMeta, grant_required: bool) -> bool {
         let (Self::BundleDeployment(name) | Self::ProvisionerClass(name)) = self;
         let annotations = object.annotations.as_ref();
         let text = |annotation: &str| annotations.and_then(|annotations| annotations.get(annotation));
         match text(self.annotation()) {
             Some(patterns) => patterns.split(',').any(|pattern| pattern::matches(pattern.trim(), name)),
-            // What is granted to some of one kind is not open to all of the other.
+            // A grant to users of one kind excludes all users of the other kind.
             None => !grant_required && text(BUNDLE_DEPLOYMENTS).or(text(PROVISIONER_CLASSES)).is_none(),
         }
     }
@@ -61,14 +62,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_annotation_names_those_who_may() {
+    fn an_annotation_grants_access() {
         let object = |annotations: serde_json::Value| -> ObjectMeta {
             serde_json::from_value(json!({"name": "pull", "annotations": annotations})).unwrap()
         };
         let deployment = |name| User::BundleDeployment(name);
         let class = User::ProvisionerClass("harbour");
         let cases = [
-            // The annotations, who names it, whether that is allowed without and with --require-pull-secret-grant.
+            // The annotations, the user, and whether access is allowed without and with --require-pull-secret-grant.
             (json!(null), deployment("harbour"), (true, false)),
             (json!({"other": "*"}), deployment("harbour"), (true, false)),
             (json!({BUNDLE_DEPLOYMENTS: "team-a-*, harbour"}), deployment("harbour"), (true, true)),

@@ -10,10 +10,10 @@ use chandler_api::ImageSource;
 use chandler_content::ResolvedImage;
 use chandler_core::{Digest, Questions, Target};
 use chandler_releases::Made;
+use chandler_runtime::ClusterInfo;
 
 use crate::{
     bundle_deployment::{Preparing, Stalled},
-    cluster_info::ClusterInfo,
     fights::Fights,
 };
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chandler_api::{BundleDeployment, BundleDeploymentStatus};
+use chandler_runtime::status_patch;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, ResourceExt as _, runtime::controller::Action};
 
@@ -13,7 +14,7 @@ use super::{
     revisions::{self, Cause},
     status,
 };
-use crate::{context::Context, events, status_patch};
+use crate::{context::Context, events};
 
 /// Writes what a pass found: first the record, then the status, which is a copy for people.
 pub(super) async fn report(subject: &mut Subject, found: &Assessment, context: &Context) -> Result<(), ReconcileError> {

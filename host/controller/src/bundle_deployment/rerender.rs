@@ -10,7 +10,7 @@ use super::{
     render::{self, Rendered},
     source,
 };
-use crate::{classes::Class, context::Context, problem::Problem};
+use crate::{context::Context, problem::Problem, provisioner_class::Class};
 
 /// A revision's release, with the configuration that it was made with.
 pub(crate) struct Remade {

@@ -1,6 +1,6 @@
-//! Which BundleDeployments and ProvisionerClasses a controller works on, by their labels.
+//! Selects by label the objects that a controller reconciles.
 //!
-//! The API server selects, so that nothing of the others is transferred or kept.
+//! The API server evaluates the selector, so objects that do not match are neither transferred nor cached.
 
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
@@ -10,20 +10,20 @@ use kube::{
     runtime::watcher,
 };
 
-/// A label selector, as `kubectl --selector` takes it. The default selects everything.
+/// A label selector in the syntax of `kubectl --selector`. The default selects every object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatchSelector(Selector);
 
-/// A text is not a label selector.
+/// A text that is not a label selector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{requirement:?} is not a requirement on labels: {why} (write `key=value`, `key!=value`, `key in (a,b)`, \
      `key notin (a,b)`, `key` or `!key`, with a comma between two of them)"
 )]
 pub struct SelectorError {
-    /// The part that is wrong.
+    /// The requirement that is invalid.
     pub requirement: String,
-    /// What is wrong with it.
+    /// Why it is invalid.
     pub why: String,
 }
 
@@ -33,14 +33,14 @@ impl WatchSelector {
         self.0.selects_all()
     }
 
-    /// A watch of what is selected.
-    pub(crate) fn watch(&self) -> watcher::Config {
+    /// The parameters of a watch of the selected objects.
+    pub fn watch(&self) -> watcher::Config {
         let config = watcher::Config::default();
         if self.selects_all() { config } else { config.labels_from(&self.0) }
     }
 
-    /// A list of what is selected.
-    pub(crate) fn list(&self) -> ListParams {
+    /// The parameters of a list of the selected objects.
+    pub fn list(&self) -> ListParams {
         let parameters = ListParams::default();
         if self.selects_all() { parameters } else { parameters.labels_from(&self.0) }
     }
@@ -69,7 +69,7 @@ impl FromStr for WatchSelector {
     }
 }
 
-/// The parts between commas that stand outside parentheses.
+/// Splits at the commas outside parentheses.
 fn split(text: &str) -> Vec<&str> {
     let mut depth = 0_usize;
     text.split(|character| {
@@ -88,13 +88,13 @@ fn requirement(text: &str) -> Result<Expression, String> {
         return Ok(Expression::DoesNotExist(label_key(key)?));
     }
     if let Some((rest, values)) = text.split_once('(') {
-        let values = values.strip_suffix(')').ok_or("it has no closing parenthesis at its end")?;
+        let values = values.strip_suffix(')').ok_or("it does not end with a closing parenthesis")?;
         let values = values.split(',').map(label_value).collect::<Result<BTreeSet<_>, _>>()?;
         let words: Vec<&str> = rest.split_whitespace().collect();
         return match words.as_slice() {
             [key, "in"] => Ok(Expression::In(label_key(key)?, values)),
             [key, "notin"] => Ok(Expression::NotIn(label_key(key)?, values)),
-            _ => Err("`in` or `notin` stands between a key and values in parentheses".to_owned()),
+            _ => Err("expected `in` or `notin` between the key and the values in parentheses".to_owned()),
         };
     }
     if let Some((key, value)) = text.split_once("!=") {
@@ -120,21 +120,21 @@ fn label_key(text: &str) -> Result<String, String> {
     if is_name(name) && prefix.is_none_or(is_subdomain) {
         Ok(key.to_owned())
     } else {
-        Err(format!("{key:?} is not a label's key"))
+        Err(format!("{key:?} is not a label key"))
     }
 }
 
-/// Empty, or as the name of a key.
+/// Empty, or with the syntax of the name in a key.
 fn label_value(text: &str) -> Result<String, String> {
     let value = text.trim();
     if value.is_empty() || is_name(value) {
         Ok(value.to_owned())
     } else {
-        Err(format!("{value:?} is not a label's value"))
+        Err(format!("{value:?} is not a label value"))
     }
 }
 
-/// At most 63 letters, digits, `-`, `_` and `.`, with a letter or a digit at either end.
+/// At most 63 letters, digits, `-`, `_` and `.`, that begin and end with a letter or a digit.
 fn is_name(text: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_kubectl_reads_is_read() {
+    fn the_syntax_of_kubectl_is_accepted() {
         let long = format!("{}/{}={}", "a".repeat(253), "b".repeat(63), "c".repeat(63));
         for (text, written) in [
             ("", ""),
@@ -166,15 +166,15 @@ mod tests {
         ] {
             assert_eq!(text.parse::<WatchSelector>().map(|read| read.to_string()), Ok(written.to_owned()), "{text:?}");
         }
-        // 253 characters of one DNS label are no subdomain: each part has at most 63.
+        // 253 characters without a dot are not a DNS subdomain: a label has at most 63.
         assert!(long.parse::<WatchSelector>().is_err());
         assert!("".parse::<WatchSelector>().is_ok_and(|read| read.selects_all()));
         assert!("!a".parse::<WatchSelector>().is_ok_and(|read| !read.selects_all()));
     }
 
     #[test]
-    fn what_is_no_selector_is_refused_with_the_part_that_is_wrong() {
-        let told: Vec<String> =
+    fn an_invalid_selector_is_refused_with_the_requirement_that_is_invalid() {
+        let errors: Vec<String> =
             ["a=b,", "a=b=c", "a in b", "a in (b", "a in (b)c", "a b in (c)", "-a", "a/b/c", "A.com/b", "a=ä", "a>1"]
                 .into_iter()
                 .map(|text| match text.parse::<WatchSelector>() {
@@ -182,24 +182,24 @@ mod tests {
                     Err(SelectorError { requirement, why }) => format!("{text} -> {requirement:?}: {why}"),
                 })
                 .collect();
-        insta::assert_snapshot!(told.join("\n"), @r#"
-        a=b, -> "": "" is not a label's key
-        a=b=c -> "a=b=c": "b=c" is not a label's value
-        a in b -> "a in b": "a in b" is not a label's key
-        a in (b -> "a in (b": it has no closing parenthesis at its end
-        a in (b)c -> "a in (b)c": it has no closing parenthesis at its end
-        a b in (c) -> "a b in (c)": `in` or `notin` stands between a key and values in parentheses
-        -a -> "-a": "-a" is not a label's key
-        a/b/c -> "a/b/c": "a/b/c" is not a label's key
-        A.com/b -> "A.com/b": "A.com/b" is not a label's key
-        a=ä -> "a=ä": "ä" is not a label's value
-        a>1 -> "a>1": "a>1" is not a label's key
+        insta::assert_snapshot!(errors.join("\n"), @r#"
+        a=b, -> "": "" is not a label key
+        a=b=c -> "a=b=c": "b=c" is not a label value
+        a in b -> "a in b": "a in b" is not a label key
+        a in (b -> "a in (b": it does not end with a closing parenthesis
+        a in (b)c -> "a in (b)c": it does not end with a closing parenthesis
+        a b in (c) -> "a b in (c)": expected `in` or `notin` between the key and the values in parentheses
+        -a -> "-a": "-a" is not a label key
+        a/b/c -> "a/b/c": "a/b/c" is not a label key
+        A.com/b -> "A.com/b": "A.com/b" is not a label key
+        a=ä -> "a=ä": "ä" is not a label value
+        a>1 -> "a>1": "a>1" is not a label key
         "#);
     }
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "[ab=!,() /.in-]{0,24}") {
+        fn any_text_is_parsed_or_refused(text in "[ab=!,() /.in-]{0,24}") {
             if let Ok(read) = text.parse::<WatchSelector>() {
                 let again = read.to_string().parse::<WatchSelector>();
                 prop_assert_eq!(again, Ok(read));

@@ -1,4 +1,4 @@
-//! How a changed status is written: as a merge patch of what differs, and not at all where nothing does.
+//! Writes a status: a merge patch of the fields that differ, or no request where none does.
 
 use std::fmt::Debug;
 
@@ -9,8 +9,10 @@ use kube::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
-/// Writes the status of an object if it differs from the old one, and tells whether it did.
-pub(crate) async fn write<K, S>(api: &Api<K>, name: &str, old: Option<&S>, new: &S) -> Result<bool, kube::Error>
+use crate::FIELD_MANAGER;
+
+/// Writes the status of an object where it differs from `old`. Returns whether it did.
+pub async fn write<K, S>(api: &Api<K>, name: &str, old: Option<&S>, new: &S) -> Result<bool, kube::Error>
 where
     K: Clone + DeserializeOwned + Debug,
     S: Serialize + Default,
@@ -19,11 +21,11 @@ where
     let new = serde_json::to_value(new).map_err(kube::Error::SerdeError)?;
     let Some(difference) = difference(&old, &new) else { return Ok(false) };
     let patch = Patch::Merge(json!({"status": difference}));
-    api.patch_status(name, &PatchParams::apply("chandler"), &patch).await?;
+    api.patch_status(name, &PatchParams::apply(FIELD_MANAGER), &patch).await?;
     Ok(true)
 }
 
-/// The JSON merge patch (RFC 7386) that makes `new` of `old`; none where they are equal.
+/// The JSON merge patch (RFC 7386) that turns `old` into `new`; none where they are equal.
 fn difference(old: &Value, new: &Value) -> Option<Value> {
     if old == new {
         return None;
@@ -51,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_differs_is_written() {
+    fn only_fields_that_differ_are_written() {
         let old = json!({"a": 1, "b": {"c": [1], "d": 2}, "e": 3});
         let new = json!({"a": 1, "b": {"c": [2], "d": 2}, "f": 4});
         assert_eq!(difference(&old, &new), Some(json!({"b": {"c": [2]}, "e": null, "f": 4})));
@@ -85,7 +87,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_patch_makes_new_of_old(old in value(), new in value()) {
+        fn the_patch_turns_old_into_new(old in value(), new in value()) {
             let patched = match difference(&old, &new) {
                 Some(patch) => merge(old, &patch),
                 None => old,

@@ -1,7 +1,7 @@
-//! Secrets of a release whose values the host generates: the requests.
+//! Reads Secrets for values that the host generates.
 //!
-//! [`chandler_certificates::generated`] tells which, and makes the values. They are in the Secrets and in the release that is
-//! applied, and nowhere else.
+//! [`chandler_certificates::generated`] finds them in a release and generates them. The values are in the Secrets and in the applied
+//! release, and nowhere else.
 
 use std::sync::Arc;
 
@@ -9,12 +9,14 @@ use chandler_certificates::generated::{GeneratedSecrets, operating_system};
 use chandler_core::Release;
 use chandler_rollout::{Owner, Rollout};
 
-use crate::certificates::CompletionError;
+use super::CompletionError;
 
-/// The release with the values that it asks for. One that asks for none stays as it is, and costs no request.
+/// The release with the generated values that it requests. A release that requests none is returned unchanged, without a request
+/// to the API server.
 ///
-/// What is kept is read from the Secret that the owner's record holds: what has the name and is somebody else's is refused.
-pub(crate) async fn fill(
+/// Existing values are read from the Secret only if the record of the owner contains it. A Secret of the same name that belongs
+/// to another owner is an error.
+pub(super) async fn fill(
     rollout: &Rollout,
     owner: &Owner,
     release: Arc<Release>,

@@ -15,7 +15,7 @@ fn cluster_info(version: &str, kinds: &[&str]) -> ClusterInfo {
 }
 
 #[test]
-fn a_change_names_what_differs() {
+fn a_change_names_the_differences() {
     let before = cluster_info("v1.33.0", &["a/v1/A", "b/v1/B"]);
     for (now, text) in [
         (before.clone(), ""),
@@ -28,14 +28,14 @@ fn a_change_names_what_differs() {
         assert_eq!(change.is_empty(), text.is_empty());
     }
     let many: Vec<String> = (0..9).map(|number| format!("v1/K{number}")).collect();
-    let change = Change { come: many, ..Change::default() };
+    let change = Change { added: many, ..Change::default() };
     assert_eq!(change.to_string(), "serves v1/K0, v1/K1, v1/K2, v1/K3, v1/K4 and 4 more");
 }
 
-/// What an API server answers: a version, or nothing while it is away; and the kinds of one group.
+/// The responses of an API server: its version, or none while it is unavailable; and the kinds of one group.
 type Answers = Arc<Shared<(Option<&'static str>, Vec<&'static str>)>>;
 
-fn lookout(answers: &Answers) -> ClusterInfoWatch {
+fn cluster(answers: &Answers) -> ClusterInfoWatch {
     let answers = Arc::clone(answers);
     let service = tower::service_fn(move |request: Request<Body>| {
         let (version, kinds) = answers.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -53,7 +53,7 @@ fn answer(path: &str, version: Option<&str>, kinds: &[&str]) -> Response<Body> {
     let groups = |groups: Value| json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": groups});
     let body = match (path, version) {
         (_, None) => json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 503, "reason": "",
-                            "message": "away"}),
+                            "message": "unavailable"}),
         ("/version", Some(version)) => json!({
             "major": "1", "minor": "0", "gitVersion": version, "gitCommit": "", "gitTreeState": "", "buildDate": "",
             "goVersion": "", "compiler": "", "platform": ""
@@ -69,36 +69,36 @@ fn answer(path: &str, version: Option<&str>, kinds: &[&str]) -> Response<Body> {
 }
 
 #[tokio::test]
-async fn what_changes_is_told_once_and_what_is_away_stays() {
+async fn a_change_is_notified_once_and_an_outage_changes_nothing() {
     let answers: Answers = Arc::new(Shared::new((Some("v1.33.0"), vec!["A"])));
     let set = |version, kinds| *answers.lock().unwrap() = (version, kinds);
-    let lookout = lookout(&answers);
-    let mut news = lookout.changes();
-    let mut is_told = async || {
-        let told = news.next().now_or_never().flatten();
-        if let Some(told) = &told {
-            assert_eq!(*told, lookout.get().await, "the news are what is seen");
+    let cluster = cluster(&answers);
+    let mut changes = cluster.changes();
+    let mut is_notified = async || {
+        let change = changes.next().now_or_never().flatten();
+        if let Some(change) = &change {
+            assert_eq!(*change, cluster.get().await, "the stream yields the cached cluster info");
         }
-        told.is_some()
+        change.is_some()
     };
 
-    // The first picture is no change.
-    assert_eq!(*lookout.get().await, cluster_info("v1.33.0", &["x.io/v1/A"]));
-    assert!(lookout.look().await);
-    assert!(!is_told().await);
+    // The first cluster info is not a change.
+    assert_eq!(*cluster.get().await, cluster_info("v1.33.0", &["x.io/v1/A"]));
+    assert!(cluster.refresh().await);
+    assert!(!is_notified().await);
 
     set(Some("v1.34.0"), vec!["A"]);
-    assert_eq!(lookout.get().await.kubernetes_version, "v1.33.0", "all renders see one picture");
-    assert!(lookout.look().await && is_told().await);
-    assert_eq!(lookout.get().await.kubernetes_version, "v1.34.0");
-    assert!(lookout.look().await && !is_told().await);
+    assert_eq!(cluster.get().await.kubernetes_version, "v1.33.0", "reconciles see one copy until the next refresh");
+    assert!(cluster.refresh().await && is_notified().await);
+    assert_eq!(cluster.get().await.kubernetes_version, "v1.34.0");
+    assert!(cluster.refresh().await && !is_notified().await);
 
     set(None, vec![]);
-    assert!(!lookout.look().await, "it is asked again sooner");
-    assert!(!is_told().await);
-    assert_eq!(*lookout.get().await, cluster_info("v1.34.0", &["x.io/v1/A"]));
+    assert!(!cluster.refresh().await, "the next refresh is sooner");
+    assert!(!is_notified().await);
+    assert_eq!(*cluster.get().await, cluster_info("v1.34.0", &["x.io/v1/A"]));
 
     set(Some("v1.34.0"), vec!["A", "B"]);
-    assert!(lookout.look().await && is_told().await);
-    assert_eq!(*lookout.get().await, cluster_info("v1.34.0", &["x.io/v1/A", "x.io/v1/B"]));
+    assert!(cluster.refresh().await && is_notified().await);
+    assert_eq!(*cluster.get().await, cluster_info("v1.34.0", &["x.io/v1/A", "x.io/v1/B"]));
 }
