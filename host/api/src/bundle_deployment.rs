@@ -1,6 +1,6 @@
 //! `core.rukpak.io/v1alpha2 BundleDeployment`: a bundle that is to be installed.
 
-use chandler_crd_upgrade::Policy as CrdUpgradeSafety;
+use chandler_core::crd_upgrade::Policy as CrdUpgradeSafety;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::CustomResource;
 use schemars::JsonSchema;

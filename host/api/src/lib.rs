@@ -46,7 +46,7 @@ pub use bundle_deployment::{
     BundleDeployment, BundleDeploymentSpec, BundleDeploymentStatus, Preflight, ProvisionerInUse, ReleaseInUse,
     ServiceAccountReference,
 };
-pub use chandler_crd_upgrade::Policy as CrdUpgradeSafety;
+pub use chandler_core::crd_upgrade::Policy as CrdUpgradeSafety;
 pub use change_approval::{ChangeApproval, ChangeApprovalSpec};
 pub use conditions::{ConditionStatus, ConditionType, NewCondition, Reason, find_condition, set_condition};
 pub use crds::{crds, crds_yaml};

@@ -22,6 +22,7 @@
 pub mod browser;
 pub mod budget;
 pub mod content;
+pub mod crd_upgrade;
 pub mod description;
 pub mod diagnostic;
 pub mod digest;
