@@ -8,7 +8,7 @@ use std::{
 
 use chandler_api::ImageSource;
 use chandler_content::ResolvedImage;
-use chandler_core::{Digest, Questions, Target};
+use chandler_core::{Digest, RecordedFacts, Target};
 use chandler_releases::Made;
 
 use crate::{
@@ -285,17 +285,17 @@ impl Sizes {
 pub(crate) struct Refused(Mutex<HashMap<String, Refusal>>);
 
 struct Refusal {
-    asked: Questions,
+    asked: RecordedFacts,
     /// What was asked about, without the cluster.
     target: Target,
-    /// The questions with the answers that the provisioner got.
+    /// The digest of the facts with their values for that target.
     answered: Digest,
 }
 
 impl Refused {
     /// Notes that a provisioner made no release for a target, after it had asked this.
-    pub(crate) fn note(&self, name: &str, asked: Questions, target: &Target) {
-        let answered = Digest::of_json(&asked.answered(target));
+    pub(crate) fn note(&self, name: &str, asked: RecordedFacts, target: &Target) {
+        let answered = Digest::of_json(&asked.values(target));
         let target = Target { name: target.name.clone(), namespace: target.namespace.clone(), ..Target::default() };
         self.all().insert(name.to_owned(), Refusal { asked, target, answered });
     }
@@ -311,7 +311,7 @@ impl Refused {
         let concerned = all.iter().filter(|(_, refusal)| {
             now.name.clone_from(&refusal.target.name);
             now.namespace.clone_from(&refusal.target.namespace);
-            Digest::of_json(&refusal.asked.answered(&now)) != refusal.answered
+            Digest::of_json(&refusal.asked.values(&now)) != refusal.answered
         });
         concerned.map(|(name, _)| name.clone()).collect()
     }
@@ -328,7 +328,7 @@ impl Refused {
 
 #[cfg(test)]
 mod tests {
-    use chandler_core::Question;
+    use chandler_core::Fact;
 
     use super::*;
 
@@ -400,16 +400,16 @@ mod tests {
             ..Target::default()
         };
         let refused = Refused::default();
-        let ox = Question::Serves { api_version: "example.com/v1".into(), kind: "Ox".into() };
-        for (name, question) in [
-            ("place", Question::Namespace),
+        let ox = Fact::Serves { api_version: "example.com/v1".into(), kind: "Ox".into() };
+        for (name, fact) in [
+            ("place", Fact::Namespace),
             ("ox", ox),
-            ("all", Question::ApiKinds),
-            ("version", Question::KubernetesVersion),
+            ("all", Fact::ApiKinds),
+            ("version", Fact::KubernetesVersion),
         ] {
-            refused.note(name, [question].into_iter().collect(), &Target { name: name.into(), ..before.clone() });
+            refused.note(name, [fact].into_iter().collect(), &Target { name: name.into(), ..before.clone() });
         }
-        refused.note("nothing", Questions::default(), &before);
+        refused.note("nothing", RecordedFacts::default(), &before);
         let concerned = |cluster: &ClusterInfo| {
             let mut names = refused.concerned(cluster);
             names.sort();

@@ -44,4 +44,4 @@ pub use digest::Digest;
 pub use object::{Object, ObjectError, ObjectKey, is_custom_group};
 pub use reason::Reason;
 pub use release::{Probe, ProbeSelector, Release};
-pub use request::{Question, Questions, Request, Target};
+pub use request::{Fact, RecordedFacts, Request, Target};

@@ -11,12 +11,12 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use chandler_core::{Digest, Questions, Release, Target};
+use chandler_core::{Digest, RecordedFacts, Release, Target};
 
 use crate::{
+    facts::{self, Known, Lists},
     files::{Files, Kept, OpenError},
     format::{self, DecodeError},
-    questions::{self, Known, Lists},
     recent::Recent,
 };
 
@@ -121,8 +121,14 @@ impl Releases {
     }
 
     /// Keeps a release that was made of these inputs for a target, which was asked these questions.
-    pub async fn insert_for(&self, inputs: &Digest, target: &Target, asked: &Questions, release: Arc<Release>) -> Made {
-        let made = Made { inputs: inputs.clone(), key: questions::key(inputs, asked, target) };
+    pub async fn insert_for(
+        &self,
+        inputs: &Digest,
+        target: &Target,
+        asked: &RecordedFacts,
+        release: Arc<Release>,
+    ) -> Made {
+        let made = Made { inputs: inputs.clone(), key: facts::key(inputs, asked, target) };
         self.insert(made.key.clone(), release).await;
         let mut lists = self.lists(inputs).await;
         if lists.put(asked) {
