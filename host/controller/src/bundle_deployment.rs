@@ -51,7 +51,7 @@ use self::{
     revisions::Cause,
     stalled::Begun,
 };
-pub(crate) use self::{preparing::Preparing, service_account::account, source::image_access, stalled::Stalled};
+pub(crate) use self::{preparing::Preparing, service_account::account, stalled::Stalled};
 use crate::{context::Context, problem::Problem, slots::Slot};
 
 /// A BundleDeployment that one odd object cannot stop the watch of.

@@ -6,6 +6,7 @@ use chandler_engine::Engine;
 use chandler_records::Records;
 use chandler_releases::Releases;
 use chandler_rollout::Rollout;
+use chandler_source::Sources;
 use kube::{
     Client,
     runtime::reflector::{ObjectRef, Store},
@@ -22,6 +23,7 @@ pub(crate) struct Context {
     pub(crate) client: Client,
     pub(crate) options: Options,
     pub(crate) images: Images,
+    pub(crate) sources: Sources,
     pub(crate) engine: Engine,
     pub(crate) classes: Classes,
     pub(crate) served: Served,

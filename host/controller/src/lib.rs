@@ -12,13 +12,11 @@
 //! | `provisioner_class` | the reconciler of ProvisionerClasses |
 //! | `approvals` | the ChangeApprovals that there are |
 //! | [`certificates`] | serving certificates that a release asks for |
-//! | `ceiling` | who may name which object of the system namespace |
 //! | `classes` | which class is served by which component |
 //! | `generated_secrets` | Secrets of a release whose values the host generates |
 //! | `fights` | objects that somebody else changes again and again |
 //! | `memory` | what is remembered between reconciles |
-//! | `polls` | asks what tags stand for |
-//! | `images` | references, pull secrets and registries |
+//! | `polls` | resolves sources that can move again, at an interval |
 //! | `jobs` | what is fetched and rendered beside the slots |
 //! | `served` | which artifact served each class last |
 //! | `slots` | how many BundleDeployments are worked on at once |
@@ -35,7 +33,6 @@
 mod approvals;
 mod backoff;
 mod bundle_deployment;
-mod ceiling;
 pub mod certificates;
 mod classes;
 mod cluster_info;
@@ -45,7 +42,6 @@ mod fights;
 mod finalizers;
 mod generated_secrets;
 mod housekeeping;
-mod images;
 mod jobs;
 mod memory;
 pub mod options;

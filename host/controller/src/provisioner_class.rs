@@ -12,15 +12,15 @@ use std::{sync::Arc, time::Duration};
 use chandler_api::{Component, ProvisionerClass, Reason};
 use chandler_content::{ImageAccess, ImageReference, ResolvedImage};
 use chandler_engine::{Limits, Provisioner};
+use chandler_source::Grantee;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, ResourceExt as _, core::DeserializeGuard, runtime::controller::Action};
 
 use self::status::{Found, Step};
 use crate::{
-    ceiling::User,
     classes::{Class, Classes},
     context::Context,
-    events, images,
+    events,
     problem::{Problem, content},
     status_patch,
 };
@@ -160,9 +160,11 @@ async fn pull(class: &ProvisionerClass, which: Which, context: &Context) -> Resu
     let reference: ImageReference =
         class.spec.image.parse().map_err(|error| failed(chandler_content::ContentError::Reference(error)))?;
     let credentials = match &class.spec.pull_secret {
-        Some(secret) => images::credentials(context, User::ProvisionerClass(&class.name_any()), secret, &reference)
+        Some(secret) => context
+            .sources
+            .credentials(Grantee::ProvisionerClass(&class.name_any()), secret, &reference)
             .await
-            .map_err(|message| Problem::passing(Reason::ImageNotResolved, message))?,
+            .map_err(|error| Problem::passing(Reason::ImageNotResolved, error.to_string()))?,
         None => None,
     };
     let access = ImageAccess { credentials, ..ImageAccess::default() };

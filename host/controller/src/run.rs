@@ -10,6 +10,7 @@ use chandler_permissions::Installation;
 use chandler_records::{MANAGED_BY, RecordError, Records};
 use chandler_releases::Releases;
 use chandler_rollout::{Rollout, readable};
+use chandler_source::{Dependency, Source, Sources, SystemNamespace};
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, future::Either};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
@@ -137,12 +138,18 @@ pub async fn run(
             watcher::Config::default(),
             {
                 let context = Arc::clone(&context);
-                move |map| context.helped(|deployment| reads_config_map(deployment, &map.name_any()))
+                move |map| {
+                    let map = Dependency::ConfigMap(map.name_any());
+                    context.helped(|deployment| depends_on(deployment, &map))
+                }
             },
         )
         .watches(Api::<PartialObjectMeta<Secret>>::namespaced(client.clone(), &system), foreign_secrets(), {
             let context = Arc::clone(&context);
-            move |secret| context.helped(|deployment| reads_secret(deployment, &secret.name_any()))
+            move |secret| {
+                let secret = Dependency::Secret(secret.name_any());
+                context.helped(|deployment| depends_on(deployment, &secret))
+            }
         })
         .reconcile_on(UnboundedReceiverStream::new(triggers).map(|trigger| ObjectRef::new(&trigger.name)))
         .reconcile_all_on(context.cluster_info.changes().map({
@@ -206,8 +213,12 @@ pub(crate) fn context(
     let rollout = chandler_rollout::Options { installation, ..chandler_rollout::Options::default() };
     let releases = Releases::open(&options.cache_directory.join("releases"), options.releases)?;
     let reporter = Reporter { controller: "chandler".to_owned(), instance: None };
+    let images = Images::new(store, images);
+    let system =
+        SystemNamespace::new(client.clone(), options.system_namespace.clone(), options.require_pull_secret_grant);
     Ok(Context {
-        images: Images::new(store, images),
+        sources: Sources::new(images.clone(), system),
+        images,
         classes: Classes::new(
             Provisioners::new(engine.clone()),
             options.ceiling.clone(),
@@ -260,12 +271,7 @@ fn foreign_secrets() -> watcher::Config {
     watcher::Config::default().labels(&format!("{label}!={value}"))
 }
 
-fn reads_config_map(deployment: &BundleDeployment, name: &str) -> bool {
-    let maps = deployment.spec.source.config_maps.iter().flatten();
-    maps.into_iter().any(|source| source.config_map.name == name)
-}
-
-fn reads_secret(deployment: &BundleDeployment, name: &str) -> bool {
-    let image = deployment.spec.source.image.as_ref();
-    image.and_then(|image| image.pull_secret.as_deref()) == Some(name)
+/// Whether the source of a BundleDeployment depends on this object of the system namespace.
+fn depends_on(deployment: &BundleDeployment, object: &Dependency) -> bool {
+    Source::parse(&deployment.spec.source).is_ok_and(|source| source.dependencies().contains(object))
 }

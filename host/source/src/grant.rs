@@ -1,8 +1,8 @@
-//! Who may name which object of the system namespace. Pure.
+//! Which objects of the system namespace a BundleDeployment or a ProvisionerClass may name. Pure.
 //!
-//! A BundleDeployment names the Secret with which its image is pulled, and ConfigMaps as its content; a ProvisionerClass names
-//! a Secret. The controller reads them with its own rights, whoever wrote the name. An annotation of the object is the
-//! ceiling: it lists the names of those who may, separated by commas, with `*` for any characters.
+//! A BundleDeployment names the Secret that its image is pulled with, and ConfigMaps that hold its content. A ProvisionerClass
+//! names a Secret. The controller reads these objects with its own rights, so an annotation of the object limits who may name
+//! it: names separated by commas, with `*` for any characters.
 
 use std::fmt;
 
@@ -10,42 +10,43 @@ use chandler_core::pattern;
 use kube::core::ObjectMeta;
 
 /// The annotation with the names of the BundleDeployments that may name the object.
-pub(crate) const BUNDLE_DEPLOYMENTS: &str = "chandler.dev/bundledeployments";
+const BUNDLE_DEPLOYMENTS: &str = "chandler.dev/bundledeployments";
 /// The annotation with the names of the ProvisionerClasses that may name the object.
-pub(crate) const PROVISIONER_CLASSES: &str = "chandler.dev/provisionerclasses";
+const PROVISIONER_CLASSES: &str = "chandler.dev/provisionerclasses";
 
-/// Who names an object of the system namespace.
+/// An object that names a Secret or a ConfigMap of the system namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum User<'a> {
+pub enum Grantee<'a> {
     /// The BundleDeployment of this name.
     BundleDeployment(&'a str),
     /// The ProvisionerClass of this name.
     ProvisionerClass(&'a str),
 }
 
-impl User<'_> {
-    /// The annotation that grants it.
-    pub(crate) fn annotation(self) -> &'static str {
+impl Grantee<'_> {
+    /// The annotation that lists the grantees of this kind.
+    pub fn annotation(self) -> &'static str {
         match self {
             Self::BundleDeployment(_) => BUNDLE_DEPLOYMENTS,
             Self::ProvisionerClass(_) => PROVISIONER_CLASSES,
         }
     }
 
-    /// Whether it may name an object. One without either annotation may be named by all, unless a grant is required.
-    pub(crate) fn may_name(self, object: &ObjectMeta, grant_required: bool) -> bool {
+    /// Whether the grantee may name an object. Every grantee may name an object without either annotation, unless a grant is
+    /// required.
+    pub fn may_name(self, object: &ObjectMeta, grant_required: bool) -> bool {
         let (Self::BundleDeployment(name) | Self::ProvisionerClass(name)) = self;
         let annotations = object.annotations.as_ref();
         let text = |annotation: &str| annotations.and_then(|annotations| annotations.get(annotation));
         match text(self.annotation()) {
             Some(patterns) => patterns.split(',').any(|pattern| pattern::matches(pattern.trim(), name)),
-            // What is granted to some of one kind is not open to all of the other.
+            // A grant to some BundleDeployments does not open the object to every ProvisionerClass, and the other way around.
             None => !grant_required && text(BUNDLE_DEPLOYMENTS).or(text(PROVISIONER_CLASSES)).is_none(),
         }
     }
 }
 
-impl fmt::Display for User<'_> {
+impl fmt::Display for Grantee<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BundleDeployment(name) => write!(f, "BundleDeployment {name}"),
@@ -61,14 +62,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_annotation_names_those_who_may() {
+    fn an_annotation_lists_the_grantees() {
         let object = |annotations: serde_json::Value| -> ObjectMeta {
             serde_json::from_value(json!({"name": "pull", "annotations": annotations})).unwrap()
         };
-        let deployment = |name| User::BundleDeployment(name);
-        let class = User::ProvisionerClass("harbour");
+        let deployment = |name| Grantee::BundleDeployment(name);
+        let class = Grantee::ProvisionerClass("harbour");
         let cases = [
-            // The annotations, who names it, whether that is allowed without and with --require-pull-secret-grant.
+            // The annotations, the grantee, whether it may name the object without and with --require-pull-secret-grant.
             (json!(null), deployment("harbour"), (true, false)),
             (json!({"other": "*"}), deployment("harbour"), (true, false)),
             (json!({BUNDLE_DEPLOYMENTS: "team-a-*, harbour"}), deployment("harbour"), (true, true)),
@@ -81,10 +82,10 @@ mod tests {
             (json!({BUNDLE_DEPLOYMENTS: " , "}), deployment("harbour"), (false, false)),
             (json!({BUNDLE_DEPLOYMENTS: "*"}), deployment("harbour"), (true, true)),
         ];
-        for (annotations, user, expected) in cases {
+        for (annotations, grantee, expected) in cases {
             let object = object(annotations.clone());
-            let allowed = (user.may_name(&object, false), user.may_name(&object, true));
-            assert_eq!(allowed, expected, "{annotations} {user}");
+            let allowed = (grantee.may_name(&object, false), grantee.may_name(&object, true));
+            assert_eq!(allowed, expected, "{annotations} {grantee}");
         }
     }
 }
