@@ -132,7 +132,7 @@ fn a_directory_that_others_may_write_to_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let error = Releases::open(directory.path(), Budget::default()).err().unwrap().to_string();
-    assert!(error.contains("others may write to") && error.contains("chmod go-w"), "{error}");
+    assert!(error.contains("other users can write to") && error.contains("chmod go-w"), "{error}");
 }
 
 #[tokio::test]
