@@ -2,6 +2,7 @@
 
 use chandler_api::BundleDeployment;
 use chandler_core::Release;
+use chandler_source::Source;
 use kube::{Client, Discovery, ResourceExt as _};
 
 use crate::{
@@ -17,8 +18,8 @@ pub async fn open(
     files: Option<&str>,
 ) -> Result<Opened, CommandError> {
     let (name, spec) = (deployment.name_any(), &deployment.spec);
-    let bundle = files.or_else(|| spec.source.image.as_ref().map(|image| image.reference.as_str()));
-    let bundle = bundle.ok_or_else(|| {
+    let source = Source::parse(&spec.source).ok();
+    let bundle = files.or_else(|| source.as_ref().and_then(Source::location)).ok_or_else(|| {
         CommandError::failed(format!("the content of {name} is not an image, so it cannot be had here"))
             .hint("use its files: `chandler diff ./FILES --name NAME`, `chandler adopt NAME --bundle ./FILES`")
     })?;

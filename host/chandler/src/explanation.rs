@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::{
     advice::advice,
-    narration::{provisioner_text, release_text, source_text},
+    narration::{provisioner_text, release_text},
     text::{count, one_line, printable},
     tree::{self, Leaf, Mark},
 };
@@ -142,7 +142,7 @@ impl Explanation {
         };
         row("name", &self.name);
         row("namespace", &self.install_namespace);
-        row("source", &source_text(self.resolved_source.as_ref().unwrap_or(&self.source)));
+        row("source", &chandler_source::describe(self.resolved_source.as_ref().unwrap_or(&self.source)));
         if let Some(digest) = &self.content_digest {
             row("content", digest);
         }

@@ -1,6 +1,7 @@
 //! A BundleDeployment on its way, step by step. Pure: states in, lines out.
 
 use chandler_api::{BundleDeployment, BundleDeploymentStatus, ConditionType, Reason, conditions::find_condition};
+use chandler_source::describe;
 
 use crate::text::count;
 
@@ -59,7 +60,7 @@ fn steps(status: &BundleDeploymentStatus) -> Vec<Step> {
     let is_true = |kind| find_condition(&status.conditions, kind).filter(|condition| condition.status == "True");
     if is_true(ConditionType::Unpacked).is_some() {
         if let Some(source) = &status.resolved_source {
-            step("source", source_text(source));
+            step("source", describe(source));
         }
         if let Some(digest) = &status.content_digest {
             step("content", digest.clone());
@@ -105,23 +106,6 @@ fn standing(status: &BundleDeploymentStatus) -> Standing {
 
 fn waiting(message: &str, reason: Option<&str>) -> Standing {
     Standing::Waiting { message: message.to_owned(), reason: reason.map(str::to_owned) }
-}
-
-/// A source in a few words.
-pub fn source_text(source: &chandler_api::BundleSource) -> String {
-    if let Some(image) = &source.image {
-        return format!("image {}", image.reference);
-    }
-    if let Some(maps) = &source.config_maps {
-        let names: Vec<&str> = maps.iter().map(|map| map.config_map.name.as_str()).collect();
-        return format!("ConfigMaps {}", names.join(", "));
-    }
-    if let Some(git) = &source.git {
-        let reference = [&git.reference.commit, &git.reference.tag, &git.reference.branch];
-        let reference = reference.into_iter().flatten().next().map_or("", String::as_str);
-        return format!("git {} {reference}", git.repository);
-    }
-    source.http.as_ref().map_or_else(|| source.kind.clone(), |http| format!("archive {}", http.url))
 }
 
 /// A provisioner in a few words.

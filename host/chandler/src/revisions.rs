@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use chandler_api::{BundleDeployment, Outcome, Revision};
+use chandler_source::describe;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::{CommandError, narration::source_text, progress::seconds, text::one_line};
+use crate::{CommandError, progress::seconds, text::one_line};
 
 /// How many characters of a digest tell releases apart for a human.
 const DIGEST: usize = "sha256:".len() + 12;
@@ -27,7 +28,7 @@ pub fn table(deployment: &BundleDeployment) -> String {
             revision.start_time.as_ref().map(time).unwrap_or_default(),
             took(revision).map(seconds).unwrap_or_default(),
             revision.release_digest.chars().take(DIGEST).collect(),
-            source_text(&revision.source),
+            describe(&revision.source),
         ]);
     }
     let mut widths = [0; 6];

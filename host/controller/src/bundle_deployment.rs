@@ -49,7 +49,7 @@ use kube::{
 pub use self::owner::owner_of;
 pub(crate) use self::{
     approvals::Approvals, preparing::Preparing, reconciler::BundleDeployments, service_account::account,
-    source::image_access, stalled::Stalled,
+    stalled::Stalled,
 };
 use self::{
     assessment::{Assessment, Reached},

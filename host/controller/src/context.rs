@@ -7,6 +7,7 @@ use chandler_records::Records;
 use chandler_releases::Releases;
 use chandler_rollout::Rollout;
 use chandler_runtime::{Backoff, ClusterInfoWatch, Events, GenerationTracker, Slots};
+use chandler_source::Sources;
 use kube::{
     Client,
     runtime::reflector::{ObjectRef, Store},
@@ -25,6 +26,7 @@ pub(crate) struct Context {
     pub(crate) client: Client,
     pub(crate) options: Options,
     pub(crate) images: Images,
+    pub(crate) sources: Sources,
     pub(crate) engine: Engine,
     pub(crate) classes: Classes,
     pub(crate) approvals: Approvals,

@@ -14,22 +14,18 @@
 //! | `memory` | state between reconciles that may be lost |
 //! | `fights` | managed objects that another field manager changes repeatedly |
 //! | `problem` | why a step failed, as the status reports it |
-//! | `images` | pull secrets, and access to registries |
-//! | `polls` | resolves the tags in use at an interval |
-//! | `ceiling` | grants on Secrets and ConfigMaps of the system namespace |
+//! | `polls` | resolves sources that can move again, at an interval |
 //! | [`certificates`] | Secrets that a release requests: serving certificates and generated values |
 //! | `watches` | the watches of managed objects |
 //! | `events` | the Events of status changes |
 //! | `housekeeping` | keeps the caches within their budgets, and removes orphaned records |
 
 mod bundle_deployment;
-mod ceiling;
 pub mod certificates;
 mod context;
 mod events;
 mod fights;
 mod housekeeping;
-mod images;
 mod memory;
 pub mod options;
 mod polls;

@@ -14,6 +14,7 @@ use chandler_runtime::{
     AlwaysLeader, Backoff, ClusterInfoWatch, Events, GenerationTracker, LogMetrics, Metrics, Reflector, Shutdown,
     Slots, probe, while_leader,
 };
+use chandler_source::{Sources, SystemNamespace};
 use kube::{
     Client,
     api::ListParams,
@@ -137,8 +138,12 @@ pub(crate) fn context(
     let rollout = chandler_rollout::Options { installation, ..chandler_rollout::Options::default() };
     let releases = Releases::open(&options.cache_directory.join("releases"), options.releases)?;
     let reporter = Reporter { controller: "chandler".to_owned(), instance: None };
+    let images = Images::new(store, images);
+    let system =
+        SystemNamespace::new(client.clone(), options.system_namespace.clone(), options.require_pull_secret_grant);
     Ok(Context {
-        images: Images::new(store, images),
+        sources: Sources::new(images.clone(), system),
+        images,
         classes: Classes::new(
             Provisioners::new(engine.clone()),
             options.ceiling.clone(),

@@ -5,7 +5,7 @@ use std::{
     time::Instant,
 };
 
-use chandler_core::{Content, Diagnostic, Digest, Questions, Release, Request, text::is_deceptive};
+use chandler_core::{Content, Diagnostic, Digest, RecordedFacts, Release, Request, text::is_deceptive};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use wasmtime::Store;
@@ -48,8 +48,8 @@ pub struct Provisioner {
 pub struct Provisioned {
     /// The release, or why there is none.
     pub result: Result<Release, CallError>,
-    /// What the provisioner asked about its target. A target that gives the same answers gets the same result.
-    pub asked: Questions,
+    /// The facts about the target that the provisioner read. A target with the same values gets the same result.
+    pub asked: RecordedFacts,
 }
 
 /// What is kept of a component.

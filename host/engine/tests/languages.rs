@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chandler_core::{Content, Question, Reason, Release, Severity, Target};
+use chandler_core::{Content, Fact, Reason, Release, Severity, Target};
 use chandler_engine::{CompileLimits, Compiler, Engine, EngineOptions, Limits, Provisioned, Provisioner};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -74,8 +74,8 @@ async fn holds(name: &str, provisioner: &Provisioner) -> Release {
     };
     let Provisioned { result, asked } = provision(provisioner, &cluster).await;
     let release = result.unwrap_or_else(|error| panic!("{name}: {error}"));
-    let ox = Question::Serves { api_version: "example.com/v1".into(), kind: "Ox".into() };
-    assert_eq!(asked, [Question::Namespace, ox].into_iter().collect(), "{name}");
+    let ox = Fact::Serves { api_version: "example.com/v1".into(), kind: "Ox".into() };
+    assert_eq!(asked, [Fact::Namespace, ox].into_iter().collect(), "{name}");
     let codes: Vec<(Severity, &str)> =
         release.findings().iter().map(|finding| (finding.severity, finding.code.as_str())).collect();
     assert_eq!(codes, [(Severity::Warning, "NoOxen")], "{name}");

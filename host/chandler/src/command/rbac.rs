@@ -6,6 +6,7 @@ use chandler_api::{BundleDeployment, Reason};
 use chandler_certificates::Declarations;
 use chandler_core::Release;
 use chandler_permissions::{Account, Escalation, ExistingRoles, PolicyRule, RoleKey, roles};
+use chandler_source::Source;
 use k8s_openapi::api::{
     core::v1::Namespace,
     rbac::v1::{ClusterRole, Role},
@@ -163,14 +164,13 @@ impl Rbac {
         let name = deployment.name_any();
         let spec = &deployment.spec;
         let resolved = deployment.status.as_ref().and_then(|status| status.resolved_source.as_ref());
-        let image =
-            resolved.and_then(|source| source.image.as_ref()).or(spec.source.image.as_ref()).ok_or_else(|| {
-                CommandError::failed(format!("the content of {name} is not an image, so it cannot be rendered here"))
-                    .hint(format!(
-                        "render its files: `chandler rbac ./FILES --name {name} --service-account {account}`"
-                    ))
-            })?;
-        let mut opened = deployed::open(&self.rendering, deployment, Some(&image.reference)).await?;
+        let source = resolved.into_iter().chain([&spec.source]).filter_map(|source| Source::parse(source).ok());
+        let source = source.into_iter().find(|source| source.location().is_some());
+        let image = source.as_ref().and_then(Source::location).ok_or_else(|| {
+            CommandError::failed(format!("the content of {name} is not an image, so it cannot be rendered here"))
+                .hint(format!("render its files: `chandler rbac ./FILES --name {name} --service-account {account}`"))
+        })?;
+        let mut opened = deployed::open(&self.rendering, deployment, Some(image)).await?;
         let release = deployed::release(client, &mut opened).await?;
         let release = with_secrets(release, &spec.install_namespace)?;
         let needed = self.needed(client, &release, deployment, account).await?;

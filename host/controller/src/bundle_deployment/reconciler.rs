@@ -5,6 +5,7 @@ use std::sync::Arc;
 use chandler_api::{BundleDeployment, ProvisionerClass};
 use chandler_records::MANAGED_BY;
 use chandler_runtime::{Backoff, KindController, Metrics, Reconciler, Reflector, Shutdown};
+use chandler_source::{Dependency, Source};
 use futures::StreamExt as _;
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Secret},
@@ -44,12 +45,18 @@ impl BundleDeployments {
                 watcher::Config::default(),
                 {
                     let context = Arc::clone(context);
-                    move |map| context.helped(|deployment| reads_config_map(deployment, &map.name_any()))
+                    move |map| {
+                        let map = Dependency::ConfigMap(map.name_any());
+                        context.helped(|deployment| depends_on(deployment, &map))
+                    }
                 },
             )
             .watches(Api::<PartialObjectMeta<Secret>>::namespaced(client, system), unmanaged_secrets(), {
                 let context = Arc::clone(context);
-                move |secret| context.helped(|deployment| reads_secret(deployment, &secret.name_any()))
+                move |secret| {
+                    let secret = Dependency::Secret(secret.name_any());
+                    context.helped(|deployment| depends_on(deployment, &secret))
+                }
             })
             .reconcile_all_on(context.cluster_info.changes().map({
                 let context = Arc::clone(context);
@@ -99,12 +106,7 @@ fn unmanaged_secrets() -> watcher::Config {
     watcher::Config::default().labels(&format!("{label}!={value}"))
 }
 
-fn reads_config_map(deployment: &BundleDeployment, name: &str) -> bool {
-    let maps = deployment.spec.source.config_maps.iter().flatten();
-    maps.into_iter().any(|source| source.config_map.name == name)
-}
-
-fn reads_secret(deployment: &BundleDeployment, name: &str) -> bool {
-    let image = deployment.spec.source.image.as_ref();
-    image.and_then(|image| image.pull_secret.as_deref()) == Some(name)
+/// Whether the source of a BundleDeployment depends on this object of the system namespace.
+fn depends_on(deployment: &BundleDeployment, object: &Dependency) -> bool {
+    Source::parse(&deployment.spec.source).is_ok_and(|source| source.dependencies().contains(object))
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use chandler_api::{BundleDeployment, BundleDeploymentStatus};
 use chandler_runtime::status_patch;
+use chandler_source::Source;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, ResourceExt as _, runtime::controller::Action};
 
@@ -69,8 +70,8 @@ pub(super) fn next(deployment: &BundleDeployment, found: &Assessment, context: &
         Next::Poll => {
             context.backoff.succeeded(&name);
             // What was resolved is asked for again without a look at anything else.
-            let image = deployment.spec.source.image.as_ref();
-            let polled = image.is_some_and(|image| context.memory.resolutions.knows(&name, image));
+            let polled = Source::parse(&deployment.spec.source)
+                .is_ok_and(|source| context.memory.resolutions.is_polled(&name, &source));
             (!polled).then_some(context.options.image_poll_interval)
         }
         Next::Unchanged(pause) => Some(pause),

@@ -4,17 +4,14 @@ use chandler_api::{Component, ProvisionerClass, Reason};
 use chandler_content::{ContentError, ImageAccess, ImageReference, ResolvedImage};
 use chandler_core::Digest;
 use chandler_engine::{Limits, LoadError, Provisioner};
+use chandler_source::Grantee;
 use kube::ResourceExt as _;
 
 use super::{
     classes::{Class, Classes},
     reconciler::ProvisionerClasses,
 };
-use crate::{
-    ceiling::User,
-    images,
-    problem::{Problem, content},
-};
+use crate::problem::{Problem, content};
 
 /// The largest component that is pulled.
 const COMPONENT_BYTES: u64 = 64 << 20;
@@ -135,9 +132,11 @@ impl ProvisionerClasses {
         let reference: ImageReference =
             class.spec.image.parse().map_err(|error| failed(ContentError::Reference(error)))?;
         let credentials = match &class.spec.pull_secret {
-            Some(secret) => images::credentials(context, User::ProvisionerClass(&class.name_any()), secret, &reference)
+            Some(secret) => context
+                .sources
+                .credentials(Grantee::ProvisionerClass(&class.name_any()), secret, &reference)
                 .await
-                .map_err(|message| Problem::passing(Reason::ImageNotResolved, message))?,
+                .map_err(|error| Problem::passing(Reason::ImageNotResolved, error.to_string()))?,
             None => None,
         };
         let access = ImageAccess { credentials, ..ImageAccess::default() };

@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(mode(&cache.path(&one)), 0o600);
 
         fs::set_permissions(cache.path(&one), fs::Permissions::from_mode(0o644)).unwrap();
-        assert_eq!(outcome(cache.load(&one)), "rejected: others than this user have rights to it");
+        assert_eq!(outcome(cache.load(&one)), "rejected: other users have access to it");
         fs::set_permissions(cache.path(&one), fs::Permissions::from_mode(0o600)).unwrap();
         let moved = directory.path().join("elsewhere");
         fs::rename(cache.path(&one), &moved).unwrap();
@@ -247,7 +247,7 @@ mod tests {
         fs::remove_file(&link).unwrap();
         fs::create_dir(&link).unwrap();
         fs::set_permissions(&link, fs::Permissions::from_mode(0o775)).unwrap();
-        assert!(refusal().contains("others may write to"), "{}", refusal());
+        assert!(refusal().contains("other users can write to"), "{}", refusal());
         fs::set_permissions(&link, fs::Permissions::from_mode(0o755)).unwrap();
         // Only root can give a directory away.
         if std::os::unix::fs::chown(&link, Some(65534), None).is_ok() {

@@ -1,17 +1,17 @@
-//! The rules, by the names under which they are configured and reported.
+//! The rules, with the names that configuration and reports use.
 
 use std::{borrow::Cow, fmt};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// Declares the rules with the names that they have in configuration and messages.
+/// Declares the rules with their names in configuration and messages.
 macro_rules! rules {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)+) => {
         /// What a new CRD is checked for.
         ///
-        /// The names and what they mean are those of `sigs.k8s.io/crdify`, which OLM v1 runs. What that tool reports as
-        /// `unhandled` has rules of its own here, which follow [`Rule::Unhandled`] where nothing is said of them.
+        /// The names and their meaning are those of `sigs.k8s.io/crdify`, which OLM v1 runs. Changes that crdify reports as
+        /// `unhandled` have separate rules here, which use the setting of [`Rule::Unhandled`] unless they have their own.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum Rule { $($(#[$doc])* #[serde(rename = $name)] $variant,)+ }
 
@@ -28,27 +28,27 @@ macro_rules! rules {
 }
 
 rules! {
-    /// `spec.scope` is another one.
+    /// `spec.scope` changed.
     Scope = "scope",
-    /// `spec.group` is another one.
+    /// `spec.group` changed.
     Group = "group",
-    /// The kind or the plural is another one.
+    /// The kind or the plural changed.
     Names = "names",
-    /// A version that `status.storedVersions` names is gone.
+    /// A version that `status.storedVersions` names was removed.
     StoredVersionRemoval = "storedVersionRemoval",
     /// A version is no longer served.
     ServedVersionRemoval = "servedVersionRemoval",
-    /// Versions are no longer converted by a webhook.
+    /// The conversion webhook was removed.
     Conversion = "conversion",
-    /// A version no longer has its status or scale subresource.
+    /// The status or scale subresource of a version was removed.
     Subresources = "subresources",
-    /// A field is gone.
+    /// A field was removed.
     ExistingFieldRemoval = "existingFieldRemoval",
-    /// A type is another one.
+    /// A type changed.
     Type = "type",
     /// A field became required.
     Required = "required",
-    /// A value is no longer allowed, or values are listed at all.
+    /// A value was removed from an enum, or an enum was added.
     Enum = "enum",
     /// A default was added, changed or removed.
     Default = "default",
@@ -56,21 +56,21 @@ rules! {
     Nullable = "nullable",
     /// A pattern was added, changed or removed.
     Pattern = "pattern",
-    /// A number may be less large.
+    /// The maximum of a number decreased.
     Maximum = "maximum",
-    /// A list may have fewer items.
+    /// The maximum number of items decreased.
     MaxItems = "maxItems",
-    /// A text may be less long.
+    /// The maximum length of a string decreased.
     MaxLength = "maxLength",
-    /// An object may have fewer properties.
+    /// The maximum number of properties decreased.
     MaxProperties = "maxProperties",
-    /// A number may be less small.
+    /// The minimum of a number increased.
     Minimum = "minimum",
-    /// A list needs more items.
+    /// The minimum number of items increased.
     MinItems = "minItems",
-    /// A text must be longer.
+    /// The minimum length of a string increased.
     MinLength = "minLength",
-    /// An object needs more properties.
+    /// The minimum number of properties increased.
     MinProperties = "minProperties",
     /// Alternatives of which exactly one must hold were added or removed.
     OneOf = "oneOf",
@@ -80,7 +80,7 @@ rules! {
     AnyOf = "anyOf",
     /// Conditions that must all hold were added or removed.
     AllOf = "allOf",
-    /// What must not hold is something else.
+    /// A negated condition changed.
     Not = "not",
     /// A format was added, changed or removed.
     Format = "format",
@@ -106,14 +106,14 @@ rules! {
     ExclusiveMinimum = "exclusiveMinimum",
     /// Whether items of a list may be equal.
     UniqueItems = "uniqueItems",
-    /// Any change that no other rule is about.
+    /// A change that no other rule covers.
     Unhandled = "unhandled",
-    /// A custom resource in the cluster is not legal by the new schema.
+    /// A custom resource in the cluster is invalid under the new schema.
     ExistingCustomResources = "existingCustomResources",
 }
 
 impl Rule {
-    /// The rule whose setting holds where nothing is said of this one.
+    /// The rule whose setting applies if this one has none.
     pub const fn family(self) -> Option<Self> {
         match self {
             Self::AnyOf
@@ -135,7 +135,7 @@ impl Rule {
         }
     }
 
-    /// What to do about a finding of this rule, besides leaving it out of the new CRD.
+    /// How to resolve a finding of this rule, other than reverting the change of the CRD.
     pub const fn help(self) -> &'static str {
         match self {
             Self::Scope | Self::Group | Self::Names => {

@@ -1,42 +1,50 @@
-//! References, pull secrets and registries: what both reconcilers need to pull something.
+//! Registry credentials from Secrets of the system namespace.
 
 use chandler_content::{Credentials, ImageReference, pull_secret_credentials};
 use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
 
-use crate::{ceiling::User, context::Context, problem::api_message};
+use crate::{Grantee, SystemNamespace};
 
 /// The types of Secrets that hold registry credentials.
 const DOCKER_CONFIG_JSON: &str = "kubernetes.io/dockerconfigjson";
 const DOCKER_CFG: &str = "kubernetes.io/dockercfg";
 
-/// The credentials that a pull secret of the system namespace holds for an image. The error is a message.
-///
-/// Whoever may not use a Secret gets the same answer whether it is there or not, and whatever it is; the log says which.
-pub(crate) async fn credentials(
-    context: &Context,
-    user: User<'_>,
-    pull_secret: &str,
-    image: &ImageReference,
-) -> Result<Option<Credentials>, String> {
-    let options = &context.options;
-    let what = format!("pull secret {}/{pull_secret}", options.system_namespace);
-    let secrets: Api<Secret> = Api::namespaced(context.client.clone(), &options.system_namespace);
-    let secret = secrets.get_opt(pull_secret).await.map_err(|error| format!("{what}: {}", api_message(&error)))?;
-    let config = usable(secret, user, options.require_pull_secret_grant).map_err(|refused| {
-        tracing::warn!(%user, pull_secret, cause = %refused, "a pull secret is refused");
-        let grant = if options.require_pull_secret_grant { " has to name" } else { ", where it has one, has to name" };
-        format!(
-            "{what}: there is none that {user} may use: it has to be of type {DOCKER_CONFIG_JSON} or {DOCKER_CFG}, and its \
-             annotation {}{grant} {user}",
-            user.annotation()
-        )
-    })?;
-    let config = config.map_err(|problem| format!("{what}: {problem}"))?;
-    pull_secret_credentials(&config, image).map_err(|error| format!("{what}: {error}"))
+/// A pull secret is not usable. A change of the Secret may help.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("pull secret {object}: {message}")]
+pub struct PullSecretError {
+    /// The namespace and the name of the Secret.
+    pub object: String,
+    /// What is wrong with it. A grantee that may not use the Secret learns neither whether it exists nor its type.
+    pub message: String,
 }
 
-/// Why a Secret is not used. Only the log tells.
+/// The credentials that a pull secret holds for an image.
+///
+/// A grantee that may not use a Secret gets the same error whether the Secret exists or not. The log has the cause.
+pub(crate) async fn credentials(
+    system: &SystemNamespace,
+    grantee: Grantee<'_>,
+    pull_secret: &str,
+    image: &ImageReference,
+) -> Result<Option<Credentials>, PullSecretError> {
+    let failed = |message: String| PullSecretError { object: system.object(pull_secret), message };
+    let secret = system.secret(pull_secret).await.map_err(failed)?;
+    let grant_required = system.requires_pull_secret_grant();
+    let config = usable(secret, grantee, grant_required).map_err(|refused| {
+        tracing::warn!(%grantee, pull_secret, cause = %refused, "a pull secret is refused");
+        let grant = if grant_required { " has to name" } else { ", where it has one, has to name" };
+        failed(format!(
+            "there is none that {grantee} may use: it has to be of type {DOCKER_CONFIG_JSON} or {DOCKER_CFG}, and its \
+             annotation {}{grant} {grantee}",
+            grantee.annotation()
+        ))
+    })?;
+    let config = config.map_err(|problem| failed(problem.to_owned()))?;
+    pull_secret_credentials(&config, image).map_err(|error| failed(error.to_string()))
+}
+
+/// Why a Secret is not used. Only the log reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 enum Refused {
     #[error("it does not exist")]
@@ -47,10 +55,10 @@ enum Refused {
     NotGranted,
 }
 
-/// The configuration in a Secret as a `.dockerconfigjson`, for whom may use it; for them, also what is wrong with it.
+/// The configuration in a Secret, as a `.dockerconfigjson`, or what is wrong with it, if the grantee may use the Secret.
 fn usable(
     secret: Option<Secret>,
-    user: User<'_>,
+    grantee: Grantee<'_>,
     grant_required: bool,
 ) -> Result<Result<Vec<u8>, &'static str>, Refused> {
     let secret = secret.ok_or(Refused::Absent)?;
@@ -59,7 +67,7 @@ fn usable(
         Some(DOCKER_CFG) => ".dockercfg",
         _ => return Err(Refused::OtherType),
     };
-    if !user.may_name(&secret.metadata, grant_required) {
+    if !grantee.may_name(&secret.metadata, grant_required) {
         return Err(Refused::NotGranted);
     }
     let Some(config) = secret.data.unwrap_or_default().remove(key) else {
@@ -80,7 +88,7 @@ mod tests {
 
     use super::*;
 
-    const USER: User<'static> = User::BundleDeployment("harbour");
+    const GRANTEE: Grantee<'static> = Grantee::BundleDeployment("harbour");
 
     fn secret(type_: &str, annotations: &Value, data: &[(&str, &str)]) -> Secret {
         let metadata = json!({"name": "pull", "annotations": annotations});
@@ -110,7 +118,7 @@ mod tests {
             (Some(secret(DOCKER_CFG, &granted, data)), true, Ok(Err("has no key .dockercfg"))),
         ];
         for (secret, required, expected) in cases {
-            assert_eq!(usable(secret.clone(), USER, required), expected, "{secret:?} {required}");
+            assert_eq!(usable(secret.clone(), GRANTEE, required), expected, "{secret:?} {required}");
         }
     }
 
@@ -119,7 +127,7 @@ mod tests {
         let auths = json!({"registry.example.com": {"username": "user", "password": "password"}});
         let auths = auths.to_string();
         let config =
-            usable(Some(secret(DOCKER_CFG, &json!({}), &[(".dockercfg", &auths)])), USER, false).unwrap().unwrap();
+            usable(Some(secret(DOCKER_CFG, &json!({}), &[(".dockercfg", &auths)])), GRANTEE, false).unwrap().unwrap();
         let image: ImageReference = "registry.example.com/a:v1".parse().unwrap();
         let found = pull_secret_credentials(&config, &image).unwrap();
         assert_eq!(found, Some(Credentials::Basic { username: "user".into(), password: "password".into() }));

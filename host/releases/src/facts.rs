@@ -1,33 +1,33 @@
-//! What was asked about targets when releases were made of the same inputs.
+//! The facts that provisioners read when they rendered the same inputs.
 //!
-//! A release is a function of its inputs (content, component and configuration) and of the answers that its provisioner got.
-//! Which answers matter is known only after it was made. So under the inputs lists of questions are kept, and a release under
-//! the inputs together with the answers to such a list.
+//! A release is a function of its inputs (content, component and configuration) and of the facts that its provisioner read.
+//! Which facts these are is known only after rendering. The cache therefore stores lists of facts under the inputs, and a
+//! release under the inputs together with the values of such a list.
 //!
 //! ```text
 //! chandler questions 1 LF
-//! JSON: the lists, the one used last first
+//! JSON: the lists, the most recently used one first
 //! ```
 
 use std::collections::HashMap;
 
-use chandler_core::{Digest, Questions, Target};
+use chandler_core::{Digest, RecordedFacts, Target};
 
-/// Names the format.
+/// Identifies the format. The name is older than [`RecordedFacts`].
 const MAGIC: &[u8] = b"chandler questions 1\n";
-/// How many lists are kept for the same inputs. A provisioner that always asks the same has one.
+/// How many lists are kept for the same inputs. A provisioner that always reads the same facts has one.
 const LISTS: usize = 8;
-/// For how many inputs the lists are remembered.
+/// How many inputs have their lists in memory.
 const REMEMBERED: usize = 4096;
 
-/// The digest under which a release is kept that was made of these inputs for a target that was asked these questions.
-pub(crate) fn key(inputs: &Digest, asked: &Questions, target: &Target) -> Digest {
-    Digest::of_json(&(inputs, asked.answered(target)))
+/// The digest under which a release is cached: that of the inputs and of the facts with their values for a target.
+pub(crate) fn key(inputs: &Digest, asked: &RecordedFacts, target: &Target) -> Digest {
+    Digest::of_json(&(inputs, asked.values(target)))
 }
 
-/// Lists of questions, the one used last first.
+/// Lists of facts, the most recently used one first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lists(Vec<Questions>);
+pub(crate) struct Lists(Vec<RecordedFacts>);
 
 impl Lists {
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
@@ -40,8 +40,8 @@ impl Lists {
         Some(bytes)
     }
 
-    /// Puts a list in front; whether that changed anything.
-    pub(crate) fn put(&mut self, asked: &Questions) -> bool {
+    /// Puts a list in front. Returns whether that changed anything.
+    pub(crate) fn put(&mut self, asked: &RecordedFacts) -> bool {
         if self.0.first() == Some(asked) {
             return false;
         }
@@ -51,13 +51,13 @@ impl Lists {
         true
     }
 
-    /// The digests under which a release for this target may be kept.
+    /// The digests under which a release for this target may be cached.
     pub(crate) fn keys(&self, inputs: &Digest, target: &Target) -> Vec<Digest> {
         self.0.iter().map(|asked| key(inputs, asked, target)).collect()
     }
 }
 
-/// The lists of the inputs that were used since the process began, by inputs.
+/// The lists that were used since the process started, by inputs.
 #[derive(Debug, Default)]
 pub(crate) struct Known(HashMap<Digest, Lists>);
 
@@ -76,22 +76,22 @@ impl Known {
 
 #[cfg(test)]
 mod tests {
-    use chandler_core::Question;
+    use chandler_core::Fact;
 
     use super::*;
 
-    fn asked(kind: &str) -> Questions {
-        [Question::Serves { api_version: "v1".into(), kind: kind.into() }].into_iter().collect()
+    fn facts(kind: &str) -> RecordedFacts {
+        [Fact::Serves { api_version: "v1".into(), kind: kind.into() }].into_iter().collect()
     }
 
     #[test]
-    fn lists_are_few_and_come_back_as_they_were() {
+    fn lists_are_bounded_and_round_trip() {
         let mut lists = Lists::default();
         for number in 0..20 {
-            assert!(lists.put(&asked(&format!("K{number}"))));
+            assert!(lists.put(&facts(&format!("K{number}"))));
         }
-        assert!(!lists.put(&asked("K19")) && lists.put(&asked("K18")));
-        assert_eq!((lists.0.len(), &lists.0[0], &lists.0[1]), (LISTS, &asked("K18"), &asked("K19")));
+        assert!(!lists.put(&facts("K19")) && lists.put(&facts("K18")));
+        assert_eq!((lists.0.len(), &lists.0[0], &lists.0[1]), (LISTS, &facts("K18"), &facts("K19")));
         assert_eq!(Lists::decode(&lists.encode().unwrap()), Some(lists));
         for damaged in [&b""[..], b"chandler questions 1\n{", b"chandler release 2\n[]"] {
             assert_eq!(Lists::decode(damaged), None);
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn the_lists_in_memory_are_bounded() {
         let mut known = Known::default();
         for number in 0..3 * REMEMBERED {
             known.insert(Digest::of(&number.to_be_bytes()), Lists::default());
