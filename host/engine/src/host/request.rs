@@ -1,4 +1,4 @@
-//! The `request` interface: what a guest is asked, and a record of what it asks in turn.
+//! The `request` interface: the request for the guest, and a record of the questions that the guest asks.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,7 +7,7 @@ use chandler_core::{Question, Questions, Request, Target};
 use super::State;
 use crate::contract::bindings::chandler::provisioner::request::Host;
 
-/// What a guest asks is noted where it outlives the call, whatever becomes of it.
+/// The questions of the guest. They outlive the call, whatever its outcome.
 pub(crate) type Asked = Arc<Mutex<Questions>>;
 
 /// The request of a call of `provision`.
@@ -29,7 +29,7 @@ impl Requested {
     }
 }
 
-/// While the guest looks at the content alone there is no request.
+/// Without a request (in `detect` and `config-schema`) the functions return empty values.
 impl Host for State {
     fn config(&mut self) -> wasmtime::Result<String> {
         Ok(self.request.as_ref().map_or_else(|| "{}".to_owned(), |request| request.config.clone()))
