@@ -1,4 +1,4 @@
-//! Who may read and write.
+//! Authentication of clients.
 
 use std::fmt;
 
@@ -13,10 +13,10 @@ use crate::{
     route::{TOKEN, query_field},
 };
 
-/// What a client must show.
+/// The credentials that the registry requires.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum Authentication {
-    /// Nothing.
+    /// None.
     #[default]
     None,
     /// A name and a password with each request.
@@ -26,8 +26,8 @@ pub enum Authentication {
         /// The password.
         password: String,
     },
-    /// A token, which the registry's own token server gives for a name and a password, or for a refresh token that is
-    /// equal to the password.
+    /// A token, which the registry's own token server issues for a name and a password, or for a refresh token equal to
+    /// the password.
     Token {
         /// The name.
         username: String,
@@ -59,7 +59,7 @@ fn shown(headers: &HeaderMap) -> &str {
 }
 
 impl Authentication {
-    /// The challenge for a request that does not show what it must.
+    /// The challenge for a request without valid credentials.
     pub(crate) fn challenge(&self, headers: &HeaderMap, base: &str) -> Option<Response<Body>> {
         let (expected, challenge) = match self {
             Self::None => return None,
@@ -80,7 +80,7 @@ impl Authentication {
     /// The token server.
     pub(crate) fn issue(&self, headers: &HeaderMap, form: &Bytes) -> Response<Body> {
         let Self::Token { username, password } = self else {
-            return answer::error(StatusCode::NOT_FOUND, "UNSUPPORTED", "there are no tokens here");
+            return answer::error(StatusCode::NOT_FOUND, "UNSUPPORTED", "the registry does not issue tokens");
         };
         let form = std::str::from_utf8(form).unwrap_or_default();
         let refresh = query_field(form, "refresh_token").is_some_and(|token| token == *password);

@@ -1,4 +1,4 @@
-//! Blobs and their uploads.
+//! Blobs and uploads.
 
 use bytes::Bytes;
 use chandler_core::Digest;
@@ -29,7 +29,7 @@ pub(crate) fn read(
     }
 }
 
-/// Begins an upload, or does all of it.
+/// Starts an upload, or completes it if the request contains the whole blob.
 pub(crate) fn begin(storage: &mut Storage, name: &str, query: &str, body: &Bytes) -> Response<Body> {
     if let Some(digest) = query_field(query, "mount").and_then(|digest| digest.parse().ok()) {
         let from = query_field(query, "from").unwrap_or_default();
@@ -44,7 +44,7 @@ pub(crate) fn begin(storage: &mut Storage, name: &str, query: &str, body: &Bytes
     progress(name, id, 0, StatusCode::ACCEPTED)
 }
 
-/// Adds a chunk.
+/// Appends a chunk.
 pub(crate) fn append(storage: &mut Storage, name: &str, id: Uuid, headers: &HeaderMap, body: &Bytes) -> Response<Body> {
     let range = headers.get(CONTENT_RANGE).and_then(|value| value.to_str().ok());
     let offset = range.and_then(|range| range.trim_start_matches("bytes ").split('-').next()?.parse().ok());
@@ -54,7 +54,7 @@ pub(crate) fn append(storage: &mut Storage, name: &str, id: Uuid, headers: &Head
     }
 }
 
-/// Adds the last chunk, which may be empty, and makes the upload a blob.
+/// Appends the last chunk, which may be empty, and stores the upload as a blob.
 pub(crate) fn finish(storage: &mut Storage, name: &str, id: Uuid, query: &str, body: &Bytes) -> Response<Body> {
     let Some(digest) = query_field(query, "digest").and_then(|digest| digest.parse::<Digest>().ok()) else {
         return answer::error(StatusCode::BAD_REQUEST, "DIGEST_INVALID", "the digest is missing or not a SHA-256 one");
@@ -66,7 +66,7 @@ pub(crate) fn finish(storage: &mut Storage, name: &str, id: Uuid, query: &str, b
     }
 }
 
-/// How far an upload is.
+/// The progress of an upload.
 pub(crate) fn status(storage: &mut Storage, name: &str, id: Uuid) -> Response<Body> {
     match storage.upload_length(name, id) {
         Ok(length) => progress(name, id, length, StatusCode::NO_CONTENT),
@@ -74,7 +74,7 @@ pub(crate) fn status(storage: &mut Storage, name: &str, id: Uuid) -> Response<Bo
     }
 }
 
-/// Gives an upload up.
+/// Cancels an upload.
 pub(crate) fn cancel(storage: &mut Storage, name: &str, id: Uuid) -> Response<Body> {
     match storage.cancel_upload(name, id) {
         Ok(_) => answer::empty(StatusCode::NO_CONTENT),

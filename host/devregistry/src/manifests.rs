@@ -30,7 +30,7 @@ pub(crate) fn read(
     }
 }
 
-/// Stores a manifest, and tags it unless it was sent by its digest.
+/// Stores a manifest and, unless it was pushed by digest, tags it.
 pub(crate) fn write(
     storage: &mut Storage,
     name: &str,
@@ -48,14 +48,14 @@ pub(crate) fn write(
     let digest = Digest::of(&body);
     let tag = match reference.parse::<Digest>() {
         Ok(expected) if expected != digest => {
-            return refuse("DIGEST_INVALID", "the manifest does not have the digest that it was sent by");
+            return refuse("DIGEST_INVALID", "the digest of the manifest does not match the reference");
         }
         Ok(_) => None,
         Err(_) if is_tag(reference) => Some(reference),
         Err(_) => return refuse("TAG_INVALID", "the reference is neither a tag nor a SHA-256 digest"),
     };
     if let Some(missing) = first_missing(storage, name, &manifest) {
-        return refuse("MANIFEST_BLOB_UNKNOWN", &format!("{missing} was not pushed before"));
+        return refuse("MANIFEST_BLOB_UNKNOWN", &format!("{missing} must be pushed first"));
     }
     let declared = manifest.get("mediaType").and_then(Value::as_str);
     let sent = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -74,7 +74,7 @@ pub(crate) fn write(
     }
 }
 
-/// The first thing that a manifest names and the repository does not have.
+/// The first blob or manifest that a manifest refers to and the repository lacks.
 fn first_missing(storage: &Storage, name: &str, manifest: &Value) -> Option<String> {
     let digest = |descriptor: &Value| descriptor.get("digest").and_then(Value::as_str).map(str::to_owned);
     let list = |field: &str| manifest.get(field).and_then(Value::as_array).cloned().unwrap_or_default();

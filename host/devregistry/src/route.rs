@@ -1,13 +1,13 @@
-//! What a request is about. Pure.
+//! Parses the path of a request. Pure.
 
 use chandler_core::Digest;
 use http::Method;
 use uuid::Uuid;
 
-/// The end points of the specification that are served.
+/// The supported endpoints of the specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// `/v2/`: is this a registry?
+    /// `/v2/`: the version check.
     Version,
     /// The token server.
     Token,
@@ -23,7 +23,7 @@ pub(crate) enum Route {
     Tags { name: String },
 }
 
-/// Why a path is no end point; the codes of the specification.
+/// Why a path is not an endpoint, by error code of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoRoute {
     NotFound,
@@ -43,7 +43,7 @@ impl Route {
             _ => {}
         }
         let rest = path.strip_prefix("/v2/").ok_or(NoRoute::NotFound)?;
-        // Names have slashes, and so may be anything that comes before the last word that is known.
+        // Repository names contain slashes, so everything before the last keyword may be part of the name.
         if let Some(name) = rest.strip_suffix("/tags/list") {
             return Ok(Self::Tags { name: legal_name(name)? });
         }
@@ -66,13 +66,13 @@ impl Route {
         Err(NoRoute::NotFound)
     }
 
-    /// Whether a request for this route may change something.
+    /// Whether a request with this method may write.
     pub(crate) fn is_write(method: &Method) -> bool {
         !matches!(*method, Method::GET | Method::HEAD)
     }
 }
 
-/// The specification's rule for names, a little wider in where separators may stand.
+/// The naming rule of the specification, slightly relaxed for the position of separators.
 fn legal_name(name: &str) -> Result<String, NoRoute> {
     let part = |part: &str| {
         let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
@@ -83,7 +83,7 @@ fn legal_name(name: &str) -> Result<String, NoRoute> {
     if name.len() <= 255 && name.split('/').all(part) { Ok(name.to_owned()) } else { Err(NoRoute::Name) }
 }
 
-/// Whether a text can be a tag.
+/// Whether a text is a valid tag.
 pub(crate) fn is_tag(tag: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     tag.len() <= 128
@@ -91,7 +91,7 @@ pub(crate) fn is_tag(tag: &str) -> bool {
         && tag.bytes().all(|byte| word(byte) || matches!(byte, b'.' | b'-'))
 }
 
-/// The value of a field of a query; the values that are used here need no decoding but that of `:` and `/`.
+/// The value of a query field. Only `:` and `/` need decoding in the values that the registry uses.
 pub(crate) fn query_field(query: &str, field: &str) -> Option<String> {
     let value = query.split('&').find_map(|pair| pair.strip_prefix(field)?.strip_prefix('='))?;
     Some(value.replace("%3A", ":").replace("%3a", ":").replace("%2F", "/").replace("%2f", "/"))
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_end_points_or_nothing() {
+    fn paths_are_parsed_as_endpoints() {
         let digest = Digest::of(b"");
         let id = Uuid::nil();
         let name = || "a/b".to_owned();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn query_fields_are_found() {
+    fn query_fields_are_decoded() {
         assert_eq!(query_field("a=1&digest=sha256%3Aff", "digest").as_deref(), Some("sha256:ff"));
         assert_eq!(query_field("adigest=1", "digest"), None);
     }

@@ -1,4 +1,4 @@
-//! A request in, a response out.
+//! Handles requests.
 
 use std::{
     convert::Infallible,
@@ -22,10 +22,10 @@ use crate::{
     storage::Storage,
 };
 
-/// Requests that are remembered for tests.
+/// The number of requests that are recorded for tests.
 const REMEMBERED: usize = 10_000;
 
-/// What all connections share.
+/// State shared by all connections.
 #[derive(Debug)]
 pub(crate) struct Service {
     storage: Mutex<Storage>,
@@ -64,7 +64,7 @@ impl Service {
         locked(&self.requests).clone()
     }
 
-    /// Answers one request.
+    /// Handles one request.
     pub(crate) async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
         let (parts, body) = request.into_parts();
         if let Err(foreign) = browser::refuse(stated(&parts)) {
@@ -89,7 +89,7 @@ impl Service {
             }
             _ => {}
         }
-        // Who may not write does not get to send anything.
+        // Unauthenticated clients cannot send a body.
         if route != Route::Token
             && let Some(challenge) = self.authentication.challenge(&parts.headers, &self.base)
         {
@@ -100,7 +100,7 @@ impl Service {
             Err(_) => Ok(answer::error(
                 StatusCode::BAD_REQUEST,
                 "SIZE_INVALID",
-                "the body broke off or is larger than the registry",
+                "the body is incomplete or larger than the size limit of the registry",
             )),
         }
     }
@@ -144,7 +144,8 @@ impl Service {
     }
 }
 
-/// What tells requests of browsers from others. A header that is there twice, or is no text, says what no client says.
+/// The headers that distinguish requests of browsers. A repeated or malformed header is passed as an empty value, which
+/// no legitimate client sends.
 fn stated(parts: &http::request::Parts) -> Stated<'_> {
     let one = |name: HeaderName| {
         let mut values = parts.headers.get_all(name).iter();
@@ -157,9 +158,9 @@ fn stated(parts: &http::request::Parts) -> Stated<'_> {
 
 fn no_route(none: NoRoute) -> Response<Body> {
     match none {
-        NoRoute::NotFound => answer::error(StatusCode::NOT_FOUND, "UNSUPPORTED", "there is no such end point"),
+        NoRoute::NotFound => answer::error(StatusCode::NOT_FOUND, "UNSUPPORTED", "unknown endpoint"),
         NoRoute::Name => answer::error(StatusCode::BAD_REQUEST, "NAME_INVALID", "invalid repository name"),
         NoRoute::Digest => answer::error(StatusCode::BAD_REQUEST, "DIGEST_INVALID", "not a SHA-256 digest"),
-        NoRoute::Upload => answer::error(StatusCode::NOT_FOUND, "BLOB_UPLOAD_UNKNOWN", "there is no such upload"),
+        NoRoute::Upload => answer::error(StatusCode::NOT_FOUND, "BLOB_UPLOAD_UNKNOWN", "unknown upload"),
     }
 }
