@@ -9,7 +9,7 @@ use http::{HeaderMap, Response, StatusCode, header::AUTHORIZATION};
 use serde_json::json;
 
 use crate::{
-    answer::{self, Body},
+    response::{self, Body},
     route::{TOKEN, query_field},
 };
 
@@ -72,21 +72,21 @@ impl Authentication {
         if shown(headers) == expected {
             return None;
         }
-        let mut response = answer::error(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", "authentication required");
-        answer::header(&mut response, "www-authenticate", &challenge);
+        let mut response = response::error(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", "authentication required");
+        response::header(&mut response, "www-authenticate", &challenge);
         Some(response)
     }
 
     /// The token server.
     pub(crate) fn issue(&self, headers: &HeaderMap, form: &Bytes) -> Response<Body> {
         let Self::Token { username, password } = self else {
-            return answer::error(StatusCode::NOT_FOUND, "UNSUPPORTED", "the registry does not issue tokens");
+            return response::error(StatusCode::NOT_FOUND, "UNSUPPORTED", "the registry does not issue tokens");
         };
         let form = std::str::from_utf8(form).unwrap_or_default();
         let refresh = query_field(form, "refresh_token").is_some_and(|token| token == *password);
         if refresh || shown(headers) == basic(username, password) {
-            return answer::json(StatusCode::OK, &json!({"token": token(username, password), "expires_in": 300}));
+            return response::json(StatusCode::OK, &json!({"token": token(username, password), "expires_in": 300}));
         }
-        answer::error(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", "incorrect username or password")
+        response::error(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", "incorrect username or password")
     }
 }

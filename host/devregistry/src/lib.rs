@@ -13,7 +13,6 @@
 //!
 //! [OCI distribution specification]: https://github.com/opencontainers/distribution-spec/blob/v1.1.0/spec.md
 
-mod answer;
 mod authentication;
 mod blobs;
 mod faults;
@@ -21,6 +20,7 @@ mod image;
 mod manifests;
 mod pack;
 mod registry;
+mod response;
 mod route;
 mod service;
 mod storage;

@@ -6,8 +6,8 @@ use http::{HeaderMap, Method, Response, StatusCode, header::CONTENT_TYPE};
 use serde_json::{Value, json};
 
 use crate::{
-    answer::{self, Body},
     faults::Fault,
+    response::{self, Body},
     route::is_tag,
     storage::{MANIFEST_BYTES, Storage, StoredManifest},
 };
@@ -24,9 +24,9 @@ pub(crate) fn read(
     match found {
         Some((manifest, digest)) => {
             let head = *method == Method::HEAD;
-            answer::object(head, &manifest.bytes, &manifest.media_type, digest.as_str(), fault)
+            response::object(head, &manifest.bytes, &manifest.media_type, digest.as_str(), fault)
         }
-        None => answer::error(StatusCode::NOT_FOUND, "MANIFEST_UNKNOWN", "manifest unknown"),
+        None => response::error(StatusCode::NOT_FOUND, "MANIFEST_UNKNOWN", "manifest unknown"),
     }
 }
 
@@ -38,9 +38,9 @@ pub(crate) fn write(
     headers: &HeaderMap,
     body: Bytes,
 ) -> Response<Body> {
-    let refuse = |code: &str, message: &str| answer::error(StatusCode::BAD_REQUEST, code, message);
+    let refuse = |code: &str, message: &str| response::error(StatusCode::BAD_REQUEST, code, message);
     if body.len() > MANIFEST_BYTES {
-        return answer::error(StatusCode::PAYLOAD_TOO_LARGE, "SIZE_INVALID", "the manifest is larger than 4 MiB");
+        return response::error(StatusCode::PAYLOAD_TOO_LARGE, "SIZE_INVALID", "the manifest is larger than 4 MiB");
     }
     let Ok(manifest) = serde_json::from_slice::<Value>(&body) else {
         return refuse("MANIFEST_INVALID", "the manifest is not JSON");
@@ -62,15 +62,15 @@ pub(crate) fn write(
     let media_type = sent.or(declared).unwrap_or("application/vnd.oci.image.manifest.v1+json").to_owned();
     match storage.put_manifest(name, StoredManifest { media_type, bytes: body }) {
         Ok(digest) => {
-            let mut response = answer::empty(StatusCode::CREATED);
-            answer::header(&mut response, "location", &format!("/v2/{name}/manifests/{digest}"));
-            answer::header(&mut response, answer::DIGEST, digest.as_str());
+            let mut response = response::empty(StatusCode::CREATED);
+            response::header(&mut response, "location", &format!("/v2/{name}/manifests/{digest}"));
+            response::header(&mut response, response::DIGEST, digest.as_str());
             if let Some(tag) = tag {
                 storage.tag(name, tag, digest);
             }
             response
         }
-        Err(error) => answer::storage_error(&error),
+        Err(error) => response::storage_error(&error),
     }
 }
 
@@ -88,7 +88,7 @@ fn first_missing(storage: &Storage, name: &str, manifest: &Value) -> Option<Stri
 /// The tags of a repository.
 pub(crate) fn tags(storage: &Storage, name: &str) -> Response<Body> {
     match storage.tags(name) {
-        Some(tags) => answer::json(StatusCode::OK, &json!({"name": name, "tags": tags})),
-        None => answer::error(StatusCode::NOT_FOUND, "NAME_UNKNOWN", "repository name not known to registry"),
+        Some(tags) => response::json(StatusCode::OK, &json!({"name": name, "tags": tags})),
+        None => response::error(StatusCode::NOT_FOUND, "NAME_UNKNOWN", "repository name not known to registry"),
     }
 }

@@ -149,8 +149,8 @@ async fn connection(stream: TcpStream, tls: Option<Arc<ServerConfig>>, service: 
 }
 
 async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, service: Arc<Service>) {
-    let answer = service_fn(|request| service.answer(request));
-    let served = http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), answer).await;
+    let handler = service_fn(|request| service.handle(request));
+    let served = http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), handler).await;
     if let Err(error) = served {
         tracing::debug!(%error, "connection failed");
     }

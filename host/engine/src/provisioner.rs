@@ -178,7 +178,7 @@ async fn config_schema(
 ) -> Result<Option<String>, BodyError> {
     let interface = plugin.chandler_provisioner_provisioner();
     let schema = interface.call_config_schema(store).await.map_err(BodyError::Trap)?;
-    let schema = schema.map_err(|failure| BodyError::Error(refusal(failure, Vec::new(), findings_limit)))?;
+    let schema = schema.map_err(|failure| BodyError::Error(failure_error(failure, Vec::new(), findings_limit)))?;
     if schema.as_ref().is_some_and(|schema| schema.len() as u64 > SCHEMA_BYTES) {
         let exceeded = LimitExceeded { kind: LimitKind::SchemaBytes, limit: SCHEMA_BYTES, object: None };
         return Err(BodyError::Error(CallError::LimitExceeded(Box::new(exceeded))));
@@ -214,10 +214,10 @@ async fn provision(
     let outcome = interface.call_provision(&mut *store).await;
     let refusal = outcome.map(|outcome| {
         let failure = outcome.err()?;
-        Some(refusal(failure, store.data_mut().output.take_findings(), findings_limit))
+        Some(failure_error(failure, store.data_mut().output.take_findings(), findings_limit))
     });
     if !mismatch.is_empty() {
-        return Err(BodyError::Error(mismatched(mismatch, refusal.ok().flatten())));
+        return Err(BodyError::Error(configuration_error(mismatch, refusal.ok().flatten())));
     }
     match refusal.map_err(BodyError::Trap)? {
         None => Ok(()),
@@ -226,7 +226,7 @@ async fn provision(
 }
 
 /// The error for a failure: its own findings, followed by those reported before it.
-fn refusal(failure: Failure, reported: Vec<Diagnostic>, findings_limit: u32) -> CallError {
+fn failure_error(failure: Failure, reported: Vec<Diagnostic>, findings_limit: u32) -> CallError {
     let (failed, findings): (fn(Vec<Diagnostic>) -> CallError, _) = match failure {
         Failure::InvalidContent(findings) => (CallError::InvalidContent, findings),
         Failure::InvalidConfig(findings) => (CallError::InvalidConfiguration, findings),
@@ -234,16 +234,16 @@ fn refusal(failure: Failure, reported: Vec<Diagnostic>, findings_limit: u32) -> 
         Failure::Internal(findings) => (|findings| CallError::Failed { reason: None, findings }, findings),
         Failure::Other(other) => {
             let reason = Some(sanitize(other.reason, REASON_BYTES));
-            let findings = all(other.findings, reported, findings_limit);
+            let findings = combine_findings(other.findings, reported, findings_limit);
             return findings.map_or_else(|error| error, |findings| CallError::Failed { reason, findings });
         }
     };
-    all(findings, reported, findings_limit).map_or_else(|error| error, failed)
+    combine_findings(findings, reported, findings_limit).map_or_else(|error| error, failed)
 }
 
 /// The findings of a failure, followed by those reported before it. A failure must have at least one finding of its
 /// own.
-fn all(
+fn combine_findings(
     findings: Vec<GuestDiagnostic>,
     reported: Vec<Diagnostic>,
     findings_limit: u32,
@@ -260,7 +260,7 @@ fn all(
 /// The error for a configuration that does not match its schema. The provisioner was called anyway for further
 /// findings: if the content cannot be installed with any configuration, that reason is more useful. Any other outcome
 /// is ignored, since a provisioner need not handle an invalid configuration.
-fn mismatched(mismatch: Vec<Diagnostic>, refusal: Option<CallError>) -> CallError {
+fn configuration_error(mismatch: Vec<Diagnostic>, refusal: Option<CallError>) -> CallError {
     let with = |mut findings: Vec<Diagnostic>| {
         // A provisioner that validates the configuration itself reports the same findings, often with a better location
         // and a help text.

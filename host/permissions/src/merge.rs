@@ -19,12 +19,12 @@ pub fn merge<'a>(rules: impl IntoIterator<Item = &'a PolicyRule>) -> Vec<PolicyR
     let parts = join(parts, |rule| &mut rule.resources);
     let parts = join(parts, |rule| &mut rule.non_resource_urls);
     let mut rules = join(parts, |rule| &mut rule.api_groups);
-    rules.sort_by(|left, right| place(left).cmp(&place(right)));
+    rules.sort_by(|left, right| sort_key(left).cmp(&sort_key(right)));
     rules
 }
 
 /// Sorts by group, rules for all objects before rules for named ones; paths last.
-fn place(rule: &PolicyRule) -> impl Ord + '_ {
+fn sort_key(rule: &PolicyRule) -> impl Ord + '_ {
     let PolicyRule { verbs, api_groups, resources, resource_names, non_resource_urls } = rule;
     (non_resource_urls, api_groups, !resource_names.is_empty(), resources, resource_names, verbs)
 }

@@ -155,8 +155,8 @@ impl Records {
         self.cached().get(name).cloned()
     }
 
-    /// Deletes the records of BundleDeployments that no longer exist and orphaned no objects, because a user removed
-    /// their finalizer. Considers only records that this process read or wrote.
+    /// Deletes the records of BundleDeployments that disappeared without a finalizer (because a user removed it) and that
+    /// hold no objects, also no orphaned ones. Considers only records that this process read or wrote.
     ///
     /// # Errors
     /// A record cannot be deleted.
