@@ -38,7 +38,7 @@ impl<'a> Planned<'a> {
         let objects = release.objects().iter().map(|object| {
             let key = &object.key;
             let kind = defined.get(&(key.group.as_str(), key.kind.as_str())).cloned();
-            let kind = kind.unwrap_or_else(|| kinds::likely(key));
+            let kind = kind.unwrap_or_else(|| kinds::guess(key));
             let namespace = || key.namespace.clone().unwrap_or_else(|| install_namespace.to_owned());
             (ObjectKey { namespace: kind.namespaced.then(namespace), ..key.clone() }, kind, object)
         });

@@ -260,7 +260,7 @@ impl Classes {
         };
         let guest = bundles::workspace().join("target/plugins/test/hostile.wasm");
         let component = push("provisioners/hostile", fs::read(guest).expect("built with `cargo xtask plugins`"));
-        let nested = push("provisioners/nested", nested_component());
+        let nested = push("provisioners/nested", chandler_test_components::instance_bomb());
         let name = |suffix: &str| format!("{}-{suffix}", world.name());
         let classes =
             Self { hostile: name("hostile"), nested: name("nested"), vanishing: name("vanishing"), component };
@@ -293,11 +293,4 @@ async fn define(world: &World, class: &str, image: &str) {
     let limits = json!({"timeout": "5s", "memory": "64Mi"});
     let object = json!({"metadata": {"name": class}, "spec": {"image": image, "limits": limits}});
     let _: ProvisionerClass = world.create(object).await;
-}
-
-fn nested_component() -> Vec<u8> {
-    let around = |inside: String| format!("(component $c {inside} {})", "(instance (instantiate $c))".repeat(16));
-    let inside = (0..10).fold("(component $c)".to_owned(), |inside, _| around(inside));
-    let export = r#"(instance $i) (export "chandler:provisioner/provisioner@0.1.0" (instance $i))"#;
-    wat::parse_str(format!("(component {inside} (instance (instantiate $c)) {export})")).expect("a component")
 }

@@ -18,7 +18,7 @@ const PER_BYTE: usize = 200;
 /// How deep components are nested here.
 const DEPTH: usize = 12;
 /// What a refusal says of components whose instances cannot be counted.
-const UNCOUNTABLE: &str = "whole components or modules";
+const UNCOUNTABLE: &str = "components or modules as values";
 
 /// A part of a component, in the order in which they are written. Numbers are places among what is there.
 #[derive(Debug, Arbitrary)]

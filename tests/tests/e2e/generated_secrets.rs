@@ -161,7 +161,7 @@ async fn what_cannot_be_generated_is_said_before_anything_is_written() {
     world.deploy(&name, PLAIN, &image).await;
     let deployment = world.condition(&name, "Ready", "False", "InvalidOutput").await;
     let message = chandler_tests::world::condition(&deployment, "Ready").expect("a condition").message.clone();
-    assert!(message.contains("want a length of 12 to 1024"), "{message}");
+    assert!(message.contains("the length must be a number from 12 to 1024"), "{message}");
     assert!(world.config_maps().get_opt("berth").await.expect("an answer").is_none());
     world.delete(&name).await;
     world.finish().await;

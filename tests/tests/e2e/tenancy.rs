@@ -257,7 +257,7 @@ async fn a_bundle_passes_on_no_right_that_its_account_lacks() {
     let name = world.name();
     let deployer = account(&world, "deployer").await;
     grant(&world, &deployer, &name, may_write()).await;
-    let unnamed = "names no ServiceAccount, so it is installed with the rights of the controller";
+    let unnamed = "names no ServiceAccount, so it is installed with the permissions of the controller";
     let friend = json!({"serviceAccount": {"name": "friend"}});
     let pulls = json!({"serviceAccount": {"name": "deployer"}, "source": {
         "type": "image", "image": {"ref": "registry.example.com/bundle:v1", "pullSecret": "pull"}}});
@@ -270,7 +270,7 @@ async fn a_bundle_passes_on_no_right_that_its_account_lacks() {
         (inner(&world, &json!({})), every, unnamed),
         (inner(&world, &friend), r#"impersonate serviceaccounts "friend" in namespace"#, "on behalf of ServiceAccount"),
         (inner(&world, &pulls), r#"get secrets "pull" in namespace"#, "makes the controller read Secret"),
-        (class, every, "decides what the BundleDeployments of others install"),
+        (class, every, "renders the bundles of other users"),
         (record, every, "is in the namespace of the controller"),
     ] {
         let image = world.push(&holding(&object)).await;

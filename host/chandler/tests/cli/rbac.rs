@@ -49,7 +49,7 @@ fn a_bundle_that_has_chandler_do_something_is_warned_of() {
         ["rbac", bundle, "--name", "outer", "--namespace", "shop", "--service-account", "deployer", "-o", "json"];
     let outcome = chandler(arguments, "");
     insta::assert_snapshot!(outcome.stderr, @"
-    warning: BundleDeployment.core.rukpak.io inner names no ServiceAccount, so it is installed with the rights of the controller: whoever writes it must hold every right, unless the controller runs with --default-service-account or --require-service-account
+    warning: BundleDeployment.core.rukpak.io inner names no ServiceAccount, so it is installed with the permissions of the controller: whoever writes it must hold every right, unless the controller runs with --default-service-account or --require-service-account
     warning: BundleDeployment.core.rukpak.io other is installed on behalf of ServiceAccount kube-system/root: whoever writes it must be allowed to act as that account
     warning: these roles grant every right there is: the account becomes an administrator of the cluster
     2 rules in 1 role for the ServiceAccount shop/deployer

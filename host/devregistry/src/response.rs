@@ -17,33 +17,33 @@ use crate::{faults::Fault, storage::StorageError};
 /// The body of a response.
 pub(crate) type Body = BoxBody<Bytes, io::Error>;
 
-/// A response with these bytes.
+/// A response with a body.
 pub(crate) fn full(status: StatusCode, bytes: Bytes) -> Response<Body> {
     let mut response = Response::new(Full::new(bytes).map_err(|never| match never {}).boxed());
     *response.status_mut() = status;
     response
 }
 
-/// A response with nothing but its headers.
+/// A response without a body.
 pub(crate) fn empty(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Empty::new().map_err(|never| match never {}).boxed());
     *response.status_mut() = status;
     response
 }
 
-/// A response in JSON.
+/// A JSON response.
 pub(crate) fn json(status: StatusCode, value: &serde_json::Value) -> Response<Body> {
     let mut response = full(status, value.to_string().into());
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
-/// An error in the form of the specification.
+/// An error as defined by the specification.
 pub(crate) fn error(status: StatusCode, code: &str, message: &str) -> Response<Body> {
     json(status, &json!({"errors": [{"code": code, "message": message}]}))
 }
 
-/// The answer to what could not be stored.
+/// The response for a storage error.
 pub(crate) fn storage_error(failure: &StorageError) -> Response<Body> {
     let (status, code) = match failure {
         StorageError::Full(_) => (StatusCode::INSUFFICIENT_STORAGE, "DENIED"),
@@ -54,17 +54,17 @@ pub(crate) fn storage_error(failure: &StorageError) -> Response<Body> {
     error(status, code, &failure.to_string())
 }
 
-/// Sets a header, unless the value cannot be one.
+/// Sets a header; an invalid value is ignored.
 pub(crate) fn header(response: &mut Response<Body>, name: &'static str, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);
     }
 }
 
-/// The header that names the digest of what is sent.
+/// The header with the digest of the content.
 pub(crate) const DIGEST: &str = "docker-content-digest";
 
-/// A stored object: its bytes for GET, its length for HEAD, and what a fault makes of it.
+/// A stored object: its bytes for GET, its length for HEAD, altered by the fault.
 pub(crate) fn object(
     head: bool,
     bytes: &Bytes,
@@ -74,7 +74,7 @@ pub(crate) fn object(
 ) -> Response<Body> {
     let mut response = match fault {
         _ if head => empty(StatusCode::OK),
-        Some(fault) => spoiled(bytes, fault),
+        Some(fault) => faulty(bytes, fault),
         None => full(StatusCode::OK, bytes.clone()),
     };
     if head {
@@ -87,15 +87,15 @@ pub(crate) fn object(
     response
 }
 
-fn spoiled(bytes: &Bytes, fault: Fault) -> Response<Body> {
+fn faulty(bytes: &Bytes, fault: Fault) -> Response<Body> {
     let half = bytes.slice(..bytes.len() / 2);
     match fault {
         Fault::WrongBytes => {
-            let mut spoiled = bytes.to_vec();
-            if let Some(last) = spoiled.last_mut() {
+            let mut faulty = bytes.to_vec();
+            if let Some(last) = faulty.last_mut() {
                 *last ^= 1;
             }
-            full(StatusCode::OK, spoiled.into())
+            full(StatusCode::OK, faulty.into())
         }
         Fault::Truncated => full(StatusCode::OK, half),
         Fault::Longer => {
@@ -104,7 +104,7 @@ fn spoiled(bytes: &Bytes, fault: Fault) -> Response<Body> {
             full(StatusCode::OK, longer.into())
         }
         Fault::Broken => {
-            let broken = stream::iter([Err(io::Error::other("broken on purpose"))]);
+            let broken = stream::iter([Err(io::Error::other("injected fault"))]);
             let frames = stream::iter([Ok(Frame::data(half))]).chain(broken);
             Response::new(BodyExt::boxed(StreamBody::new(frames)))
         }
@@ -114,7 +114,7 @@ fn spoiled(bytes: &Bytes, fault: Fault) -> Response<Body> {
     }
 }
 
-/// The answer of a fault that takes the place of any other.
+/// The response of a fault that replaces any other.
 pub(crate) fn fault_status(status: u16) -> Response<Body> {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let code = match status {
@@ -123,7 +123,7 @@ pub(crate) fn fault_status(status: u16) -> Response<Body> {
         StatusCode::TOO_MANY_REQUESTS => "TOOMANYREQUESTS",
         _ => "UNKNOWN",
     };
-    let mut response = error(status, code, "failing on purpose");
+    let mut response = error(status, code, "injected fault");
     if status == StatusCode::TOO_MANY_REQUESTS {
         header(&mut response, RETRY_AFTER.as_str(), "7");
     }

@@ -10,63 +10,64 @@ use chandler_core::{Digest, Release};
 use chandler_rollout::{Holdings, Intent, Ledger, LedgerError, Settlement};
 use futures::{FutureExt as _, future::BoxFuture};
 
-use crate::{error::RecordError, kept, records::Secrets, state::State};
+use crate::{error::RecordError, records::Secrets, release_store, state::State};
 
-/// How often a change is made again to a record that somebody else, another controller, say, has changed meanwhile.
+/// How often a change is retried after another client, such as a second controller, has changed the record.
 const ATTEMPTS: usize = 3;
 
-/// A revision that begins with the next write to the cluster, if that comes.
-pub struct Opening {
-    /// The revisions, with the new one.
+/// A revision that begins with the next write to the cluster.
+pub struct PendingRevision {
+    /// The history including the new revision.
     pub history: Vec<Revision>,
     /// Its release.
     pub release: Arc<Release>,
-    /// What is done once that is recorded, before anything is written to the cluster.
+    /// Runs once the revision is recorded, before anything is written to the cluster.
     pub announce: BoxFuture<'static, ()>,
 }
 
-/// The record of one BundleDeployment. It is in memory as it is stored, and written before what it is about is done.
-pub struct Book {
+/// The record of one BundleDeployment: cached in memory, and written before the actions that it records are taken.
+pub struct Record {
     secrets: Secrets,
     known: Mutex<Known>,
-    /// One write at a time.
+    /// Serializes writes.
     writing: tokio::sync::Mutex<()>,
-    opening: Mutex<Option<Opening>>,
+    pending: Mutex<Option<PendingRevision>>,
 }
 
 struct Known {
     state: Arc<State>,
     holdings: Arc<Holdings>,
-    /// The version of the Secret; none where there is none.
+    /// The resource version of the Secret; none if it does not exist.
     version: Option<String>,
-    /// Whether something is in memory only: that an object is gone, which is found out again where it is lost.
+    /// Whether the memory is ahead of the Secret: objects that are gone are recorded with the next write, since their
+    /// absence is detected again if that is lost.
     is_ahead: bool,
 }
 
-impl fmt::Debug for Book {
+impl fmt::Debug for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Book").field("name", &self.state().name).finish_non_exhaustive()
+        f.debug_struct("Record").field("name", &self.state().name).finish_non_exhaustive()
     }
 }
 
-impl Book {
+impl Record {
     pub(crate) fn new(secrets: Secrets, state: State, version: Option<String>) -> Self {
         let holdings = Arc::new(state.holdings.clone());
         let known = Known { state: Arc::new(state), holdings, version, is_ahead: false };
-        Self { secrets, known: Mutex::new(known), writing: tokio::sync::Mutex::default(), opening: Mutex::default() }
+        Self { secrets, known: Mutex::new(known), writing: tokio::sync::Mutex::default(), pending: Mutex::default() }
     }
 
-    /// What it says.
+    /// The content of the record.
     pub fn state(&self) -> Arc<State> {
         Arc::clone(&self.known().state)
     }
 
-    /// Has a revision begin with the next write to the cluster; none where no revision is to begin any more.
-    pub fn open_revision(&self, opening: Option<Opening>) {
-        *self.opening.lock().unwrap_or_else(PoisonError::into_inner) = opening;
+    /// Sets the revision that begins with the next write to the cluster, or none.
+    pub fn open_revision(&self, pending: Option<PendingRevision>) {
+        *self.pending.lock().unwrap_or_else(PoisonError::into_inner) = pending;
     }
 
-    /// Begins the revision that was to begin with the next write, if there is one.
+    /// Begins the pending revision, if there is one.
     ///
     /// # Errors
     /// The record cannot be written.
@@ -75,11 +76,11 @@ impl Book {
     }
 
     async fn begin_with(&self, intent: Intent) -> Result<(), RecordError> {
-        let opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Opening { history, release, announce }) = opening else {
+        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(PendingRevision { history, release, announce }) = pending else {
             return self.change(|state| State { holdings: state.holdings.intending(&intent), ..state.clone() }).await;
         };
-        let parts = self.keep(&release).await?;
+        let parts = self.store(&release).await?;
         self.change(|state| {
             let mut state =
                 State { holdings: state.holdings.intending(&intent), history: history.clone(), ..state.clone() };
@@ -91,12 +92,12 @@ impl Book {
         Ok(())
     }
 
-    /// Keeps the bytes of a release where they are not kept yet.
+    /// Stores a release unless it is stored already.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// The release cannot be written.
     pub async fn keep_release(&self, release: &Release) -> Result<(), RecordError> {
-        let parts = self.keep(release).await?;
+        let parts = self.store(release).await?;
         let digest = release.digest();
         self.change(|state| {
             let mut state = state.clone();
@@ -106,35 +107,35 @@ impl Book {
         .await
     }
 
-    async fn keep(&self, release: &Release) -> Result<usize, RecordError> {
+    async fn store(&self, release: &Release) -> Result<usize, RecordError> {
         let state = self.state();
         match state.releases.get(release.digest()) {
             Some(parts) => Ok(*parts),
-            None => kept::keep(&self.secrets, &state.name, state.holdings.owner(), release).await,
+            None => release_store::store(&self.secrets, &state.name, state.holdings.owner(), release).await,
         }
     }
 
-    /// Whether the bytes of a release are kept.
+    /// Whether a release is stored.
     pub fn keeps(&self, digest: &Digest) -> bool {
         self.state().releases.contains_key(digest)
     }
 
-    /// A release whose bytes are kept; none where they are not.
+    /// Reads a stored release; none if it is not stored.
     ///
     /// # Errors
-    /// They cannot be read, or are not what they were.
+    /// The release cannot be read, or is corrupt.
     pub async fn release(&self, digest: &Digest) -> Result<Option<Release>, RecordError> {
         let state = self.state();
         match state.releases.get(digest) {
-            Some(parts) => kept::read(&self.secrets, state.holdings.owner(), digest, *parts).await,
+            Some(parts) => release_store::read(&self.secrets, state.holdings.owner(), digest, *parts).await,
             None => Ok(None),
         }
     }
 
-    /// Notes how revisions went, and drops the releases that nobody may need again.
+    /// Writes the history and deletes releases that are no longer needed.
     ///
     /// # Errors
-    /// The record cannot be written, or a release not removed.
+    /// The record cannot be written, or a release cannot be deleted.
     pub async fn write_history(&self, history: &[Revision]) -> Result<(), RecordError> {
         self.change(|state| State { history: history.to_vec(), ..state.clone() }).await?;
         let state = self.state();
@@ -143,7 +144,7 @@ impl Book {
             return Ok(());
         }
         for (digest, parts) in &surplus {
-            kept::remove(&self.secrets, state.holdings.owner(), digest, *parts).await?;
+            release_store::delete(&self.secrets, state.holdings.owner(), digest, *parts).await?;
         }
         self.change(|state| {
             let mut state = state.clone();
@@ -153,7 +154,7 @@ impl Book {
         .await
     }
 
-    /// Notes that everything was left behind.
+    /// Records that all objects were orphaned.
     ///
     /// # Errors
     /// The record cannot be written.
@@ -161,9 +162,9 @@ impl Book {
         self.change(|state| State { holdings: state.holdings.left_all(), ..state.clone() }).await
     }
 
-    /// Removes the releases that are kept under this name, of whichever owner. One is kept before the record says so, and a
-    /// controller that died in between left it: what the record names is not all.
-    pub(crate) async fn forget_releases(&self) -> Result<(), RecordError> {
+    /// Deletes all releases stored under this name, of any owner. A release is stored before the record refers to it,
+    /// so after a crash the record may not refer to all of them.
+    pub(crate) async fn delete_releases(&self) -> Result<(), RecordError> {
         self.secrets.delete_releases(&self.state().name).await?;
         let mut known = self.known();
         let state = State { releases: std::collections::BTreeMap::new(), ..State::clone(&known.state) };
@@ -171,9 +172,9 @@ impl Book {
         Ok(())
     }
 
-    /// Removes everything but what was left behind.
+    /// Deletes everything except the orphaned objects.
     pub(crate) async fn close(&self) -> Result<(), RecordError> {
-        self.forget_releases().await?;
+        self.delete_releases().await?;
         let state = self.state();
         if state.holdings.has_left() {
             self.known().is_ahead = true;
@@ -185,14 +186,14 @@ impl Book {
         Ok(())
     }
 
-    /// Writes what is in memory.
+    /// Writes the content in memory.
     pub(crate) async fn write(&self) -> Result<(), RecordError> {
         self.known().is_ahead = true;
         self.change(State::clone).await
     }
 
-    /// Changes what is stored; nothing is written where nothing changes. Where the Secret was changed or removed by somebody
-    /// else, the change is made to what is stored now, or to what is known.
+    /// Changes the stored record; writes only if something changes. If another client changed or deleted the Secret,
+    /// the change is applied to the current record, or to the one in memory.
     async fn change(&self, change: impl Fn(&State) -> State + Send) -> Result<(), RecordError> {
         let _one = self.writing.lock().await;
         for _ in 0..ATTEMPTS {
@@ -236,7 +237,7 @@ impl Known {
     }
 }
 
-impl Ledger for Book {
+impl Ledger for Record {
     fn holdings(&self) -> Arc<Holdings> {
         Arc::clone(&self.known().holdings)
     }

@@ -1,5 +1,5 @@
-//! Schemas that are kept ready. Reading that of a large format takes longer than rendering a small bundle, and the bundles of a
-//! format share a handful of schemas.
+//! A cache of compiled schemas. Compiling the schema of a large format takes longer than rendering a small bundle, and
+//! the bundles of a format share a few schemas.
 
 use std::{
     collections::VecDeque,
@@ -12,21 +12,21 @@ use chandler_core::Digest;
 use super::Schema;
 use crate::CallError;
 
-/// The parts of all schemas together that are kept for one provisioner. A part takes well below a kilobyte.
+/// The total number of parts of the cached schemas of one provisioner. A part takes well below a kilobyte.
 const PARTS: usize = 50_000;
 
-/// The schemas of one provisioner that were used last.
+/// The most recently used schemas of one provisioner.
 #[derive(Default)]
 pub(crate) struct Schemas(Mutex<VecDeque<(Digest, Arc<Schema>)>>);
 
 impl Schemas {
-    /// A schema, read unless it is kept.
+    /// Returns the cached schema, or compiles it.
     pub(crate) fn read(&self, text: &str, deadline: Instant) -> Result<Arc<Schema>, CallError> {
         let digest = Digest::of(text.as_bytes());
         if let Some(schema) = self.find(&digest) {
             return Ok(schema);
         }
-        // Whoever else wants it meanwhile reads it, too: that is rarer than a wait would be long.
+        // A concurrent call may compile the same schema; that is rare and cheaper than making it wait.
         let schema = Arc::new(Schema::read(text, deadline)?);
         self.keep(digest, &schema);
         Ok(schema)
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schema_is_read_once_and_the_oldest_go() {
+    fn a_schema_is_compiled_once_and_the_oldest_are_evicted() {
         let schemas = Schemas::default();
         let read = |text: &str| schemas.read(text, Instant::now() + Duration::from_mins(10));
         let large = |name: &str| json!({"title": name, "enum": vec![Value::Null; PARTS / 2 - 10]}).to_string();

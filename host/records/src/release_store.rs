@@ -1,4 +1,5 @@
-//! The bytes of releases, in immutable Secrets. The registry may be away and the caches empty: what runs can still be repaired.
+//! Stores releases in immutable Secrets, so that the current release can be repaired even if the registry is
+//! unavailable and the caches are empty.
 
 use chandler_core::{Digest, Release};
 use chandler_releases::format::{from_bytes, to_bytes};
@@ -10,13 +11,13 @@ use crate::{
     records::Secrets,
 };
 
-/// How many bytes one Secret holds: a mebibyte is what the API server takes, with some room.
+/// The bytes in one Secret: slightly below the API server's limit of one mebibyte.
 const PART_BYTES: usize = 1_000_000;
-/// The key of the bytes.
+/// The key of the bytes in a Secret.
 const KEY: &str = "part";
 
-/// Keeps a release; in how many parts.
-pub(crate) async fn keep(
+/// Stores a release; returns the number of parts.
+pub(crate) async fn store(
     secrets: &Secrets,
     deployment: &str,
     uid: &str,
@@ -34,13 +35,14 @@ pub(crate) async fn keep(
             data: Some([(KEY.to_owned(), ByteString(part.to_vec()))].into()),
             string_data: None,
         };
-        // One of this name has the same bytes: the name stands for the release, and the bytes are made in one way.
-        secrets.create_unless_there(&secret).await?;
+        // An existing Secret of this name has the same bytes: the name identifies the release, and its encoding is
+        // deterministic.
+        secrets.create_if_absent(&secret).await?;
     }
     Ok(count)
 }
 
-/// The release with this digest, which is kept in so many parts; none where a part is missing.
+/// Reads a release of this many parts; none if a part is missing.
 pub(crate) async fn read(
     secrets: &Secrets,
     uid: &str,
@@ -57,8 +59,8 @@ pub(crate) async fn read(
     release.map(Some).map_err(|source| RecordError::Altered { name: names::release(uid, digest, 0), source })
 }
 
-/// Removes a release.
-pub(crate) async fn remove(secrets: &Secrets, uid: &str, digest: &Digest, parts: usize) -> Result<(), RecordError> {
+/// Deletes a release.
+pub(crate) async fn delete(secrets: &Secrets, uid: &str, digest: &Digest, parts: usize) -> Result<(), RecordError> {
     for number in 0..parts {
         secrets.delete(&names::release(uid, digest, number)).await?;
     }
