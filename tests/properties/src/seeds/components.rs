@@ -1,4 +1,4 @@
-//! Small components, and what is nearly one.
+//! Small components, and nearly valid ones.
 
 use wit_component::{ComponentEncoder, StringEncoding};
 use wit_parser::Resolve;
