@@ -77,7 +77,7 @@ pub fn document(
     Ok(response)
 }
 
-/// What changes when the document does.
+/// A hash of the document.
 fn hash(snapshot: &Snapshot, group: &str, version: &str) -> String {
     let hash = snapshot.document_of(group, version, "openapi hash", || {
         format!("{:X}", Sha512::digest(rendered(snapshot, group, version))).into()

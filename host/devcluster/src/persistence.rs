@@ -1,4 +1,4 @@
-//! What a development cluster keeps across restarts: objects, secrets, and the address that saved kubeconfigs name.
+//! The persistent state of a development cluster: objects, secrets, and the address that saved kubeconfigs name.
 
 use std::{
     io::{Error, ErrorKind},

@@ -1,4 +1,4 @@
-//! State that is kept: what is there after a restart, and what goes on.
+//! Persistence: what survives a restart, and what continues after it.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on fails")]
 
@@ -40,7 +40,7 @@ async fn objects_and_credentials_are_the_same_after_a_restart() {
 
     let cluster = restart(cluster, data.path()).await;
     assert_eq!(cluster.kubeconfig(), kubeconfig);
-    // The client of before: same address, same authority, same token.
+    // The client from before the restart: same address, same CA, same token.
     let path = format!("{CONFIG_MAPS}/a");
     assert_eq!(until(&client, &path, |status, _| status == 200).await, created);
     assert!(cluster.revision() >= revision);
@@ -87,7 +87,7 @@ async fn crds_are_served_at_once() {
 }
 
 #[tokio::test]
-async fn what_was_ending_ends() {
+async fn interrupted_deletions_complete() {
     let data = tempfile::tempdir().unwrap();
     let cluster = start(options(data.path())).await;
     let client = cluster.client();
@@ -95,7 +95,7 @@ async fn what_was_ending_ends() {
         object["metadata"]["finalizers"] = json!(["example.com/held"]);
         object
     };
-    // A namespace, a CRD and an owner, each held by something in it.
+    // A namespace, a CRD and an owner, each blocked by a finalizer of its content.
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ending"}});
     ok(&client, "POST", "/api/v1/namespaces", "", namespace).await;
     ok(&client, "POST", "/api/v1/namespaces/ending/configmaps", "", held(config_map("a", &json!({})))).await;
@@ -131,7 +131,7 @@ async fn what_was_ending_ends() {
 }
 
 #[tokio::test]
-async fn who_lost_the_owner_while_nothing_ran_goes() {
+async fn dependants_whose_owner_vanished_during_downtime_are_deleted() {
     let data = tempfile::tempdir().unwrap();
     let cluster = start(options(data.path())).await;
     let mut orphan = config_map("a", &json!({}));
@@ -168,7 +168,7 @@ async fn addresses_in_use_are_not_given_out_again() {
 }
 
 #[tokio::test]
-async fn a_directory_is_for_one_and_for_what_it_was_made_for() {
+async fn a_data_directory_has_one_user_and_one_format() {
     let data = tempfile::tempdir().unwrap();
     let cluster = start(options(data.path())).await;
     let error = DevCluster::start(options(data.path())).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! A body to JSON.
+//! Decodes a body to JSON.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Failures.
+//! Errors.
 
 /// Why a body is not read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -9,7 +9,7 @@ pub enum Error {
     /// It does not begin as bodies do.
     #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
     Prefix,
-    /// Neither the envelope nor the caller says what it is.
+    /// Neither the envelope nor the caller names the kind.
     #[error("Object 'Kind' or 'apiVersion' is missing in the envelope of the protobuf message")]
     NoKind,
     /// It is of a kind that is in no stable API of Kubernetes.
@@ -20,12 +20,12 @@ pub enum Error {
         /// `kind` of the envelope.
         kind: String,
     },
-    /// The message is not what the table says.
+    /// The message does not match the table.
     #[error("{}{fault}", prefix(path))]
     Malformed {
         /// The field in which the fault is, as in JSON; empty for the object itself.
         path: String,
-        /// What is wrong there.
+        /// The error at that path.
         fault: Fault,
     },
 }
@@ -34,7 +34,7 @@ fn prefix(path: &str) -> String {
     if path.is_empty() { String::new() } else { format!("{path}: ") }
 }
 
-/// What is wrong with a message.
+/// An error in a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// It ends inside a field.
@@ -46,7 +46,7 @@ pub enum Fault {
     /// A field has the number 0, or a wire type that does not exist.
     #[error("proto: illegal tag {0}")]
     IllegalTag(u64),
-    /// A field has another type than the table says.
+    /// A field has another type than in the table.
     #[error("proto: wrong wireType = {0} for the field")]
     WrongType(u8),
     /// A text is no UTF-8.

@@ -1,4 +1,4 @@
-//! OpenAPI v3 schemas into [`Schema`]s.
+//! Parses OpenAPI v3 schemas to [`Schema`]s.
 
 use std::{
     collections::HashMap,
@@ -43,7 +43,7 @@ pub enum SchemaError {
         /// The name referred to.
         name: String,
     },
-    /// Nesting beyond what is read.
+    /// The nesting exceeds the limit.
     #[error("{path}: schemas nest deeper than {DEEPEST} levels")]
     TooDeep {
         /// Path of the schema.

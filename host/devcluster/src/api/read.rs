@@ -121,7 +121,7 @@ impl Api {
         let Listing { objects, revision } = listing;
         let is_after =
             |key: &Key| after.as_ref().is_none_or(|from| (&key.namespace, &key.name) > (&from.namespace, &from.name));
-        // What can be decided without parsing an object is decided first.
+        // Checks that need no parsed object come first.
         let selected = |key: &Key, object: &Object| {
             !selector.excludes_name(&key.name)
                 && selector.matches_labels(|label| object.label(label))

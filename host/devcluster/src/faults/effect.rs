@@ -1,10 +1,10 @@
-//! What can happen to a request.
+//! The effects of faults on requests.
 
 use std::time::Duration;
 
 use super::matching::Verb;
 
-/// What is made to happen.
+/// The effect of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// The request waits on the cluster's clock before it is looked at: between `least` and `most`.
@@ -50,7 +50,7 @@ pub enum Effect {
         /// The time before each event.
         delay: Duration,
     },
-    /// Each bookmark of a watch, and what stands behind it, comes so much later.
+    /// Each bookmark of a watch, and the events after it, are delayed by this time.
     LateBookmarks {
         /// The time before each bookmark.
         delay: Duration,

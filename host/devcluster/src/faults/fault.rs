@@ -1,4 +1,4 @@
-//! An effect with its conditions.
+//! A fault: an effect with its conditions.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ impl Fault {
         Self::new(Effect::Latency { least: duration, most: duration })
     }
 
-    /// What happens.
+    /// The effect.
     pub fn effect(&self) -> Effect {
         self.effect
     }
@@ -62,7 +62,7 @@ impl Fault {
         self
     }
 
-    /// Only requests for paths like this; here as below, `*` stands for any characters.
+    /// Only requests whose path matches; in this pattern and those below, `*` matches any characters.
     pub fn path(mut self, pattern: impl Into<String>) -> Self {
         self.matcher.path = Some(pattern.into());
         self
@@ -116,7 +116,7 @@ impl Fault {
         self
     }
 
-    /// Only dry runs, or only what is none.
+    /// Only dry runs, or only real requests.
     pub fn dry_run(mut self, dry_run: bool) -> Self {
         self.matcher.dry_run = Some(dry_run);
         self
@@ -153,7 +153,7 @@ impl Fault {
         self
     }
 
-    /// Determines what is random: the same seed and the same requests give the same strikes.
+    /// The seed of random decisions: the same seed and the same requests give the same faults.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self

@@ -1,4 +1,4 @@
-//! The faults that wait, and what strikes a request.
+//! The active faults, and which of them affect a request.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -40,22 +40,22 @@ pub struct Report {
     pub struck: u64,
 }
 
-/// What strikes one request.
+/// The faults that affect one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Strike {
     /// The faults, in the order in which they were added.
     pub faults: Vec<FaultId>,
     /// How long it waits before anything else happens.
     pub latency: Duration,
-    /// What it gets instead of the answer.
+    /// The response that it gets instead of the real one.
     pub outcome: Option<Outcome>,
     /// How many revisions ago it sees, if it may be answered so.
     pub lag: u64,
-    /// What happens to the events of a watch.
+    /// The effect on the events of a watch.
     pub watch: WatchStrike,
 }
 
-/// What a request gets instead of its answer.
+/// The replacement of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// 409.
@@ -81,7 +81,7 @@ pub enum Outcome {
     },
 }
 
-/// What happens to the events of a watch.
+/// The effect on the events of a watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatchStrike {
     /// How it ends early.
@@ -101,7 +101,7 @@ pub enum WatchEnd {
     Dropped,
     /// By a reset.
     Reset,
-    /// With an ERROR event that says 410.
+    /// With an ERROR event with code 410.
     Expired,
 }
 
@@ -149,7 +149,7 @@ impl Faults {
         strike
     }
 
-    /// How long a CRD shall take to be established, if a fault says so.
+    /// How long a CRD takes to be established, if a fault delays it.
     pub fn established_delay(&self, crd: &str) -> Option<Duration> {
         let mut state = self.state();
         let query = Query::default();
@@ -189,7 +189,7 @@ impl Report {
         possible && self.fault.matcher.matches(occasion)
     }
 
-    /// Counts a request that matches; a number that is random where it is to be struck.
+    /// Counts a matching request. Returns a random number if the fault affects it.
     fn take(&mut self) -> Option<u64> {
         let fault = &self.fault;
         if fault.times.is_some_and(|times| self.struck >= times) {
@@ -241,7 +241,7 @@ impl WatchStrike {
     }
 }
 
-/// What replaces the answer.
+/// The replacement of the response.
 fn outcome(effect: Effect) -> Option<Outcome> {
     Some(match effect {
         Effect::Conflict => Outcome::Conflict,
@@ -256,14 +256,14 @@ fn outcome(effect: Effect) -> Option<Outcome> {
     })
 }
 
-/// A duration between two, as a random number says.
+/// A duration between two, chosen by a random number.
 fn between(least: Duration, most: Duration, chance: u64) -> Duration {
     let width = most.saturating_sub(least).as_nanos().saturating_add(1);
     let more = u64::try_from(u128::from(chance) % width).unwrap_or(u64::MAX);
     least.saturating_add(Duration::from_nanos(more))
 }
 
-/// Whether a random number is among the lowest, as many as the probability says.
+/// Whether a random number is in the share of lowest numbers that the probability defines.
 fn is_within(random: u64, probability: f64) -> bool {
     // 32 bits are exact in a float and fine enough.
     f64::from(u32::try_from(random >> 32).unwrap_or(u32::MAX)) < probability * (f64::from(u32::MAX) + 1.0)
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_determines_what_is_struck() {
+    fn a_seed_determines_the_affected_requests() {
         let strikes = |seed| {
             let faults = Faults::default();
             faults.add(Fault::new(Effect::Conflict).probability(0.5).seed(seed));

@@ -1,4 +1,4 @@
-//! The written form of faults: `EFFECT[=VALUE][,CONDITION=VALUE]...`.
+//! The text format of faults: `EFFECT[=VALUE][,CONDITION=VALUE]...`.
 //!
 //! In values, a comma is written `%2C` and a percent sign `%25`.
 
@@ -17,7 +17,7 @@ use super::{
     matching::Verb,
 };
 
-/// What an effect is called, how its value is written, and what it does; for help texts.
+/// The name of an effect, the format of its value, and its meaning; for help texts.
 pub const EFFECTS: &[(&str, &str, &str)] = &[
     ("latency", "=TIME[..TIME]", "the request waits, between the two times"),
     ("conflict", "", "409, nothing is written"),
@@ -38,7 +38,7 @@ pub const EFFECTS: &[(&str, &str, &str)] = &[
     ("established-delay", "=TIME", "a CRD becomes established so much later"),
 ];
 
-/// What a condition is called, how its value is written, and what it says; for help texts.
+/// The name of a condition, the format of its value, and its meaning; for help texts.
 pub const CONDITIONS: &[(&str, &str, &str)] = &[
     ("verb", "=VERB[+VERB]", "such as get, list, watch, create, update, patch, delete"),
     ("method", "=METHOD[+METHOD]", "the HTTP method, such as PUT"),
@@ -69,16 +69,16 @@ pub enum FaultError {
     /// There is no such effect.
     #[error("{name:?} is no effect: {}", suggestion(name, EFFECTS))]
     Effect {
-        /// What stands there.
+        /// The given text.
         name: String,
     },
     /// There is no such condition.
     #[error("{name:?} is no condition: {}", suggestion(name, CONDITIONS))]
     Condition {
-        /// What stands there.
+        /// The given text.
         name: String,
     },
-    /// A condition stands there twice.
+    /// A duplicate condition.
     #[error("{name} is stated twice")]
     Twice {
         /// The condition.
@@ -89,9 +89,9 @@ pub enum FaultError {
     Value {
         /// The effect or the condition.
         name: String,
-        /// What stands there.
+        /// The given text.
         value: Option<String>,
-        /// What should.
+        /// What is expected.
         expected: &'static str,
     },
     /// The effect cannot happen to requests with the verb.
@@ -352,7 +352,7 @@ impl Display for Effect {
 
 impl Display for Fault {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        /// What has a meaning between the parts of a fault, or is lost at their edges.
+        /// Characters with a meaning between the parts of a fault, or that are trimmed at their edges.
         const RESERVED: &AsciiSet = &CONTROLS.add(b',').add(b'%').add(b' ');
         let matcher = &self.matcher;
         write!(f, "{}", self.effect)?;

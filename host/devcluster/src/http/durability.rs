@@ -1,4 +1,4 @@
-//! What is answered to a write is a promise: it is on disk by then, where state is kept.
+//! A write is acknowledged only when it is on disk, if the cluster is persistent.
 
 use std::sync::Arc;
 

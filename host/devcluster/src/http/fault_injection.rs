@@ -1,4 +1,4 @@
-//! What faults make of a request.
+//! Applies faults to a request.
 
 use std::{future::Future, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
     status::{GroupResource, Status},
 };
 
-/// Names the faults that struck a request, in its answer.
+/// Names the faults that affected a request, in its response.
 pub const HEADER: HeaderName = HeaderName::from_static("chandler-fault");
 
 /// Decides what strikes a request.
@@ -39,7 +39,7 @@ pub fn strike(api: &Api, request: &Request<Bytes>, route: &Route, query: &Query)
     api.faults.strike(&occasion)
 }
 
-/// Lets the request wait, and answers it or lets it be answered, as the strike says.
+/// Delays the request, and responds to it or forwards it, as the fault says.
 pub async fn answer<A>(
     api: &Api,
     route: &Route,
@@ -89,7 +89,7 @@ fn failure(api: &Api, route: &Route, query: &Query, outcome: Outcome) -> Option<
     })
 }
 
-/// What is said of a revision that was compacted.
+/// The message about a compacted revision.
 pub fn expired(api: &Api, query: &Query) -> Status {
     let requested = query.get("resourceVersion").and_then(|revision| revision.parse().ok());
     Status::expired(requested.unwrap_or_default(), api.store.revision())

@@ -9,9 +9,9 @@ pub enum Representation {
     Object,
     /// As rows of a `meta.k8s.io/v1` `Table`; the version may also be `v1beta1`.
     Table {
-        /// Whether the table says `v1beta1`.
+        /// Whether the table has the version `v1beta1`.
         beta: bool,
-        /// What rows carry of their object.
+        /// How much of its object a row includes.
         include: IncludeObject,
     },
     /// As `PartialObjectMetadata`: type and metadata only.

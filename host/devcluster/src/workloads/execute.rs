@@ -1,4 +1,4 @@
-//! Carrying out what a decision asks for.
+//! Executes decisions.
 
 use futures::future::join_all;
 use kube::{
@@ -19,7 +19,7 @@ const MANAGER: &str = "devcluster-workloads";
 const FEW: usize = 4;
 const MANY: usize = 32;
 
-/// What the API server has made of an action.
+/// The API server's response to an action.
 #[derive(Debug)]
 pub(super) enum Done {
     Stored(Kind, Value),
@@ -30,7 +30,7 @@ pub(super) enum Done {
 /// Why a decision was not carried out to its end.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The world is not as it was thought to be; the watches will tell.
+    /// The objects have changed since the decision; the watches will report the change.
     Outdated,
     /// The namespace goes away, so that nothing can be created in it.
     Terminating,
@@ -40,7 +40,7 @@ pub(super) enum Failure {
     Failed(String),
 }
 
-/// What came of a decision.
+/// The result of a decision.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) done: Vec<Done>,
@@ -50,7 +50,7 @@ pub(super) struct Outcome {
 /// Carries out actions in order until one fails.
 ///
 /// Objects that are created one after the other are created side by side, few at first: what would be refused is refused to
-/// few. Whatever was begun is waited for, since an object that nobody knows of would be created again.
+/// few. Requests in flight are awaited, since an object that the cache misses would be created again.
 pub(super) async fn execute(client: &Client, actions: Vec<Action>) -> Outcome {
     let mut outcome = Outcome::default();
     let mut actions = actions.into_iter().peekable();

@@ -1,10 +1,10 @@
-//! What is asked of the store and what it answers.
+//! The requests and results of the store.
 
 use std::sync::Arc;
 
 use crate::{Key, Object};
 
-/// What must be true of the stored object for a write to happen.
+/// The precondition of a write on the stored object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// There is none.
@@ -42,7 +42,7 @@ pub enum Change {
 /// One entry of the change log.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// What happened.
+    /// The change.
     pub change: Change,
     /// Where.
     pub key: Key,

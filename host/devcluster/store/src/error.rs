@@ -1,4 +1,4 @@
-//! What can go wrong with a directory of kept data.
+//! Errors of a data directory.
 
 use std::{io, path::PathBuf};
 
@@ -11,7 +11,7 @@ pub enum OpenError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// Others may read secrets or put files of theirs in place.
@@ -61,7 +61,7 @@ pub enum OpenError {
         path: PathBuf,
         /// Its length.
         length: u64,
-        /// The length that it should have, where that can be told.
+        /// The length that it should have, if known.
         expected: Option<u64>,
     },
     /// The file was written by something else.
@@ -69,7 +69,7 @@ pub enum OpenError {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// A description of the file.
         what: String,
     },
     /// The contents make no sense.
@@ -77,12 +77,12 @@ pub enum OpenError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         what: String,
     },
 }
 
-/// What was found in a file that was not closed: the process that wrote it was killed, or the machine stopped.
+/// What was recovered from a file that was not closed: the process that wrote it was killed, or the machine stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
     /// The file.
@@ -112,6 +112,6 @@ impl std::fmt::Display for Recovered {
 pub struct Failure {
     /// The file.
     pub path: PathBuf,
-    /// What went wrong.
+    /// The error.
     pub what: String,
 }

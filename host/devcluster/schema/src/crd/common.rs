@@ -1,7 +1,7 @@
-//! What all versions of a CRD agree in.
+//! Values that are equal in all versions of a CRD.
 //!
 //! kube-apiserver validates its internal type, in which a schema, columns or subresources that are equal in all versions (with one
-//! version always) stand once, in `spec`.
+//! version always) are stored once, in `spec`.
 
 use serde_json::Value;
 

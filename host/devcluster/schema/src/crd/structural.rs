@@ -22,7 +22,7 @@ const FORBIDDEN: &[&str] = &[
     "xml",
     "$ref",
 ];
-/// Keywords of the structure, which may not stand inside `allOf`, `anyOf`, `oneOf` and `not`.
+/// Structural keywords, which are not allowed inside `allOf`, `anyOf`, `oneOf` and `not`.
 const STRUCTURE: &[&str] = &[
     "type",
     "title",

@@ -4,7 +4,7 @@ use super::*;
 use crate::faults::matching::Matcher;
 
 #[test]
-fn what_is_written_is_what_is_built() {
+fn parsed_faults_equal_built_ones() {
     let cases = [
         ("conflict", Fault::new(Effect::Conflict)),
         (
@@ -37,7 +37,7 @@ fn what_is_written_is_what_is_built() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn parse_errors_are_reported() {
     let error = |text: &str| text.parse::<Fault>().unwrap_err().to_string();
     insta::assert_snapshot!(
         [
@@ -206,7 +206,7 @@ fn fault() -> impl Strategy<Value = Fault> {
 
 proptest! {
     #[test]
-    fn what_is_shown_can_be_read(fault in fault()) {
+    fn displayed_faults_round_trip(fault in fault()) {
         let text = fault.to_string();
         prop_assert_eq!(text.parse::<Fault>(), Ok(fault), "{}", text);
     }

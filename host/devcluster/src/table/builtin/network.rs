@@ -1,4 +1,4 @@
-//! Services and what leads to them.
+//! Services, EndpointSlices, Ingresses and their relatives.
 
 use std::collections::BTreeSet;
 

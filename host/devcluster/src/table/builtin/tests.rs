@@ -128,7 +128,7 @@ fn storage_and_nodes() {
 }
 
 #[test]
-fn events_tell_when_and_what() {
+fn events_show_time_and_object() {
     let event = json!({
         "metadata": {"name": "e"}, "type": "Warning", "reason": "Failed", "message": " it failed \n",
         "involvedObject": {"kind": "Pod", "name": "p", "fieldPath": "spec.containers{a}"},

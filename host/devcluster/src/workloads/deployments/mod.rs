@@ -1,9 +1,9 @@
-//! Deployments: ReplicaSets for the present and for earlier Pod templates, and how the Pods move from one to the next.
+//! Deployments: ReplicaSets for the current and earlier Pod templates, and rolling updates between them.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `sizes` | how large each ReplicaSet is to be, numbers only |
-//! | `history` | revisions and the annotations that tell of them |
+//! | `sizes` | the desired size of each ReplicaSet, numbers only |
+//! | `history` | revisions and their annotations |
 //! | `status` | counts and conditions |
 
 mod history;
@@ -290,7 +290,7 @@ impl<'a> Rollout<'a> {
             let direction = if before < wanted { "up" } else { "down" };
             let name = metadata::name(set);
             let message = format!("Scaled {direction} replica set {name} from {before} to {wanted}");
-            decision.tell(Note::normal(COMPONENT, "ScalingReplicaSet", message));
+            decision.record_event(Note::normal(COMPONENT, "ScalingReplicaSet", message));
         }
     }
 
@@ -313,7 +313,7 @@ impl<'a> Rollout<'a> {
         let before = decision.actions.len();
         decision.status(Kind::Deployment, self.deployment, &wanted);
         if self.refusal().is_some() && decision.actions.len() > before {
-            // What was refused may be refused again; that it was must stand in the status nevertheless.
+            // A rejected request may be rejected again; the status must report it nevertheless.
             decision.actions.rotate_right(1);
         }
     }
