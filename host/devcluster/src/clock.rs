@@ -39,7 +39,7 @@ pub struct Moment(Duration);
 impl Add<Duration> for Moment {
     type Output = Self;
 
-    /// The moment so much later; the last one there is, when that is too far.
+    /// The moment later by this duration, or the last possible one.
     fn add(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(duration))
     }

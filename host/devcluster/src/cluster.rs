@@ -30,7 +30,7 @@ pub struct Options {
     pub bind: SocketAddr,
     /// The administrator's bearer token; random when `None`.
     pub token: Option<String>,
-    /// The directory in which state is kept across restarts; in memory when `None`. It is made where there is none.
+    /// The directory in which state is kept across restarts; in memory when `None`. It is created if it does not exist.
     pub data: Option<PathBuf>,
     /// Whether Deployments become available, Jobs complete and so on; see [`workloads`](mod@workloads).
     pub workloads: bool,
@@ -70,10 +70,10 @@ impl Default for Options {
 #[non_exhaustive]
 pub enum StartError {
     /// The address can be reached from other machines, and no token was chosen.
-    #[error("{0} is no loopback address: set a token to listen there")]
+    #[error("{0} is not a loopback address: set a token to listen on it")]
     NotLoopback(SocketAddr),
     /// The token is not valid in a header.
-    #[error("the token is empty or holds other characters than visible ASCII")]
+    #[error("the token is empty or contains characters other than visible ASCII")]
     Token,
     /// The address is taken or not this machine's.
     #[error("cannot listen on {address}")]
@@ -90,10 +90,10 @@ pub enum StartError {
     #[error(transparent)]
     Data(#[from] OpenError),
     /// The kubeconfig made for the own client cannot be used.
-    #[error("cannot make a client for the development cluster")]
+    #[error("failed to create a client for the development cluster")]
     Kubeconfig(#[from] KubeconfigError),
     /// No client.
-    #[error("cannot make a client for the development cluster")]
+    #[error("failed to create a client for the development cluster")]
     Client(#[from] Box<kube::Error>),
 }
 

@@ -39,7 +39,7 @@ pub fn index(snapshot: &Snapshot) -> Response<Body> {
 
 /// `/openapi/v3/<path>`, with the hash that the client read from the index, if it states one.
 ///
-/// With the right hash the answer may be kept for ever; with another one it leads to the right one.
+/// With the right hash the response may be kept forever; with another one it leads to the right one.
 ///
 /// # Errors
 /// When there is no such group and version.

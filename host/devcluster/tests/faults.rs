@@ -278,7 +278,7 @@ async fn faults_can_be_seen_and_changed_while_the_cluster_runs() {
     // All or none.
     let (status, refused) = post("conflict\nconflct").await;
     assert_eq!(status, 400);
-    assert_eq!(refused["message"], "fault \"conflct\": \"conflct\" is no effect: did you mean conflict?");
+    assert_eq!(refused["message"], "fault \"conflct\": \"conflct\" is not an effect: did you mean conflict?");
     assert_eq!(cluster.faults().len(), 1);
     assert_eq!(send(&client, "DELETE", FAULTS, "", Value::Null).await.1["items"].as_array().unwrap().len(), 1);
     assert_eq!(cluster.faults(), []);

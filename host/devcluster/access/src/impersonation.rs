@@ -18,7 +18,7 @@ use crate::{
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const EXTRA_PREFIX: &str = "impersonate-extra-";
-/// From so many groups or values on, one permission for all of them is tried first.
+/// From this many groups or values on, one permission for all of them is tried first.
 const MANY: usize = 4;
 
 /// The impersonated attribute, without a user name.
@@ -26,7 +26,7 @@ const MANY: usize = 4;
 #[error("requested {0} without impersonating a user name")]
 pub struct NoUserName(String);
 
-/// A refusal: these attributes were asked for and not allowed.
+/// A denial: these attributes were requested and not allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// The missing permission.

@@ -17,7 +17,7 @@ pub enum FieldsError {
     #[error("fields must be objects of objects")]
     NotAnObject,
     /// A key is none of `.`, `f:<name>`, `k:<keys>`, `v:<value>`, `i:<index>`.
-    #[error("{0:?} is no path element")]
+    #[error("{0:?} is not a path element")]
     UnknownElement(String),
     /// The nesting is too deep.
     #[error("fields nest deeper than {DEEPEST} levels")]

@@ -77,7 +77,7 @@ pub(crate) struct Managers {
 }
 
 impl Managers {
-    /// Reads `metadata.managedFields` of an object; an unreadable entry is left out.
+    /// Reads `metadata.managedFields` of an object; an unreadable entry is omitted.
     pub(crate) fn of(object: &Value) -> Self {
         let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
         let mut managers = Self::default();

@@ -50,13 +50,13 @@ pub enum Fault {
     #[error("proto: wrong wireType = {0} for the field")]
     WrongType(u8),
     /// A text is no UTF-8.
-    #[error("a text is not UTF-8")]
+    #[error("a string is not UTF-8")]
     NotUtf8,
     /// An embedded JSON value is none.
     #[error("embedded JSON: {0}")]
     Json(String),
     /// A time is out of range.
-    #[error("{0} seconds since 1970 is no time that JSON can hold")]
+    #[error("{0} seconds since 1970 is not a time that JSON can represent")]
     Time(i64),
     /// It is nested deeper than the limit.
     #[error("nested deeper than {0} levels")]

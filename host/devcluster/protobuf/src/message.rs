@@ -43,7 +43,7 @@ impl Budget {
         if self.values > self.limits.values { Err(Fault::TooMany(self.limits.values).here()) } else { Ok(()) }
     }
 
-    /// Whether so many levels more are within the limit.
+    /// Whether this many levels more are within the limit.
     pub(crate) fn reaches(&self, levels: usize) -> Result<(), Error> {
         if self.depth + levels > self.limits.depth { Err(Fault::TooDeep(self.limits.depth).here()) } else { Ok(()) }
     }

@@ -140,7 +140,7 @@ fn errors_report_cause_and_path() {
         (b"{}".to_vec(), "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"),
         (b"k8s\0".to_vec(), "Object 'Kind' or 'apiVersion' is missing in the envelope of the protobuf message"),
         (body("v1", "Nothing", b""), "no kind \"Nothing\" is registered for version \"v1\""),
-        (pod(&bytes(1, b"\xff")), "spec.containers.name: a text is not UTF-8"),
+        (pod(&bytes(1, b"\xff")), "spec.containers.name: a string is not UTF-8"),
         (pod(&number(1, 1)), "spec.containers.name: proto: wrong wireType = 0 for the field"),
         (pod(&[0x0a, 9]), "spec.containers: unexpected EOF"),
     ];

@@ -36,7 +36,7 @@ pub enum SchemaError {
         found: String,
     },
     /// A reference to a definition that does not exist.
-    #[error("{path}: no definition is called {name:?}")]
+    #[error("{path}: there is no definition {name:?}")]
     UnknownReference {
         /// Path of the schema.
         path: String,
@@ -79,7 +79,7 @@ pub(crate) fn definition(name: &str, json: &Value, names: &HashMap<String, Defin
     }
 }
 
-/// Key fields of lists that may be left out; the package drops the defaults that the OpenAPI document of Kubernetes states.
+/// Key fields of lists that may be omitted; the package drops the defaults that the OpenAPI document of Kubernetes states.
 fn add_key_defaults(name: &str, shape: &mut Shape) {
     const WITH_PROTOCOL: &[&str] = &["io.k8s.api.core.v1.ContainerPort", "io.k8s.api.core.v1.ServicePort"];
     let Shape::Object { properties, .. } = shape else { return };

@@ -87,7 +87,7 @@ pub struct Target {
     pub subresource: Option<String>,
     /// The query.
     pub query: Query,
-    /// How objects are answered.
+    /// The representation of objects in responses.
     pub representation: Representation,
     /// How many revisions ago a watch cache that answers is; see [`Effect::Stale`](crate::faults::Effect::Stale).
     pub lag: u64,

@@ -210,7 +210,7 @@ impl Api {
         Err(Status::already_exists(&resource.group_resource(), metadata::text(&object, "generateName")))
     }
 
-    /// Computes a new state of an existing object, takes it through the pipeline and stores it. `compute` gets the present
+    /// Computes a new state of an existing object, takes it through the pipeline and stores it. `compute` gets the current state
     /// state in the version of the request, and is called again when another write came between.
     pub(super) fn modify(
         &self,

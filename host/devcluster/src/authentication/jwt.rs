@@ -24,10 +24,10 @@ const KEY_INFO: &[u8] = &[
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// It cannot be made or read.
-    #[error("cannot make or read the key that signs tokens")]
+    #[error("failed to create or read the key that signs tokens")]
     Key(#[from] rcgen::Error),
     /// It is no P-256 key.
-    #[error("the key that signs tokens is no P-256 key: {0}")]
+    #[error("the key that signs tokens is not a P-256 key: {0}")]
     Kind(String),
 }
 
@@ -35,7 +35,7 @@ pub enum KeyError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     /// It has not the form of a signed token.
-    #[error("it is no signed token")]
+    #[error("it is not a signed token")]
     Form,
     /// Another key or algorithm is named.
     #[error("invalid signature, no keys found")]

@@ -106,7 +106,7 @@ impl Authorizer {
     }
 }
 
-/// The answer to a request that is not allowed.
+/// The response to a request that is not allowed.
 fn refused(user: &User, attributes: &Attributes, reason: &str) -> Status {
     let why = refusal(user, attributes, reason);
     match attributes {

@@ -21,9 +21,9 @@ use crate::{
 
 /// The table of CRDs.
 const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
-/// A CRD with more versions is worked on beside the reactor.
+/// A CRD with more versions is processed outside of the reactor.
 const FEW: usize = 32;
-/// How often a CRD whose objects are still there is looked at again, besides when they change.
+/// How often a CRD whose objects are still there is processed again, besides when they change.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// The parts of a CRD that determine how it is served.
@@ -109,7 +109,7 @@ impl Crds {
         }
     }
 
-    /// Works on a thread beside the reactor: a CRD may have thousands of versions, each with a schema to compile. None when the runtime
+    /// Works on a thread outside of the reactor: a CRD may have thousands of versions, each with a schema to compile. None when the runtime
     /// ends.
     async fn beside(mut self, work: impl FnOnce(&mut Self) + Send + 'static) -> Option<Self> {
         let worked = tokio::task::spawn_blocking(move || {

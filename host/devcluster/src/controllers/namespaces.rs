@@ -17,7 +17,7 @@ use crate::{
 const FIRST: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
 /// The default objects of every namespace: table and name.
 const KEPT: [(&str, &str); 2] = [("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")];
-/// How often namespaces that are not empty yet are looked at again.
+/// How often namespaces that are not empty yet are processed again.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// Makes the first namespaces.
@@ -118,7 +118,7 @@ impl Namespaces {
         ending.fold(false, |left, (key, _)| self.reconcile(key) || left)
     }
 
-    /// Brings a namespace forward; whether it has to be looked at again.
+    /// Processes a namespace. Returns whether it must be processed again.
     fn reconcile(&self, key: &Key) -> bool {
         let Some(namespace) = self.api.store.get(key) else { return false };
         if metadata::is_deleting(namespace.value()) {

@@ -38,7 +38,7 @@ fn resource_of(api: &Api, plural: &str) -> Option<Arc<Resource>> {
     api.registry.snapshot().resource(GROUP, "v1", plural).cloned()
 }
 
-/// The controller that gathers the rules of ClusterRoles.
+/// The controller that aggregates the rules of ClusterRoles.
 pub struct Aggregation {
     api: Arc<Api>,
 }

@@ -12,7 +12,7 @@ use super::{
 /// A failure that waits for its requests.
 ///
 /// It is counted which requests it matches: the first [`after`](Self::after) of them are left alone, of the others each
-/// [`every`](Self::every)th is struck, if the [`probability`](Self::probability) wants it, and [`times`](Self::times) at most.
+/// [`every`](Self::every)th is affected, with the [`probability`](Self::probability), and [`times`](Self::times) at most.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
     pub(super) effect: Effect,
@@ -25,7 +25,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// A fault that strikes every request that it can happen to.
+    /// A fault that affects every request that it applies to.
     pub fn new(effect: Effect) -> Self {
         let matcher = Matcher::default();
         Self { effect, matcher, after: 0, every: 1, times: None, probability: 1.0, seed: 0 }
@@ -122,7 +122,7 @@ impl Fault {
         self
     }
 
-    /// The simulation of workloads is struck, too.
+    /// The workload simulation is affected, too.
     pub fn with_simulation(mut self) -> Self {
         self.matcher.simulation = true;
         self

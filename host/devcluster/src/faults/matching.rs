@@ -73,7 +73,7 @@ impl Verb {
     }
 }
 
-/// Whether the requests of a client can be struck; an extension of requests that come from this process.
+/// Whether the requests of a client can be affected; an extension of requests that come from this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Exposure {
     /// By every fault.

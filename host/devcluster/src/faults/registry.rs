@@ -36,7 +36,7 @@ pub struct Report {
     pub fault: Fault,
     /// How many requests it has matched.
     pub matched: u64,
-    /// How many of them it has struck.
+    /// How many of them it has affected.
     pub struck: u64,
 }
 
@@ -74,7 +74,7 @@ pub enum Outcome {
     },
     /// 503.
     Unavailable,
-    /// No answer.
+    /// No response.
     Reset {
         /// Whether the request takes effect before.
         written: bool,
@@ -90,7 +90,7 @@ pub struct WatchStrike {
     pub delay: Duration,
     /// The time before each bookmark.
     pub bookmark_delay: Duration,
-    /// Whether bookmarks are left out.
+    /// Whether bookmarks are omitted.
     pub no_bookmarks: bool,
 }
 
@@ -115,7 +115,7 @@ impl Faults {
         id
     }
 
-    /// Every fault and what it did so far, in the order in which they were added. Those that have struck as often as they may
+    /// Every fault and what it did so far, in the order in which they were added. Those that have acted as often as they may
     /// stay, until they are taken away.
     pub fn list(&self) -> Vec<Report> {
         self.state().faults.clone()
@@ -133,7 +133,7 @@ impl Faults {
         std::mem::take(&mut self.state().faults)
     }
 
-    /// Decides what strikes a request. Delays add up; of the faults that replace the answer the first one does.
+    /// Decides which faults affect a request. Delays add up; of the faults that replace the response, the first one wins.
     pub fn strike(&self, occasion: &Occasion<'_>) -> Strike {
         let mut strike = Strike::default();
         let mut state = self.state();
@@ -281,7 +281,7 @@ fn mix(number: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// For which of the next twenty requests a fault strikes.
+    /// Which of the next twenty requests a fault affects.
     fn pattern(faults: &Faults) -> String {
         let query = Query::default();
         (0..20)
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(all, (0..20).map(strikes).collect::<Vec<_>>());
         let struck: usize = all.iter().map(|pattern| pattern.matches('x').count()).sum();
         assert!((150..250).contains(&struck), "{struck} of 400");
-        // Two faults with the same seed do not strike the same requests.
+        // Two faults with the same seed do not affect the same requests.
         let faults = Faults::default();
         faults.add(Fault::new(Effect::NoBookmarks).times(0));
         faults.add(Fault::new(Effect::Conflict).probability(0.5));

@@ -20,7 +20,7 @@ pub struct Line {
     pub bytes: Bytes,
 }
 
-/// The answer broke off, or there was none.
+/// The response broke off, or there was none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the connection was reset on purpose")]
 pub struct Reset;

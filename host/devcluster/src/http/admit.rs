@@ -26,7 +26,7 @@ const BODY: Duration = Duration::from_mins(1);
 /// Handles a request of an authenticated user.
 ///
 /// # Errors
-/// When a fault wants that there is no answer.
+/// If a fault suppresses the response.
 pub async fn answer<B>(api: &Arc<Api>, requestor: User, request: Request<B>) -> Result<Response<Body>, Reset>
 where
     B: HttpBody,

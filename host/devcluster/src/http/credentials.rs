@@ -22,7 +22,7 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
     /// A key or a certificate could not be made.
-    #[error("cannot make the certificate of the development cluster")]
+    #[error("failed to create the certificate of the development cluster")]
     Certificate(#[from] rcgen::Error),
     /// TLS does not take the certificate.
     #[error("cannot configure TLS with the certificate of the development cluster")]

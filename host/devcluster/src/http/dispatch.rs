@@ -31,7 +31,7 @@ use crate::{
 /// Handles an authorized request whose body has been read; its user is in the extensions.
 ///
 /// # Errors
-/// When a fault wants that there is no answer.
+/// If a fault suppresses the response.
 pub async fn handle(api: &Arc<Api>, request: &Request<Bytes>) -> Result<Response<Body>, Reset> {
     let query = Query::parse(request.uri().query().unwrap_or_default());
     let route = Route::parse(request.uri().path());

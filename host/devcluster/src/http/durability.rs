@@ -17,7 +17,7 @@ use crate::{
 /// [Answers](dispatch::handle) a request, and a write only when it is safe.
 ///
 /// # Errors
-/// When a fault wants that there is no answer.
+/// If a fault suppresses the response.
 pub async fn handle(api: &Arc<Api>, request: &Request<Bytes>) -> Result<Response<Body>, Reset> {
     if request.method().is_safe() {
         return dispatch::handle(api, request).await;

@@ -17,7 +17,7 @@ use crate::{
 /// Names the faults that affected a request, in its response.
 pub const HEADER: HeaderName = HeaderName::from_static("chandler-fault");
 
-/// Decides what strikes a request.
+/// Decides which faults affect a request.
 pub fn strike(api: &Api, request: &Request<Bytes>, route: &Route, query: &Query) -> Strike {
     let object = match route {
         // Whoever has to take a fault away must be able to.
@@ -83,7 +83,7 @@ fn failure(api: &Api, route: &Route, query: &Query, outcome: Outcome) -> Option<
         Outcome::TooManyRequests { retry_after } => {
             Status::too_many_requests(retry_after.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX).max(1))
         }
-        Outcome::InternalError { .. } => Status::internal("a fault struck the request"),
+        Outcome::InternalError { .. } => Status::internal("an injected fault failed the request"),
         Outcome::Unavailable => Status::unavailable(),
         Outcome::Reset { .. } => return None,
     })

@@ -19,7 +19,7 @@ use crate::{
 /// Answers shorter than this are not compressed (`k8s.io/apiserver/pkg/endpoints/handlers/responsewriters`).
 const COMPRESSED_FROM: u64 = 128 * 1024;
 
-/// Gives an answer the form that the request asks for. Streams of events stay as they are.
+/// Gives a response the form that the request asks for. Streams of events stay as they are.
 ///
 /// # Errors
 /// When a fault breaks the body off.

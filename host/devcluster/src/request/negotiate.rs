@@ -2,7 +2,7 @@
 
 use crate::status::Status;
 
-/// How objects are answered.
+/// The representation of objects in responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Representation {
     /// As they are.
@@ -69,7 +69,7 @@ impl<'a> MediaType<'a> {
     }
 }
 
-/// How an answer is written.
+/// How a response is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// As JSON.

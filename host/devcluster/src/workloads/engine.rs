@@ -43,7 +43,7 @@ use crate::{
     metadata,
 };
 
-/// How many objects are worked on side by side.
+/// How many objects are processed in parallel.
 const SIDE_BY_SIDE: usize = 16;
 
 type Watched = (Kind, Result<Event<DynamicObject>, watcher::Error>);

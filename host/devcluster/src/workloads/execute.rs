@@ -15,7 +15,7 @@ use crate::metadata;
 
 /// The field manager of the simulation.
 const MANAGER: &str = "devcluster-workloads";
-/// How many objects are created side by side for one decision at first, and at most.
+/// How many objects are created in parallel for one decision at first, and at most.
 const FEW: usize = 4;
 const MANY: usize = 32;
 
@@ -49,7 +49,7 @@ pub(super) struct Outcome {
 
 /// Carries out actions in order until one fails.
 ///
-/// Objects that are created one after the other are created side by side, few at first: what would be refused is refused to
+/// Objects that are created one after another are created in parallel, few at first: what would be refused is refused to
 /// few. Requests in flight are awaited, since an object that the cache misses would be created again.
 pub(super) async fn execute(client: &Client, actions: Vec<Action>) -> Outcome {
     let mut outcome = Outcome::default();
@@ -176,7 +176,7 @@ async fn bind(client: &Client, key: &Key, uid: &str, node: &str) -> (Vec<Done>, 
         return (Vec::new(), Some(Failure::Refused(format!("{namespace}/{name} cannot stand in a path"))));
     };
     match client.request::<Value>(request).await {
-        // The answer does not hold the Pod.
+        // The response does not hold the Pod.
         Ok(_) => written(key.kind, api(client, key).get(name).await),
         Err(error) => (Vec::new(), Some(failure_of(&error, false))),
     }

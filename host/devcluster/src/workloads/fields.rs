@@ -138,12 +138,12 @@ pub(super) fn difference(present: &Value, wanted: &Value) -> Option<Value> {
     (!change.is_empty()).then_some(Value::Object(change))
 }
 
-/// A status in the making; zero counts are left out, as Go's `omitempty` does.
+/// A status in the making; zero counts are omitted, as Go's `omitempty` does.
 #[derive(Debug, Default)]
 pub(super) struct Status(Map<String, Value>);
 
 impl Status {
-    /// A status of the present generation.
+    /// A status of the current generation.
     pub(super) fn observed(object: &Value) -> Self {
         Self::default().count("observedGeneration", generation(object))
     }

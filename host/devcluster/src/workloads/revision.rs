@@ -37,7 +37,7 @@ pub(super) fn template(revision: &Value) -> Value {
     template
 }
 
-/// The revision of the present template; creates it or brings it to the front, in which case there is none yet.
+/// The revision of the current template; creates it or brings it to the front, in which case there is none yet.
 pub(super) fn present<'a>(world: &World<'a>, kind: Kind, set: &Value, decision: &mut Decision) -> Option<&'a Value> {
     let revisions = world.living(Kind::ControllerRevision, set);
     let wanted = set.pointer("/spec/template");

@@ -27,7 +27,7 @@ struct Rollout<'a> {
     pods: BTreeMap<i64, &'a Value>,
     start: i64,
     wanted: i64,
-    /// The revision that Pods come from or, where it is the same, go to.
+    /// The revision that Pods come from or, if it is the same, go to.
     current: String,
     update: &'a Value,
 }

@@ -22,9 +22,9 @@ pub struct Mismatch;
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("revision {requested} is older than the history, which begins at {oldest}")]
 pub struct Compacted {
-    /// The revision asked for.
+    /// The requested revision.
     pub requested: u64,
-    /// The oldest revision that can be asked for.
+    /// The oldest revision that can be requested.
     pub oldest: u64,
 }
 
@@ -64,7 +64,7 @@ pub struct Listing {
 /// Which part of a listing is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageRequest<'a> {
-    /// The revision to list at; `None` means the present.
+    /// The revision to list at; `None` means the current state.
     pub revision: Option<u64>,
     /// Only what comes after this namespace and name.
     pub after: Option<(&'a str, &'a str)>,

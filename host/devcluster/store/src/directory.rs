@@ -21,7 +21,7 @@ impl DataDirectory {
     /// The longest secret that is read, in bytes.
     const SECRET_LIMIT: u64 = 1 << 20;
 
-    /// A directory, which is made where there is none.
+    /// A directory, which is created if it does not exist.
     ///
     /// # Errors
     /// When it cannot be made, or others may write in it.

@@ -44,7 +44,7 @@ pub enum OpenError {
     },
     /// There is a file, and nothing in it. One that this program makes is never empty.
     #[error(
-        "{path} is empty, so that everything that was kept is gone from it: restore it from a copy, or run `rm {path}` to start with \
+        "{path} is empty, so all its data is lost: restore it from a copy, or run `rm {path}` to start with \
          an empty control plane"
     )]
     Empty {
@@ -53,7 +53,7 @@ pub enum OpenError {
     },
     /// The file ends before it should.
     #[error(
-        "{path} is cut off: it has {length} bytes{}; restore it from a copy, or move it away to start with an empty control plane",
+        "{path} is truncated: it has {length} bytes{}; restore it from a copy, or move it away to start with an empty control plane",
         expected.map(|expected| format!(" of {expected}")).unwrap_or_default()
     )]
     CutOff {
@@ -65,7 +65,7 @@ pub enum OpenError {
         expected: Option<u64>,
     },
     /// The file was written by something else.
-    #[error("{path} is no data of this program ({what}): choose another directory, or move the file away")]
+    #[error("{path} is not a data file of this program ({what}): choose another directory, or move the file away")]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -73,7 +73,7 @@ pub enum OpenError {
         what: String,
     },
     /// The contents make no sense.
-    #[error("{path} is damaged ({what}): restore it from a copy, or move it away to start anew")]
+    #[error("{path} is damaged ({what}): restore it from a copy, or move it away to start with an empty control plane")]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -108,7 +108,7 @@ impl std::fmt::Display for Recovered {
 
 /// Writes do not reach the disk any more. What was acknowledged before is safe.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write {path}: {what}; nothing more is kept until a restart")]
+#[error("cannot write {path}: {what}; no further changes are saved until a restart")]
 pub struct Failure {
     /// The file.
     pub path: PathBuf,

@@ -72,7 +72,7 @@ impl Store {
     /// The objects of a scope at a revision, or now.
     ///
     /// # Errors
-    /// When the revision is older than the history. A revision that has not happened yet lists the present.
+    /// When the revision is older than the history. A revision that has not happened yet lists the current state.
     pub fn list(&self, scope: &Scope, revision: Option<u64>) -> Result<Listing, Compacted> {
         self.read().list(scope, revision)
     }

@@ -39,7 +39,7 @@ struct Rollout<'a> {
     world: &'a World<'a>,
     deployment: &'a Value,
     limits: Limits,
-    /// The ReplicaSet of the present template.
+    /// The ReplicaSet of the current template.
     new: Option<&'a Value>,
     /// The others, oldest first.
     old: Vec<&'a Value>,
@@ -161,7 +161,7 @@ impl<'a> Rollout<'a> {
         self.all().map(replicas).sum()
     }
 
-    /// Creates the ReplicaSet of the present template.
+    /// Creates the ReplicaSet of the current template.
     fn create(&self, decision: &mut Decision, wanted: i64) -> Progress {
         let collisions = count(self.deployment, "/status/collisionCount");
         let present = self.deployment.pointer("/spec/template").cloned().unwrap_or_default();
@@ -210,7 +210,7 @@ impl<'a> Rollout<'a> {
         Progress::Created(name)
     }
 
-    /// Brings annotations and `minReadySeconds` of the present ReplicaSet up to date, and the Deployment's revision.
+    /// Brings annotations and `minReadySeconds` of the current ReplicaSet up to date, and the Deployment's revision.
     fn renew(&self, decision: &mut Decision, new: &Value) -> bool {
         let annotations = history::annotations(self.deployment, new, self.next_revision());
         let seconds = count(self.deployment, "/spec/minReadySeconds");

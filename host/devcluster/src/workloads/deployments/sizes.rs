@@ -9,9 +9,9 @@ use crate::workloads::fields::{replicas, scaled, text};
 pub(super) struct Limits {
     pub(super) replicas: i64,
     pub(super) rolling: bool,
-    /// How many Pods more than asked for there may be.
+    /// How many Pods more than requested there may be.
     pub(super) surge: i64,
-    /// How many Pods fewer than asked for may be available.
+    /// How many Pods fewer than requested may be available.
     pub(super) unavailable: i64,
 }
 

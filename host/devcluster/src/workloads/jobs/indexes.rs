@@ -10,7 +10,7 @@ const MOST: i64 = 100_000;
 pub(super) struct Indexes(BTreeSet<i64>);
 
 impl Indexes {
-    /// Parses the format of [`Display`](fmt::Display); unreadable parts are left out.
+    /// Parses the format of [`Display`](fmt::Display); unreadable parts are omitted.
     pub(super) fn parse(text: &str) -> Self {
         let mut indexes = BTreeSet::new();
         for part in text.split(',') {

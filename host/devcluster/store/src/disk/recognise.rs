@@ -45,7 +45,7 @@ pub(super) fn refuse(path: &Path, start: &[u8], length: u64) -> Option<OpenError
     }
     match FORMATS.iter().find(|(magic, _)| start.starts_with(magic)) {
         Some((_, what)) => foreign(&format!("it is {what}")),
-        None => foreign("it does not begin as one does"),
+        None => foreign("it does not begin like one"),
     }
 }
 

@@ -76,7 +76,7 @@ async fn a_disk_that_fails_confirms_nothing_and_loses_nothing_in_memory() {
     let second = store.put(key("y"), Expected::Absent, json!({})).unwrap();
     disk.send(Err("no space left on device".to_owned())).unwrap();
     let failure = store.durable(second.revision()).await.unwrap_err();
-    insta::assert_snapshot!(failure, @"cannot write /data/objects.redb: no space left on device; nothing more is kept until a restart");
+    insta::assert_snapshot!(failure, @"cannot write /data/objects.redb: no space left on device; no further changes are saved until a restart");
     store.durable(first.revision()).await.unwrap();
     assert!(store.failure().is_some());
     // No writer blocks forever.
@@ -235,16 +235,16 @@ fn invalid_data_files_are_named_and_left_alone() {
         })
         .collect();
     insta::assert_snapshot!(messages.join("\n"), @r"
-    FILE is empty, so that everything that was kept is gone from it: restore it from a copy, or run `rm FILE` to start with an empty control plane
-    FILE is cut off: it has 5 bytes; restore it from a copy, or move it away to start with an empty control plane
-    FILE is cut off: it has 20 bytes; restore it from a copy, or move it away to start with an empty control plane
-    FILE is cut off: it has HALF bytes of ALL; restore it from a copy, or move it away to start with an empty control plane
-    FILE is no data of this program (it begins with zero bytes, as after a crash of the machine or a failed copy): choose another directory, or move the file away
-    FILE is no data of this program (it is an SQLite database): choose another directory, or move the file away
-    FILE is no data of this program (it is the database of an etcd): choose another directory, or move the file away
-    FILE is no data of this program (it is JSON): choose another directory, or move the file away
-    FILE is no data of this program (it is gzip-compressed: unpack it first): choose another directory, or move the file away
-    FILE is no data of this program (it does not begin as one does): choose another directory, or move the file away
+    FILE is empty, so all its data is lost: restore it from a copy, or run `rm FILE` to start with an empty control plane
+    FILE is truncated: it has 5 bytes; restore it from a copy, or move it away to start with an empty control plane
+    FILE is truncated: it has 20 bytes; restore it from a copy, or move it away to start with an empty control plane
+    FILE is truncated: it has HALF bytes of ALL; restore it from a copy, or move it away to start with an empty control plane
+    FILE is not a data file of this program (it begins with zero bytes, as after a crash of the machine or a failed copy): choose another directory, or move the file away
+    FILE is not a data file of this program (it is an SQLite database): choose another directory, or move the file away
+    FILE is not a data file of this program (it is the database of an etcd): choose another directory, or move the file away
+    FILE is not a data file of this program (it is JSON): choose another directory, or move the file away
+    FILE is not a data file of this program (it is gzip-compressed: unpack it first): choose another directory, or move the file away
+    FILE is not a data file of this program (it does not begin like one): choose another directory, or move the file away
     ");
 }
 
