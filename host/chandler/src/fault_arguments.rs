@@ -73,7 +73,7 @@ mod tests {
         let texts: Vec<String> = command.faults.faults.iter().map(ToString::to_string).collect();
         assert_eq!(texts, ["conflict,verb=patch,times=3", "latency=10ms..1s"]);
         let error = parse(&["--fault", "conflict,verbs=patch"]).unwrap_err().to_string();
-        assert!(error.contains("\"verbs\" is no condition: did you mean verb?"), "{error}");
+        assert!(error.contains("\"verbs\" is not a condition: did you mean verb?"), "{error}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Small components, and bytes that are almost a component.
+//! Small components, and nearly valid ones.
 
 use chandler_test_components::{IDLE, component, module};
 
