@@ -48,7 +48,7 @@ pub fn summary(preview: &Preview) -> String {
         of(ChangeKind::Change),
         of(ChangeKind::Repair),
         of(ChangeKind::Remove),
-        some(ChangeKind::Release, "release"),
+        some(ChangeKind::Orphan, "orphan"),
         preview.unchanged
     )
 }
@@ -66,7 +66,7 @@ fn sign(kind: ChangeKind) -> char {
     match kind {
         ChangeKind::Create => '+',
         ChangeKind::Adopt | ChangeKind::Change | ChangeKind::Repair => '~',
-        ChangeKind::Remove | ChangeKind::Release => '-',
+        ChangeKind::Remove | ChangeKind::Orphan => '-',
         ChangeKind::Refuse => '!',
     }
 }

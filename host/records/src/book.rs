@@ -158,7 +158,7 @@ impl Book {
     /// # Errors
     /// The record cannot be written.
     pub async fn leave_all(&self) -> Result<(), RecordError> {
-        self.change(|state| State { holdings: state.holdings.left_all(), ..state.clone() }).await
+        self.change(|state| State { holdings: state.holdings.all_orphaned(), ..state.clone() }).await
     }
 
     /// Removes the releases that are kept under this name, of whichever owner. One is kept before the record says so, and a
@@ -175,7 +175,7 @@ impl Book {
     pub(crate) async fn close(&self) -> Result<(), RecordError> {
         self.forget_releases().await?;
         let state = self.state();
-        if state.holdings.has_left() {
+        if state.holdings.has_orphaned() {
             self.known().is_ahead = true;
             return self.change(|state| State { history: Vec::new(), ..state.clone() }).await;
         }
@@ -247,7 +247,7 @@ impl Ledger for Book {
 
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<(), LedgerError>> {
         async move {
-            let only_gone = settlement.held.is_empty() && settlement.left.is_empty() && !settlement.complete;
+            let only_gone = settlement.held.is_empty() && settlement.orphaned.is_empty() && !settlement.complete;
             if only_gone {
                 let mut known = self.known();
                 let state = State { holdings: known.state.holdings.settled(&settlement), ..State::clone(&known.state) };

@@ -164,7 +164,7 @@ impl Records {
         let mut removed = 0;
         for (name, book) in books {
             // What a deleted one still held was not deleted by anybody here: it stays known.
-            if !exists(&name) && !book.state().holdings.has_left() && book.state().holdings.is_empty() {
+            if !exists(&name) && !book.state().holdings.has_orphaned() && book.state().holdings.is_empty() {
                 self.close(&name, &book).await?;
                 removed += 1;
             }

@@ -133,7 +133,7 @@ fn what_is_left_is_not_written_about() {
         let contested = contested.into_iter().map(|drift| drift.object.clone()).collect();
         let found: Vec<Drift> = found.into_iter().cloned().collect();
         let observed = Observation { drift: found.clone(), parent_current, ..Observation::default() };
-        let drift_options = DriftOptions { drift, complete: true, contested, ..DriftOptions::default() };
+        let drift_options = DriftOptions { drift, complete: true, cooldown: contested, ..DriftOptions::default() };
         assert_eq!(is_to_be_repaired(&observed, &drift_options), repair, "{drift:?} {found:?}");
     }
 }

@@ -1,0 +1,209 @@
+//! The requests. Bodies are JSON values: nothing is lost on the way through a type.
+
+use std::collections::BTreeSet;
+
+use chandler_permissions::Account;
+use kube::{
+    Client, Resource as _,
+    api::{ApiResource, DynamicObject, ListParams},
+    core::Request,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    client::account::impersonating,
+    pure::{error::ApiError, live},
+};
+
+/// How many objects one page of a list holds.
+const PAGE: u32 = 500;
+
+/// Some objects of a list.
+pub(crate) struct Page {
+    pub(crate) objects: Vec<Value>,
+    /// How many come after them, where the API server says so.
+    pub(crate) remaining: Option<u64>,
+    /// The place after them; none where they are the last ones.
+    pub(crate) next: Option<String>,
+}
+
+/// Builds the request for a list: of whole objects, or of their metadata.
+type List = fn(&Request, &ListParams) -> Result<http::Request<Vec<u8>>, kube::core::request::Error>;
+
+/// Talks to the API server.
+#[derive(Clone)]
+pub(crate) struct Cluster {
+    pub(super) client: Client,
+}
+
+impl Cluster {
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// The same cluster, on behalf of a ServiceAccount.
+    pub(crate) fn on_behalf_of(&self, account: &Account) -> Result<Self, ApiError> {
+        impersonating(&self.client, account).map(Self::new)
+    }
+
+    /// One object, if it exists.
+    pub(crate) async fn get(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Value>, ApiError> {
+        let request = at(resource, namespace).get(name, &kube::api::GetParams::default()).map_err(built)?;
+        match self.client.request(request).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) => match ApiError::from(error) {
+                ApiError::NotFound(_) => Ok(None),
+                error => Err(error),
+            },
+        }
+    }
+
+    /// The objects of a kind that match the selector, in one or all namespaces. A kind that is not served has none.
+    pub(crate) async fn list(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        selector: &str,
+    ) -> Result<Vec<Value>, ApiError> {
+        let parameters = ListParams::default().labels(selector).limit(PAGE);
+        self.all(resource, namespace, parameters, Request::list).await
+    }
+
+    /// Some objects of a kind in all namespaces: those after the place that the page before names.
+    pub(crate) async fn page(&self, resource: &ApiResource, limit: u32, after: Option<&str>) -> Result<Page, ApiError> {
+        self.part(resource, None, &after_place(limit, after), Request::list).await
+    }
+
+    /// The same, with nothing of the objects but their metadata.
+    pub(crate) async fn metadata_page(
+        &self,
+        resource: &ApiResource,
+        limit: u32,
+        after: Option<&str>,
+    ) -> Result<Page, ApiError> {
+        self.part(resource, None, &after_place(limit, after), Request::list_metadata).await
+    }
+
+    /// The metadata of all objects of a kind, in one or all namespaces. A kind that is not served has none.
+    pub(crate) async fn list_metadata(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+    ) -> Result<Vec<Value>, ApiError> {
+        self.all(resource, namespace, ListParams::default().limit(PAGE), Request::list_metadata).await
+    }
+
+    /// The names of all objects of a kind, in one namespace or of a kind without; none where there are many more of them than
+    /// `wanted`.
+    pub(crate) async fn names(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        wanted: usize,
+    ) -> Result<Option<BTreeSet<String>>, ApiError> {
+        let mut names = BTreeSet::new();
+        let mut next = None;
+        loop {
+            let place = after_place(PAGE, next.as_deref());
+            let page = self.part(resource, namespace, &place, Request::list_metadata).await?;
+            names.extend(page.objects.iter().map(|object| live::text(object, "/metadata/name").to_owned()));
+            next = page.next;
+            if next.is_none() {
+                return Ok(Some(names));
+            }
+            // Where each page spares fewer requests than it takes.
+            if names.len() > wanted.saturating_mul(PAGE as usize / 2) {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// All pages of a list. A kind that is not served has no objects.
+    async fn all(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        mut parameters: ListParams,
+        list: List,
+    ) -> Result<Vec<Value>, ApiError> {
+        let mut objects = Vec::new();
+        loop {
+            let page = match self.part(resource, namespace, &parameters, list).await {
+                Ok(page) => page,
+                Err(ApiError::NotFound(_)) => return Ok(Vec::new()),
+                Err(error) => return Err(error),
+            };
+            objects.extend(page.objects);
+            match page.next {
+                Some(token) => parameters = parameters.continue_token(&token),
+                None => return Ok(objects),
+            }
+        }
+    }
+
+    /// One page of a list.
+    async fn part(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        parameters: &ListParams,
+        list: List,
+    ) -> Result<Page, ApiError> {
+        let request = list(&at(resource, namespace), parameters).map_err(built)?;
+        Ok(paged(self.client.request(request).await?, resource))
+    }
+
+    /// Has a review of the group `authorization.k8s.io` answered: its status.
+    pub(crate) async fn review(&self, resource: &str, review: &Value) -> Result<Value, ApiError> {
+        let body = serde_json::to_vec(review).map_err(|error| ApiError::Refused(error.to_string()))?;
+        let request = http::Request::post(format!("/apis/authorization.k8s.io/v1/{resource}"))
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(body)
+            .map_err(|error| ApiError::Refused(error.to_string()))?;
+        let mut answer: Value = self.client.request(request).await?;
+        Ok(answer.get_mut("status").map(Value::take).unwrap_or_default())
+    }
+}
+
+pub(super) fn at(resource: &ApiResource, namespace: Option<&str>) -> Request {
+    Request::new(DynamicObject::url_path(resource, namespace))
+}
+
+/// The objects after a place, or the first ones.
+fn after_place(limit: u32, place: Option<&str>) -> ListParams {
+    let parameters = ListParams::default().limit(limit);
+    match place {
+        Some(token) => parameters.continue_token(token),
+        None => parameters,
+    }
+}
+
+fn paged(mut page: Value, resource: &ApiResource) -> Page {
+    let remaining = page.pointer("/metadata/remainingItemCount").and_then(Value::as_u64);
+    let next = page.pointer("/metadata/continue").and_then(Value::as_str).filter(|token| !token.is_empty());
+    let next = next.map(str::to_owned);
+    let objects = match page.get_mut("items").map(Value::take) {
+        Some(Value::Array(objects)) => objects.into_iter().map(|object| typed(object, resource)).collect(),
+        _ => Vec::new(),
+    };
+    Page { objects, remaining, next }
+}
+
+/// Items of lists do not say what they are.
+pub(super) fn typed(mut object: Value, resource: &ApiResource) -> Value {
+    if let Some(map) = object.as_object_mut() {
+        map.insert("apiVersion".to_owned(), json!(resource.api_version));
+        map.insert("kind".to_owned(), json!(resource.kind));
+    }
+    object
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+pub(super) fn built(error: kube::core::request::Error) -> ApiError {
+    ApiError::Refused(error.to_string())
+}

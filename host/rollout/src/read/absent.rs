@@ -1,0 +1,60 @@
+//! Looks for objects that carry no label of the set: somebody else's of the same name, or ours whose labels were stripped.
+//!
+//! A request for each would be thousands for a large release on its way. Where many of a kind are missing, one list of the
+//! names in their namespace tells which are there at all.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::FutureExt as _;
+use serde_json::Value;
+
+use crate::{
+    client::{cluster::Cluster, concurrent::all},
+    pure::{
+        desired::Desired,
+        error::{ApiError, RolloutError, object_failure},
+    },
+};
+
+/// Up to how many objects of a kind and namespace are asked for one by one.
+const FEW: usize = 8;
+
+/// What there is of these objects, in their order.
+pub(crate) async fn find(cluster: &Cluster, missing: &[&Desired]) -> Result<Vec<Option<Value>>, RolloutError> {
+    let mut places: BTreeMap<(&str, &str, Option<&str>), Vec<&Desired>> = BTreeMap::new();
+    for desired in missing {
+        let (resource, key) = (&desired.resource, &desired.key);
+        let place = (resource.api_version.as_str(), resource.plural.as_str(), key.namespace.as_deref());
+        places.entry(place).or_default().push(desired);
+    }
+    let lists = places.iter().filter_map(|(place, missing)| {
+        let first = missing.first().filter(|_| missing.len() > FEW)?;
+        // A list that is much longer than the objects are many would cost more than they do.
+        Some(async move { (*place, cluster.names(&first.resource, place.2, missing.len()).await) }.boxed())
+    });
+    let mut names: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
+    for (place, found) in all(lists.collect()).await {
+        match found {
+            Ok(Some(found)) => drop(names.insert(place, found)),
+            // They are asked for one by one.
+            Ok(None) | Err(ApiError::Forbidden(_)) => {}
+            Err(error) => {
+                return Err(RolloutError::Request { action: format!("list {}.{}", place.1, place.0), error });
+            }
+        }
+    }
+    let found = missing.iter().map(|desired| {
+        let (resource, key) = (&desired.resource, &desired.key);
+        let place = (resource.api_version.as_str(), resource.plural.as_str(), key.namespace.as_deref());
+        let ruled_out = names.get(&place).is_some_and(|names| !names.contains(&key.name));
+        async move {
+            if ruled_out {
+                return Ok(None);
+            }
+            let found = cluster.get(resource, key.namespace.as_deref(), &key.name).await;
+            found.map_err(object_failure(key, "read")).map_err(|failure| RolloutError::Objects(vec![failure]))
+        }
+        .boxed()
+    });
+    all(found.collect()).await.into_iter().collect()
+}
