@@ -68,7 +68,7 @@ async fn what_nobody_controls_is_taken_over_when_the_spec_says_so() {
     let message = &condition(&refused, "Ready").expect("Ready").message;
     for part in [
         format!("ConfigMap {}/charted already exists and belongs to the Helm release sea/tides", world.namespace),
-        format!("ConfigMap {}/typed already exists and was made by kubectl-create", world.namespace),
+        format!("ConfigMap {}/typed already exists and was created by kubectl-create", world.namespace),
         format!("`chandler adopt {name}`"),
         "spec.collisionProtection: IfNoController".to_owned(),
     ] {
@@ -159,7 +159,9 @@ async fn a_crd_of_two_bundle_deployments_belongs_to_one_and_can_be_moved() {
     let message = &condition(&refused, "Ready").expect("Ready").message;
     for part in [
         format!("{plural} already exists and is controlled by BundleDeployment {first}\n"),
-        format!("one object belongs to one BundleDeployment: leave it out of this bundle or out of that of {first}"),
+        format!(
+            "an object can belong to only one BundleDeployment: remove it from this bundle or from that of {first}"
+        ),
         format!("`chandler adopt {second} --force`"),
     ] {
         assert!(message.contains(&part), "{part}: {message}");

@@ -141,7 +141,8 @@ async fn what_is_in_the_way_is_said_and_waits_when_it_is_gone() {
         let image = world.push(&bundle(version, &config_map(&theirs, version))).await;
         world.apply(&name, manual(world.spec(PLAIN, &image))).await;
         let deployment = world.condition(&name, "Ready", "False", "ApprovalRequired").await;
-        let collision = format!("ConfigMap {}/{theirs} already exists and was made by kubectl-create", world.namespace);
+        let collision =
+            format!("ConfigMap {}/{theirs} already exists and was created by kubectl-create", world.namespace);
         assert!(
             ready_message(&deployment).starts_with(&format!("would be refused: {collision}\n")),
             "{}",

@@ -93,7 +93,7 @@ async fn what_an_account_lacks_is_told_at_once_and_what_is_printed_grants_it() {
 
     let deployment = world.condition(&name, "Ready", "False", "PermissionsMissing").await;
     let told = message(&deployment, "Ready");
-    assert!(told.contains(&format!("ServiceAccount {account} may not do all")), "{told}");
+    assert!(told.contains(&format!("ServiceAccount {account} lacks permissions")), "{told}");
     assert!(told.contains(&format!("`chandler rbac {name}`")), "{told}");
     assert!(told.len() < 3000, "{told}");
     let lacking = missing(&deployment);

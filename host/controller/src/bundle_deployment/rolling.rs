@@ -240,7 +240,7 @@ fn settled(
     }
     let decision = gates::weigh(deployment, unhealthy, unsteady.since(&name), unsteady.now());
     unsteady.note(&name, decision.next.differs_since);
-    found.unsteady = decision.look_again;
+    found.unsteady = decision.recheck_after;
     Reached::Applied(unhealthy.iter().map(told).collect())
 }
 

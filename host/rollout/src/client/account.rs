@@ -1,4 +1,4 @@
-//! Acting on behalf of a ServiceAccount.
+//! Impersonation of a ServiceAccount.
 
 use chandler_permissions::Account;
 use http::{HeaderName, HeaderValue, Request};
@@ -13,17 +13,17 @@ use crate::{
     },
 };
 
-/// The header that names the user on whose behalf a request is made.
+/// The header that names the impersonated user.
 ///
-/// The groups of the account are not sent: the API server knows them, and impersonating groups would take a right that the
-/// controller need not have.
+/// The groups of the account are not sent: the API server knows them, and impersonating groups would require another permission
+/// of the controller.
 const IMPERSONATE_USER: HeaderName = HeaderName::from_static("impersonate-user");
 
-/// A client that makes every request on behalf of a ServiceAccount, over the connections and with the credentials of another
-/// one. That one must be allowed to `impersonate` the account.
+/// A client that impersonates a ServiceAccount in every request, over the connections and with the credentials of another
+/// client. That client must be allowed to `impersonate` the account.
 ///
 /// # Errors
-/// When the name of the account cannot stand in a header.
+/// If the name of the account is not valid in a header.
 pub fn impersonating(client: &Client, account: &Account) -> Result<Client, ApiError> {
     let user = HeaderValue::from_str(&account.user())
         .map_err(|_| ApiError::Refused(format!("{account} is not the name of a ServiceAccount")))?;
@@ -36,7 +36,8 @@ pub fn impersonating(client: &Client, account: &Account) -> Result<Client, ApiEr
     Ok(Client::new(service, client.default_namespace()))
 }
 
-/// Who reads and writes the objects of an owner: the ServiceAccount that it names, which must exist, else the controller.
+/// The client for the objects of an owner: it impersonates the ServiceAccount that the owner names, which must exist; without
+/// one it uses the controller's rights.
 pub(crate) async fn actor(own: &Cluster, owner: &Owner) -> Result<Cluster, RolloutError> {
     let Some(account) = &owner.account else { return Ok(own.clone()) };
     let about = |error| RolloutError::Request { action: format!("act as ServiceAccount {account}"), error };

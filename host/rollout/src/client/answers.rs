@@ -1,12 +1,12 @@
-//! A client that can read every answer, however deeply an object in it is nested.
+//! A client that can parse every response, however deeply an object in it is nested.
 
 use chandler_core::nesting::Shallow;
 use http::{HeaderMap, Request, header::CONTENT_TYPE};
 use http_body_util::BodyExt as _;
 use kube::{Client, client::Body};
 
-/// A client that has values that are nested too deeply to be read replaced, over the connections and with the credentials of
-/// another one. Otherwise one such object would keep all others of its kind from being read.
+/// A client that replaces values that are nested too deeply, over the connections and with the credentials of another client.
+/// Otherwise one such object would prevent all objects of its kind from being read.
 pub fn readable(client: &Client) -> Client {
     let inner = client.clone();
     let service = tower::service_fn(move |request: Request<Body>| {

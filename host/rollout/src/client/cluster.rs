@@ -1,4 +1,4 @@
-//! The requests. Bodies are JSON values: nothing is lost on the way through a type.
+//! The requests that read. Bodies are JSON values, so no field is lost in a type.
 
 use std::collections::BTreeSet;
 
@@ -15,22 +15,22 @@ use crate::{
     pure::{error::ApiError, live},
 };
 
-/// How many objects one page of a list holds.
+/// The number of objects in one page of a list.
 const PAGE: u32 = 500;
 
-/// Some objects of a list.
+/// One page of a list.
 pub(crate) struct Page {
     pub(crate) objects: Vec<Value>,
-    /// How many come after them, where the API server says so.
+    /// The number of objects after them, if the API server reports it.
     pub(crate) remaining: Option<u64>,
-    /// The place after them; none where they are the last ones.
+    /// The continue token; none for the last page.
     pub(crate) next: Option<String>,
 }
 
-/// Builds the request for a list: of whole objects, or of their metadata.
+/// Builds a list request, for whole objects or for their metadata.
 type List = fn(&Request, &ListParams) -> Result<http::Request<Vec<u8>>, kube::core::request::Error>;
 
-/// Talks to the API server.
+/// A client of the API server.
 #[derive(Clone)]
 pub(crate) struct Cluster {
     pub(super) client: Client,
@@ -41,12 +41,12 @@ impl Cluster {
         Self { client }
     }
 
-    /// The same cluster, on behalf of a ServiceAccount.
+    /// The same cluster with a ServiceAccount impersonated.
     pub(crate) fn on_behalf_of(&self, account: &Account) -> Result<Self, ApiError> {
         impersonating(&self.client, account).map(Self::new)
     }
 
-    /// One object, if it exists.
+    /// Reads an object, if it exists.
     pub(crate) async fn get(
         &self,
         resource: &ApiResource,
@@ -63,7 +63,7 @@ impl Cluster {
         }
     }
 
-    /// The objects of a kind that match the selector, in one or all namespaces. A kind that is not served has none.
+    /// Lists the objects of a kind that match the selector, in one or all namespaces. A kind that is not served has none.
     pub(crate) async fn list(
         &self,
         resource: &ApiResource,
@@ -74,12 +74,12 @@ impl Cluster {
         self.all(resource, namespace, parameters, Request::list).await
     }
 
-    /// Some objects of a kind in all namespaces: those after the place that the page before names.
+    /// One page of the objects of a kind in all namespaces, after a continue token.
     pub(crate) async fn page(&self, resource: &ApiResource, limit: u32, after: Option<&str>) -> Result<Page, ApiError> {
         self.part(resource, None, &after_place(limit, after), Request::list).await
     }
 
-    /// The same, with nothing of the objects but their metadata.
+    /// One page of the objects' metadata.
     pub(crate) async fn metadata_page(
         &self,
         resource: &ApiResource,
@@ -89,7 +89,7 @@ impl Cluster {
         self.part(resource, None, &after_place(limit, after), Request::list_metadata).await
     }
 
-    /// The metadata of all objects of a kind, in one or all namespaces. A kind that is not served has none.
+    /// Lists the metadata of all objects of a kind, in one or all namespaces. A kind that is not served has none.
     pub(crate) async fn list_metadata(
         &self,
         resource: &ApiResource,
@@ -98,7 +98,7 @@ impl Cluster {
         self.all(resource, namespace, ListParams::default().limit(PAGE), Request::list_metadata).await
     }
 
-    /// The names of all objects of a kind, in one namespace or of a kind without; none where there are many more of them than
+    /// The names of all objects of a kind, in one namespace or cluster-scoped; none if there are many more of them than
     /// `wanted`.
     pub(crate) async fn names(
         &self,
@@ -116,7 +116,7 @@ impl Cluster {
             if next.is_none() {
                 return Ok(Some(names));
             }
-            // Where each page spares fewer requests than it takes.
+            // From here on, each page saves fewer requests than it costs.
             if names.len() > wanted.saturating_mul(PAGE as usize / 2) {
                 return Ok(None);
             }
@@ -158,7 +158,7 @@ impl Cluster {
         Ok(paged(self.client.request(request).await?, resource))
     }
 
-    /// Has a review of the group `authorization.k8s.io` answered: its status.
+    /// Sends a review of the group `authorization.k8s.io`, and returns its status.
     pub(crate) async fn review(&self, resource: &str, review: &Value) -> Result<Value, ApiError> {
         let body = serde_json::to_vec(review).map_err(|error| ApiError::Refused(error.to_string()))?;
         let request = http::Request::post(format!("/apis/authorization.k8s.io/v1/{resource}"))
@@ -174,7 +174,7 @@ pub(super) fn at(resource: &ApiResource, namespace: Option<&str>) -> Request {
     Request::new(DynamicObject::url_path(resource, namespace))
 }
 
-/// The objects after a place, or the first ones.
+/// The parameters for the page after a continue token, or the first page.
 fn after_place(limit: u32, place: Option<&str>) -> ListParams {
     let parameters = ListParams::default().limit(limit);
     match place {
@@ -194,7 +194,7 @@ fn paged(mut page: Value, resource: &ApiResource) -> Page {
     Page { objects, remaining, next }
 }
 
-/// Items of lists do not say what they are.
+/// Sets API version and kind, which items of lists lack.
 pub(super) fn typed(mut object: Value, resource: &ApiResource) -> Value {
     if let Some(map) = object.as_object_mut() {
         map.insert("apiVersion".to_owned(), json!(resource.api_version));

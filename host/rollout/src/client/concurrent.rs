@@ -1,14 +1,14 @@
-//! Several requests at a time.
+//! Runs several requests at a time.
 
 use futures::{StreamExt as _, future::BoxFuture, stream};
 
-/// How many requests are under way at the same time, for one owner.
+/// The number of concurrent requests for one owner.
 const CONCURRENCY: usize = 8;
 
-/// The results of all, in their order.
+/// The results of all futures, in order.
 ///
-/// The futures come boxed in a list, not as an iterator: a closure that borrows would make the future of the caller one that
-/// the compiler cannot prove to be `Send`.
+/// The futures are boxed in a list instead of an iterator: with a closure that borrows, the compiler could not prove that the
+/// caller's future is `Send`.
 pub(crate) async fn all<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
     stream::iter(futures).buffered(CONCURRENCY).collect().await
 }

@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// Replaces what the API server complains about; none where it refuses that too, or nothing would change.
+/// Replaces the values that the API server complains about; none if it refuses that too, or if nothing would change.
 pub(crate) async fn replace(
     cluster: &Cluster,
     desired: &Desired,
@@ -22,7 +22,7 @@ pub(crate) async fn replace(
     dry_run: bool,
 ) -> Result<Option<Value>, ApiError> {
     if nesting::is_too_deep(live) {
-        // Something of it could not be read, and what could not be read cannot be written back.
+        // A part of the object could not be parsed, so it cannot be written back.
         return Ok(None);
     }
     let wanted = replacement(live, &desired.value, refusal, lists);

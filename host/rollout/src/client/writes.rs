@@ -1,4 +1,4 @@
-//! The requests that write or, in a dry run, would write.
+//! The requests that write, or would write in a dry run.
 
 use kube::api::{ApiResource, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use serde_json::{Value, json};
@@ -11,17 +11,17 @@ use crate::pure::{
     owner::FIELD_MANAGER,
 };
 
-/// What became of a deletion.
+/// The result of a deletion.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Deleted {
     /// It is gone.
     Gone,
-    /// It was accepted; the object is still there, in this state.
+    /// It was accepted; the object still exists, in this state.
     Accepted(Value),
 }
 
 impl Cluster {
-    /// Creates an object that must not exist. A field that its kind does not have is refused: no later apply could have it.
+    /// Creates an object that must not exist. Unknown fields are refused, since no later apply could set them.
     pub(crate) async fn create(&self, desired: &Desired, dry_run: bool) -> Result<Value, ApiError> {
         let parameters = PostParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()) };
         let body = serde_json::to_vec(&desired.value).map_err(|error| ApiError::Refused(error.to_string()))?;
@@ -30,24 +30,24 @@ impl Cluster {
         Ok(self.client.request(with_strict_fields(request)?).await?)
     }
 
-    /// Applies an object that nobody changed since it was read: its UID keeps another one from being adopted, or a deleted one
-    /// from being created, and its version keeps one that was orphaned meanwhile from being taken back.
+    /// Applies an object that has not changed since it was read. The UID prevents the adoption of another object and the
+    /// creation of a deleted one; the resource version prevents taking back an object that was orphaned meanwhile.
     pub(crate) async fn apply(&self, desired: &Desired, live: &Value) -> Result<Value, ApiError> {
         self.try_apply(desired, live).await.map_err(|refusal| refusal.error)
     }
 
-    /// The same; a refusal names the fields that it is about.
+    /// The same, with the fields that an error is about.
     pub(crate) async fn try_apply(&self, desired: &Desired, live: &Value) -> Result<Value, ApplyError> {
         let version = live::resource_version(live);
         self.apply_to(desired, json!({"uid": live::uid(live), "resourceVersion": version}), false).await
     }
 
-    /// What an object would become, whatever version it has by then.
+    /// A dry run of an apply to any version of the object.
     pub(crate) async fn dry_run(&self, desired: &Desired, live: &Value) -> Result<Value, ApiError> {
         self.try_dry_run(desired, live).await.map_err(|refusal| refusal.error)
     }
 
-    /// The same; a refusal names the fields that it is about.
+    /// The same, with the fields that an error is about.
     pub(crate) async fn try_dry_run(&self, desired: &Desired, live: &Value) -> Result<Value, ApplyError> {
         self.apply_to(desired, json!({"uid": live::uid(live)}), true).await
     }
@@ -66,7 +66,7 @@ impl Cluster {
         Ok(self.client.request(request).await?)
     }
 
-    /// Replaces an object that nobody changed since it was read by what is desired of it.
+    /// Replaces an object that has not changed since it was read by the desired one.
     pub(crate) async fn replace(&self, desired: &Desired, live: &Value, dry_run: bool) -> Result<Value, ApiError> {
         let mut body = desired.value.clone();
         if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -80,7 +80,7 @@ impl Cluster {
         Ok(self.client.request(request).await?)
     }
 
-    /// Changes an object (a merge patch) that nobody changed since it was read.
+    /// Applies a merge patch to an object that has not changed since it was read.
     pub(crate) async fn merge(
         &self,
         desired: &Desired,
@@ -99,7 +99,7 @@ impl Cluster {
         Ok(self.client.request(request).await?)
     }
 
-    /// Applies a part of the parent's metadata under a field manager of its own.
+    /// Applies a part of the parent's metadata with a field manager of its own.
     pub(crate) async fn apply_part(
         &self,
         resource: &ApiResource,
@@ -112,7 +112,7 @@ impl Cluster {
         Ok(self.client.request(request).await?)
     }
 
-    /// Replaces the records of the field managers of an object that nobody changed since it was read.
+    /// Replaces the managed fields of an object that has not changed since it was read.
     pub(crate) async fn replace_managed_fields(
         &self,
         desired: &Desired,
@@ -126,7 +126,7 @@ impl Cluster {
         Ok(self.client.request(request).await?)
     }
 
-    /// Changes a part of the metadata of an object (a merge patch) that nobody changed since it was read.
+    /// Applies a merge patch to the metadata of an object that has not changed since it was read.
     pub(crate) async fn patch_metadata(
         &self,
         resource: &ApiResource,
@@ -146,7 +146,7 @@ impl Cluster {
         Ok(self.client.request(request).await?)
     }
 
-    /// Deletes an object if it is still the one that was read, unchanged.
+    /// Deletes an object if it has not changed since it was read.
     pub(crate) async fn delete(&self, resource: &ApiResource, object: &Value) -> Result<Deleted, ApiError> {
         let parameters = DeleteParams::background().preconditions(Preconditions {
             uid: Some(live::uid(object).to_owned()),
@@ -155,8 +155,8 @@ impl Cluster {
         let key = live::key(object, resource);
         let request = at(resource, key.namespace.as_deref()).delete(&key.name, &parameters).map_err(built)?;
         match self.client.request::<Value>(request).await {
-            // Either the object, while something holds it back, or a status. Some kinds answer with the object although it
-            // is gone, and then it carries no time of deletion.
+            // The answer is the object while a finalizer holds it, or a status. For some kinds it is the object although it is
+            // gone, and then it has no deletion timestamp.
             Ok(answer) if live::is_terminating(&answer) => Ok(Deleted::Accepted(typed(answer, resource))),
             Ok(_) => Ok(Deleted::Gone),
             Err(error) => match ApiError::from(error) {
@@ -167,7 +167,7 @@ impl Cluster {
     }
 }
 
-/// The request, refused where the object has fields that its kind does not have. Parameters of kube have no such member.
+/// Sets strict field validation, which the parameters of kube lack.
 fn with_strict_fields(request: http::Request<Vec<u8>>) -> Result<http::Request<Vec<u8>>, ApiError> {
     let (mut parts, body) = request.into_parts();
     let separator = if parts.uri.query().is_some() { '&' } else { '?' };

@@ -1,8 +1,8 @@
-//! Work that keeps a processor busy, away from the threads that answer everybody else.
+//! Runs CPU-bound work on threads of its own, so that it does not delay other requests.
 //!
-//! What takes long for a large input runs on threads of its own, as many at a time as there are processors. A place is taken for
-//! one piece of work, such as the comparison of one object, in the order in which they ask: an owner with many large objects
-//! waits its turn after each. What nobody waits for any more ends at its next step.
+//! As many pieces of work run at the same time as there are processors. A permit is taken for one piece of work, such as the
+//! comparison of one object, in the order of the requests: an owner with many large objects waits its turn after each. Work
+//! whose caller is gone ends at its next step.
 
 use std::{
     panic::resume_unwind,
@@ -14,24 +14,25 @@ use chandler_core::{Budget, Stop};
 use serde_json::Value;
 use tokio::{sync::Semaphore, task};
 
-/// How many values an object may hold to be handled where it is: that takes less time than handing it over and back.
+/// The number of values up to which an object is handled in place, which takes less time than moving it to another thread and
+/// back.
 const SMALL: usize = 5_000;
-/// How much of a text counts as a value, in bytes.
+/// The bytes of a text that count as one value.
 const TEXT: usize = 64;
 
-/// The places for work, one for each processor.
+/// The permits, one for each processor.
 fn places() -> &'static Arc<Semaphore> {
     static PLACES: OnceLock<Arc<Semaphore>> = OnceLock::new();
     PLACES.get_or_init(|| Arc::new(Semaphore::new(thread::available_parallelism().map_or(1, Into::into))))
 }
 
-/// Works on a thread for that. Dropping the future cancels the budget, at which the work ends.
+/// Runs work on a thread of its own. Dropping the future cancels the budget, which ends the work.
 ///
 /// # Errors
-/// Where the runtime is going down.
+/// If the runtime is shutting down.
 ///
 /// # Panics
-/// Where the work does.
+/// If the work panics.
 pub(crate) async fn run<T: Send + 'static>(
     budget: &Budget,
     work: impl FnOnce() -> T + Send + 'static,
@@ -40,7 +41,7 @@ pub(crate) async fn run<T: Send + 'static>(
     let permit = Arc::clone(places()).acquire_owned().await.map_err(|_| Stop::Cancelled)?;
     let worked = task::spawn_blocking(move || {
         let result = work();
-        // Held to the end of the work, also where nobody waits for it any more.
+        // Held until the work ends, even if its caller is gone.
         drop(permit);
         result
     });
@@ -64,7 +65,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Whether work on all of these is to run on a thread for that. At most the values of small ones are counted.
+/// Whether work on all of these values should run on a thread of its own. Counting stops at the limit.
 pub(crate) fn is_large<'a>(values: impl IntoIterator<Item = &'a Value>) -> bool {
     let mut left = SMALL;
     !values.into_iter().all(|value| fits(value, &mut left))
@@ -94,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_large_is_handed_over() {
+    fn only_large_values_are_moved_to_a_thread() {
         let list = json!(vec![1; SMALL - 1]);
         assert!(!is_large([&list]));
         assert!(is_large([&list, &json!(1)]));
@@ -102,12 +103,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_runs_elsewhere_and_is_cancelled_with_its_future() {
+    async fn work_runs_on_another_thread_and_is_cancelled_with_its_future() {
         let budget = Budget::new(10);
         let here = thread::current().id();
         let there = run(&budget, move || thread::current().id()).await.unwrap();
         assert_ne!(there, here);
-        assert_eq!(budget.step(), Ok(()), "what ended by itself was not cancelled");
+        assert_eq!(budget.step(), Ok(()), "completed work is not cancelled");
 
         let (ended, end) = mpsc::channel();
         let endless = Budget::new(u64::MAX);

@@ -1,4 +1,4 @@
-//! Whether the objects of a release are healthy, within bounds.
+//! Determines which objects of a release are unhealthy, within bounds.
 
 use chandler_core::{Budget as Steps, ObjectKey, Stop};
 use chandler_health::{Probes, probe::Budget};
@@ -9,7 +9,7 @@ use crate::{
     pure::{dependencies::ReleaseDependencies, error::RolloutError, health::assess_object, report::Unhealthy},
 };
 
-/// The objects that are not healthy. Rules in CEL about large objects take seconds; then it is found out on a thread for that.
+/// The unhealthy objects. Rules in CEL about large objects take seconds, and are then evaluated on a thread of their own.
 pub(crate) async fn unhealthy(
     probes: Probes,
     dependencies: ReleaseDependencies,

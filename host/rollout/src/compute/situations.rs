@@ -1,4 +1,4 @@
-//! The situation of every object of a release, within bounds.
+//! Determines the situation of every object of a release, within bounds.
 
 use std::sync::Arc;
 
@@ -15,13 +15,14 @@ use crate::{
     },
 };
 
-/// How many steps comparing one object may take in one pass: some hundred times as many as the largest object has values.
+/// The number of steps for comparing one object in one reconcile: several hundred times the number of values in the largest
+/// object.
 const STEPS: u64 = 50_000_000;
 
-/// What there is to an object: what it should be, and what is there.
+/// The desired and the live state of an object.
 type Pair = (Desired, Option<Value>);
 
-/// Does what [`within`] does, with the steps that every object has.
+/// Calls [`within`] with the default number of steps.
 pub(crate) async fn of_all(
     owner: &Owner,
     desired: Vec<Desired>,
@@ -30,11 +31,11 @@ pub(crate) async fn of_all(
     within(STEPS, owner, desired, live).await
 }
 
-/// What should be, what is there, and the situation of each.
+/// The desired objects, the live objects, and the situation of each.
 type Compared = (Vec<Desired>, Vec<Option<Value>>, Vec<Situation>);
 
-/// Lays what is left to others over what is desired of the objects that exist, and tells the situation of each. Large objects
-/// are compared on threads for that, one after the other.
+/// Replaces ignored fields of the desired objects by their live values, and determines the situation of each object. Large
+/// objects are compared on threads of their own, one after the other.
 async fn within(
     steps: u64,
     owner: &Owner,
@@ -71,16 +72,16 @@ async fn within(
     Ok((all_desired, all_live, situations))
 }
 
-/// The pair comes back: it may have been on another thread.
+/// Returns the pair, which may have been moved to another thread.
 fn of(owner: &Owner, (mut desired, live): Pair, budget: &Budget) -> (Pair, Result<Situation, Stop>) {
-    let mut laid_over = Ok(());
+    let mut overlaid = Ok(());
     if let Some(live) = &live {
         if owner.ledger.is_none() {
             desired.keep_seal(live);
         }
-        laid_over = owner.ignored.lay_over(&mut desired, live, budget);
+        overlaid = owner.ignored.overlay(&mut desired, live, budget);
     }
-    let found = laid_over.and_then(|()| Situation::of(&desired, live.as_ref(), owner, budget));
+    let found = overlaid.and_then(|()| Situation::of(&desired, live.as_ref(), owner, budget));
     ((desired, live), found)
 }
 
@@ -108,9 +109,9 @@ mod tests {
         Owner { ignored: Ignored::new([fields]).unwrap(), ..owner() }
     }
 
-    /// Small objects are compared in place and large ones elsewhere; both say the same.
+    /// Small objects are compared in place and large ones on a thread; the results are the same.
     #[tokio::test]
-    async fn an_object_that_takes_too_much_is_named() {
+    async fn an_object_that_takes_too_many_steps_is_named() {
         for members in [10, 20_000] {
             let desired = desired(members);
             let mut live = desired.value.clone();
@@ -121,12 +122,12 @@ mod tests {
             let error = compare(5).await.err().unwrap();
             assert_eq!(error.reason(), Reason::ComparisonTooLarge);
             assert!(error.concerns(&desired.key) && !error.is_transient());
-            let told = format!(
-                "{} cannot be compared with the cluster: it takes more than 5 steps; use fewer pointers in \
+            let message = format!(
+                "{} cannot be compared with the cluster in 5 steps: use fewer pointers in \
                  spec.ignoreDifferences, or make the object smaller",
                 desired.key
             );
-            assert_eq!(error.to_string(), told);
+            assert_eq!(error.to_string(), message);
             let (compared, _, situations) = compare(STEPS).await.unwrap();
             assert_eq!(compared[0].value["data"]["a0"], "edited", "what is ignored is laid over");
             assert_eq!(situations, [Situation::SeemsChanged("/metadata/managedFields".to_owned())]);

@@ -16,7 +16,7 @@ pub(crate) fn is_crd(key: &ObjectKey) -> bool {
     key.group == "apiextensions.k8s.io" && key.kind == "CustomResourceDefinition"
 }
 
-/// How the custom resources of a CRD are addressed; none where no version of it is served.
+/// The API resource of a CRD's custom resources; none if no version of it is served.
 pub(crate) fn custom_resource(crd: &Value) -> Option<ApiResource> {
     let spec = crd.get("spec")?;
     let text = |pointer: &str| spec.pointer(pointer).and_then(Value::as_str);
@@ -33,7 +33,7 @@ pub(crate) fn custom_resource(crd: &Value) -> Option<ApiResource> {
     })
 }
 
-/// A kind that a CRD of the release brings.
+/// A kind that a CRD of the release defines.
 pub(crate) struct Defined {
     pub(crate) stage: u32,
     pub(crate) kind: Served,
@@ -43,7 +43,7 @@ pub(crate) fn id_of(key: &ObjectKey) -> (String, String, String) {
     (key.group.clone(), key.version.clone(), key.kind.clone())
 }
 
-/// The kinds that CRDs among these objects bring, by group, version and kind.
+/// The kinds that CRDs among these objects define, by group, version and kind.
 pub(crate) fn crds(objects: &[Object]) -> BTreeMap<(String, String, String), Defined> {
     let mut defined = BTreeMap::new();
     for object in objects.iter().filter(|object| is_crd(&object.key)) {
@@ -73,7 +73,7 @@ pub(crate) fn crds(objects: &[Object]) -> BTreeMap<(String, String, String), Def
     defined
 }
 
-/// The groups and kinds whose schemas this release is about to change: a dry run would check them against the old ones.
+/// The groups and kinds whose schemas this release changes: a dry run would validate them against the old schemas.
 pub(crate) fn redefined_kinds<'a>(desired: &'a [Desired], situations: &[Situation]) -> BTreeSet<(&'a str, &'a str)> {
     desired
         .iter()
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn crds_tell_plural_scope_and_served_versions() {
+    fn crds_define_plural_scope_and_served_versions() {
         let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "x"},
             "spec": {"group": "a.b", "scope": "Cluster", "names": {"kind": "Ox", "plural": "oxen"},
                 "versions": [{"name": "v1", "served": true}, {"name": "v0", "served": false}]}});
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crd_tells_how_its_objects_are_addressed() {
+    fn a_crd_defines_the_resource_of_its_objects() {
         let crd = |served: bool| {
             json!({"spec": {"group": "example.com", "names": {"kind": "Ox", "plural": "oxen"}, "versions": [
                 {"name": "v1", "served": false}, {"name": "v2", "served": served}]}})

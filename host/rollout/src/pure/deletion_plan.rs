@@ -1,4 +1,4 @@
-//! What becomes of objects that are not wanted any more. Pure.
+//! The plan for objects that are no longer wanted: delete, orphan or keep. Pure.
 
 use std::{
     cmp::Reverse,
@@ -15,31 +15,31 @@ use crate::pure::{
     situation::deletion_rank,
 };
 
-/// Why objects are not wanted any more.
+/// Why objects are no longer wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeletionReason {
     /// The owner is deleted.
     Teardown,
-    /// The release does not hold them.
+    /// The release does not contain them.
     Prune,
 }
 
-/// What has to be known of an object.
+/// An object that is no longer wanted.
 pub(crate) trait Unwanted {
-    /// What it is.
+    /// Its identity.
     fn key(&self) -> &ObjectKey;
     /// Whether it is being deleted already.
     fn is_terminating(&self) -> bool;
 }
 
-/// What becomes of objects: each stands in one of the lists.
+/// What happens to objects: each is in one of the lists.
 #[derive(Debug, PartialEq)]
 pub(crate) struct DeletionPlan<T> {
-    /// They are deleted, the first list first, and each when the one before is gone.
+    /// They are deleted, the first list first. The next list begins when the objects of the previous one are gone.
     pub(crate) delete: Vec<Vec<T>>,
-    /// They stay and belong to nobody.
+    /// They stay without an owner.
     pub(crate) orphan: Vec<T>,
-    /// They stay as they are, because custom resources would go with them.
+    /// They stay and remain objects of the owner, because custom resources would be deleted with them.
     pub(crate) keep: Vec<T>,
 }
 
@@ -50,26 +50,26 @@ impl<T> Default for DeletionPlan<T> {
 }
 
 impl<T> DeletionPlan<T> {
-    /// All of them.
+    /// All objects.
     pub(crate) fn all(&self) -> impl Iterator<Item = &T> {
         self.delete.iter().flatten().chain(&self.orphan).chain(&self.keep)
     }
 
-    /// Has all of them stay as they are.
+    /// Keeps all objects as they are.
     pub(crate) fn keep_all(&mut self) {
         self.keep.extend(self.delete.drain(..).flatten());
         self.keep.append(&mut self.orphan);
     }
 
-    /// Those that are deleted.
+    /// The objects that are deleted.
     pub(crate) fn deleted(&self) -> impl Iterator<Item = &T> {
         self.delete.iter().flatten()
     }
 }
 
-/// What becomes of these objects; `used` are the CRDs with custom resources that are not among them.
+/// Plans the deletion of these objects; `used` are the CRDs with custom resources that are not among the objects.
 ///
-/// Whoever deletes an owner loses nothing of others by it: while one CRD stays, everything does.
+/// A teardown never deletes custom resources of other users: while one CRD stays, every object stays.
 pub(crate) fn plan_deletion<T: Unwanted>(
     deletion: Deletion,
     reason: DeletionReason,
@@ -95,7 +95,8 @@ pub(crate) fn plan_deletion<T: Unwanted>(
         } else if crd && deletion.crds == CrdPolicy::Keep && !object.is_terminating() {
             deletion_plan.orphan.push(object);
         } else {
-            // Whoever works off the finalizers of custom resources is among the other objects.
+            // The controllers that handle finalizers of custom resources are among the other objects, so such CRDs are deleted
+            // first.
             let first = crd && (object.is_terminating() || used.contains(object.key()));
             let (phase, custom) = deletion_rank(object.key());
             ranks.entry((!first, phase, custom)).or_default().push(object);
@@ -105,17 +106,17 @@ pub(crate) fn plan_deletion<T: Unwanted>(
     deletion_plan
 }
 
-/// A CRD with custom resources that would go with it.
+/// A CRD with custom resources that would be deleted with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CrdInUse {
     /// The CRD.
     pub crd: ObjectKey,
-    /// How many custom resources there are beyond those that are deleted anyway; none where they cannot be counted.
+    /// The number of custom resources, without those that are deleted anyway; none if they cannot be counted.
     pub count: Option<u64>,
-    /// Whether there are more than were counted.
+    /// Whether more exist than were counted.
     pub more: bool,
-    /// In how many namespaces those are that were seen.
+    /// The number of namespaces among the counted custom resources.
     pub namespaces: usize,
     /// The first few of them, as `namespace/name`.
     pub examples: Vec<String>,
@@ -125,7 +126,7 @@ impl fmt::Display for CrdInUse {
     /// `oxen.example.com: 3 in 2 namespaces (a/x, a/y, b/z)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(count) = self.count else {
-            return write!(f, "{}: they cannot be counted", self.crd.name);
+            return write!(f, "{}: the count is unknown", self.crd.name);
         };
         let (at_least, more) = if self.more { ("at least ", true) } else { ("", count > self.examples.len() as u64) };
         write!(f, "{}: {at_least}{count}", self.crd.name)?;
@@ -141,10 +142,10 @@ impl fmt::Display for CrdInUse {
     }
 }
 
-/// How many CRDs a message lists.
+/// The number of CRDs that a message lists.
 const LISTED: usize = 5;
 
-/// Why nothing is deleted, and what can be done.
+/// The message that nothing is deleted, with advice.
 pub fn held(in_use: &[CrdInUse]) -> String {
     let mut listed: Vec<String> = in_use.iter().take(LISTED).map(ToString::to_string).collect();
     if in_use.len() > LISTED {
@@ -152,16 +153,17 @@ pub fn held(in_use: &[CrdInUse]) -> String {
     }
     format!(
         "nothing is deleted, because custom resources exist that would be deleted with their CRDs: {}; delete them, or set \
-         spec.deletion.crds to Keep (CRDs and custom resources stay) or to Delete (they are deleted, too)",
+         spec.deletion.crds to Keep (CRDs and custom resources stay) or to Delete (both are deleted)",
         listed.join("; ")
     )
 }
 
-/// Why a CRD stays that the release no longer has. It says the same for as long as it stays.
+/// The message that a CRD is kept although the release no longer contains it. It is stable, so that an unchanged state writes
+/// no status.
 pub fn kept(crd: &ObjectKey) -> String {
     format!(
-        "{crd} is not in the release any more and stays, because custom resources of its kind exist: delete them, or \
-         set spec.deletion.crds to Keep (it stays for good) or to Delete (they are deleted with it)"
+        "{crd} is no longer in the release and is kept because custom resources of its kind exist: delete them, or \
+         set spec.deletion.crds to Keep (the CRD stays) or to Delete (they are deleted with it)"
     )
 }
 
@@ -169,13 +171,13 @@ pub fn kept(crd: &ObjectKey) -> String {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeletionPreview {
-    /// Whether nothing is done, because custom resources exist.
+    /// Whether nothing is deleted, because custom resources exist.
     pub held: bool,
-    /// The objects that are deleted, in this order. Where nothing is done, those that would be.
+    /// The objects that are deleted, in this order. If nothing is deleted, those that would be.
     pub deleted: Vec<ObjectKey>,
-    /// The objects that stay and belong to nobody then.
+    /// The objects that stay without an owner.
     pub orphaned: Vec<ObjectKey>,
-    /// The CRDs with custom resources of others: they are why nothing is deleted, or go with their CRDs.
+    /// The CRDs with custom resources of other users, which prevent the deletion or are deleted with their CRDs.
     pub in_use: Vec<CrdInUse>,
 }
 
@@ -222,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn crds_in_use_go_first_stay_or_hold_everything() {
+    fn crds_in_use_are_deleted_first_or_kept_or_prevent_the_teardown() {
         let objects = || vec![thing("Deployment", "apps", "operator", false), crd("used", false), crd("idle", false)];
         let used = BTreeSet::from([crd("used", false).0]);
         let of = |crds, reason| plan_deletion(deletion(crds), reason, objects(), &used);
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_already_is_waited_for_first() {
+    fn terminating_crds_are_awaited_first() {
         let objects = vec![thing("Deployment", "apps", "operator", false), crd("used", true)];
         let used = BTreeSet::from([crd("used", true).0]);
         for crds in [CrdPolicy::WhileUnused, CrdPolicy::Keep, CrdPolicy::Delete] {
@@ -249,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_a_deletion_is_counted_and_named() {
+    fn custom_resources_that_prevent_a_deletion_are_counted_and_named() {
         let in_use = |count, more, namespaces, examples: &[&str]| CrdInUse {
             crd: crd("oxen.example.com", false).0,
             count,
@@ -262,7 +264,7 @@ mod tests {
             (in_use(Some(1), false, 0, &["x"]), "oxen.example.com: 1 (x)"),
             (in_use(Some(9), false, 1, &["a/x"]), "oxen.example.com: 9 in 1 namespace (a/x, …)"),
             (in_use(Some(2000), true, 1, &["a/x"]), "oxen.example.com: at least 2000 in 1 namespace (a/x, …)"),
-            (in_use(None, false, 0, &[]), "oxen.example.com: they cannot be counted"),
+            (in_use(None, false, 0, &[]), "oxen.example.com: the count is unknown"),
         ] {
             assert_eq!(in_use.to_string(), expected);
         }
@@ -288,7 +290,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_object_has_one_fate_and_who_is_held_loses_nothing(
+        fn every_object_is_planned_once_and_a_held_teardown_deletes_nothing(
             deletion in any_deletion(),
             teardown in any::<bool>(),
             objects in prop::collection::vec(any_thing(), 0..12),

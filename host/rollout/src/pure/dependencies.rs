@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::pure::desired::Desired;
 
-/// What surrounds a release, and from which stage on it matters.
+/// The state of objects that the health of a release depends on, and the stage from which each Service matters.
 #[derive(Debug, Default)]
 pub(crate) struct ReleaseDependencies {
     pub(crate) dependencies: Dependencies,
@@ -17,28 +17,28 @@ pub(crate) struct ReleaseDependencies {
 }
 
 impl ReleaseDependencies {
-    /// Whether there is nothing to look at.
+    /// Whether the release depends on no Service.
     pub(crate) fn is_empty(&self) -> bool {
         self.due.is_empty()
     }
 
-    /// All of it.
+    /// All dependencies.
     pub(crate) fn all(&self) -> &Dependencies {
         &self.dependencies
     }
 
-    /// What matters while a stage is worked on.
+    /// The dependencies that matter in a stage.
     pub(crate) fn at(&self, stage: u32) -> Dependencies {
         self.dependencies.only(|service| self.is_due(service, stage))
     }
 
-    /// Whether a Service matters from this stage on or before.
+    /// Whether a Service matters in this stage.
     fn is_due(&self, service: &ServiceName, stage: u32) -> bool {
         self.due.get(service).is_some_and(|due| *due <= stage)
     }
 }
 
-/// The kind to watch for a release whose webhooks have to be answered: slices carry the labels of their Service.
+/// The kind to watch for a release whose webhooks need endpoints: slices carry the labels of their Service.
 pub(crate) fn watched<'a>(objects: impl IntoIterator<Item = &'a chandler_core::Object>) -> Option<ApiResource> {
     let mut objects = objects.into_iter();
     objects.any(|object| needs::may_need(&object.key.group, &object.key.kind) && calls(object)).then(slices)

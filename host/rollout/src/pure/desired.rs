@@ -1,4 +1,4 @@
-//! An object of the release as it should be in the cluster.
+//! The desired state of an object of the release. Pure.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chandler_core::{
@@ -10,33 +10,33 @@ use serde_json::{Map, Value, json};
 
 use crate::pure::{holdings::ObjectId, live, owner::Owner};
 
-/// The annotation with the digest of what was last applied to an object. It tells objects of another release from objects
-/// that somebody changed, and so when fields have to go that the release no longer has.
+/// The annotation with the digest of the last applied object. It distinguishes objects of another release from objects that a
+/// user changed, and so shows when fields must be removed that the release no longer contains.
 pub(crate) const APPLIED: &str = "chandler.dev/applied";
 
-/// The annotation with the seal of the owner, by which an object is known that was created just before the controller died.
+/// The annotation with the owner's mark, by which the controller recognizes an object that it created just before a crash.
 pub(crate) const SEAL: &str = "chandler.dev/seal";
 
-/// An object as it should be.
+/// The desired state of an object.
 #[derive(Clone, Debug)]
 pub(crate) struct Desired {
-    /// Its identity, with the namespace that it has in the cluster.
+    /// Its identity, with its namespace in the cluster.
     pub(crate) key: ObjectKey,
-    /// How its kind is addressed.
+    /// The API resource of its kind.
     pub(crate) resource: ApiResource,
-    /// Whether the API server serves its kind already; else a CRD of the release will bring it.
+    /// Whether the API server serves its kind already; otherwise a CRD of the release defines it.
     pub(crate) served: bool,
     /// Its stage.
     pub(crate) stage: u32,
-    /// Its place within the stage.
+    /// Its phase within the stage.
     pub(crate) phase: Phase,
-    /// What is applied, with everything that marks it as the owner's.
+    /// The object that is applied, with all marks of the owner.
     pub(crate) value: Value,
-    /// What [`APPLIED`] holds.
+    /// The value of [`APPLIED`].
     pub(crate) digest: String,
 }
 
-/// How a kind is addressed, and where its objects live.
+/// The API resource of a kind, and its scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Served {
     pub(crate) resource: ApiResource,
@@ -44,7 +44,7 @@ pub(crate) struct Served {
 }
 
 impl Desired {
-    /// The object in the place and with the marks that it has in the cluster.
+    /// Adds the namespace and the marks of the owner to an object.
     pub(crate) fn new(object: &Object, kind: Served, served: bool, owner: &Owner) -> Self {
         let mut key = object.key.clone();
         key.namespace =
@@ -56,7 +56,8 @@ impl Desired {
                 Some(namespace) => metadata.insert("namespace".into(), json!(namespace)),
                 None => metadata.remove("namespace"),
             };
-            // A bundle cannot know a UID of the cluster, and a reference to nothing has the object collected.
+            // A bundle cannot know UIDs of the cluster, and the garbage collector deletes an object whose reference names no
+            // existing owner.
             metadata.insert("ownerReferences".into(), json!([owner.reference()]));
             edit(metadata, "labels", |labels| {
                 labels.extend(owner.member_labels().map(|(name, text)| (name.to_owned(), json!(text))));
@@ -75,7 +76,7 @@ impl Desired {
         }
     }
 
-    /// Puts another `spec` in the place of that of the release.
+    /// Replaces the `spec` of the release by another one.
     pub(crate) fn replace_spec(&mut self, spec: Value) {
         let Some(value) = self.value.as_object_mut() else { return };
         let seal = value.get("metadata").and_then(|metadata| metadata.get("annotations")?.get(SEAL)).cloned();
@@ -86,7 +87,7 @@ impl Desired {
         }
     }
 
-    /// Leaves the seal as it is, where the record of the owner is not known.
+    /// Keeps the seal of the live object, if the record of the owner is not known.
     pub(crate) fn keep_seal(&mut self, live: &Value) {
         if let (Some(value), Some(seal)) = (self.value.as_object_mut(), live::annotation(live, SEAL)) {
             annotate(value, SEAL, json!(seal));
@@ -94,7 +95,8 @@ impl Desired {
     }
 }
 
-/// Marks an object as one that this owner made. It is no part of the digest: two owners make the same of a release.
+/// Marks an object as created by this owner. The mark is not part of the digest, so that two owners compute the same digest for
+/// a release.
 fn seal(value: &mut Map<String, Value>, key: &ObjectKey, owner: &Owner) {
     if let Some(holdings) = owner.holdings() {
         annotate(value, SEAL, json!(holdings.mark(&ObjectId::of(key))));
@@ -107,7 +109,7 @@ fn annotate(value: &mut Map<String, Value>, name: &str, text: Value) {
     });
 }
 
-/// Notes on the object itself what is applied, and returns the digest of that.
+/// Records the digest of the object in its annotations, and returns it.
 fn mark(value: &mut Map<String, Value>) -> String {
     edit(value, "metadata", |metadata| {
         edit(metadata, "annotations", |annotations| {
@@ -122,7 +124,7 @@ fn mark(value: &mut Map<String, Value>) -> String {
 }
 
 impl Desired {
-    /// The object without the reference to its owner, for dry runs while somebody else controls it.
+    /// The object without the owner reference, for dry runs while another owner controls it.
     pub(crate) fn unowned(&self) -> Self {
         let mut unowned = self.clone();
         if let Some(metadata) = unowned.value.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -132,7 +134,7 @@ impl Desired {
     }
 }
 
-/// Changes a member that is an object; whatever else it was, it becomes one.
+/// Changes a member that is an object; any other value is replaced by an object.
 fn edit<T>(value: &mut Map<String, Value>, name: &str, change: impl FnOnce(&mut Map<String, Value>) -> T) -> T {
     let mut member = match value.remove(name) {
         Some(Value::Object(member)) => member,
@@ -143,10 +145,10 @@ fn edit<T>(value: &mut Map<String, Value>, name: &str, change: impl FnOnce(&mut 
     result
 }
 
-/// Writes an object as the API server stores it where comparing or applying it otherwise cannot work.
+/// Normalizes an object to the form in which the API server stores it, where comparing or applying would not work otherwise.
 fn normalise(key: &ObjectKey, value: &mut Map<String, Value>) {
     match (key.group.as_str(), key.kind.as_str()) {
-        // Write-only: the API server moves it to `data`, where nobody would own it.
+        // `stringData` is write-only: the API server moves it to `data`, where no field manager would own it.
         ("", "Secret") => {
             if let Some(Value::Object(texts)) = value.remove("stringData") {
                 edit(value, "data", |data| {
@@ -158,13 +160,14 @@ fn normalise(key: &ObjectKey, value: &mut Map<String, Value>) {
                 });
             }
         }
-        // A Job that vanishes when it is done would be missing, made again and run again, for ever. It goes with the release.
+        // A Job that is deleted when it is done would be missing, and would be created and run again forever. It is deleted
+        // with the release.
         ("batch", "Job") => {
             if let Some(Value::Object(spec)) = value.get_mut("spec") {
                 spec.remove("ttlSecondsAfterFinished");
             }
         }
-        // The rules of an aggregated role are written by a controller of its own.
+        // A controller of Kubernetes writes the rules of an aggregated role.
         ("rbac.authorization.k8s.io", "ClusterRole") if value.get("aggregationRule").is_some_and(Value::is_object) => {
             value.remove("rules");
         }
@@ -175,7 +178,7 @@ fn normalise(key: &ObjectKey, value: &mut Map<String, Value>) {
     }
 }
 
-/// Whether somebody fills in CA bundles: then a placeholder of the bundle's author must not be put back each time.
+/// Whether another controller fills in CA bundles. In that case a placeholder of the bundle must not overwrite them each time.
 fn is_injected(value: &Map<String, Value>) -> bool {
     let annotations = value.get("metadata").and_then(|metadata| metadata.get("annotations"));
     annotations.and_then(Value::as_object).is_some_and(|annotations| {
@@ -201,7 +204,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::pure::live::tests::owner;
 
-    /// An object as a release has it.
+    /// The desired state of an object of a release.
     pub(crate) fn desired(value: &Value, namespaced: bool) -> Desired {
         let object = Object::parse(value.to_string().as_bytes(), 0, None).unwrap();
         let resource = ApiResource {
@@ -215,7 +218,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_scope_decides_about_the_namespace() {
+    fn the_scope_determines_the_namespace() {
         let object = |namespace: Option<&str>| json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x", "namespace": namespace}});
         let namespace = |namespace, namespaced| desired(&object(namespace), namespaced).key.namespace;
         assert_eq!(namespace(None, true).as_deref(), Some("install"));
@@ -225,7 +228,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn marks_of_the_owner_win() {
+    fn marks_of_the_owner_replace_those_of_the_bundle() {
         let object = desired(
             &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
                 "name": "x",
@@ -256,7 +259,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_others_write_is_left_to_them() {
+    fn fields_of_other_controllers_are_not_applied() {
         let secret = desired(
             &json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}, "stringData": {"a": "b"}, "data": {"c": "ZA=="}}),
             true,

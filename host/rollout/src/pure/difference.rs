@@ -1,21 +1,21 @@
-//! Whether an object is as it should be.
+//! Whether an object matches its desired state. Pure.
 
 use chandler_core::{Budget, Stop, is_custom_group};
 use serde_json::{Map, Value};
 
 use crate::pure::live::text;
 
-/// The first place, as a JSON pointer, where `live` lacks something of `desired` or has it otherwise. What only `live` has
-/// does not count: the API server fills in defaults, and others may own fields too.
+/// The first place, as a JSON pointer, where `live` lacks a part of `desired` or has another value. Fields that only `live` has
+/// do not count: the API server sets defaults, and other field managers may own fields.
 ///
-/// None means that all of it is there for certain; whether an apply would reset more, [`hidden_change`](crate::pure::hidden_changes::hidden_change) tells.
-/// Some means that it seems different: the API server may write a quantity or a list in another way than the bundle, which only
-/// a dry run can tell.
+/// None means that `live` certainly contains `desired`; [`hidden_change`](crate::pure::hidden_changes::hidden_change) decides
+/// whether an apply would reset more. Some means that the two look different: the API server may store a quantity or a list in
+/// another notation, which only a dry run can tell.
 ///
 /// # Errors
-/// Where that takes more steps than are left.
+/// If the comparison takes more steps than the budget has left.
 pub(crate) fn difference(desired: &Value, live: &Value, budget: &Budget) -> Result<Option<String>, Stop> {
-    // The data of a ControllerRevision is any object, stored as it is.
+    // The data of a ControllerRevision is an arbitrary object that is stored unchanged.
     let as_written = is_custom(text(desired, "/apiVersion")) || text(desired, "/kind") == "ControllerRevision";
     match at(as_written, "", desired, live, budget) {
         Ok(()) => Ok(None),
@@ -24,11 +24,11 @@ pub(crate) fn difference(desired: &Value, live: &Value, budget: &Budget) -> Resu
     }
 }
 
-/// Why a search did not go on.
+/// Why a search ended.
 pub(crate) enum Ended {
     /// It found this place.
     At(String),
-    /// No steps were left.
+    /// The budget was exhausted or cancelled.
     Early(Stop),
 }
 
@@ -43,7 +43,8 @@ fn at(custom: bool, pointer: &str, desired: &Value, live: &Value, budget: &Budge
     let here = |differs: bool| if differs { Err(Ended::At(pointer.to_owned())) } else { Ok(()) };
     match (desired, live) {
         (Value::Object(desired), Value::Object(live)) => in_object(custom, pointer, desired, live, budget),
-        // Lists that others have items in, too. An apply sets the order of its own ones, and replaces references whole.
+        // Lists in which other field managers have items. An apply sets the order of its own items, and replaces references as
+        // a whole.
         (Value::Array(desired), Value::Array(live))
             if matches!(pointer, "/metadata/finalizers" | "/metadata/ownerReferences") =>
         {
@@ -75,18 +76,19 @@ fn in_object(
         match live.get(name) {
             Some(live) => at(custom, &below(), desired, live, budget),
             None if !custom && is_left_out(name, desired) => Ok(()),
-            // Of what is empty, too: the API server may have left it out, or somebody removed it, which nothing records.
+            // Empty values count as well: the API server may have dropped them or a user may have removed them, which no field
+            // manager records.
             None => Err(Ended::At(below())),
         }
     })
 }
 
-/// Members of built-in kinds that are maps, of which the API server stores none that is empty. Empty structs are stored: a
-/// selector that matches everything, a volume.
+/// Maps in built-in kinds that the API server drops when they are empty. Empty structs are stored: a selector that matches
+/// everything, a volume.
 const MAPS: &[&str] =
     &["labels", "annotations", "data", "binaryData", "matchLabels", "nodeSelector", "limits", "requests"];
 
-/// Whether the API server leaves this out of every object of a built-in kind.
+/// Whether the API server drops this value from every object of a built-in kind.
 fn is_left_out(name: &str, value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -96,12 +98,12 @@ fn is_left_out(name: &str, value: &Value) -> bool {
     }
 }
 
-/// Whether the kind of this version comes from a CustomResourceDefinition, for all that its group tells.
+/// Whether the kind of this version is defined by a CustomResourceDefinition, judging by its group.
 pub(crate) fn is_custom(api_version: &str) -> bool {
     api_version.split_once('/').is_some_and(|(group, _)| is_custom_group(group))
 }
 
-/// Whether an apply never sets this: the status, and the time that Go writes into everything with metadata.
+/// Whether an apply never sets this field: the status, and the timestamp that Go writes into all metadata.
 fn is_noise(pointer: &str, name: &str, value: &Value) -> bool {
     match name {
         "status" => pointer.is_empty(),
@@ -110,7 +112,8 @@ fn is_noise(pointer: &str, name: &str, value: &Value) -> bool {
     }
 }
 
-/// What of an object counts when two states of it are compared: all but the status and what the API server counts.
+/// The parts of an object that count when two states of it are compared: all but the status and the fields that the API server
+/// counts.
 pub(crate) fn normalized(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(map) = object.as_object_mut() {
@@ -136,14 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn comparing_ends_with_the_budget() {
+    fn a_comparison_ends_when_the_budget_is_exhausted() {
         let list = json!(vec![1; 1000]);
         let compared = super::difference(&list, &list, &Budget::new(100));
         assert_eq!(compared, Err(Stop::Exhausted { limit: 100 }));
     }
 
     #[test]
-    fn only_what_is_desired_counts() {
+    fn only_desired_fields_count() {
         for (desired, live, want) in [
             (json!({"a": 1}), json!({"a": 1, "b": 2}), None),
             (json!({"a": 1}), json!({"a": 1.0}), None),
@@ -217,7 +220,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn everything_equals_itself(value in any_json()) {
+        fn every_object_matches_itself(value in any_json()) {
             prop_assert_eq!(difference(&value, &value), None);
         }
 

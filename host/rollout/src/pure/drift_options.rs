@@ -1,4 +1,4 @@
-//! What is left as it is although it is not as released. Pure.
+//! How objects that differ from the release are treated. Pure.
 
 use std::collections::BTreeSet;
 
@@ -10,30 +10,30 @@ use crate::pure::{
     situation::{Action, Situation},
 };
 
-/// What is done about objects of the release that somebody changed.
+/// How objects of the release that a user changed are treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DriftPolicy {
-    /// They are put right.
+    /// They are repaired.
     #[default]
     Repair,
-    /// They are found out and left as they are.
+    /// They are reported and not repaired.
     Report,
-    /// They are not even compared.
+    /// They are not compared.
     Ignore,
 }
 
-/// What is left as it is although it is not as released. What another release made is brought to this one: that is no drift,
-/// unless it happens again and again.
+/// Which objects are not repaired although they differ from the release. Bringing an object of another release to this one is a
+/// rollout and not a repair, unless the object is in an ownership conflict.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DriftOptions {
-    /// What is done about objects that somebody changed.
+    /// How objects that a user changed are treated.
     pub drift: DriftPolicy,
-    /// Whether the release was complete once. From then on what does not exist, and what does not belong to the release, is
-    /// somebody's doing, too.
+    /// Whether the release was complete once. From then on, missing objects and objects that are not in the release count as
+    /// drift, too.
     pub complete: bool,
-    /// Objects that others change again and again, and that are left to them for now.
+    /// Objects in an ownership conflict that are not repaired during their cooldown.
     pub cooldown: BTreeSet<ObjectKey>,
-    /// Objects about which nothing can be done now, so that they do not stand in the way of the others.
+    /// Objects that cannot be written now and are skipped, so that they do not block the others.
     pub skipped: BTreeSet<ObjectKey>,
 }
 
@@ -44,7 +44,7 @@ impl From<DriftPolicy> for DriftOptions {
 }
 
 impl DriftOptions {
-    /// Whether objects that are not in the release are left where they are.
+    /// Whether objects that are not in the release are kept.
     pub(crate) fn keeps_stale(&self) -> bool {
         self.complete && self.drift != DriftPolicy::Repair
     }
@@ -54,13 +54,13 @@ impl DriftOptions {
         match situation {
             Situation::SeemsChanged(_) | Situation::Changed(_) => left,
             Situation::Absent => left && self.complete,
-            // Who replaces an object whole makes it look like one of another release.
+            // Another field manager that replaces an object as a whole makes it look like an object of another release.
             Situation::Outdated => self.complete && self.cooldown.contains(key),
             _ => false,
         }
     }
 
-    /// Takes out of the situations what is left alone; how that differs, as far as it was compared.
+    /// Marks the objects that are not repaired, and returns how they differ, as far as they were compared.
     pub(crate) fn apply_to(&self, desired: &[Desired], situations: &mut [Situation]) -> Vec<Drift> {
         let mut held = Vec::new();
         for (desired, situation) in desired.iter().zip(situations) {
@@ -75,10 +75,10 @@ impl DriftOptions {
     }
 }
 
-/// How an object of the release differs from it, where that is known.
+/// How an object differs from the release, if known.
 pub(crate) fn drift(key: &ObjectKey, situation: &Situation) -> Option<Drift> {
     let kind = match situation {
-        // What only seems changed was not compared.
+        // Objects that only look changed were not compared.
         Situation::Equal | Situation::Tolerated | Situation::Skipped | Situation::SeemsChanged(_) => return None,
         Situation::Absent => DriftKind::Missing,
         Situation::Changed(fields) => DriftKind::Changed(fields.clone()),
@@ -91,7 +91,7 @@ pub(crate) fn drift(key: &ObjectKey, situation: &Situation) -> Option<Drift> {
     Some(Drift { object: key.clone(), kind })
 }
 
-/// What had been done to the objects that were recovered.
+/// The drift of the objects that were repaired.
 pub(crate) fn repaired(desired: &[Desired], situations: &[Situation], recovered: &[ObjectKey]) -> Vec<Drift> {
     let recovered: BTreeSet<&ObjectKey> = recovered.iter().collect();
     let objects = desired.iter().zip(situations).filter(|(desired, _)| recovered.contains(&desired.key));
@@ -113,14 +113,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_alone() {
+    fn drift_that_is_not_repaired() {
         use DriftPolicy::{Ignore, Repair, Report};
         let (changed, absent) = (Situation::Changed(vec![]), Situation::Absent);
         for (drift, complete, name, situation, left) in [
             (Repair, true, "x", &changed, false),
             (Repair, true, "cooldown", &changed, true),
             (Repair, true, "cooldown", &absent, true),
-            // A rollout creates what is cooldown.
+            // A rollout creates objects in an ownership conflict.
             (Repair, false, "cooldown", &absent, false),
             (Report, false, "x", &changed, true),
             (Report, false, "x", &absent, false),

@@ -12,12 +12,12 @@ use crate::pure::{
     situation::Action,
 };
 
-/// Whether a dry run of this object says anything.
+/// Whether a dry run of this object is meaningful.
 pub(crate) fn can_be_dry_run(desired: &Desired, redefined: &BTreeSet<(&str, &str)>) -> bool {
     desired.served && !redefined.contains(&(desired.key.group.as_str(), desired.key.kind.as_str()))
 }
 
-/// The refusal that a failed dry run stands for; none where it may be the fault of the dry run.
+/// The failure that a failed dry run predicts; none if the dry run itself may have caused it.
 pub(crate) fn refused(desired: &Desired, action: Action, error: &ApiError) -> Option<ObjectFailure> {
     matches!(error, ApiError::Invalid(_)).then(|| object_failure(&desired.key, verb(action))(error.clone()))
 }
@@ -25,12 +25,13 @@ pub(crate) fn refused(desired: &Desired, action: Action, error: &ApiError) -> Op
 pub(crate) fn verb(action: Action) -> &'static str {
     match action {
         Action::Create => "create",
-        Action::Adopt => "take over",
+        Action::Adopt => "adopt",
         _ => "update",
     }
 }
 
-/// Which fields applying takes over from others who apply them, too: where it would be refused were it not forced.
+/// The fields that an apply takes over from other field managers that apply them, too. It would be refused if it were not
+/// forced.
 pub(crate) fn conflict(desired: &Desired, live: &Value, applied: &Value) -> Option<Conflict> {
     let fields: Vec<FieldDrift> = fields::drift(live, applied)
         .into_iter()

@@ -1,4 +1,4 @@
-//! Why nothing could be done.
+//! Errors of a rollout. Pure.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -10,80 +10,80 @@ use kube::core::Status;
 
 use crate::pure::{existing_owner::Collisions, ledger::LedgerError, secrets, untyped};
 
-/// How many objects a message lists.
+/// The number of objects that a message lists.
 const LISTED: usize = 10;
 
-/// Why a release could not be brought further. What was done before stays; the next call goes on from there.
+/// A release could not be rolled out further. What was done remains; the next call continues from there.
 #[derive(Debug, thiserror::Error)]
 pub enum RolloutError {
     /// Kinds that neither the API server serves nor a CRD of the release defines.
     #[error("required resource not found: {}", list(.0, |(api_version, kind, object)| format!("no matches for kind {kind:?} in version {api_version:?} ({object})")))]
     UnknownKinds(Vec<(String, String, ObjectKey)>),
-    /// Namespaces that objects name and neither the cluster nor the release has.
+    /// Namespaces of objects that neither exist in the cluster nor are in the release.
     #[error("required resource not found: {}", list(.0, |namespace| format!("namespaces {namespace:?} not found")))]
     NamespacesNotFound(Vec<String>),
-    /// Two objects of the release are one in the cluster.
-    #[error("{first} and {second} of the release are one object in the cluster")]
+    /// Two objects of the release are the same object in the cluster.
+    #[error("{first} and {second} in the release are the same object in the cluster")]
     Duplicate {
-        /// The one.
+        /// The first object.
         first: Box<ObjectKey>,
-        /// The other.
+        /// The second object.
         second: Box<ObjectKey>,
     },
-    /// Objects that exist already and belong to somebody else.
+    /// Objects that exist and belong to other owners.
     #[error("{0}")]
     Collisions(Collisions),
-    /// The ServiceAccount on whose behalf everything is to be done does not exist.
+    /// The ServiceAccount to impersonate does not exist.
     #[error("the ServiceAccount {0} does not exist: create it, or name another one in spec.serviceAccount")]
     ServiceAccountNotFound(Account),
-    /// The ServiceAccount may not do all that has to be done.
+    /// The ServiceAccount lacks permissions.
     #[error(transparent)]
     PermissionsMissing(Box<PermissionsMissing>),
-    /// Objects that are part of the installation of Chandler itself.
+    /// Objects that belong to the installation of Chandler itself.
     #[error(
-        "the release holds objects that are part of the installation of Chandler: {}; that takes an account that holds \
-         every right: name one in spec.serviceAccount, or leave them out of the bundle", list(.0, |(object, what)| format!("{object} {what}"))
+        "the release contains objects that belong to the installation of Chandler: {}; this requires a ServiceAccount \
+         with all permissions: name one in spec.serviceAccount, or remove the objects from the bundle", list(.0, |(object, what)| format!("{object} {what}"))
     )]
     Reserved(Vec<(ObjectKey, Delegation)>),
     /// New versions of CustomResourceDefinitions would break clients or stored objects.
     #[error("{}", chandler_crd_upgrade::explain(.0))]
     UnsafeCrdUpgrade(Vec<Finding>),
-    /// A new version of a CustomResourceDefinition, or its custom resources, take too much to be checked.
+    /// A new version of a CustomResourceDefinition, or its custom resources, are too large to check.
     #[error(transparent)]
     CrdUncheckable(Box<CheckError>),
-    /// Comparing an object with what is in the cluster takes too much.
+    /// An object is too large to compare.
     #[error(transparent)]
     ComparisonTooLarge(Box<ComparisonTooLarge>),
-    /// The controller ends, and work with it.
-    #[error("it was cancelled, since the controller is stopping")]
+    /// The controller is stopping.
+    #[error("cancelled because the controller is stopping")]
     Cancelled,
-    /// The owner is gone, or another one has its name.
+    /// The owner is gone, or another object has its name.
     #[error("the owner {0} no longer exists")]
     OwnerGone(String),
-    /// The owner is being deleted: what was to be written for it would come too late.
+    /// The owner is being deleted, so nothing is written for it any more.
     #[error("the owner {0} is being deleted")]
     OwnerDeleting(String),
-    /// The owner has no record of what it holds, so nothing can be written for it.
-    #[error("there is no record of what {0} holds; nothing is written without one")]
+    /// The owner has no record of its objects, so nothing can be written for it.
+    #[error("{0} has no record of its objects; nothing is written without one")]
     Unrecorded(String),
-    /// The record of what the owner holds cannot be written.
+    /// The record of the owner's objects cannot be written.
     #[error("{0}")]
     Ledger(#[from] LedgerError),
     /// Requests about objects failed.
     #[error("{}", list(.0, ToString::to_string))]
     Objects(Vec<ObjectFailure>),
-    /// A probe of the release cannot be evaluated.
+    /// A probe of the release is invalid.
     #[error(transparent)]
     Probe(RuleError),
-    /// A rule of whoever installs the release cannot be evaluated.
+    /// A health rule of the installer is invalid.
     #[error(transparent)]
     Rule(RuleError),
-    /// A request that is not about one object failed.
+    /// A request that is not about a single object failed.
     #[error("cannot {action}: {error}")]
     Request {
-        /// What was to be done.
+        /// The action that failed.
         action: String,
-        /// What is wrong.
+        /// The answer of the API server.
         error: ApiError,
     },
 }
@@ -112,7 +112,7 @@ impl RolloutError {
         }
     }
 
-    /// Whether it is about this object, so that the others of the release may be written without it.
+    /// Whether the error is about this object, so that the other objects of the release can be written without it.
     pub fn concerns(&self, object: &ObjectKey) -> bool {
         match self {
             Self::Objects(failures) => failures.iter().any(|failure| failure.object == *object),
@@ -126,7 +126,7 @@ impl RolloutError {
         }
     }
 
-    /// Whether trying again soon may help, without anybody changing anything.
+    /// Whether a retry may succeed without any change by a user.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Objects(failures) => failures.iter().all(|failure| failure.error.is_transient()),
@@ -144,8 +144,7 @@ impl RolloutError {
         }
     }
 
-    /// Whether a check was made and says no, so that a rollout would be refused. Anything else says that a check could not be
-    /// made.
+    /// Whether a check refused the release. Any other error means that a check could not be made.
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::Objects(failures) => failures.iter().all(|failure| matches!(failure.error, ApiError::Invalid(_))),
@@ -155,13 +154,13 @@ impl RolloutError {
         }
     }
 
-    /// Whether something that the release needs is not there. It may come with another release, so trying again from time
-    /// to time may help.
+    /// Whether the release requires something that does not exist. Another release may provide it, so a retry from time to time
+    /// may succeed.
     pub fn is_missing_requirement(&self) -> bool {
         matches!(self, Self::UnknownKinds(_) | Self::NamespacesNotFound(_))
     }
 
-    /// Whether the controller lacks a permission.
+    /// Whether a permission is missing.
     pub fn is_forbidden(&self) -> bool {
         match self {
             Self::Objects(failures) => failures.iter().any(|failure| matches!(failure.error, ApiError::Forbidden(_))),
@@ -177,44 +176,44 @@ impl From<CheckError> for RolloutError {
     }
 }
 
-/// A ServiceAccount that may not do all that has to be done.
+/// A ServiceAccount that lacks permissions.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error(
-    "the ServiceAccount {account} may not do all that is needed; it lacks {}: `chandler rbac {owner}` prints roles that \
-     grant it", .missing.summary()
+    "the ServiceAccount {account} lacks permissions: {}; `chandler rbac {owner}` prints roles that \
+     grant them", .missing.summary()
 )]
 pub struct PermissionsMissing {
     /// The name of the owner.
     pub owner: String,
     /// The ServiceAccount.
     pub account: Account,
-    /// What it lacks.
+    /// The missing permissions.
     pub missing: Missing,
-    /// The namespaces that come with the release and are not there yet, so that they can hold no Role.
+    /// The namespaces that the release will create, which can hold no Role yet.
     pub not_yet: BTreeSet<String>,
 }
 
-/// An object was not compared, since that takes too many steps.
+/// An object was not compared, because the comparison takes too many steps.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{object} cannot be compared with the cluster: it takes more than {limit} steps; use fewer pointers in \
+    "{object} cannot be compared with the cluster in {limit} steps: use fewer pointers in \
      spec.ignoreDifferences, or make the object smaller"
 )]
 pub struct ComparisonTooLarge {
     /// The object.
     pub object: ObjectKey,
-    /// How many steps it may take.
+    /// The limit of steps.
     pub limit: u64,
 }
 
-/// A request about an object that failed.
+/// A failed request about an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectFailure {
     /// The object.
     pub object: ObjectKey,
-    /// What was to be done, as in `create`.
+    /// The action, such as `create`.
     pub action: &'static str,
-    /// What is wrong.
+    /// The answer of the API server.
     pub error: ApiError,
 }
 
@@ -224,43 +223,43 @@ impl fmt::Display for ObjectFailure {
     }
 }
 
-/// What an API server's answer means.
+/// An error of the API server, by its meaning.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApiError {
-    /// It is not there (404).
+    /// The object does not exist (404).
     #[error("{0}")]
     NotFound(String),
-    /// It exists already (409 AlreadyExists).
+    /// The object already exists (409 AlreadyExists).
     #[error("{0}")]
     AlreadyExists(String),
-    /// Somebody else changed it at the same time (409 Conflict).
+    /// Another client changed the object at the same time (409 Conflict).
     #[error("{0}")]
     Conflict(String),
-    /// The controller may not do this (401, 403).
+    /// The request is not permitted (401, 403).
     #[error("{0}")]
     Forbidden(String),
-    /// It is not a legal object of its kind, or not a legal successor of what is there (422; 400 where its kind does not have one
-    /// of its fields; 500 where what is there is not of its type).
+    /// The object is not valid for its kind, or is not a valid update of the stored object (422; 400 for unknown fields; 500
+    /// for a stored object of the wrong type).
     #[error("{0}")]
     Invalid(String),
-    /// The API server or an admission policy refused it (other 4xx).
+    /// The API server or an admission policy refused the request (other 4xx).
     #[error("{0}")]
     Refused(String),
-    /// The API server cannot answer now (429, 5xx), or was not progress.
+    /// The API server is not available (429, 5xx), or was not reached.
     #[error("{0}")]
     Unavailable(String),
 }
 
-/// What the API server says of fields that a kind does not have (`strictDecodingError` in `k8s.io/apimachinery/pkg/runtime`).
+/// The message of the API server about unknown fields (`strictDecodingError` in `k8s.io/apimachinery/pkg/runtime`).
 const UNKNOWN_FIELDS: &str = "strict decoding error: ";
 
 impl ApiError {
-    /// Whether trying again soon may help.
+    /// Whether a retry may succeed soon.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Conflict(_) | Self::Unavailable(_))
     }
 
-    /// What this answer means.
+    /// The error for this status.
     pub(crate) fn of_status(status: &Status) -> Self {
         let message = if status.message.is_empty() {
             format!("status {}", status.code)
@@ -285,7 +284,7 @@ impl From<kube::Error> for ApiError {
     fn from(error: kube::Error) -> Self {
         match error {
             kube::Error::Api(status) => Self::of_status(&status),
-            // The outermost text alone says little, the whole chain is what an administrator needs.
+            // The outermost text alone says little, so the message includes the whole chain of causes.
             other => {
                 let mut message = other.to_string();
                 let mut source = std::error::Error::source(&other);
@@ -303,18 +302,18 @@ impl From<kube::Error> for ApiError {
     }
 }
 
-/// Why an apply was refused.
+/// An error of a server-side apply, with the fields that it is about.
 #[derive(Debug)]
 pub(crate) struct ApplyError {
     pub(crate) error: ApiError,
     /// The fields that the API server names, as in `spec.ports[1].name`.
     pub(crate) fields: Vec<String>,
-    /// The values of the stored object that are not of their type.
+    /// The values of the stored object that have the wrong type.
     pub(crate) untyped: Vec<untyped::Untyped>,
 }
 
 impl ApplyError {
-    /// Whether it may be what others wrote that makes the apply impossible.
+    /// Whether fields of other field managers may have caused the error.
     pub(crate) fn is_about_stored(&self) -> bool {
         matches!(&self.error, ApiError::Invalid(message) if !untyped::is_applied(message))
     }
@@ -342,13 +341,13 @@ impl From<kube::Error> for ApplyError {
     }
 }
 
-/// A error as one with an object.
+/// Converts an error to a failure of an object.
 pub(crate) fn object_failure(object: &ObjectKey, action: &'static str) -> impl FnOnce(ApiError) -> ObjectFailure {
     let object = object.clone();
     move |error| ObjectFailure { object, action, error }
 }
 
-/// One line for each, the first few of them.
+/// One line for each of the first items, and the number of further ones.
 pub(crate) fn list<T>(items: &[T], line: impl Fn(&T) -> String) -> String {
     let mut lines: Vec<String> = items.iter().take(LISTED).map(line).collect();
     if items.len() > LISTED {
@@ -362,7 +361,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_an_outage_only_where_waiting_may_help() {
+    fn an_answer_is_unavailable_only_if_a_retry_may_succeed() {
         let invalid = |message: &str| ApiError::Invalid(message.to_owned());
         let unavailable = |message: &str| ApiError::Unavailable(message.to_owned());
         let not_typed =

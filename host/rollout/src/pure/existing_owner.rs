@@ -1,4 +1,4 @@
-//! Whose an object is that is not the owner's, and when it may be taken over.
+//! The existing owner of an object that does not belong to the owner of the release, and when the object may be adopted.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::pure::policy::CollisionProtection;
 
-/// Whose an object is.
+/// The existing owner of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "by", rename_all = "camelCase")]
 pub enum ExistingOwner {
@@ -18,35 +18,36 @@ pub enum ExistingOwner {
         /// Its name.
         name: String,
     },
-    /// The same for an object of the owner's kind and name that is gone, or about to be. The garbage collector takes it.
+    /// An owner reference names an object of the owner's kind and name that is gone or about to be. The garbage collector
+    /// deletes the object.
     StaleOwner {
         /// The kind of the owner.
         kind: String,
         /// Its name.
         name: String,
     },
-    /// An earlier owner of this kind and name left it behind on purpose, and nobody has claimed it since.
+    /// An earlier owner of this kind and name orphaned it on purpose, and no owner has claimed it since.
     LeftBehind {
         /// The kind of the owner.
         kind: String,
         /// Its name.
         name: String,
     },
-    /// It carries the owner's own marks, but the record of what the owner created or adopted does not hold it.
+    /// It carries the labels of the owner, but the owner's record does not list it.
     Unrecorded {
         /// The kind of the owner.
         kind: String,
         /// Its name.
         name: String,
     },
-    /// It carries the labels of another one's ApplySet, and nobody controls it.
+    /// It carries the labels of another owner's ApplySet, and has no controller.
     Member {
         /// The kind of the parent of that set.
         kind: String,
         /// Its name.
         name: String,
     },
-    /// It is a member of an ApplySet that somebody else keeps.
+    /// It is a member of an ApplySet of another tool.
     ApplySet {
         /// The identifier of the set.
         id: String,
@@ -58,22 +59,23 @@ pub enum ExistingOwner {
         /// Its name.
         name: String,
     },
-    /// Nobody claims it; this field manager was the first one to write it.
+    /// No owner claims it; this field manager was the first to write it.
     Manager {
         /// The name of the field manager.
         name: String,
     },
-    /// Nobody claims it, and nothing tells who made it.
+    /// No owner claims it, and its creator is unknown.
     Unknown,
 }
 
 impl ExistingOwner {
-    /// Whether an owner reference makes somebody its controller.
+    /// Whether an owner reference names a controller.
     pub fn is_controller(&self) -> bool {
         matches!(self, Self::Controller { .. } | Self::StaleOwner { .. })
     }
 
-    /// Whether nobody claims it in a way that others have to heed, so that it can be taken over without taking it away.
+    /// Whether no controller and no other ApplySet claims the object, so that it can be adopted without taking it from an
+    /// active owner.
     pub fn is_unclaimed(&self) -> bool {
         matches!(
             self,
@@ -85,7 +87,7 @@ impl ExistingOwner {
         )
     }
 
-    /// Whether what it holds may be taken over.
+    /// Whether an object of this owner may be adopted.
     pub fn yields_to(&self, protection: CollisionProtection) -> bool {
         match protection {
             CollisionProtection::Prevent => matches!(self, Self::LeftBehind { .. }),
@@ -94,7 +96,7 @@ impl ExistingOwner {
         }
     }
 
-    /// Another object of the owner's kind, where it is one that holds it.
+    /// The name of the existing owner, if it is another object of the owner's kind.
     fn sibling<'a>(&'a self, owner_kind: &str) -> Option<&'a str> {
         match self {
             Self::Controller { kind, name } | Self::Member { kind, name } if kind == owner_kind => Some(name),
@@ -109,27 +111,27 @@ impl fmt::Display for ExistingOwner {
         match self {
             Self::Controller { kind, name } => write!(f, "is controlled by {kind} {name}"),
             Self::StaleOwner { kind, name } => {
-                write!(f, "is controlled by an earlier {kind} {name}, and goes with it")
+                write!(f, "is controlled by a previous {kind} {name}, and will be garbage collected")
             }
-            Self::LeftBehind { kind, name } => write!(f, "was left behind by an earlier {kind} {name}"),
+            Self::LeftBehind { kind, name } => write!(f, "was orphaned by a previous {kind} {name}"),
             Self::Unrecorded { kind, name } => {
-                write!(f, "carries the marks of {kind} {name}, which has no record of having created or adopted it")
+                write!(f, "carries the labels of {kind} {name}, which has no record of creating or adopting it")
             }
             Self::Member { kind, name } => write!(f, "belongs to {kind} {name}"),
             Self::ApplySet { id } => write!(f, "belongs to the ApplySet {id}"),
             Self::HelmRelease { namespace, name } => write!(f, "belongs to the Helm release {namespace}/{name}"),
-            Self::Manager { name } => write!(f, "was made by {name}"),
-            Self::Unknown => f.write_str("was not made by Chandler"),
+            Self::Manager { name } => write!(f, "was created by {name}"),
+            Self::Unknown => f.write_str("was not created by Chandler"),
         }
     }
 }
 
-/// An object that exists already and belongs to somebody else.
+/// An object that exists and belongs to another owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collision {
     /// The object.
     pub object: ObjectKey,
-    /// Whose it is.
+    /// Its owner.
     pub existing_owner: ExistingOwner,
 }
 
@@ -139,7 +141,7 @@ impl fmt::Display for Collision {
     }
 }
 
-/// Objects of a release that stop it because they are somebody else's.
+/// Objects that block a release because they belong to other owners.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collisions {
     /// The kind of the owner of the release.
@@ -150,13 +152,13 @@ pub struct Collisions {
     pub found: Vec<Collision>,
 }
 
-/// How many collisions a message lists.
+/// The number of collisions that a message lists.
 const LISTED: usize = 10;
-/// How many other owners a message names in what it advises.
+/// The number of other owners that the advice names.
 const NAMED: usize = 3;
 
 impl fmt::Display for Collisions {
-    /// The first few objects, one in a line, and then for each sort of holder what can be done.
+    /// The first few objects, one per line, and then advice for each type of existing owner.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for collision in self.found.iter().take(LISTED) {
             writeln!(f, "{collision}")?;
@@ -169,7 +171,7 @@ impl fmt::Display for Collisions {
 }
 
 impl Collisions {
-    /// What can be done, one line for each sort of holder.
+    /// Advice, one line for each type of existing owner.
     fn advice(&self) -> Vec<String> {
         let existing_owners = || self.found.iter().map(|collision| &collision.existing_owner);
         let (owner, kind) = (&self.owner, &self.owner_kind);
@@ -182,19 +184,21 @@ impl Collisions {
                 names.push_str(", …");
             }
             lines.push(format!(
-                "one object belongs to one {kind}: leave it out of this bundle or out of that of {names}, or move it here: \
-                 `chandler adopt {owner} --force`"
+                "an object can belong to only one {kind}: remove it from this bundle or from that of {names}, or move it here \
+                 with `chandler adopt {owner} --force`"
             ));
         }
         if existing_owners().any(ExistingOwner::is_unclaimed) {
             lines.push(format!(
-                "what nobody controls is taken over by `chandler adopt {owner}` or with spec.collisionProtection: \
-                 IfNoController; or delete it, or leave it out of the bundle"
+                "adopt objects without a controller with `chandler adopt {owner}` or spec.collisionProtection: IfNoController, \
+                 delete them, or remove them from the bundle"
             ));
         }
         if existing_owners().any(|existing_owner| matches!(existing_owner, ExistingOwner::StaleOwner { .. })) {
-            lines
-                .push("what an earlier owner of this name left is about to go; this then goes on by itself".to_owned());
+            lines.push(
+                "objects of a previous owner of this name are being deleted; the rollout then continues by itself"
+                    .to_owned(),
+            );
         }
         let others = existing_owners().any(|existing_owner| {
             existing_owner.sibling(kind).is_none()
@@ -205,8 +209,8 @@ impl Collisions {
         });
         if others {
             lines.push(format!(
-                "what another controller or ApplySet holds, it will put back: leave it out of the bundle, or take it away \
-                 from there: `chandler adopt {owner} --force`, or spec.collisionProtection: None"
+                "another controller or ApplySet will restore its objects: remove them from the bundle, or take them over with \
+                 `chandler adopt {owner} --force` or spec.collisionProtection: None"
             ));
         }
         lines
@@ -250,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_nobody_claims_yields_by_half() {
+    fn if_no_controller_adopts_only_unclaimed_objects() {
         let yielding = |protection| -> Vec<bool> {
             existing_owners().iter().map(|existing_owner| existing_owner.yields_to(protection)).collect()
         };
@@ -262,31 +266,31 @@ mod tests {
     }
 
     #[test]
-    fn a_message_names_the_other_owner_and_the_ways_out() {
+    fn a_message_names_the_existing_owner_and_gives_advice() {
         insta::assert_snapshot!(collisions(existing_owners()), @r"
         ConfigMap n/x0 already exists and is controlled by Deployment d
-        ConfigMap n/x1 already exists and is controlled by an earlier BundleDeployment a, and goes with it
-        ConfigMap n/x2 already exists and was left behind by an earlier BundleDeployment a
-        ConfigMap n/x3 already exists and carries the marks of BundleDeployment a, which has no record of having created or adopted it
+        ConfigMap n/x1 already exists and is controlled by a previous BundleDeployment a, and will be garbage collected
+        ConfigMap n/x2 already exists and was orphaned by a previous BundleDeployment a
+        ConfigMap n/x3 already exists and carries the labels of BundleDeployment a, which has no record of creating or adopting it
         ConfigMap n/x4 already exists and belongs to BundleDeployment b
         ConfigMap n/x5 already exists and belongs to the ApplySet applyset-x-v1
         ConfigMap n/x6 already exists and belongs to the Helm release n/r
-        ConfigMap n/x7 already exists and was made by kubectl-create
-        ConfigMap n/x8 already exists and was not made by Chandler
-        one object belongs to one BundleDeployment: leave it out of this bundle or out of that of b, or move it here: `chandler adopt a --force`
-        what nobody controls is taken over by `chandler adopt a` or with spec.collisionProtection: IfNoController; or delete it, or leave it out of the bundle
-        what an earlier owner of this name left is about to go; this then goes on by itself
-        what another controller or ApplySet holds, it will put back: leave it out of the bundle, or take it away from there: `chandler adopt a --force`, or spec.collisionProtection: None
+        ConfigMap n/x7 already exists and was created by kubectl-create
+        ConfigMap n/x8 already exists and was not created by Chandler
+        an object can belong to only one BundleDeployment: remove it from this bundle or from that of b, or move it here with `chandler adopt a --force`
+        adopt objects without a controller with `chandler adopt a` or spec.collisionProtection: IfNoController, delete them, or remove them from the bundle
+        objects of a previous owner of this name are being deleted; the rollout then continues by itself
+        another controller or ApplySet will restore its objects: remove them from the bundle, or take them over with `chandler adopt a --force` or spec.collisionProtection: None
         ");
         insta::assert_snapshot!(collisions([ExistingOwner::Manager { name: text("kubectl") }]), @r"
-        ConfigMap n/x0 already exists and was made by kubectl
-        what nobody controls is taken over by `chandler adopt a` or with spec.collisionProtection: IfNoController; or delete it, or leave it out of the bundle
+        ConfigMap n/x0 already exists and was created by kubectl
+        adopt objects without a controller with `chandler adopt a` or spec.collisionProtection: IfNoController, delete them, or remove them from the bundle
         ");
         let sibling =
             |number: usize| ExistingOwner::Controller { kind: text("BundleDeployment"), name: format!("b{number}") };
         let many = collisions((0..25).map(sibling)).to_string();
         let lines: Vec<&str> = many.lines().collect();
         assert_eq!((lines.len(), lines[10]), (12, "and 15 more"));
-        assert!(lines[11].contains("or out of that of b0, b1, b10, …, or move it here"), "{many}");
+        assert!(lines[11].contains("or from that of b0, b1, b10, …, or move it here"), "{many}");
     }
 }

@@ -1,4 +1,4 @@
-//! How two states of an object differ, field by field, for people to read. Pure.
+//! The differences between two states of an object, field by field, for display. Pure.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,24 +20,25 @@ use crate::pure::{
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FieldChange {
-    /// Where, as in `spec.template.spec.containers[name=manager].image`.
+    /// The path, as in `spec.template.spec.containers[name=manager].image`.
     pub path: String,
-    /// What stands there; none where nothing does. Values of Secrets are hidden.
+    /// The current value; none if the field does not exist. Values of Secrets are hidden.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
-    /// What will stand there; none where nothing will.
+    /// The new value; none if the field will not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
 }
 
-/// A field that is not as it should be, and whose doing that is. It holds no values, since they may be secret.
+/// A field that differs from the desired state, with the field manager that set it. It contains no values, since they may be
+/// secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldDrift {
-    /// Where, as in `spec.template.spec.containers[name=manager].image`.
+    /// The path, as in `spec.template.spec.containers[name=manager].image`.
     pub path: String,
-    /// Whether nothing stands there any more. Nobody is recorded for that.
+    /// Whether the field does not exist any more. No field manager is recorded for a removal.
     pub removed: bool,
-    /// Who wrote what stands there; none where nobody but this host is recorded.
+    /// The field manager that set the value; none if only Chandler is recorded.
     pub manager: Option<Manager>,
 }
 
@@ -51,13 +52,13 @@ impl fmt::Display for FieldDrift {
     }
 }
 
-/// Members of metadata that the API server writes, or that only repeat what the rest says.
+/// Members of metadata that the API server sets or that repeat other fields.
 const NOISE: &[&str] = &["uid", "creationTimestamp", "resourceVersion", "generation", "managedFields", "selfLink"];
 
-/// The members by which items of lists are told apart, the most telling first.
+/// The members that identify items of lists, the most specific first.
 const KEYS: &[&str] = &["name", "type", "key", "ip", "uid"];
 
-/// The fields in which two states of an object differ, in the order of their paths.
+/// The fields that differ between two states of an object, in the order of their paths.
 pub(crate) fn changes(key: &ObjectKey, before: &Value, after: &Value) -> Vec<FieldChange> {
     let (before, after) = (comparable(before), comparable(after));
     let secret = (key.group.is_empty() && key.kind == "Secret").then_some(0);
@@ -70,10 +71,10 @@ pub(crate) fn changes(key: &ObjectKey, before: &Value, after: &Value) -> Vec<Fie
         .collect()
 }
 
-/// For how many fields of an object it is told whose doing they are. Messages and the status list fewer.
+/// The number of fields of an object for which the field manager is determined. Messages and the status list fewer.
 const ATTRIBUTED: usize = 500;
 
-/// The fields in which an object is not as it should be, in the order of their paths, and whose doing that is.
+/// The fields in which an object differs from its desired state, in the order of their paths, with their field managers.
 pub(crate) fn drift(live: &Value, wanted: &Value) -> Vec<FieldDrift> {
     let (before, after) = (comparable(live), comparable(wanted));
     differences(None, &before, &after)
@@ -81,9 +82,9 @@ pub(crate) fn drift(live: &Value, wanted: &Value) -> Vec<FieldDrift> {
         .enumerate()
         .map(|(number, Difference { path, steps, before, .. })| {
             let removed = before.is_none();
-            // To find the manager of an item takes a look at all items that it has on record.
-            let told = !removed && number < ATTRIBUTED;
-            FieldDrift { path, removed, manager: told.then(|| ownership::manager(live, &steps)).flatten() }
+            // Finding the manager of an item means checking all items in the manager's record.
+            let attributed = !removed && number < ATTRIBUTED;
+            FieldDrift { path, removed, manager: attributed.then(|| ownership::manager(live, &steps)).flatten() }
         })
         .collect()
 }
@@ -97,9 +98,9 @@ fn differences<'a>(secret: Option<usize>, before: &'a Value, after: &'a Value) -
 /// A place where two states differ.
 struct Difference<'a> {
     path: String,
-    /// The way there, in the state before.
+    /// The path in the state before.
     steps: Vec<PathElement<'a>>,
-    /// How many of these steps lead to the Secret that it is in.
+    /// The number of path elements up to the Secret that contains the place.
     secret: Option<usize>,
     before: Option<Value>,
     after: Option<Value>,
@@ -118,7 +119,7 @@ impl<'a> Place<'a> {
         Self { path: member(&self.path, name), steps: self.with(PathElement::Member(name)), secret: self.secret }
     }
 
-    /// The same place, known to be in a Secret where one of its states is one.
+    /// Marks the place as inside a Secret, if one of its states is a Secret.
     fn seen(mut self, states: [Option<&Value>; 2]) -> Self {
         if self.secret.is_none() && states.into_iter().flatten().any(secrets::is_secret) {
             self.secret = Some(self.steps.len());
@@ -126,10 +127,10 @@ impl<'a> Place<'a> {
         self
     }
 
-    /// An item that is told by this text, and how it was before.
-    fn item(&self, told: &str, index: usize, before: &'a Value) -> Self {
+    /// An item that is identified by this text, and its previous state.
+    fn item(&self, label: &str, index: usize, before: &'a Value) -> Self {
         let steps = self.with(PathElement::Item(index, before));
-        Self { path: format!("{}[{told}]", self.path), steps, secret: self.secret }
+        Self { path: format!("{}[{label}]", self.path), steps, secret: self.secret }
     }
 
     fn with(&self, step: PathElement<'a>) -> Vec<PathElement<'a>> {
@@ -141,7 +142,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// What of an object counts.
+/// The parts of an object that are compared.
 fn comparable(object: &Value) -> Value {
     let mut object = normalized(object);
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -183,7 +184,7 @@ fn compare<'a>(place: Place<'a>, before: Option<&'a Value>, after: Option<&'a Va
     }
 }
 
-/// Compares items that have the same name. What only changes places is told as a change of the order.
+/// Compares items with the same name. Items that only moved are reported as a change of the order.
 fn by_key<'a>(place: &Place<'a>, key: &str, before: &'a [Value], after: &'a [Value], found: &mut Vec<Difference<'a>>) {
     let name = |item: &'a Value| item.get(key).and_then(Value::as_str).unwrap_or_default();
     let names = |items: &'a [Value]| items.iter().map(name).collect::<Vec<&str>>();
@@ -210,18 +211,18 @@ fn by_key<'a>(place: &Place<'a>, key: &str, before: &'a [Value], after: &'a [Val
     }
 }
 
-/// The member by which the items of both lists are told apart, if there is one.
+/// The member that identifies the items of both lists, if there is one.
 pub(crate) fn key_of(one: &[Value], other: &[Value]) -> Option<&'static str> {
     KEYS.iter().copied().find(|key| tells_apart(key, one) && tells_apart(key, other))
 }
 
-/// Whether each of these items has a name of its own.
+/// Whether each item has a unique name.
 fn tells_apart(key: &str, items: &[Value]) -> bool {
     let names: BTreeSet<&str> = items.iter().filter_map(|item| item.get(key)?.as_str()).collect();
     names.len() == items.len()
 }
 
-/// The path of a member. A name that would be read as more than one is quoted.
+/// The path of a member. A name that could be read as several path elements is quoted.
 fn member(path: &str, name: &str) -> String {
     let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '$');
     match (path.is_empty(), plain) {
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_named_as_people_write_them() {
+    fn paths_have_the_usual_notation() {
         let before = json!({
             "metadata": {"uid": "a", "resourceVersion": "1", "labels": {"app.kubernetes.io/name": "x"},
                          "annotations": {"chandler.dev/applied": "1"}},
@@ -296,7 +297,7 @@ mod tests {
         "#);
     }
 
-    /// The value of a Secret, as text and as it is stored.
+    /// The value of a Secret, as text and in its stored form.
     const VALUES: [&str; 2] = ["hunter2", "aHVudGVyMg=="];
 
     fn applied(version: &str) -> String {
@@ -305,8 +306,8 @@ mod tests {
             .to_string()
     }
 
-    fn assert_hidden(told: &str) {
-        assert!(VALUES.iter().all(|value| !told.contains(value)), "{told}");
+    fn assert_hidden(shown: &str) {
+        assert!(VALUES.iter().all(|value| !shown.contains(value)), "{shown}");
     }
 
     #[test]
@@ -320,8 +321,8 @@ mod tests {
                 "helm.sh/hook": version,
             }}})
         };
-        let told = lines("Secret", &annotated("1", "old"), &annotated("2", "new"));
-        insta::assert_snapshot!(told, @r#"
+        let shown = lines("Secret", &annotated("1", "old"), &annotated("2", "new"));
+        insta::assert_snapshot!(shown, @r#"
         metadata.annotations["example.com/password"]: "(hidden)" => "(hidden)"
         metadata.annotations["helm.sh/hook"]: "1" => "2"
         metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]: "(hidden)" => "(hidden)"
@@ -329,18 +330,18 @@ mod tests {
         metadata.annotations["objectset.rio.cattle.io/applied"]: "(hidden)" => "(hidden)"
         metadata.labels.app: "1" => "2"
         "#);
-        // All annotations, or all metadata, come or go at once.
+        // All annotations, or all metadata, are added or removed at once.
         let bare = [json!({"metadata": {"labels": {"app": "1"}}}), json!({})];
         for bare in bare {
-            let told = lines("Secret", &annotated("1", "old"), &bare);
-            assert_hidden(&told);
-            assert!(told.contains("(hidden)") && told.contains("\"helm.sh/hook\":\"1\""), "{told}");
+            let shown = lines("Secret", &annotated("1", "old"), &bare);
+            assert_hidden(&shown);
+            assert!(shown.contains("(hidden)") && shown.contains("\"helm.sh/hook\":\"1\""), "{shown}");
             assert_hidden(&lines("Secret", &bare, &annotated("1", "old")));
         }
     }
 
     #[test]
-    fn secrets_inside_of_other_objects_are_not_shown() {
+    fn secrets_inside_other_objects_are_not_shown() {
         let embedding = |value: &str| {
             let secret =
                 json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"p": value}});
@@ -351,9 +352,9 @@ mod tests {
                 "data": {"secret.yaml": yaml, "plain": value.len().to_string()},
             })
         };
-        let told = lines("ConfigMap", &embedding("hunter2"), &embedding("other"));
-        assert_hidden(&told);
-        insta::assert_snapshot!(told, @r#"
+        let shown = lines("ConfigMap", &embedding("hunter2"), &embedding("other"));
+        assert_hidden(&shown);
+        insta::assert_snapshot!(shown, @r#"
         data.plain: "7" => "5"
         data["secret.yaml"]: "(hidden)" => "(hidden)"
         metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]: "(hidden)" => "(hidden)"
@@ -365,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_drifted_is_told_with_whoever_wrote_it() {
+    fn drift_names_the_field_manager() {
         let live = json!({
             "metadata": {"managedFields": [
                 {"manager": "kubectl-edit", "operation": "Update", "fieldsV1": {"f:spec": {
@@ -378,8 +379,8 @@ mod tests {
             "metadata": {"labels": {"app": "this", "tier": "web"}},
             "spec": {"replicas": 1, "paused": false, "containers": [{"name": "a", "image": "i:1"}], "args": ["x", "y"]},
         });
-        let told: Vec<String> = drift(&live, &wanted).iter().map(ToString::to_string).collect();
-        insta::assert_snapshot!(told.join("\n"), @r"
+        let shown: Vec<String> = drift(&live, &wanted).iter().map(ToString::to_string).collect();
+        insta::assert_snapshot!(shown.join("\n"), @r"
         metadata.labels.app was applied by argocd
         metadata.labels.tier was removed
         spec.args was set by kubectl-edit
@@ -405,11 +406,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn something_is_told_just_where_something_differs(before in any_json(), after in any_json()) {
+        fn changes_are_reported_exactly_where_states_differ(before in any_json(), after in any_json()) {
             let (before, after) = (json!({"spec": before}), json!({"spec": after}));
-            let told = changes(&key("ConfigMap"), &before, &after);
-            prop_assert_eq!(told.is_empty(), before == after);
-            prop_assert!(told.iter().all(|change| change.before != change.after));
+            let shown = changes(&key("ConfigMap"), &before, &after);
+            prop_assert_eq!(shown.is_empty(), before == after);
+            prop_assert!(shown.iter().all(|change| change.before != change.after));
         }
     }
 }

@@ -4,7 +4,7 @@ use chandler_core::ObjectKey;
 use chandler_health::{Dependencies, Health, Probes, assess, probe::Budget};
 use serde_json::Value;
 
-/// The health of an object of the release by its kind's rules and the rules that it has to meet.
+/// The health of an object of the release, by the rules of its kind and by the health rules that apply to it.
 pub(crate) fn assess_object(
     probes: &Probes,
     key: &ObjectKey,

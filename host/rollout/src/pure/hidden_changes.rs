@@ -1,10 +1,10 @@
-//! Whether the records of the field managers leave room for changes that comparing member by member does not show. Pure.
+//! Changes that a comparison field by field cannot detect, found by the records of the field managers. Pure.
 //!
-//! Server-side apply resets some values as a whole: a selector, a list of strings. What a user adds to one of them is not in
-//! the release, so [`difference`](crate::pure::difference::difference) cannot tell it from a member that another manager may own. The
-//! records in `metadata.managedFields` can: a manager that writes anything below an atomic value is recorded as the owner of all
-//! of it, while below other values it owns its own members. Only where a record says so is a dry run needed, so that a
-//! controller that renews an annotation or a Lease, or that writes the status, causes none.
+//! Server-side apply resets some values as a whole: a selector, a list of strings. A member that a user adds to such a value is
+//! not in the release, so [`difference`](crate::pure::difference::difference) cannot tell it from a member that another field
+//! manager may own. `metadata.managedFields` can: a manager that writes anything below an atomic value is recorded as the owner
+//! of the whole value, while below other values it owns its own members. Only such a record requires a dry run, so a controller
+//! that renews an annotation or a Lease, or that writes the status, causes none.
 
 use chandler_core::{Budget, Stop};
 use serde_json::{Map, Value};
@@ -15,14 +15,14 @@ use crate::pure::{
     owner::FIELD_MANAGER,
 };
 
-/// The records themselves, where this host did not leave them as they are.
+/// The records themselves, if Chandler did not leave them as they are.
 const RECORDS: &str = "/metadata/managedFields";
 
-/// The first place, as a JSON pointer, where applying `desired` may change `live` although nothing of `desired` differs. None
-/// means that it changes nothing.
+/// The first place, as a JSON pointer, where applying `desired` may change `live` although no field of `desired` differs. None
+/// means that an apply changes nothing.
 ///
 /// # Errors
-/// Where that takes more steps than are left.
+/// If the search takes more steps than the budget has left.
 pub(crate) fn hidden_change(desired: &Value, live: &Value, budget: &Budget) -> Result<Option<String>, Stop> {
     match search_all(desired, live, budget) {
         Ok(()) => Ok(None),
@@ -37,24 +37,24 @@ fn search_all(desired: &Value, live: &Value, budget: &Budget) -> Result<(), Ende
         .iter()
         .partition(|record| text(record, "/manager") == FIELD_MANAGER && text(record, "/subresource").is_empty());
     let [own] = own.as_slice() else {
-        // A create and an apply of this host leave one record: another client used its name, or reset the records.
+        // Chandler's create and apply leave one record. Otherwise another client used its name or reset the records.
         return Err(Ended::At(RECORDS.to_owned()));
     };
     forged(own, desired, live, budget)?;
     others.into_iter().try_for_each(|record| overwritten(record, desired, budget))
 }
 
-/// Where the record of this host holds what this host did not write: another client used its name.
+/// Finds fields in Chandler's record that Chandler did not write: another client used its name.
 fn forged(record: &Value, desired: &Value, live: &Value, budget: &Budget) -> Result<(), Ended> {
     if text(record, "/operation") == "Update" {
-        // What is created is recorded with the defaults in it, so that only the time tells; and clients can write that, too. Times
-        // are of one form and one zone.
+        // The record of a create includes defaults, so only the time can tell; clients can write the time, too. Times have one
+        // format and one time zone.
         let is_later = text(record, "/time") > text(live, "/metadata/creationTimestamp");
         let changed = is_later || may_have_changed(desired, live);
         return if changed { Err(Ended::At(RECORDS.to_owned())) } else { Ok(()) };
     }
-    // Applying removes what is recorded and is not applied any more: a member, or a part of what is written as a whole. Where
-    // fields are no longer ignored, this host itself applied more.
+    // An apply removes what is recorded and no longer applied: a member, or a part of a value that is written as a whole. If
+    // fields are no longer ignored, Chandler itself applied more.
     let counts = |pointer: &str, found: Option<&Value>| match (found, live.pointer(pointer)) {
         (Some(desired), Some(live)) => Ok(difference(live, desired, budget)?.is_some()),
         (found, _) => Ok(found.is_none()),
@@ -62,7 +62,7 @@ fn forged(record: &Value, desired: &Value, live: &Value, budget: &Budget) -> Res
     search(record, desired, &counts, budget)
 }
 
-/// Built-in kinds without a generation, and the values of theirs that an apply writes as a whole and that get no defaults.
+/// Built-in kinds without a generation, and their values that an apply writes as a whole and that get no defaults.
 const WHOLE: &[(&str, &str, &[&str])] = &[
     ("v1", "ConfigMap", &[]),
     ("v1", "Secret", &[]),
@@ -75,7 +75,7 @@ const WHOLE: &[(&str, &str, &[&str])] = &[
     ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", &[]),
 ];
 
-/// Whether a value that an apply writes as a whole may have got more members since the object was created. The API server alone
+/// Whether a value that an apply writes as a whole may have got more members since the object was created. Only the API server
 /// counts generations; some kinds have none.
 fn may_have_changed(desired: &Value, live: &Value) -> bool {
     if let Some(generation) = live.pointer("/metadata/generation").and_then(Value::as_i64) {
@@ -92,9 +92,9 @@ fn may_have_changed(desired: &Value, live: &Value) -> bool {
     }
 }
 
-/// Where another manager wrote a value as a whole that `desired` has members of.
+/// Finds values that another field manager wrote as a whole and of which `desired` has members.
 fn overwritten(record: &Value, desired: &Value, budget: &Budget) -> Result<(), Ended> {
-    // The schema of a custom resource may have made a value atomic after a member of it was recorded.
+    // The schema of a custom resource may have made a value atomic after one of its members was recorded.
     let may_become_atomic = is_custom(text(desired, "/apiVersion")) && text(record, "/subresource").is_empty();
     let counts = |pointer: &str, found: Option<&Value>| {
         Ok(match found {
@@ -105,10 +105,10 @@ fn overwritten(record: &Value, desired: &Value, budget: &Budget) -> Result<(), E
     search(record, desired, &counts, budget)
 }
 
-/// Whether a recorded place counts, by its pointer and by what `desired` has there.
+/// Whether a recorded place counts, by its pointer and by the desired value there.
 type Counts<'a> = &'a dyn Fn(&str, Option<&Value>) -> Result<bool, Stop>;
 
-/// The first place that a record holds and that counts. The status does not; what cannot be read does.
+/// Finds the first place of a record that counts. The status does not count; a record that cannot be parsed does.
 fn search(record: &Value, desired: &Value, counts: Counts<'_>, budget: &Budget) -> Result<(), Ended> {
     let unclear = || Err(Ended::At(RECORDS.to_owned()));
     let Some(fields) = record.get("fieldsV1").and_then(Value::as_object) else { return unclear() };
@@ -122,7 +122,7 @@ fn search(record: &Value, desired: &Value, counts: Counts<'_>, budget: &Budget) 
     })
 }
 
-/// Takes one step of the way to recorded places (the form is described in [`ownership`](crate::pure::ownership)).
+/// Takes one step on the path to recorded places (see [`ownership`](crate::pure::ownership) for the format).
 fn step(
     element: &str,
     below: &Value,
@@ -139,7 +139,7 @@ fn step(
         (Some(("f", name)), Value::Object(desired)) => (name.replace('~', "~0").replace('/', "~1"), desired.get(name)),
         (Some(("k", keys)), Value::Array(items)) => {
             let Ok(keys) = serde_json::from_str::<Map<String, Value>>(keys) else { return unclear() };
-            // The API server fills in defaults of keys, which are not known here.
+            // The API server sets defaults of keys, which are not known here.
             let is_it = |item: &Value| keys.iter().all(|(name, value)| item.get(name).is_none_or(|own| own == value));
             let (name, item) = place(items, is_it, budget)?;
             if item.is_some_and(|item| keys.keys().any(|key| item.get(key).is_none())) {
@@ -163,7 +163,7 @@ fn step(
     }
 }
 
-/// The first such item of a list, and what leads to it in a pointer.
+/// The first matching item of a list, and its index for a pointer.
 fn place<'v>(
     items: &'v [Value],
     is_it: impl Fn(&Value) -> bool,
@@ -221,18 +221,18 @@ mod tests {
         hidden_change(&desired, &live(records))
     }
 
-    /// A record of a create.
+    /// The record of a create by Chandler.
     fn ours() -> Value {
         record("chandler", "Update", json!({"f:spec": {"f:replicas": {}, "f:defaulted": {}}}))
     }
 
     #[test]
-    fn what_others_write_whole_may_be_reset() {
+    fn values_that_others_write_as_a_whole_may_be_reset() {
         let main = r#"k:{"name":"main"}"#;
         for (fields, want) in [
-            // Scalars differ, or they are as released.
+            // Scalars either differ or match the release.
             (json!({"f:spec": {"f:replicas": {}}}), None),
-            // Members that the release does not have belong to whoever wrote them.
+            // Members that the release does not have belong to the manager that wrote them.
             (json!({"f:spec": {"f:paused": {}, "f:extra": {".": {}, "f:a": {}}}}), None),
             (json!({"f:metadata": {"f:annotations": {".": {}, "f:restartedAt": {}}, "f:labels": {"f:b": {}}}}), None),
             (json!({"f:status": {"f:spec": {}}}), None),
@@ -256,7 +256,7 @@ mod tests {
                 Some("/metadata/ownerReferences/0"),
             ),
             (json!({"f:metadata": {"f:ownerReferences": {r#"k:{"uid":"v"}"#: {}}}}), None),
-            // What cannot be read.
+            // Records that cannot be parsed.
             (json!({"f:spec": {"f:replicas": {"f:a": {}}}}), Some("/spec/replicas")),
             (json!({"f:spec": {"f:tags": {"v:": {}}}}), Some("/spec/tags")),
             (json!("odd"), Some(RECORDS)),
@@ -268,9 +268,9 @@ mod tests {
         }
     }
 
-    /// A user who may patch an object may write its records, too, as if it had never changed.
+    /// A user who may patch an object may also write its records, as if it had never changed.
     #[test]
-    fn a_record_of_a_create_is_evidence_only_while_nothing_can_have_changed() {
+    fn a_create_record_is_evidence_only_if_nothing_can_have_changed() {
         let desired = json!({"spec": {"selector": {"app": "a"}}, "data": {}});
         let selector = |selector: Value| json!({"spec": {"selector": selector}});
         let (same, more) = (selector(json!({"app": "a"})), selector(json!({"app": "a", "b": "c"})));
@@ -303,7 +303,7 @@ mod tests {
             ("example.com/v1", theirs("example.com/v1", member.clone()), Some("/spec/selector/extra")),
             ("example.com/v1", theirs("example.com/v1", annotation.clone()), None),
             ("example.com/v1", with(theirs("example.com/v1", member.clone()), "subresource", "scale"), None),
-            // Of another version of the kind, paths may mean something else.
+            // In another version of the kind, paths may mean something else.
             ("apps/v1", theirs("apps/v2", member), Some(RECORDS)),
             ("apps/v1", theirs("apps/v2", annotation), None),
             ("apps/v1", theirs("apps/v2", json!({"f:status": {"f:a": {}}})), None),
@@ -313,11 +313,11 @@ mod tests {
     }
 
     #[test]
-    fn what_a_subresource_writes_counts_like_the_rest() {
+    fn records_of_subresources_count() {
         let sub = |fields, name| with(record("controller", "Update", fields), "subresource", name);
         for (theirs, want) in [
             (sub(json!({"f:status": {"f:ready": {}}}), "status"), None),
-            // Updates of the status of some built-in kinds write annotations, too.
+            // Status updates of some built-in kinds write annotations, too.
             (sub(json!({"f:metadata": {"f:annotations": {"f:revision": {}}}, "f:status": {}}), "status"), None),
             (sub(json!({"f:spec": {"f:replicas": {}}}), "scale"), None),
             (sub(json!({"f:spec": {"f:selector": {}}}), "scale"), Some("/spec/selector")),
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn records_that_this_host_did_not_leave_are_no_evidence() {
+    fn records_that_chandler_did_not_write_are_no_evidence() {
         let applied = |fields| record("chandler", "Apply", fields);
         let declared =
             json!({"f:metadata": {"f:labels": {"f:app": {}}}, "f:spec": {"f:replicas": {}, "f:selector": {}}});

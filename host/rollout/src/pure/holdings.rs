@@ -1,8 +1,8 @@
-//! What an owner created or adopted: the record by which objects are known as its own. Pure.
+//! The objects that an owner created or adopted: the record that decides which objects are its own. Pure.
 //!
-//! Labels, annotations and owner references can be written by everybody who may patch an object, so they are a view for other
-//! tools and no evidence. What may be changed, pruned or deleted is what stands here by UID. An object that was created is
-//! known before its UID is: it carries a [`Seal`] that only this owner could have made for its name.
+//! Every user who may patch an object can write its labels, annotations and owner references, so these are a view for other
+//! tools and no evidence. Only objects that this record lists by UID may be changed, pruned or deleted. An object that was
+//! created is recognized before its UID is recorded: it carries a [`Seal`] that only this owner could compute for its name.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,14 +15,14 @@ use hmac::{Hmac, Mac as _};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
-/// What an object is, whatever the version in which it is written.
+/// The identity of an object, independent of its API version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId {
     /// The API group; empty for the core group.
     pub group: String,
     /// The kind.
     pub kind: String,
-    /// The namespace; none for kinds that live in none.
+    /// The namespace; none for cluster-scoped kinds.
     pub namespace: Option<String>,
     /// The name.
     pub name: String,
@@ -35,7 +35,7 @@ impl ObjectId {
         Self { group, kind, namespace, name }
     }
 
-    /// `group/Kind/namespace/name`: no part can hold a slash, but the name of an RBAC object may hold a colon.
+    /// `group/Kind/namespace/name`: no part can contain a slash, but the name of an RBAC object may contain a colon.
     fn text(&self) -> String {
         let Self { group, kind, namespace, name } = self;
         format!("{group}/{kind}/{}/{name}", namespace.as_deref().unwrap_or_default())
@@ -67,20 +67,20 @@ impl<'de> Deserialize<'de> for ObjectId {
     }
 }
 
-/// A secret of one owner, with which it marks what it creates. It is never shown.
+/// A secret of one owner for marking the objects that it creates. It is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Seal([u8; 32]);
 
 impl Seal {
-    /// The seal with these bytes, which nobody else may know.
+    /// The seal with these bytes, which must be secret.
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// What an object carries that was created by the owner: 64 hexadecimal digits. They hold for its kind, namespace and
-    /// name only, so that copying them to another object proves nothing.
+    /// The mark of an object that the owner creates: 64 hexadecimal digits. It is valid for one kind, namespace and name only,
+    /// so copying it to another object proves nothing.
     pub(crate) fn mark(&self, owner: &str, id: &ObjectId) -> String {
-        // A key of any length is accepted.
+        // HMAC accepts a key of any length.
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else { return String::new() };
         mac.update(owner.as_bytes());
         mac.update(b"\n");
@@ -109,53 +109,53 @@ impl<'de> Deserialize<'de> for Seal {
     }
 }
 
-/// What one owner holds.
+/// The objects of one owner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Holdings {
     /// The UID of the owner.
     owner: String,
-    /// What it marks its objects with.
+    /// The secret for marking its objects.
     seal: Seal,
-    /// Whether objects that refer to the owner as their controller, by UID, are its own although they are not listed. So it is
-    /// where no record is left of an owner that installed something: after its loss, or after rukpak.
+    /// Whether objects whose controller reference names the owner's UID are its own although they are not listed. This is the
+    /// case if an owner installed something and has no record: after the record was lost, or after RukPak.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     inherits: bool,
-    /// The UIDs of what was created or adopted.
+    /// The UIDs of the objects that were created or adopted.
     #[serde(default)]
     held: BTreeMap<ObjectId, String>,
-    /// What is about to be created, and has no UID yet.
+    /// Objects that are about to be created and have no UID yet.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     expected: BTreeSet<ObjectId>,
-    /// The UIDs of what an owner of this name created or adopted and left behind on purpose.
+    /// The UIDs of objects that an owner of this name created or adopted and then orphaned on purpose.
     #[serde(default, rename = "left", skip_serializing_if = "BTreeMap::is_empty")]
     orphaned: BTreeMap<ObjectId, String>,
 }
 
-/// What is about to be done, before the first write.
+/// What a rollout is about to do, before its first write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Intent {
-    /// Objects that do not exist and are to be created.
+    /// Objects that do not exist and will be created.
     pub created: BTreeSet<ObjectId>,
-    /// Objects that exist and are to be taken over, with their UIDs.
+    /// Objects that exist and will be adopted, with their UIDs.
     pub adopted: BTreeMap<ObjectId, String>,
 }
 
-/// What has been done.
+/// What a rollout has done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settlement {
     /// Objects of the owner that exist, with their UIDs.
     pub held: BTreeMap<ObjectId, String>,
-    /// Objects that are gone, or somebody else's now.
+    /// Objects that are gone or belong to another owner now.
     pub gone: BTreeSet<ObjectId>,
-    /// Objects that were left behind on purpose.
+    /// Objects that were orphaned on purpose.
     pub orphaned: BTreeSet<ObjectId>,
-    /// Whether the release is complete, so that nothing is expected and nothing inherited any more.
+    /// Whether the release is complete, so that nothing is expected or inherited any more.
     pub complete: bool,
 }
 
 impl Holdings {
-    /// Those of an owner that holds nothing yet.
+    /// The record of an owner without objects.
     pub fn new(owner: impl Into<String>, seal: Seal) -> Self {
         Self {
             owner: owner.into(),
@@ -167,14 +167,14 @@ impl Holdings {
         }
     }
 
-    /// The same, where objects that refer to the owner by UID count as its own until a release is complete.
+    /// Counts objects that refer to the owner by UID as its own until a release is complete.
     #[must_use]
     pub fn inheriting(self) -> Self {
         Self { inherits: true, ..self }
     }
 
-    /// Those of another owner with the name of this one, which is gone: it holds nothing, and what the earlier one held is
-    /// what it left behind.
+    /// The record of another owner with the same name, after this owner is gone: it holds nothing, and the objects of the
+    /// earlier owner count as orphaned.
     #[must_use]
     pub fn succeeded_by(self, owner: impl Into<String>, seal: Seal) -> Self {
         let mut orphaned = self.orphaned;
@@ -192,27 +192,27 @@ impl Holdings {
         self.inherits
     }
 
-    /// Whether the owner has nothing, and nothing can have been made for it.
+    /// Whether the owner has no objects, and none can have been created for it.
     pub fn is_empty(&self) -> bool {
         !self.inherits && self.held.is_empty() && self.expected.is_empty()
     }
 
-    /// Whether anything was left behind.
+    /// Whether any objects were orphaned.
     pub fn has_orphaned(&self) -> bool {
         !self.orphaned.is_empty()
     }
 
-    /// What is held.
+    /// The objects of the owner, with their UIDs.
     pub(crate) fn held(&self) -> impl Iterator<Item = (&ObjectId, &str)> {
         self.held.iter().map(|(id, uid)| (id, uid.as_str()))
     }
 
-    /// Everything that may exist: what is held, and what is about to be created.
+    /// Every object that may exist: those of the owner, and those that are about to be created.
     pub(crate) fn known(&self) -> impl Iterator<Item = &ObjectId> {
         self.held.keys().chain(&self.expected)
     }
 
-    /// Whether this very object was created or adopted by the owner.
+    /// Whether the owner created or adopted the object with this UID.
     pub(crate) fn holds(&self, id: &ObjectId, uid: &str) -> bool {
         !uid.is_empty() && self.held.get(id).is_some_and(|held| held == uid)
     }
@@ -222,17 +222,17 @@ impl Holdings {
         self.expected.contains(id) && mark == self.mark(id)
     }
 
-    /// Whether this very object was left behind.
+    /// Whether the object with this UID was orphaned.
     pub(crate) fn is_orphan(&self, id: &ObjectId, uid: &str) -> bool {
         !uid.is_empty() && self.orphaned.get(id).is_some_and(|orphan| orphan == uid)
     }
 
-    /// The mark of what the owner creates under this name.
+    /// The mark for an object that the owner creates under this name.
     pub(crate) fn mark(&self, id: &ObjectId) -> String {
         self.seal.mark(&self.owner, id)
     }
 
-    /// After it is known what is about to be done.
+    /// The record after an intent.
     #[must_use]
     pub fn intending(&self, intent: &Intent) -> Self {
         let mut next = self.clone();
@@ -241,7 +241,7 @@ impl Holdings {
         next
     }
 
-    /// After it was done.
+    /// The record after a settlement.
     #[must_use]
     pub fn settled(&self, settlement: &Settlement) -> Self {
         let mut next = self.clone();
@@ -261,7 +261,7 @@ impl Holdings {
         next
     }
 
-    /// After the owner let go of everything: all of it was left behind.
+    /// The record after all objects were orphaned.
     #[must_use]
     pub fn all_orphaned(&self) -> Self {
         let orphaned = self.held.keys().cloned().collect();
@@ -309,13 +309,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_belongs_to_the_next_of_the_name_only_if_it_is_the_same() {
+    fn orphans_pass_to_the_next_owner_of_the_name_by_uid() {
         let held = holdings().settled(&Settlement { held: uids(&[("a", "1"), ("b", "2")]), ..Settlement::default() });
         let left =
             held.settled(&Settlement { orphaned: [id("a")].into(), gone: [id("b")].into(), ..Settlement::default() });
         assert!(left.is_empty() && left.is_orphan(&id("a"), "1") && !left.is_orphan(&id("a"), "2"));
         let next = held.succeeded_by("next", Seal::new([9; 32]));
-        assert!(next.is_empty() && next.is_orphan(&id("b"), "2"), "an owner that went without a word left everything");
+        assert!(
+            next.is_empty() && next.is_orphan(&id("b"), "2"),
+            "the objects of an owner without a teardown count as orphaned"
+        );
         let back = next.settled(&Settlement { held: uids(&[("b", "2")]), ..Settlement::default() });
         assert!(back.holds(&id("b"), "2") && !back.is_orphan(&id("b"), "2") && back.is_orphan(&id("a"), "1"));
     }
@@ -340,7 +343,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(
+        fn a_record_round_trips(
             held in prop::collection::btree_map(any_id(), "[a-f0-9]{4}", 0..5),
             expected in prop::collection::btree_set(any_id(), 0..5),
             orphaned in prop::collection::btree_map(any_id(), "[a-f0-9]{4}", 0..5),
@@ -353,7 +356,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_was_written_reading_does_not_panic(text in ".{0,40}") {
+        fn parsing_any_text_does_not_panic(text in ".{0,40}") {
             let _ = serde_json::from_str::<ObjectId>(&serde_json::to_string(&text).unwrap());
         }
     }

@@ -1,4 +1,4 @@
-//! Fields that are left to others: what stands there in the cluster is what is wanted. Pure.
+//! Fields of other field managers: the live value, or its absence, is treated as desired. Pure.
 
 #[cfg(test)]
 mod model;
@@ -22,7 +22,8 @@ use crate::pure::{
     ownership::records::Records,
 };
 
-/// Which objects a rule is about, and which of their fields are left to others. What is not set fits every object.
+/// The objects that a rule applies to, and the fields that other field managers may set. A selector that is not set matches
+/// every object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IgnoredFields {
     /// The API group; empty for the core group.
@@ -33,12 +34,12 @@ pub struct IgnoredFields {
     pub namespace: Option<String>,
     /// The name.
     pub name: Option<String>,
-    /// The fields, as JSON pointers (RFC 6901). A part that is just `*` stands for every member and every item. A number is
-    /// the place of an item in the list of the release; in the cluster it is found by its name where items have names.
+    /// The fields, as JSON pointers (RFC 6901). A part `*` matches every member and every item. A number is the index of an
+    /// item in the list of the release; in the cluster the item is found by its name if items have names.
     pub json_pointers: Vec<String>,
 }
 
-/// A pointer that cannot be ignored.
+/// An invalid pointer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("spec.ignoreDifferences[{rule}].jsonPointers[{pointer}]: {text:?} {why}")]
 pub struct IgnoredFieldsError {
@@ -48,11 +49,11 @@ pub struct IgnoredFieldsError {
     why: &'static str,
 }
 
-/// Rules that were checked: the pointers of all that are about the same objects, in one tree.
+/// Checked rules: the pointers of all rules for the same objects, in one tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ignored(Arc<HashMap<Objects, Node>>);
 
-/// Which objects a rule is about: group, kind, namespace and name, each where it matters.
+/// The objects that a rule applies to: group, kind, namespace and name, if set.
 type Objects = [Option<String>; 4];
 
 /// A part of a pointer.
@@ -63,7 +64,7 @@ enum Part {
 }
 
 impl Ignored {
-    /// Checks the rules, given in the order in which they stand in the spec.
+    /// Checks the rules, in the order of the spec.
     pub fn new(rules: impl IntoIterator<Item = IgnoredFields>) -> Result<Self, IgnoredFieldsError> {
         let mut trees: HashMap<Objects, Node> = HashMap::new();
         let mut number = 0;
@@ -81,26 +82,25 @@ impl Ignored {
         Ok(Self(Arc::new(trees)))
     }
 
-    /// Has what is desired of an object that exists be what it is, in the fields that are left to others. Where there is
-    /// nothing, nothing is desired.
+    /// Replaces ignored fields of the desired object by their live values. A field that does not exist is not desired.
     ///
-    /// What others have on record as theirs is not even applied, so that they are not put in the wrong by an answer that is
-    /// already old. The marks of the owner are kept.
+    /// A field that another manager owns is not applied at all, so that an outdated read cannot overwrite it. The marks of the
+    /// owner are kept.
     ///
     /// # Errors
-    /// Where that takes more steps than are left. What is desired is then not to be used.
-    pub(crate) fn lay_over(&self, desired: &mut Desired, live: &Value, budget: &Budget) -> Result<(), Stop> {
+    /// If it takes more steps than the budget has left. The desired object must not be used then.
+    pub(crate) fn overlay(&self, desired: &mut Desired, live: &Value, budget: &Budget) -> Result<(), Stop> {
         let active = self.about(&desired.key);
         if active.is_empty() {
             return Ok(());
         }
         let marks = marks(&desired.value);
         settle(&mut desired.value, live, &Records::of(live), &active, budget)?;
-        put_back(&mut desired.value, marks);
+        restore(&mut desired.value, marks);
         Ok(())
     }
 
-    /// The pointers of the rules that are about an object. There are sixteen ways to name it, however many rules there are.
+    /// The pointers of the rules for an object. There are sixteen combinations of selectors, however many rules there are.
     fn about(&self, key: &ObjectKey) -> Active<'_> {
         let namespace = key.namespace.as_deref().unwrap_or_default();
         let parts = [key.group.as_str(), key.kind.as_str(), namespace, key.name.as_str()];
@@ -116,9 +116,9 @@ impl Ignored {
 }
 
 fn parse(text: &str) -> Result<Vec<Part>, &'static str> {
-    let rest = text.strip_prefix('/').ok_or("is not a JSON pointer: it has to begin with /")?;
+    let rest = text.strip_prefix('/').ok_or("is not a JSON pointer: it must begin with /")?;
     let parts = rest.split('/').map(part).collect::<Option<Vec<Part>>>();
-    let parts = parts.ok_or("is not a JSON pointer: ~ stands only in ~0, for ~ itself, and in ~1, for /")?;
+    let parts = parts.ok_or("is not a JSON pointer: write ~0 for ~ and ~1 for /")?;
     let names: Vec<&str> = parts
         .iter()
         .map(|part| match part {
@@ -127,13 +127,13 @@ fn parse(text: &str) -> Result<Vec<Part>, &'static str> {
         })
         .collect();
     match names.as_slice() {
-        ["apiVersion" | "kind" | "*" | ""] => Err("says what the object is, which cannot be left to others"),
-        ["*", ..] => Err("has to name the member of the object that it begins with"),
+        ["apiVersion" | "kind" | "*" | ""] => Err("identifies the object and cannot be ignored"),
+        ["*", ..] => Err("must begin with the name of a top-level field"),
         ["metadata", "labels", OWNER_KIND | OWNER_NAME | PART_OF] | ["metadata", "annotations", APPLIED] => {
-            Err("says whose the object is, which cannot be left to others")
+            Err("marks the owner of the object and cannot be ignored")
         }
         ["metadata", "labels" | "annotations" | "finalizers", ..] => Ok(parts),
-        ["metadata", ..] => Err("cannot be left to others: of metadata only labels, annotations and finalizers can"),
+        ["metadata", ..] => Err("cannot be ignored: of metadata only labels, annotations and finalizers can"),
         _ => Ok(parts),
     }
 }
@@ -157,7 +157,7 @@ fn part(text: &str) -> Option<Part> {
     Some(Part::Named(name))
 }
 
-/// What marks an object as its owner's.
+/// The labels and annotations that mark the owner of an object.
 type Marks = Vec<(&'static str, &'static str, Value)>;
 
 fn marks(desired: &Value) -> Marks {
@@ -167,7 +167,7 @@ fn marks(desired: &Value) -> Marks {
         .collect()
 }
 
-fn put_back(desired: &mut Value, marks: Marks) {
+fn restore(desired: &mut Value, marks: Marks) {
     let Some(metadata) = desired.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     for (map, name, value) in marks {
         let map = metadata.entry(map).or_insert_with(|| Value::Object(Map::new()));

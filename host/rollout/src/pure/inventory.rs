@@ -12,7 +12,7 @@ use crate::pure::{
     owner::{GROUP_KINDS, NAMESPACES, Owner, SET_ID, TOOL, TOOLING},
 };
 
-/// What the parent says of its set.
+/// The kinds and namespaces that the parent lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Inventory {
     pub(crate) group_kinds: BTreeSet<String>,
@@ -20,7 +20,7 @@ pub(crate) struct Inventory {
 }
 
 impl Inventory {
-    /// What the set holds when it holds these.
+    /// The inventory of a set with these objects.
     pub(crate) fn of<'a>(desired: &'a [Desired], stale: impl IntoIterator<Item = &'a Member>) -> Self {
         let keys = desired.iter().map(|desired| &desired.key).chain(stale.into_iter().map(|member| &member.key));
         let mut inventory = Self::default();
@@ -32,12 +32,12 @@ impl Inventory {
         inventory
     }
 
-    /// The namespaces that are not that of the parent: all, since it has none.
+    /// The namespaces other than that of the parent: all, since the parent is cluster-scoped.
     pub(crate) fn namespaces(&self) -> &BTreeSet<String> {
         &self.namespaces
     }
 
-    /// What the parent says now.
+    /// The inventory in the annotations of the parent.
     pub(crate) fn read(parent: &Value) -> Self {
         let list = |name: &str| {
             let text = live::annotation(parent, name).unwrap_or_default();
@@ -53,7 +53,7 @@ impl Inventory {
     }
 }
 
-/// How the parent is addressed.
+/// The API resource of the parent.
 pub(crate) fn resource(owner: &Owner) -> ApiResource {
     ApiResource {
         group: owner.group.clone(),
@@ -64,7 +64,7 @@ pub(crate) fn resource(owner: &Owner) -> ApiResource {
     }
 }
 
-/// The kinds that the parent lists, as group and kind; none where it has no list.
+/// The kinds that the parent lists, as group and kind; none if it has no list.
 pub(crate) fn group_kinds(parent: &Value) -> Option<Vec<(String, String)>> {
     live::annotation(parent, GROUP_KINDS)?;
     let listed = Inventory::read(parent).group_kinds;
@@ -79,7 +79,7 @@ pub(crate) fn group_kinds(parent: &Value) -> Option<Vec<(String, String)>> {
     )
 }
 
-/// Whether the parent says exactly this.
+/// Whether the parent lists exactly this inventory.
 pub(crate) fn is_current(parent: &Value, owner: &Owner, wanted: &Inventory) -> bool {
     live::label(parent, SET_ID) == Some(&owner.set_id())
         && live::annotation(parent, TOOLING) == Some(TOOL)
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_read_back_as_they_were_written() {
+    fn kinds_round_trip() {
         let parent = json!({"metadata": {"annotations": {GROUP_KINDS: "ConfigMap,Deployment.apps,X.a.b"}}});
         let pair = |group: &str, kind: &str| (group.to_owned(), kind.to_owned());
         assert_eq!(

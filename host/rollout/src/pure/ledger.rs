@@ -1,4 +1,4 @@
-//! Where the caller keeps what an owner holds.
+//! The storage for the record of an owner, provided by the caller.
 
 use std::{
     fmt,
@@ -9,40 +9,40 @@ use futures::{FutureExt as _, future::BoxFuture};
 
 use crate::pure::holdings::{Holdings, Intent, Seal, Settlement};
 
-/// Why something could not be noted. Nothing is done that was not noted first.
+/// The record could not be written. Nothing is done that was not recorded first.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct LedgerError {
-    /// What happened, where, and what helps.
+    /// What happened, where, and how to fix it.
     pub message: String,
-    /// Whether trying again may help by itself.
+    /// Whether a retry may succeed.
     pub transient: bool,
 }
 
-/// The record of one owner. Whoever implements it writes it where nobody else can.
+/// The record of one owner. An implementation must write it where only the controller can.
 pub trait Ledger: fmt::Debug + Send + Sync {
-    /// What is known now.
+    /// The current record.
     fn holdings(&self) -> Arc<Holdings>;
 
-    /// Notes what is about to be done: every check has passed, and nothing was written yet. Must have been stored when it is
-    /// ready.
+    /// Records what is about to be done: every check has passed, and nothing was written yet. The record must be stored when
+    /// the future completes.
     fn begin(&self, intent: Intent) -> BoxFuture<'_, Result<(), LedgerError>>;
 
-    /// Notes what has been done.
+    /// Records what has been done.
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<(), LedgerError>>;
 }
 
-/// A ledger that is lost with the process, for tests.
+/// A ledger in memory, for tests.
 #[derive(Debug)]
 pub struct InMemory(Mutex<Arc<Holdings>>);
 
 impl InMemory {
-    /// That of an owner that holds nothing.
+    /// The ledger of an owner without objects.
     pub fn new(owner: &str) -> Self {
         Self::with(Holdings::new(owner, Seal::new([1; 32])))
     }
 
-    /// One that begins with these.
+    /// A ledger that begins with this record.
     pub fn with(holdings: Holdings) -> Self {
         Self(Mutex::new(Arc::new(holdings)))
     }

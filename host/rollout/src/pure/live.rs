@@ -1,4 +1,4 @@
-//! Reads objects as the API server returns them.
+//! Reads objects as the API server returns them. Pure.
 
 use chandler_core::ObjectKey;
 use kube::api::ApiResource;
@@ -31,7 +31,7 @@ pub(crate) fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.get("metadata")?.get("annotations")?.get(name)?.as_str()
 }
 
-/// The identity of an object of this kind.
+/// The key of an object of this kind.
 pub(crate) fn key(object: &Value, resource: &ApiResource) -> ObjectKey {
     let namespace = text(object, "/metadata/namespace");
     ObjectKey {
@@ -43,7 +43,7 @@ pub(crate) fn key(object: &Value, resource: &ApiResource) -> ObjectKey {
     }
 }
 
-/// A string of an object; empty where it has none.
+/// A string of an object; empty if it has none.
 pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
@@ -56,20 +56,20 @@ fn controller(object: &Value) -> Option<&Value> {
         .find(|reference| reference.get("controller").and_then(Value::as_bool) == Some(true))
 }
 
-/// Whether an object names this one as an owner, in whatever way.
+/// Whether an owner reference of the object names this UID.
 pub(crate) fn refers_to(object: &Value, uid: &str) -> bool {
     let references = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     references.into_iter().flatten().any(|reference| text(reference, "/uid") == uid)
 }
 
-/// The owner references of an object without the one of its controller; none where nobody controls it.
+/// The owner references of an object without that of its controller; none if it has no controller.
 pub(crate) fn references_without_controller(object: &Value) -> Option<Vec<Value>> {
     let controller = controller(object)?;
     let references = object.pointer("/metadata/ownerReferences")?.as_array()?;
     Some(references.iter().filter(|reference| *reference != controller).cloned().collect())
 }
 
-/// What an object is; none where it does not say so.
+/// The identity of an object.
 pub(crate) fn id(object: &Value) -> ObjectId {
     let namespace = text(object, "/metadata/namespace");
     let group = text(object, "/apiVersion").split_once('/').map_or("", |(group, _)| group);
@@ -81,7 +81,8 @@ pub(crate) fn id(object: &Value) -> ObjectId {
     }
 }
 
-/// Who claims an object as its controller or as a member of its set: what has to stay the same between a decision and a write.
+/// Whether two states of an object have the same claims: owner references, ApplySet and deletion. These must not change between
+/// a decision and a write.
 pub(crate) fn same_claims(before: &Value, now: &Value) -> bool {
     let references = |object: &Value| object.pointer("/metadata/ownerReferences").cloned().unwrap_or_else(|| json!([]));
     uid(before) == uid(now)
@@ -90,11 +91,12 @@ pub(crate) fn same_claims(before: &Value, now: &Value) -> bool {
         && is_terminating(before) == is_terminating(now)
 }
 
-/// Whose an object is, if it is not this owner's.
+/// The existing owner of an object; none if it belongs to this owner.
 ///
-/// An object is the owner's when its record holds it by UID, or holds its name as one that is about to be created and the object
-/// carries the owner's seal; and when nobody else controls it or has it in an ApplySet. What the object says of itself never
-/// makes it the owner's, but where the record is lost: then the owner reference does, which the garbage collector trusts, too.
+/// An object belongs to the owner if the owner's record lists it by UID, or expects it by name and the object carries the
+/// owner's mark, and if no other controller and no other ApplySet claims it. Labels and references of the object itself never
+/// make it the owner's, except when the record is lost: then the owner reference counts, which the garbage collector trusts,
+/// too.
 pub(crate) fn foreign_owner(object: &Value, owner: &Owner) -> Option<ExistingOwner> {
     let own = str::to_owned;
     let ours = || (own(&owner.kind), own(&owner.name));
@@ -127,21 +129,21 @@ pub(crate) fn foreign_owner(object: &Value, owner: &Owner) -> Option<ExistingOwn
     }
     if set.is_some() {
         let (kind, name) = ours();
-        // Without the record nothing but the label tells.
+        // Without a record the label decides.
         return owner.ledger.is_some().then_some(ExistingOwner::Unrecorded { kind, name });
     }
-    Some(maker(object))
+    Some(creator(object))
 }
 
-/// Whether the record says that the owner created or adopted this very object.
+/// Whether the owner's record lists this object.
 fn is_held(object: &Value, owner: &Owner) -> bool {
     let Some(holdings) = owner.holdings() else { return false };
     let id = id(object);
     holdings.holds(&id, uid(object)) || annotation(object, SEAL).is_some_and(|mark| holdings.created(&id, mark))
 }
 
-/// Who made an object that nobody claims.
-fn maker(object: &Value) -> ExistingOwner {
+/// The creator of an object that no owner claims.
+fn creator(object: &Value) -> ExistingOwner {
     if let Some(release) = annotation(object, "meta.helm.sh/release-name") {
         let namespace = annotation(object, "meta.helm.sh/release-namespace").unwrap_or_default();
         return ExistingOwner::HelmRelease { namespace: namespace.to_owned(), name: release.to_owned() };
@@ -197,12 +199,12 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_record_decides_and_not_what_an_object_says() {
+    fn the_record_decides_and_not_the_labels_of_an_object() {
         let owner = recorded_owner();
         let mark = owner.holdings().unwrap().mark(&config_map("y"));
         let reference = |uid: &str| json!([{"kind": "BundleDeployment", "name": "a", "uid": uid, "controller": true}]);
         let labels = json!({PART_OF: owner.set_id(), OWNER_KIND: "BundleDeployment", OWNER_NAME: "a"});
-        let unrecorded = "carries the marks of BundleDeployment a, which has no record of having created or adopted it";
+        let unrecorded = "carries the labels of BundleDeployment a, which has no record of creating or adopting it";
         for (name, uid, metadata, want) in [
             ("x", "u", json!({"labels": labels, "ownerReferences": reference("uid-a")}), None),
             ("x", "u", json!({}), None),
@@ -211,7 +213,7 @@ pub(crate) mod tests {
             ("z", "u", json!({"labels": labels, "ownerReferences": reference("uid-a")}), Some(unrecorded)),
             ("y", "v", json!({"annotations": {SEAL: mark}, "labels": labels}), None),
             ("y", "v", json!({"annotations": {SEAL: "forged"}, "labels": labels}), Some(unrecorded)),
-            ("z", "v", json!({"annotations": {SEAL: mark}}), Some("was not made by Chandler")),
+            ("z", "v", json!({"annotations": {SEAL: mark}}), Some("was not created by Chandler")),
             (
                 "x",
                 "u",
@@ -233,7 +235,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn claims_are_the_reference_the_set_and_the_deletion() {
+    fn claims_are_references_set_and_deletion() {
         let object = |uid: &str, data: &str, set: &str| json!({"metadata": {"uid": uid, "labels": {PART_OF: set}, "resourceVersion": data}, "data": data});
         let before = object("u", "1", "s");
         assert!(same_claims(&before, &object("u", "2", "s")));
@@ -245,7 +247,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn whose_an_object_is() {
+    fn existing_owners() {
         let owner = owner();
         let reference =
             |kind: &str, name: &str, uid: &str| json!([{"kind": kind, "name": name, "uid": uid, "controller": true}]);
@@ -258,7 +260,7 @@ pub(crate) mod tests {
             ),
             (
                 json!({"labels": {PART_OF: owner.set_id()}, "ownerReferences": reference("BundleDeployment", "a", "x")}),
-                Some("is controlled by an earlier BundleDeployment a, and goes with it"),
+                Some("is controlled by a previous BundleDeployment a, and will be garbage collected"),
             ),
             (
                 json!({"labels": {PART_OF: "other", OWNER_KIND: "BundleDeployment", OWNER_NAME: "b"}}),
@@ -269,8 +271,8 @@ pub(crate) mod tests {
                 json!({"annotations": {"meta.helm.sh/release-name": "r", "meta.helm.sh/release-namespace": "n"}}),
                 Some("belongs to the Helm release n/r"),
             ),
-            (json!({"managedFields": [{"manager": "kubectl-create"}]}), Some("was made by kubectl-create")),
-            (json!({"ownerReferences": "odd", "labels": 1}), Some("was not made by Chandler")),
+            (json!({"managedFields": [{"manager": "kubectl-create"}]}), Some("was created by kubectl-create")),
+            (json!({"ownerReferences": "odd", "labels": 1}), Some("was not created by Chandler")),
         ] {
             let object = json!({"metadata": metadata});
             assert_eq!(

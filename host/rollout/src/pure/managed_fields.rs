@@ -1,17 +1,17 @@
-//! How a field manager of updates becomes one of applies.
+//! Rewrites the record of a field manager from updates to applies. Pure.
 //!
-//! Objects are created by POST, which the API server records as an *update*. A later apply would leave the fields of that
-//! record in place when the release drops them. So, before the first apply, the record is rewritten into one of an apply:
-//! what `k8s.io/client-go/util/csaupgrade` does.
+//! Objects are created by POST, which the API server records as an *update*. A later apply would keep the fields of that record
+//! when the release drops them. So, before the first apply, the record is rewritten into one of an apply, as
+//! `k8s.io/client-go/util/csaupgrade` does.
 
 use serde_json::{Map, Value, json};
 
 use crate::pure::owner::FIELD_MANAGER;
 
-/// Managers of earlier controllers of the same objects: the two binaries of the predecessor.
-const PREDECESSORS: &[&str] = &["core", "helm"];
+/// Field managers of RukPak's two binaries, which managed the same objects before.
+const RUKPAK: &[&str] = &["core", "helm"];
 
-/// The rewritten `metadata.managedFields` of an object of ours, or none where nothing is to be rewritten.
+/// The rewritten `metadata.managedFields` of an object of the owner; none if nothing has to be rewritten.
 pub(crate) fn upgrade(object: &Value) -> Option<Value> {
     let entries = object.pointer("/metadata/managedFields")?.as_array()?;
     let (updates, mut rest): (Vec<&Value>, Vec<&Value>) = entries.iter().partition(|entry| is_our_update(entry));
@@ -32,7 +32,7 @@ pub(crate) fn upgrade(object: &Value) -> Option<Value> {
     Some(std::iter::once(&upgraded).chain(rest).cloned().collect())
 }
 
-/// The records of what this host wrote, but for subresources.
+/// The records of Chandler, except for subresources.
 pub(crate) fn own(object: &Value) -> impl Iterator<Item = &Value> {
     let records = object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
     records.filter(|record| text(record, "manager") == FIELD_MANAGER && text(record, "subresource").is_empty())
@@ -42,7 +42,7 @@ fn is_our_update(entry: &Value) -> bool {
     let manager = text(entry, "manager");
     text(entry, "operation") == "Update"
         && text(entry, "subresource").is_empty()
-        && (manager == FIELD_MANAGER || PREDECESSORS.contains(&manager))
+        && (manager == FIELD_MANAGER || RUKPAK.contains(&manager))
 }
 
 fn is_our_apply(entry: &Value) -> bool {
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_of_ours_becomes_an_apply() {
+    fn an_update_of_chandler_becomes_an_apply() {
         let other = entry("kubectl", "Update", json!({"f:data": {"f:c": {}}}));
         let mut status = entry("chandler", "Update", json!({"f:status": {}}));
         status["subresource"] = json!("status");
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_left_alone() {
+    fn records_of_others_do_not_change() {
         assert_eq!(upgraded(json!([entry("chandler", "Apply", json!({}))])), None);
         assert_eq!(upgraded(json!([entry("kubectl", "Update", json!({}))])), None);
         assert_eq!(upgraded(json!("odd")), None);

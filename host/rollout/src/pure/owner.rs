@@ -1,4 +1,4 @@
-//! Whose objects these are, as an ApplySet (KEP-3659).
+//! The owner of a set of objects, as the parent of an ApplySet (KEP-3659).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -25,17 +25,17 @@ pub(crate) const FIELD_MANAGER: &str = "chandler";
 pub(crate) const SET_ID: &str = "applyset.kubernetes.io/id";
 /// The label of each member that names its set.
 pub(crate) const PART_OF: &str = "applyset.kubernetes.io/part-of";
-/// The annotation of the parent that names the tool that may change the set.
+/// The annotation of the parent that names the only tool that may change the set.
 pub(crate) const TOOLING: &str = "applyset.kubernetes.io/tooling";
 /// The annotation of the parent that lists the kinds of the members, as `Kind.group`, sorted, with commas between them.
 pub(crate) const GROUP_KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
 /// The annotation of the parent that lists the namespaces of the members.
 pub(crate) const NAMESPACES: &str = "applyset.kubernetes.io/additional-namespaces";
-/// What stands in [`TOOLING`].
+/// The value of [`TOOLING`].
 pub(crate) const TOOL: &str = "chandler/v0.1";
-/// The label with the kind of the owner, as the predecessor wrote it.
+/// The label with the kind of the owner, as RukPak set it.
 pub(crate) const OWNER_KIND: &str = "core.rukpak.io/owner-kind";
-/// The label with the name of the owner, as the predecessor wrote it.
+/// The label with the name of the owner, as RukPak set it.
 pub(crate) const OWNER_NAME: &str = "core.rukpak.io/owner-name";
 
 /// The object that a release belongs to: the parent of its ApplySet. It is cluster-scoped.
@@ -53,31 +53,30 @@ pub struct Owner {
     pub name: String,
     /// Its UID.
     pub uid: String,
-    /// The namespace for objects of the release that name none.
+    /// The namespace of objects for which the release sets none.
     pub install_namespace: String,
-    /// The ServiceAccount on whose behalf the objects are read, written and deleted; none where the rights of the client
-    /// itself are used.
+    /// The ServiceAccount that is impersonated for all requests about the objects; none to use the rights of the client itself.
     pub account: Option<Account>,
-    /// How upgrades of its CustomResourceDefinitions are checked.
+    /// The policy for upgrades of its CustomResourceDefinitions.
     pub crd_upgrades: Policy,
-    /// Whether the release that is brought to the cluster ran before and comes back. A CustomResourceDefinition that it
-    /// would make unsafe stays as the newer release made it.
+    /// Whether the release is a rollback to an earlier one. A CustomResourceDefinition that the earlier release would make
+    /// unsafe keeps the versions of the newer release.
     pub rollback: bool,
-    /// What is done about objects of the release that are somebody else's.
+    /// How objects of the release that belong to another owner are treated.
     pub collisions: CollisionProtection,
-    /// What becomes of its objects when it is deleted, and of CRDs that a release no longer has.
+    /// What happens to its objects when it is deleted, and to CRDs that a release no longer contains.
     pub deletion: Deletion,
-    /// The fields of its objects that are left to others.
+    /// The fields of its objects that other field managers may set.
     pub ignored: Ignored,
-    /// Objects that it takes over whatever its policy says, with their UIDs.
+    /// Objects that it adopts regardless of its policy, with their UIDs.
     pub adopts: BTreeMap<ObjectId, String>,
-    /// The record of what it created or adopted. Without one nothing can be written, and labels and references are taken for
-    /// true: that is a view for people.
+    /// The record of the objects that it created or adopted. Without a record nothing is written, and labels and references are
+    /// trusted, which is sufficient for a display.
     pub ledger: Option<Arc<dyn Ledger>>,
 }
 
 impl Owner {
-    /// The owner that this object is. None where it was never stored, and so has no name and UID.
+    /// The owner for this object; none if the object was never stored and so has no name and UID.
     pub fn of<K: Resource<DynamicType = ()>>(object: &K, install_namespace: &str) -> Option<Self> {
         let metadata = object.meta();
         Some(Self {
@@ -99,53 +98,53 @@ impl Owner {
         })
     }
 
-    /// The same owner, whose objects are handled on behalf of a ServiceAccount.
+    /// Sets the ServiceAccount that is impersonated.
     pub fn on_behalf_of(self, account: Option<Account>) -> Self {
         Self { account, ..self }
     }
 
-    /// The same owner, whose CustomResourceDefinitions are upgraded under this policy.
+    /// Sets the policy for upgrades of CustomResourceDefinitions.
     pub fn with_crd_upgrades(self, crd_upgrades: Policy) -> Self {
         Self { crd_upgrades, ..self }
     }
 
-    /// The same owner, whose release ran before and comes back, or does not.
+    /// Sets whether the release is a rollback.
     pub fn rollback(self, rollback: bool) -> Self {
         Self { rollback, ..self }
     }
 
-    /// The same owner, which meets objects of others in this way.
+    /// Sets how objects of other owners are treated.
     pub fn with_collisions(self, collisions: CollisionProtection) -> Self {
         Self { collisions, ..self }
     }
 
-    /// The same owner, whose objects are disposed of in this way.
+    /// Sets the deletion policy.
     pub fn with_deletion(self, deletion: Deletion) -> Self {
         Self { deletion, ..self }
     }
 
-    /// The same owner, of whose objects these fields are left to others.
+    /// Sets the fields that other field managers may set.
     pub fn ignoring(self, ignored: Ignored) -> Self {
         Self { ignored, ..self }
     }
 
-    /// The same owner, which takes over these objects, named with their UIDs, whatever its policy says.
+    /// Sets the objects that are adopted regardless of the policy, with their UIDs.
     pub fn adopting(self, adopts: BTreeMap<ObjectId, String>) -> Self {
         Self { adopts, ..self }
     }
 
-    /// The same owner, whose objects are those of this record.
+    /// Sets the record of the owner's objects.
     pub fn recorded_in(self, ledger: Arc<dyn Ledger>) -> Self {
         Self { ledger: Some(ledger), ..self }
     }
 
-    /// Whether an object of somebody else may be taken over.
+    /// Whether an object of another owner may be adopted.
     pub(crate) fn may_adopt(&self, object: &Value, existing_owner: &ExistingOwner) -> bool {
         let named = || self.adopts.get(&live::id(object)).is_some_and(|uid| uid == live::uid(object));
         existing_owner.yields_to(self.collisions) || named()
     }
 
-    /// The record as it is now; none where there is none.
+    /// The current record; none if the owner has none.
     pub(crate) fn holdings(&self) -> Option<Arc<Holdings>> {
         self.ledger.as_ref().map(|ledger| ledger.holdings())
     }
@@ -155,14 +154,14 @@ impl Owner {
         self.ledger.as_deref().ok_or_else(|| RolloutError::Unrecorded(format!("{} {}", self.kind, self.name)))
     }
 
-    /// The identifier of the owner's ApplySet: the form that the KEP prescribes, so that it can be computed from outside.
+    /// The identifier of the owner's ApplySet, in the form that the KEP prescribes, so that other tools can compute it.
     pub fn set_id(&self) -> String {
         // The namespace of a cluster-scoped parent is empty.
         let hash = Sha256::digest(format!("{}..{}.{}", self.name, self.kind, self.group));
         format!("applyset-{}-v1", URL_SAFE_NO_PAD.encode(hash))
     }
 
-    /// The refusal of a release with these objects.
+    /// The error for a release with these objects.
     pub(crate) fn refuse(&self, found: Vec<Collision>) -> RolloutError {
         RolloutError::Collisions(Collisions { owner_kind: self.kind.clone(), owner: self.name.clone(), found })
     }
@@ -172,16 +171,16 @@ impl Owner {
         format!("{}/{}", self.group, self.version)
     }
 
-    /// The labels that each member carries.
+    /// The labels of each member.
     pub(crate) fn member_labels(&self) -> [(&'static str, String); 3] {
         [(PART_OF, self.set_id()), (OWNER_KIND, self.kind.clone()), (OWNER_NAME, self.name.clone())]
     }
 
-    /// The reference that each member carries.
+    /// The owner reference of each member.
     ///
-    /// Deletion in order is the finalizer's work. The reference keeps other controllers from adopting the objects, lets those of
-    /// rukpak pass to this controller without being created again, shows whether the garbage collector has orphaned them, and
-    /// has it remove them should the finalizer be lost.
+    /// The finalizer deletes objects in order. The reference keeps other controllers from adopting the objects, lets this
+    /// controller take over objects of RukPak without creating them again, shows whether the garbage collector has orphaned
+    /// them, and lets the garbage collector delete them if the finalizer is lost.
     pub(crate) fn reference(&self) -> Value {
         json!({
             "apiVersion": self.api_version(),
@@ -199,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_set_id_is_that_of_the_kep() {
+    fn the_set_id_has_the_form_of_the_kep() {
         let owner = Owner {
             group: "core.rukpak.io".into(),
             version: "v1alpha2".into(),

@@ -1,8 +1,8 @@
-//! Which field managers own a field of an object, by `metadata.managedFields`. Pure.
+//! The field managers that own a field of an object, by `metadata.managedFields`. Pure.
 //!
 //! The records are sets of paths in the form FieldsV1 (`sigs.k8s.io/structured-merge-diff/v6/fieldpath/serialize-pe.go`):
-//! `f:name` is a member, `k:{...}` an item by its keys, `v:...` an item by its value, `i:n` an item by its index, and a
-//! path that ends owns all that is below it.
+//! `f:name` is a member, `k:{...}` an item by its keys, `v:...` an item by its value, `i:n` an item by its index. A path that
+//! ends owns everything below it.
 
 pub(crate) mod records;
 
@@ -12,12 +12,12 @@ use serde_json::{Map, Value};
 
 use crate::pure::owner::FIELD_MANAGER;
 
-/// Somebody who wrote fields.
+/// A field manager.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Manager {
-    /// The name under which the API server records it.
+    /// Its name in `managedFields`.
     pub name: String,
-    /// Whether it applies what it writes, so that it means to go on owning it.
+    /// Whether it uses server-side apply, so that it continues to own its fields.
     pub applies: bool,
 }
 
@@ -28,39 +28,39 @@ impl fmt::Display for Manager {
     }
 }
 
-/// One step of a path into an object.
+/// One element of a path into an object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PathElement<'a> {
-    /// To a member of this name.
+    /// The member with this name.
     Member(&'a str),
-    /// To this item of a list.
+    /// This item of a list.
     Item(usize, &'a Value),
 }
 
-/// How a record holds a path.
+/// How a record covers a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Held {
-    /// The path itself, and by that all of what is there.
+    /// The path itself, and so everything below it.
     Exactly,
-    /// Something above it that is only ever written whole.
+    /// A value above it that is only written as a whole.
     Above,
-    /// Something below it.
+    /// A value below it.
     Below,
 }
 
-/// Who other than this host wrote what stands at this path, the last one of several.
+/// The field manager other than Chandler that last wrote the value at this path.
 pub(crate) fn manager(object: &Value, path: &[PathElement<'_>]) -> Option<Manager> {
     let others = records(object).filter(|record| text(record, "manager") != FIELD_MANAGER);
     let existing_owners =
         others.filter(|record| record.get("fieldsV1").and_then(|fields| held(fields, path)).is_some());
-    // The times are of one form and one zone, so that they sort as texts.
+    // The times have one format and one time zone, so that they sort as texts.
     existing_owners.max_by_key(|record| text(record, "time")).map(|record| Manager {
         name: text(record, "manager").to_owned(),
         applies: text(record, "operation") == "Apply",
     })
 }
 
-/// Whether somebody else has just the value at this path as his own.
+/// Whether another field manager owns exactly the value at this path.
 #[cfg(test)]
 pub(crate) fn is_owned_by_others(object: &Value, path: &[PathElement<'_>]) -> bool {
     records(object)
@@ -68,7 +68,7 @@ pub(crate) fn is_owned_by_others(object: &Value, path: &[PathElement<'_>]) -> bo
         .any(|record| record.get("fieldsV1").and_then(|fields| held(fields, path)) == Some(Held::Exactly))
 }
 
-/// Whether what is at this path was written as a whole, or as a part of something that was.
+/// Whether the value at this path was written as a whole, or as a part of a value that was.
 #[cfg(test)]
 pub(crate) fn is_whole(object: &Value, path: &[PathElement<'_>]) -> bool {
     records(object)
@@ -76,7 +76,7 @@ pub(crate) fn is_whole(object: &Value, path: &[PathElement<'_>]) -> bool {
         .any(|held| matches!(held, Held::Exactly | Held::Above))
 }
 
-/// The records about everything but the status.
+/// The records of everything but the status.
 fn records(object: &Value) -> impl Iterator<Item = &Value> {
     let records = object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
     records.filter(|record| text(record, "subresource") != "status")
@@ -86,7 +86,7 @@ fn text<'a>(record: &'a Value, name: &str) -> &'a str {
     record.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// How a set of fields holds this path, if it does.
+/// How a set of fields covers this path; none if it does not.
 fn held(fields: &Value, path: &[PathElement<'_>]) -> Option<Held> {
     let mut node = fields.as_object()?;
     for (depth, step) in path.iter().enumerate() {
@@ -107,7 +107,7 @@ fn below<'a>(node: &'a Map<String, Value>, step: &PathElement<'_>) -> Option<&'a
     }
 }
 
-/// Whether a path element stands for this item.
+/// Whether a path element matches this item.
 fn is_of(element: &str, index: usize, item: &Value) -> bool {
     let Some((form, rest)) = element.split_once(':') else { return false };
     match form {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_one_who_wrote_a_field_is_named() {
+    fn the_last_manager_of_a_field_is_named() {
         let port = json!({"port": 80, "protocol": "TCP", "name": "web"});
         let other = json!({"port": 81, "protocol": "TCP"});
         let (spec, a) = (PathElement::Member("spec"), json!("a"));
@@ -168,7 +168,7 @@ mod tests {
             (vec![spec, PathElement::Member("args"), PathElement::Item(1, &a)], Some("applied by argocd"), true),
             (vec![spec, PathElement::Member("args"), PathElement::Item(0, &a)], None, false),
             (vec![spec, PathElement::Member("finalizers"), PathElement::Item(7, &a)], Some("applied by argocd"), true),
-            // What is only ever written whole.
+            // A value that is only written as a whole.
             (vec![spec, PathElement::Member("selector"), PathElement::Member("app")], Some("applied by argocd"), false),
         ] {
             let object = object();

@@ -1,34 +1,35 @@
-//! How an owner treats objects: those of others that are in its way, and its own that are not wanted any more.
+//! The policies of an owner for objects of other owners that are in its way, and for its own objects that are no longer wanted.
+//! Pure.
 
-/// What is done about objects of a release that exist already and are somebody else's. The names are those of the operators
-/// of OLM v1 (`operator-controller`, `boxcutter`).
+/// How objects of a release that exist and belong to another owner are treated. The names are those of OLM v1
+/// (`operator-controller`, `boxcutter`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CollisionProtection {
     /// The release is refused.
     #[default]
     Prevent,
-    /// What no controller and no other ApplySet holds is taken over, whatever made it.
+    /// Objects that no controller and no other ApplySet claims are adopted, regardless of who created them.
     IfNoController,
-    /// Everything is taken over; a controller is released first.
+    /// All objects are adopted. The reference to another controller is removed first.
     None,
 }
 
-/// What becomes of the objects of an owner that is deleted, and of CRDs that a release no longer has.
+/// What happens to the objects of an owner that is deleted, and to CRDs that a release no longer contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Deletion {
-    /// Whether all objects stay when the owner is deleted.
+    /// Whether all objects are orphaned when the owner is deleted.
     pub orphan: bool,
-    /// What becomes of CustomResourceDefinitions.
+    /// What happens to CustomResourceDefinitions.
     pub crds: CrdPolicy,
 }
 
-/// What becomes of CustomResourceDefinitions, and with them of all custom resources of their kinds.
+/// What happens to CustomResourceDefinitions, and with them to all custom resources of their kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CrdPolicy {
-    /// They are deleted as long as no custom resource of somebody else exists, and else stay.
+    /// They are deleted if no custom resource of another user exists, and kept otherwise.
     #[default]
     WhileUnused,
-    /// They stay, and belong to nobody then.
+    /// They are orphaned.
     Keep,
     /// They are deleted with their custom resources.
     Delete,

@@ -8,23 +8,23 @@ use serde_json::{Value, json};
 
 use crate::pure::{desired::Desired, error::list, fields::FieldChange, situation::Situation};
 
-/// What a rollout would do to an object.
+/// What a rollout would do with an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeKind {
     /// It does not exist and is created.
     Create,
-    /// It is somebody else's and taken over.
+    /// It belongs to another owner and is adopted.
     Adopt,
-    /// It is brought from another release to this one.
+    /// It is updated from another release to this one.
     Change,
-    /// What somebody changed is undone.
+    /// It is repaired.
     Repair,
-    /// It is not in the release any more, and is deleted.
+    /// It is no longer in the release and is deleted.
     Remove,
-    /// It is not in the release any more, and is left to itself.
+    /// It is no longer in the release and is orphaned.
     Orphan,
-    /// It is somebody else's, so that the rollout is refused.
+    /// It belongs to another owner, so the rollout is refused.
     Refuse,
 }
 
@@ -49,18 +49,18 @@ impl fmt::Display for ChangeKind {
     }
 }
 
-/// What a rollout would do to one object.
+/// What a rollout would do with one object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
-    /// What.
+    /// The change.
     pub kind: ChangeKind,
     /// The object.
     pub object: ObjectKey,
-    /// The fields that differ, where the object exists before and after.
+    /// The fields that differ, if the object exists before and after.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldChange>,
-    /// What the API server says against it, or why it could not be asked.
+    /// The error of the API server about it, or why no dry run was possible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -69,15 +69,15 @@ pub struct Change {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Preview {
-    /// The objects that would change, in the order in which they would.
+    /// The objects that would change, in order.
     pub changes: Vec<Change>,
-    /// How many objects would stay as they are.
+    /// The number of objects that would not change.
     pub unchanged: usize,
-    /// What the rollout would be refused for: objects of others, missing namespaces, kinds and permissions, unsafe changes of
-    /// CRDs, what the API server calls invalid, and objects that are being deleted, which it would wait for.
+    /// The reasons for which the rollout would be refused: objects of other owners, missing namespaces, kinds and permissions,
+    /// unsafe changes of CRDs and invalid objects; also terminating objects, for which it would wait.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<String>,
-    /// What checks find that stops nothing.
+    /// Warnings, which do not stop the rollout.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
 }
@@ -88,20 +88,20 @@ impl Preview {
         self.changes.is_empty()
     }
 
-    /// What stands for all of this: the release, its namespace, and what is done to which objects. Fields do not count, so
-    /// that it stays the same while others edit objects that change anyway.
+    /// The digest of the preview: the release, its namespace, and the changes of each object. Fields do not count, so the
+    /// digest stays the same while other users edit objects that change anyway.
     pub fn digest(&self, release: &Digest, install_namespace: &str) -> Digest {
         let actions: Vec<Value> = self.changes.iter().map(|change| json!([change.kind, change.object])).collect();
         Digest::of(json!([release, install_namespace, actions]).to_string().as_bytes())
     }
 
-    /// How many objects this would be done to.
+    /// The number of objects with this change.
     pub fn count(&self, kind: ChangeKind) -> usize {
         self.changes.iter().filter(|change| change.kind == kind).count()
     }
 }
 
-/// What a rollout would wait for before it writes these objects.
+/// The message about terminating objects for which a rollout would wait.
 pub(crate) fn terminating(desired: &[Desired], situations: &[Situation]) -> Option<String> {
     let objects = desired.iter().zip(situations).filter(|(_, situation)| **situation == Situation::Terminating);
     let objects: Vec<&ObjectKey> = objects.map(|(desired, _)| &desired.key).collect();
@@ -109,14 +109,14 @@ pub(crate) fn terminating(desired: &[Desired], situations: &[Situation]) -> Opti
     (!objects.is_empty()).then(|| list(&objects, line))
 }
 
-/// What an object becomes, as far as it can be told without the API server: what is desired is laid over it.
-pub(crate) fn laid_over(live: &Value, desired: &Value) -> Value {
+/// The result of an apply as far as known without the API server: the desired object overlaid on the live one.
+pub(crate) fn overlaid(live: &Value, desired: &Value) -> Value {
     match (live, desired) {
         (Value::Object(live), Value::Object(desired)) => {
             let mut result = live.clone();
             for (name, desired) in desired {
                 let merged = match live.get(name) {
-                    Some(live) => laid_over(live, desired),
+                    Some(live) => overlaid(live, desired),
                     None => desired.clone(),
                 };
                 result.insert(name.clone(), merged);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_stands_for_what_is_done_to_which_objects() {
+    fn the_digest_covers_the_change_of_each_object() {
         let (a, b) = (Digest::of(b"a"), Digest::of(b"b"));
         let digest = |release: &Digest, namespace: &str, changes: &[Change]| {
             let preview =
@@ -153,7 +153,7 @@ mod tests {
         let changes = [change(ChangeKind::Create, "x"), change(ChangeKind::Remove, "y")];
         let one = digest(&a, "n", &changes);
         let noted = [Change { note: Some("no".into()), ..changes[0].clone() }, changes[1].clone()];
-        assert_eq!(one, digest(&a, "n", &noted), "what is said about it does not count");
+        assert_eq!(one, digest(&a, "n", &noted), "notes do not count");
         assert_ne!(one, digest(&b, "n", &changes));
         assert_ne!(one, digest(&a, "m", &changes));
         assert_ne!(one, digest(&a, "n", &changes[..1]));
@@ -161,8 +161,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_desired_is_laid_over_what_is_there() {
+    fn the_desired_object_is_overlaid_on_the_live_one() {
         let live = json!({"a": {"b": 1, "c": 2}, "d": [1, 2]});
-        assert_eq!(laid_over(&live, &json!({"a": {"b": 3}, "d": [4]})), json!({"a": {"b": 3, "c": 2}, "d": [4]}));
+        assert_eq!(overlaid(&live, &json!({"a": {"b": 3}, "d": [4]})), json!({"a": {"b": 3, "c": 2}, "d": [4]}));
     }
 }

@@ -12,14 +12,14 @@ use crate::pure::{
     situation::{Action, Situation},
 };
 
-/// What is about to be created and taken over. What exists and is the owner's by reference alone, because the record was lost,
-/// is taken over, too.
+/// The objects that are about to be created and adopted. Objects that exist and belong to the owner by reference alone, because
+/// the record was lost, are adopted, too.
 pub(crate) fn intent(desired: &[Desired], situations: &[Situation], live: &[Option<Value>]) -> Intent {
     let mut intent = Intent::default();
     for ((desired, situation), live) in desired.iter().zip(situations).zip(live) {
         let id = ObjectId::of(&desired.key);
         match (situation.action(), live) {
-            // What is being deleted is made again.
+            // A terminating object will be created again.
             (Action::Create | Action::Wait, _) => drop(intent.created.insert(id)),
             (Action::Adopt, Some(live)) => drop(intent.adopted.insert(id, live::uid(live).to_owned())),
             _ => {}
@@ -28,8 +28,8 @@ pub(crate) fn intent(desired: &[Desired], situations: &[Situation], live: &[Opti
     intent
 }
 
-/// Whether an object that the record holds does not refer to the owner any more. Somebody took the reference off, or the
-/// garbage collector did, since the owner is deleted and its objects are to stay.
+/// Whether an object in the record does not refer to the owner any more. A user removed the reference, or the garbage collector
+/// did, because the owner was deleted with `--cascade=orphan`.
 pub(crate) fn is_orphaned(owner: &Owner, live: &[Option<Value>], unwanted: &DeletionPlan<Member>) -> bool {
     let objects = live.iter().flatten().chain(unwanted.all().map(|member| &member.object));
     let mut ours = objects.filter(|object| foreign_owner(object, owner).is_none());

@@ -9,16 +9,16 @@ use crate::pure::{
     desired::Desired, error::RolloutError, existing_owner::Collision, owner::Owner, situation::Situation,
 };
 
-/// How far checks go on after a refusal.
+/// Whether checks continue after a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnRefusal {
-    /// The first refusal ends them: for who is about to write.
+    /// The first refusal ends them, for a caller that is about to write.
     Stop,
-    /// All are made and nothing is written: for who wants to know what is in the way.
+    /// All checks are made and nothing is written, for a preview.
     Collect,
 }
 
-/// What is in the way of a release.
+/// The refusals of a release.
 #[derive(Debug)]
 pub(crate) struct Refusals {
     pub(crate) on_refusal: OnRefusal,
@@ -26,13 +26,13 @@ pub(crate) struct Refusals {
 }
 
 impl Refusals {
-    /// None yet.
+    /// No refusals yet.
     pub(crate) fn new(on_refusal: OnRefusal) -> Self {
         Self { on_refusal, found: Vec::new() }
     }
 
-    /// The value of a check, or nothing where it was refused and the checks go on. What is no refusal, but says that a check
-    /// could not be made, ends them in any case.
+    /// The value of a check, or none if it was refused and the checks continue. An error which means that a check could not be
+    /// made ends the checks in any case.
     pub(crate) fn check<T>(&mut self, result: Result<T, RolloutError>) -> Result<Option<T>, RolloutError> {
         match result {
             Ok(value) => Ok(Some(value)),
@@ -44,18 +44,18 @@ impl Refusals {
         }
     }
 
-    /// Notes a refusal that was found.
+    /// Records a refusal.
     pub(crate) fn add(&mut self, error: RolloutError) -> Result<(), RolloutError> {
         self.check::<()>(Err(error)).map(drop)
     }
 
-    /// What a message says of each, the first class first.
+    /// The messages of all refusals, in the order of the checks.
     pub(crate) fn messages(&self) -> Vec<String> {
         self.found.iter().map(ToString::to_string).collect()
     }
 }
 
-/// Refuses a release with objects that somebody else has.
+/// Refuses a release with objects of other owners.
 pub(crate) fn refuse_collisions(
     owner: &Owner,
     desired: &[Desired],
@@ -74,7 +74,8 @@ pub(crate) fn refuse_collisions(
     if found.is_empty() { Ok(()) } else { Err(owner.refuse(found)) }
 }
 
-/// The same resource may be written in two versions, or once with and once without the install namespace.
+/// Refuses a release that contains the same object twice: in two API versions, or once with and once without the install
+/// namespace.
 pub(crate) fn refuse_duplicates(desired: &[Desired]) -> Result<(), RolloutError> {
     let mut seen: HashMap<(&str, &str, Option<&str>, &str), &ObjectKey> = HashMap::new();
     for object in desired {
@@ -99,7 +100,7 @@ mod tests {
     use crate::pure::{desired::Served, error::ApiError, live::tests::owner};
 
     #[test]
-    fn only_a_check_that_was_made_refuses() {
+    fn only_completed_checks_refuse() {
         let request = |error| RolloutError::Request { action: "read".into(), error };
         let missing = || RolloutError::NamespacesNotFound(vec!["n".into()]);
         assert!(missing().is_refusal());
@@ -112,7 +113,7 @@ mod tests {
         all.add(RolloutError::NamespacesNotFound(vec!["m".into()])).unwrap();
         assert!(all.check::<()>(Err(request(ApiError::Unavailable("away".into())))).is_err());
         assert_eq!(all.messages().len(), 2);
-        assert!(Refusals::new(OnRefusal::Stop).add(missing()).is_err(), "who writes stops at the first");
+        assert!(Refusals::new(OnRefusal::Stop).add(missing()).is_err(), "a rollout stops at the first refusal");
     }
 
     fn object(value: &Value, stage: u32) -> Object {
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn one_object_written_twice_is_refused() {
+    fn duplicate_objects_are_refused() {
         let kind = |version: &str| Served {
             namespaced: true,
             resource: ApiResource {
@@ -139,7 +140,7 @@ mod tests {
         for pair in [[ox("v1", None), ox("v2", None)], [ox("v1", None), ox("v1", Some("install"))]] {
             assert_eq!(
                 refuse_duplicates(&pair).unwrap_err().to_string(),
-                "Ox.a.b install/x and Ox.a.b install/x of the release are one object in the cluster"
+                "Ox.a.b install/x and Ox.a.b install/x in the release are the same object in the cluster"
             );
         }
     }

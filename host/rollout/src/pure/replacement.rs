@@ -15,14 +15,14 @@ pub(crate) const LISTS: [Lists; 2] = [Lists::ByName, Lists::Whole];
 /// How lists are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lists {
-    /// Item by item where they have names, so that items of others stay.
+    /// Item by item if items have names, so that items of other field managers stay.
     ByName,
     /// As a whole.
     Whole,
 }
 
-/// The live object with what is desired laid over it, with the named fields as they are desired, and without items that lack
-/// their keys. Its metadata stays: an apply is never refused because of what others have there.
+/// The live object merged with the desired object. Fields that the API server names take their desired value, and items without
+/// keys are removed. The metadata stays: an apply is never refused because of other managers' metadata.
 pub(crate) fn replacement(live: &Value, desired: &Value, refusal: &ApplyError, lists: Lists) -> Value {
     let mut desired = desired.clone();
     if let Some(desired) = desired.as_object_mut() {
@@ -36,7 +36,7 @@ pub(crate) fn replacement(live: &Value, desired: &Value, refusal: &ApplyError, l
     for untyped in lacking_keys {
         untyped::remove_items_without_keys(&mut wanted, untyped);
     }
-    wanted = laid_over(&wanted, &desired, lists);
+    wanted = merged_with(&wanted, &desired, lists);
     let named = refusal.fields.iter().map(|field| path(field));
     for path in named.chain(whole.into_iter().map(|untyped| untyped.path.clone())) {
         set(&mut wanted, &desired, &path, lists);
@@ -44,24 +44,24 @@ pub(crate) fn replacement(live: &Value, desired: &Value, refusal: &ApplyError, l
     wanted
 }
 
-fn laid_over(live: &Value, desired: &Value, lists: Lists) -> Value {
+fn merged_with(live: &Value, desired: &Value, lists: Lists) -> Value {
     match (live, desired) {
         (Value::Object(live), Value::Object(desired)) => {
             let mut result = live.clone();
             for (name, desired) in desired {
-                let merged = live.get(name).map_or_else(|| desired.clone(), |live| laid_over(live, desired, lists));
+                let merged = live.get(name).map_or_else(|| desired.clone(), |live| merged_with(live, desired, lists));
                 result.insert(name.clone(), merged);
             }
             Value::Object(result)
         }
         (Value::Array(live), Value::Array(desired)) => {
-            items(live, desired, lists, |live, desired| laid_over(live, desired, lists))
+            items(live, desired, lists, |live, desired| merged_with(live, desired, lists))
         }
         (_, desired) => desired.clone(),
     }
 }
 
-/// The items of a list, those of one name made one.
+/// The items of a list; items of the same name are merged.
 fn items(live: &[Value], desired: &[Value], lists: Lists, unite: impl Fn(&Value, &Value) -> Value) -> Value {
     let Some(key) = key_of(live, desired).filter(|_| lists == Lists::ByName) else { return desired.into() };
     let same = |one: &Value, items: &[Value]| items.iter().find(|item| item.get(key) == one.get(key)).cloned();
@@ -71,8 +71,8 @@ fn items(live: &[Value], desired: &[Value], lists: Lists, unite: impl Fn(&Value,
     united.chain(added).collect()
 }
 
-/// Makes the value at a path what is desired there: nothing where nothing is. Of a list, the items: the API server counts those
-/// of the list that an apply would have made.
+/// Sets the value at a path to the desired one, or removes it. For a list, all items are set: the API server counts those of
+/// the list that an apply would have produced.
 fn set(wanted: &mut Value, desired: &Value, path: &[String], lists: Lists) {
     match (wanted, desired) {
         (Value::Object(wanted), Value::Object(desired)) => {
@@ -81,7 +81,7 @@ fn set(wanted: &mut Value, desired: &Value, path: &[String], lists: Lists) {
                 return;
             };
             match (wanted.get_mut(name), desired.get(name)) {
-                // What the object is, and what is not a part of what is applied.
+                // Members that identify the object, or are not part of the applied object.
                 (Some(_), None) if is_root(desired) => {}
                 (Some(_), None) => {
                     wanted.remove(name);
@@ -104,7 +104,7 @@ fn is_root(desired: &Map<String, Value>) -> bool {
     desired.contains_key("apiVersion") && desired.contains_key("kind")
 }
 
-/// The members on the way to a field as the API server writes it, `spec.ports[1].name` or `spec.selector[app]`.
+/// The path elements of a field as the API server prints it, `spec.ports[1].name` or `spec.selector[app]`.
 fn path(field: &str) -> Vec<String> {
     let mut steps = vec![String::new()];
     let mut in_brackets = false;
@@ -123,7 +123,7 @@ fn path(field: &str) -> Vec<String> {
     steps
 }
 
-/// The merge patch (RFC 7386) that makes one value the other, but for metadata.
+/// The merge patch (RFC 7386) that turns one value into the other, without metadata.
 pub(crate) fn merge_patch(live: &Value, wanted: &Value) -> Value {
     let (Value::Object(live), Value::Object(wanted)) = (live, wanted) else { return wanted.clone() };
     let mut patch = Map::new();
@@ -153,7 +153,7 @@ mod tests {
     use crate::pure::error::ApiError;
 
     #[test]
-    fn what_the_server_complains_about_is_replaced() {
+    fn fields_that_the_server_names_are_replaced() {
         let root = |spec: &Value| json!({"apiVersion": "v1", "kind": "X", "spec": spec});
         for (live, desired, field, by_name, whole) in [
             (
@@ -185,7 +185,7 @@ mod tests {
                 None,
             ),
             (json!({"a": 1, "b": 2}), json!({"a": 3}), "spec", json!({"a": 3}), None),
-            // What names no field, or one that is not ours to remove.
+            // Causes that name no field, or one that must not be removed.
             (json!({"b": 2}), json!({"a": 3}), "<nil>", json!({"a": 3, "b": 2}), None),
             (json!({"b": 2}), json!({"a": 3}), "metadata.name", json!({"a": 3, "b": 2}), None),
         ] {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_its_type_is_removed_or_replaced() {
+    fn values_of_the_wrong_type_are_removed_or_replaced() {
         let untyped = |name: &str, keys: &[&str]| Untyped {
             path: vec!["spec".to_owned(), name.to_owned()],
             keys: keys.iter().map(|&key| key.to_owned()).collect(),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_read_as_the_server_writes_them() {
+    fn field_paths_are_parsed() {
         for (field, want) in [
             ("spec.ports[1].name", vec!["spec", "ports", "1", "name"]),
             ("spec.selector[app.kubernetes.io/name]", vec!["spec", "selector", "app.kubernetes.io/name"]),
@@ -256,7 +256,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_merge_patch_makes_one_the_other(live in any_json(), wanted in any_json()) {
+        fn a_merge_patch_turns_one_value_into_the_other(live in any_json(), wanted in any_json()) {
             let (live, wanted) = (json!({"spec": live}), json!({"spec": wanted}));
             prop_assert_eq!(merged(live.clone(), &merge_patch(&live, &wanted)), wanted);
         }

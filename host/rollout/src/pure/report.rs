@@ -1,4 +1,4 @@
-//! What a call did, found and waits for.
+//! The results of calls: what they changed, found and wait for. Pure.
 
 use std::fmt;
 
@@ -7,52 +7,52 @@ use chandler_health::Health;
 
 use crate::pure::{deletion_plan::CrdInUse, existing_owner::ExistingOwner, fields::FieldDrift};
 
-/// What was changed in the cluster, by one call.
+/// The changes of one call in the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Objects that did not exist.
+    /// Objects that were created.
     pub created: Vec<ObjectKey>,
-    /// Objects that were somebody else's and were taken over.
+    /// Objects of other owners that were adopted.
     pub adopted: Vec<ObjectKey>,
-    /// Objects that another release had made.
+    /// Objects of another release that were updated.
     pub updated: Vec<ObjectKey>,
-    /// Objects of this release that somebody had changed.
+    /// Objects of this release that were repaired.
     pub recovered: Vec<ObjectKey>,
     /// Objects that are no longer in the release and were deleted.
     pub pruned: Vec<ObjectKey>,
-    /// CRDs that are no longer in the release and were left to themselves.
+    /// CRDs that are no longer in the release and were orphaned.
     pub orphaned: Vec<ObjectKey>,
     /// CRDs that are no longer in the release and stay members of the set while custom resources exist.
     pub kept: Vec<ObjectKey>,
-    /// Objects that nothing had to be done about.
+    /// Objects that already matched the release.
     pub unchanged: Vec<ObjectKey>,
-    /// What was found to be unsafe before anything was written, and by configuration did not stop it.
+    /// Unsafe changes that the configuration allows, found before anything was written.
     pub warnings: Vec<String>,
-    /// Fields that others apply, too, and that were taken over from them.
+    /// Fields of other field managers that were taken over by the apply.
     pub conflicts: Vec<Conflict>,
-    /// What had been done to the objects that were recovered.
+    /// The drift that was repaired.
     pub repaired: Vec<Drift>,
-    /// Objects that are not as released and were left so.
+    /// Objects that differ from the release and were not repaired.
     pub unrepaired: Vec<Drift>,
 }
 
-/// Fields of an object that somebody else applies, too.
+/// Fields of an object that another field manager applies, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
     /// The object.
     pub object: ObjectKey,
-    /// The fields, each with its manager.
+    /// The fields, each with its field manager.
     pub fields: Vec<FieldDrift>,
 }
 
 impl fmt::Display for Conflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} had fields that others apply: {}", self.object, named(&self.fields))
+        write!(f, "{} had fields that other field managers apply: {}", self.object, named(&self.fields))
     }
 }
 
 impl Changes {
-    /// Whether nothing was written.
+    /// Whether no object was written.
     pub fn is_empty(&self) -> bool {
         self.created.is_empty()
             && self.adopted.is_empty()
@@ -63,7 +63,7 @@ impl Changes {
 }
 
 impl fmt::Display for Changes {
-    /// One line for each object that changed, then how many did not.
+    /// One line for each changed object, then the number of unchanged objects.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for warning in &self.warnings {
             writeln!(f, "warning: {warning}")?;
@@ -88,17 +88,17 @@ impl fmt::Display for Changes {
     }
 }
 
-/// An object that does not work, or not yet.
+/// An object that is not healthy, or not yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unhealthy {
     /// The object.
     pub object: ObjectKey,
-    /// In what way.
+    /// Its health.
     pub health: Health,
 }
 
 impl fmt::Display for Unhealthy {
-    /// The predecessor's form: `(group/version, Kind=K)(namespace/name): message`.
+    /// The form that RukPak uses: `(group/version, Kind=K)(namespace/name): message`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ObjectKey { group, version, kind, namespace, name } = &self.object;
         write!(f, "({group}/{version}, Kind={kind})(")?;
@@ -109,40 +109,40 @@ impl fmt::Display for Unhealthy {
     }
 }
 
-/// How far a release has come.
+/// The progress of a rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Something has to happen in the cluster first.
+    /// The rollout waits for the cluster.
     Waiting {
-        /// The stage that is being worked on, counted from 1.
+        /// The current stage, counted from 1.
         stage: usize,
-        /// How many stages there are.
+        /// The number of stages.
         stages: usize,
-        /// Whether every object of the release is in the cluster as released.
+        /// Whether every object of the release exists and matches it.
         installed: bool,
-        /// What is waited for: objects that are not healthy, not established or not gone yet.
+        /// Objects that are not healthy, not established or not deleted yet.
         waiting: Vec<Unhealthy>,
-        /// What was changed by this call.
+        /// The changes of this call.
         changes: Changes,
     },
-    /// Everything is as released and healthy, and nothing of an earlier release is left.
+    /// Every object matches the release and is healthy, and no object of an earlier release is left.
     Complete {
-        /// How many stages there are.
+        /// The number of stages.
         stages: usize,
-        /// What was changed by this call.
+        /// The changes of this call.
         changes: Changes,
     },
 }
 
 impl Progress {
-    /// What was changed by the call.
+    /// The changes of the call.
     pub fn changes(&self) -> &Changes {
         match self {
             Self::Waiting { changes, .. } | Self::Complete { changes, .. } => changes,
         }
     }
 
-    /// Whether everything is as released and healthy.
+    /// Whether every object matches the release and is healthy.
     pub fn is_complete(&self) -> bool {
         matches!(self, Self::Complete { .. })
     }
@@ -155,17 +155,17 @@ pub enum DriftKind {
     Missing,
     /// It is being deleted.
     Terminating,
-    /// It was made by another release.
+    /// Another release was the last to apply it.
     Outdated,
-    /// These fields are not as released.
+    /// These fields differ from the release.
     Changed(Vec<FieldDrift>),
-    /// It belongs to somebody else.
+    /// It belongs to another owner.
     Foreign(ExistingOwner),
-    /// It is not in the release any more.
+    /// It is no longer in the release.
     Stale,
 }
 
-/// An object that is not as released.
+/// An object that differs from the release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drift {
     /// The object.
@@ -189,10 +189,10 @@ impl fmt::Display for Drift {
     }
 }
 
-/// How many fields one line names.
+/// The number of fields that one line names.
 const NAMED: usize = 5;
 
-/// The first fields, and how many more.
+/// The first fields, and the number of further ones.
 fn named(fields: &[FieldDrift]) -> String {
     let named: Vec<String> = fields.iter().take(NAMED).map(ToString::to_string).collect();
     match fields.len().saturating_sub(NAMED) {
@@ -201,16 +201,16 @@ fn named(fields: &[FieldDrift]) -> String {
     }
 }
 
-/// What was found without changing anything.
+/// The result of an observation, which changes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observation {
-    /// Objects that are not as released.
+    /// Objects that differ from the release.
     pub drift: Vec<Drift>,
     /// Objects that are not healthy.
     pub unhealthy: Vec<Unhealthy>,
     /// CRDs that are no longer in the release and stay while custom resources exist.
     pub kept: Vec<ObjectKey>,
-    /// Whether the ApplySet's own annotations say what they should.
+    /// Whether the annotations of the ApplySet's parent are current.
     pub parent_current: bool,
 }
 
@@ -226,28 +226,28 @@ impl Observation {
     }
 }
 
-/// How far a deletion has come.
+/// The progress of a teardown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Teardown {
-    /// Objects are not gone yet; those that others hold back are named with their finalizers.
+    /// Objects are not deleted yet. Objects with finalizers are reported with them.
     Waiting {
-        /// What is waited for.
+        /// The objects that are not deleted yet.
         waiting: Vec<Unhealthy>,
-        /// What was deleted by this call.
+        /// The objects that this call deleted.
         deleted: Vec<ObjectKey>,
-        /// What was left to itself by this call.
+        /// The objects that this call orphaned.
         orphaned: Vec<ObjectKey>,
     },
-    /// Nothing is deleted, since custom resources of others would go with their CRDs.
+    /// Nothing is deleted, because custom resources of other users would be deleted with their CRDs.
     Held {
         /// The CRDs.
         in_use: Vec<CrdInUse>,
     },
     /// No object of the owner is left.
     Complete {
-        /// What was deleted by this call.
+        /// The objects that this call deleted.
         deleted: Vec<ObjectKey>,
-        /// What was left to itself by this call.
+        /// The objects that this call orphaned.
         orphaned: Vec<ObjectKey>,
     },
 }

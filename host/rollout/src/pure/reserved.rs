@@ -1,12 +1,12 @@
-//! Objects that are part of the installation of Chandler itself.
+//! Objects that belong to the installation of Chandler itself. Pure.
 
 use chandler_permissions::{Installation, Item, delegation::reserved};
 use serde_json::Map;
 
 use crate::pure::{desired::Desired, error::RolloutError, owner::Owner};
 
-/// Refuses such objects in a release that is installed with the rights of the controller. On behalf of an account they take
-/// every right, which the check of its permissions finds out.
+/// Refuses such objects in a release that is installed with the rights of the controller. A ServiceAccount needs all
+/// permissions for them, which the permission check verifies.
 pub(crate) fn refuse(owner: &Owner, desired: &[Desired], installation: &Installation) -> Result<(), RolloutError> {
     if owner.account.is_some() {
         return Ok(());

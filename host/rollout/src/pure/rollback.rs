@@ -1,8 +1,8 @@
-//! CRDs that stay as they are when a release comes back that ran before.
+//! CRDs that keep their versions when an earlier release is rolled back to. Pure.
 //!
-//! What failed may have given a CRD more fields already, and objects that hold them. Going back must not wait for
-//! somebody's consent to lose them, nor lose them: an older operator seldom minds a CRD that knows more than it does.
-//! So such a CRD keeps its versions, and the older release gets everything else of it back.
+//! The failed release may have added fields to a CRD, and objects may use them. A rollback must neither wait for a user to
+//! approve their loss nor lose them: an older operator rarely has a problem with additional fields. So such a CRD keeps its
+//! versions, and the earlier release restores everything else of it.
 
 use chandler_crd_upgrade::{Policy, compare};
 use serde_json::Value;
@@ -14,13 +14,13 @@ use crate::pure::{
     owner::Owner,
 };
 
-/// Gives each CRD, whose return the policy would refuse, the versions that the cluster has. What is to be told of it.
+/// Keeps the versions of each CRD whose rollback the policy would refuse. Returns a warning for each.
 pub(crate) fn keep_newer_crds(owner: &Owner, desired: &mut [Desired], live: &[Option<Value>]) -> Vec<String> {
     let mut notes = Vec::new();
     for (desired, live) in desired.iter_mut().zip(live) {
         let Some(live) = live.as_ref().filter(|live| is_newer(owner, desired, live)) else { continue };
         let Some((spec, note)) = kept(&owner.crd_upgrades, &desired.value, live) else { continue };
-        notes.push(format!("{} stays as a newer release made it: {note}", desired.key));
+        notes.push(format!("{} keeps the versions of a newer release: {note}", desired.key));
         desired.replace_spec(spec);
     }
     notes
@@ -35,8 +35,8 @@ fn is_newer(owner: &Owner, desired: &Desired, live: &Value) -> bool {
         && annotation(live, APPLIED) != Some(desired.digest.as_str())
 }
 
-/// The `spec` of a CRD that keeps the versions that it has, and why it does. None where the older one can come back,
-/// and where nothing could convert between the versions then.
+/// The `spec` of a CRD with the versions that it has in the cluster, and the reason. None if the older one can be restored, and
+/// if nothing could convert between the versions then.
 fn kept(policy: &Policy, older: &Value, live: &Value) -> Option<(Value, String)> {
     let report = compare(live, older, policy);
     let first = report.refusals.first()?;
@@ -57,8 +57,8 @@ fn kept(policy: &Policy, older: &Value, live: &Value) -> Option<(Value, String)>
     Some((spec, format!("{first}{more}")))
 }
 
-/// Whether the conversion of the older CRD can serve the versions of the one in the cluster: a webhook of the older
-/// release knows no versions that came later, and without one there must be none to convert between.
+/// Whether the conversion of the older CRD can serve the versions in the cluster: a webhook of the older release does not know
+/// later versions, and without a webhook no conversion must be necessary.
 fn can_convert(conversion: Option<&Value>, older: &Value, live: &Value) -> bool {
     let is_webhook = |conversion: &Value| strategy(conversion) == "Webhook";
     if conversion.is_some_and(is_webhook) {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crd_keeps_what_going_back_would_lose() {
+    fn a_crd_keeps_what_a_rollback_would_lose() {
         let one = |fields| crd(&[("v1", true, fields)], Value::Null);
         let none = json!({"strategy": "None"});
         let two = |conversion| crd(&[("v1", true, &["a", "b"]), ("v2", false, &["a"])], conversion);
@@ -120,9 +120,9 @@ mod tests {
             ("nothing is lost", one(&["a", "b"]), one(&["a"]), false),
             ("the same", one(&["a"]), one(&["a"]), false),
             ("a field", one(&["a"]), one(&["a", "b"]), true),
-            ("the API server says what no strategy means", one(&["a"]), crd(&[("v1", true, &["a", "b"])], none), true),
+            ("the API server sets the default strategy", one(&["a"]), crd(&[("v1", true, &["a", "b"])], none), true),
             ("a version", only(Value::Null), two(Value::Null), true),
-            ("nobody would convert", only(Value::Null), two(webhook("new")), false),
+            ("no webhook would convert", only(Value::Null), two(webhook("new")), false),
             ("the older webhook knows what is stored", only(webhook("old")), two(webhook("new")), true),
             ("the older webhook does not", only(webhook("old")), moved(webhook("new")), false),
         ] {
@@ -133,7 +133,7 @@ mod tests {
             assert_eq!(spec.get("conversion"), older["spec"].get("conversion"), "{what}");
         }
         let disabled = Policy { disabled: true, ..Policy::default() };
-        assert_eq!(kept(&disabled, &one(&["a"]), &one(&["a", "b"])), None, "it may be lost");
+        assert_eq!(kept(&disabled, &one(&["a"]), &one(&["a", "b"])), None, "the policy allows the loss");
         let (_, why) = kept(&Policy::default(), &one(&["a"]), &one(&["a", "b", "c"])).unwrap();
         insta::assert_snapshot!(
             why,

@@ -1,21 +1,21 @@
-//! Values that may be secret do not leave the cluster by way of a comparison. Pure.
+//! Redacts values that may be secret from comparisons and messages. Pure.
 //!
-//! Of a Secret, wherever it is, everything is hidden but its identity, its type and what metadata holds beside annotations; of those, the
-//! values whose keys are known to hold no copy of the object. The same for a Secret inside of another object, be it as an
-//! object or as text (a manifest in a ConfigMap, `kubectl.kubernetes.io/last-applied-configuration` of a list). What is hidden is
-//! replaced by a constant: that it changed shows, and nothing can be computed back from it, as it could from a digest.
+//! For a Secret, wherever it is, only its identity, its type and its metadata are shown; of its annotations only those whose
+//! keys are known to hold no copy of the object. The same applies to a Secret inside another object, as an object or as text (a
+//! manifest in a ConfigMap, `kubectl.kubernetes.io/last-applied-configuration` of a list). A hidden value is replaced by a
+//! constant: a change remains visible, but nothing can be computed back from it, as it could from a digest.
 
 use serde_json::Value;
 
 use crate::pure::ownership::PathElement;
 
-/// What stands in the place of values that may be secret.
+/// The text that replaces values that may be secret.
 const HIDDEN: &str = "(hidden)";
 
-/// Members of a Secret that say what it is. All of its metadata but annotations is shown, too.
+/// Members that identify a Secret. All of its metadata except annotations is shown, too.
 const SHOWN: &[&str] = &["apiVersion", "kind", "type", "immutable"];
 
-/// Domains of annotations that hold words about the object, and never the object. `kubectl.kubernetes.io` is none of them.
+/// Domains of annotations that describe the object and never contain it. `kubectl.kubernetes.io` is not among them.
 const HARMLESS: &[&str] = &[
     "app.kubernetes.io",
     "applyset.kubernetes.io",
@@ -28,7 +28,7 @@ const HARMLESS: &[&str] = &[
     "reconcile.chandler.dev",
 ];
 
-/// Annotations that repeat the whole object; of any kind they are hidden, since they say nothing that the rest does not.
+/// Annotations that repeat the whole object. They are hidden for every kind, since they add no information.
 const COPIES: &[&str] = &[
     "kubectl.kubernetes.io/last-applied-configuration",
     "kapp.k14s.io/original",
@@ -36,7 +36,7 @@ const COPIES: &[&str] = &[
     "banzaicloud.com/last-applied",
 ];
 
-/// A value with everything hidden that may be secret; `steps` lead to it, the first `secret` of them to the Secret that it is in.
+/// Redacts a value; `steps` is the path to it, and the first `secret` of them lead to the Secret that contains it.
 pub(crate) fn redacted(value: Value, steps: &[PathElement<'_>], secret: Option<usize>) -> Value {
     match secret {
         Some(depth) => in_secret(value, steps.get(depth..).unwrap_or_default()),
@@ -63,7 +63,7 @@ pub(crate) fn is_secret(value: &Value) -> bool {
     of("kind") == Some("Secret") && of("apiVersion").is_none_or(|version| !version.contains('/'))
 }
 
-/// What is in no Secret, but may hold some.
+/// Redacts a value outside of Secrets, which may contain some.
 fn outside(value: Value) -> Value {
     match value {
         value if is_secret(&value) => in_secret(value, &[]),
@@ -74,7 +74,7 @@ fn outside(value: Value) -> Value {
     }
 }
 
-/// What is at the end of these steps into a Secret.
+/// Redacts the value at this path inside a Secret.
 fn in_secret(value: Value, steps: &[PathElement<'_>]) -> Value {
     match steps {
         [] => each_member(value, |name, value| in_secret(value, &[PathElement::Member(name)])),
@@ -93,13 +93,13 @@ fn in_metadata(metadata: Value, annotation: impl Fn(&str, Value) -> Value) -> Va
     each_member(metadata, |name, value| if name == "annotations" { each_member(value, &annotation) } else { value })
 }
 
-/// An annotation of a Secret.
+/// Redacts an annotation of a Secret.
 fn annotation(key: &str, value: Value) -> Value {
     let harmless = key.split_once('/').is_some_and(|(domain, _)| HARMLESS.contains(&domain));
     if harmless && !value.as_str().is_some_and(holds_secret) { value } else { HIDDEN.into() }
 }
 
-/// An object with its members changed; what is no object is hidden.
+/// Changes each member of an object; any other value is hidden.
 fn each_member(value: Value, change: impl Fn(&str, Value) -> Value) -> Value {
     let Value::Object(members) = value else { return HIDDEN.into() };
     let changed = members.into_iter().map(|(name, value)| {
@@ -109,8 +109,8 @@ fn each_member(value: Value, change: impl Fn(&str, Value) -> Value) -> Value {
     Value::Object(changed.collect())
 }
 
-/// A message of the API server without the values of a Secret: server-side apply quotes a value that is not of its type, such as a
-/// number that somebody forgot to quote.
+/// Removes the values of a Secret from a message of the API server: server-side apply quotes a value of the wrong type, such as
+/// a number without quotes.
 pub(crate) fn without_values(message: &str) -> String {
     const QUOTED: &str = "valueUnstructured{Value:";
     if !message.contains("Kind=Secret)") && !message.contains("Kind=Secret;") {
@@ -119,7 +119,7 @@ pub(crate) fn without_values(message: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     for line in message.lines() {
         lines.push(match line.find(QUOTED) {
-            // The value may hold anything, brackets as well.
+            // The value may contain any text, including brackets.
             Some(at) => format!("{}{HIDDEN}", line.get(..at).unwrap_or_default()),
             None => line.to_owned(),
         });
@@ -127,7 +127,7 @@ pub(crate) fn without_values(message: &str) -> String {
     lines.join("\n")
 }
 
-/// Whether text holds a Secret as YAML or JSON, escaped or not, for all that can be told without reading it: `kind: Secret`.
+/// Whether a text contains a Secret as YAML or JSON, escaped or not, as far as a search for `kind: Secret` can tell.
 fn holds_secret(text: &str) -> bool {
     let plain: String = text.chars().filter(|c| !matches!(c, '"' | '\'' | '\\' | ' ' | '\t')).collect();
     plain.match_indices("kind:Secret").any(|(at, found)| {
@@ -136,7 +136,7 @@ fn holds_secret(text: &str) -> bool {
     })
 }
 
-/// Whether what follows is the `n` or `r` that is left of an escaped line feed.
+/// Whether the rest begins with the `n` or `r` of an escaped line feed.
 fn escaped_line_feed(rest: &str) -> bool {
     rest.starts_with(['n', 'r'])
 }
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_api_server_quotes_of_a_secret_is_hidden() {
+    fn values_that_the_api_server_quotes_are_hidden() {
         let message = |kind: &str| {
             format!(
                 "failed to create typed patch object (ns/x; /v1, Kind={kind}): errors:\n  \

@@ -1,4 +1,4 @@
-//! What to do about each object: first the situation is named, then one table decides.
+//! The situation of each object and the action that follows from it. Pure.
 
 use std::{cmp::Reverse, collections::HashSet};
 
@@ -15,60 +15,60 @@ use crate::pure::{
     owner::Owner,
 };
 
-/// How an object in the cluster stands to the release.
+/// The state of an object in the cluster in relation to the release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Situation {
     /// It does not exist.
     Absent,
-    /// It is ours and as released.
+    /// It belongs to the owner and matches the release.
     Equal,
-    /// It is ours and seems to differ at this place, or may; a dry run tells.
+    /// It belongs to the owner and seems to differ at this place, or may differ; a dry run decides.
     SeemsChanged(String),
-    /// It is ours and somebody changed these fields.
+    /// It belongs to the owner and these fields were changed.
     Changed(Vec<FieldDrift>),
-    /// It is ours, or should be, and whatever it is like, it is left so.
+    /// It belongs to the owner, or should, and its drift is not repaired.
     Tolerated,
-    /// Nothing can be done about it now, and others do not wait for it.
+    /// It cannot be written now and is skipped; other objects do not wait for it.
     Skipped,
-    /// It is ours and from another release, or was made by the predecessor.
+    /// It belongs to the owner, and another release or RukPak was the last to apply it.
     Outdated,
-    /// It is ours and being deleted. Nothing can be done about it until it is gone.
+    /// It belongs to the owner and is being deleted. Nothing can be done until it is gone.
     Terminating,
-    /// It is somebody else's.
+    /// It belongs to another owner.
     Foreign(ExistingOwner),
-    /// It is somebody else's, and may be taken over.
+    /// It belongs to another owner, and may be adopted.
     Adoptable(ExistingOwner),
 }
 
-/// What to do about an object.
+/// What to do with an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Create it by POST: applying would adopt what somebody else made in between.
+    /// Create it by POST: an apply would adopt an object that another client creates in between.
     Create,
-    /// Bring it from another release to this one.
+    /// Update it from another release to this one.
     Update,
-    /// Take it over from somebody else.
+    /// Adopt it from another owner.
     Adopt,
-    /// Undo what somebody changed.
+    /// Repair it.
     Recover,
-    /// Leave it alone.
+    /// Do nothing.
     Keep,
-    /// Come back when it is gone.
+    /// Wait until it is gone.
     Wait,
-    /// Do not go on at all.
+    /// Refuse the release.
     Refuse,
 }
 
 impl Situation {
-    /// The situation of an object, as far as it can be told without asking the API server again.
+    /// The situation of an object, as far as known without another request.
     ///
     /// # Errors
-    /// Where that takes more steps than are left.
+    /// If the comparison takes more steps than the budget has left.
     pub(crate) fn of(desired: &Desired, live: Option<&Value>, owner: &Owner, budget: &Budget) -> Result<Self, Stop> {
         let Some(live) = live else { return Ok(Self::Absent) };
         if let Some(existing_owner) = foreign_owner(live, owner) {
             return Ok(match owner.may_adopt(live, &existing_owner) {
-                // There is nothing to take over of what goes.
+                // A terminating object cannot be adopted.
                 true if is_terminating(live) => Self::Terminating,
                 true => Self::Adoptable(existing_owner),
                 false => Self::Foreign(existing_owner),
@@ -87,7 +87,7 @@ impl Situation {
         Ok(place.map_or(Self::Equal, Self::SeemsChanged))
     }
 
-    /// The table.
+    /// The action for each situation.
     pub(crate) fn action(&self) -> Action {
         match self {
             Self::Absent => Action::Create,
@@ -101,18 +101,18 @@ impl Situation {
     }
 }
 
-/// The order of deletion: the reverse of the order in which objects are applied. Within the workloads, custom resources go
-/// first, so that the controllers that are deleted with them can still clean up behind them.
+/// The order of deletion: the reverse of the order in which objects are applied. Among the workloads, custom resources are
+/// deleted first, so that their controllers can still clean up.
 pub(crate) fn deletion_rank(key: &ObjectKey) -> (Reverse<order::Phase>, bool) {
     (Reverse(order::phase_of(key)), !is_custom_group(&key.group))
 }
 
-/// Which of the owner's objects the release does not hold.
+/// The owner's objects that the release does not contain.
 pub(crate) fn stale<'a>(
     members: impl IntoIterator<Item = &'a ObjectKey>,
     desired: &[Desired],
 ) -> impl Iterator<Item = &'a ObjectKey> {
-    // Versions are no part of what an object is.
+    // The API version is not part of an object's identity.
     let id = |key: &ObjectKey| (key.group.clone(), key.kind.clone(), key.namespace.clone(), key.name.clone());
     let held: HashSet<_> = desired.iter().map(|desired| id(&desired.key)).collect();
     members.into_iter().filter(move |member| !held.contains(&id(member)))
@@ -146,12 +146,12 @@ mod tests {
         Desired::new(&object, Served { resource, namespaced: true }, true, &owner())
     }
 
-    /// What the API server would hold after this was applied.
+    /// The object that the API server would store after an apply.
     fn applied(desired: &Desired) -> Value {
         let mut live = desired.value.clone();
         live["metadata"]["uid"] = json!("u");
         live["metadata"]["generation"] = json!(1);
-        live["metadata"]["labels"]["added"] = json!("by somebody");
+        live["metadata"]["labels"]["added"] = json!("by a user");
         live["metadata"]["managedFields"] = json!([
             {"manager": "chandler", "operation": "Update", "apiVersion": "v1", "fieldsV1": {"f:data": {"f:a": {}}}},
             {"manager": "kubectl", "operation": "Update", "apiVersion": "v1",
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn one_table_decides() {
+    fn every_situation_has_one_action() {
         let desired = desired("ConfigMap", "", "x");
         let changed = |change: &dyn Fn(&mut Value)| {
             let mut live = applied(&desired);
@@ -192,7 +192,7 @@ mod tests {
                 Action::Wait,
             ),
             (
-                // Somebody took the labels off: the reference still tells whose it is.
+                // The labels were removed; the reference still names the owner.
                 Some(changed(&|live| live["metadata"]["labels"] = json!({}))),
                 Situation::SeemsChanged("/metadata/labels/applyset.kubernetes.io~1part-of".into()),
                 Action::Recover,
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_taken_over_is_adopted_unless_it_goes() {
+    fn objects_of_others_are_adopted_unless_they_terminate() {
         let desired = desired("ConfigMap", "", "x");
         let made = json!({"metadata": {"managedFields": [{"manager": "kubectl"}]}});
         let going = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn custom_resources_are_deleted_before_what_runs_their_controllers() {
+    fn custom_resources_are_deleted_before_their_controllers() {
         let rank = |kind: &str, group: &str| deletion_rank(&desired(kind, group, "x").key);
         let order = [
             rank("ValidatingWebhookConfiguration", "admissionregistration.k8s.io"),
@@ -254,7 +254,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn only_what_the_release_does_not_hold_is_stale(
+        fn only_objects_outside_the_release_are_stale(
             release in prop::collection::vec(any_desired(), 0..12),
             members in prop::collection::vec(any_desired(), 0..12),
         ) {
@@ -274,7 +274,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_applied_is_kept(desired in any_desired()) {
+        fn an_applied_object_is_kept(desired in any_desired()) {
             prop_assert_eq!(situation_of(&desired, Some(&applied(&desired)), &owner()), Situation::Equal);
         }
     }

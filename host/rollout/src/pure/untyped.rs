@@ -1,26 +1,26 @@
-//! What the API server says of values that server-side apply cannot take apart. Pure.
+//! Errors of the API server about values that server-side apply cannot parse. Pure.
 //!
-//! Such values are stored all the same, from clients that do not apply: items of a list without the member that tells them apart
-//! (a Secret without a name in a ServiceAccount), or values that a CustomResourceDefinition no longer allows. The API server
-//! then answers every apply, from any client, with a status of 500 and no reason. It stands for a refusal and not for an
-//! outage, so that waiting does not help. The messages are those of `structuredmerge.go` and `skipnonapplied.go` in
-//! `k8s.io/apimachinery/pkg/util/managedfields/internal`, and of `sigs.k8s.io/structured-merge-diff/v6/typed`.
+//! Clients that do not apply can store such values: items of a list without the member that identifies them (a Secret without a
+//! name in a ServiceAccount), or values that a CustomResourceDefinition no longer allows. The API server then answers every
+//! apply, from any client, with status 500 and no reason. This is a refusal and not an outage, so waiting does not help. The
+//! messages are those of `structuredmerge.go` and `skipnonapplied.go` in `k8s.io/apimachinery/pkg/util/managedfields/internal`,
+//! and of `sigs.k8s.io/structured-merge-diff/v6/typed`.
 
 use serde_json::{Map, Value};
 
-/// What is applied is not of its type.
+/// The applied object has the wrong type.
 const APPLIED: &str = "failed to create typed patch object (";
-/// What is stored is not of its type. Nothing tracks who owns its fields once an update met it.
+/// The stored object has the wrong type. Once it was updated, nothing tracks the owners of its fields.
 const STORED: &[&str] = &["failed to create typed live object (", "failed to create manager for existing fields: "];
-/// Lists that have an item without its key.
+/// A list has an item without its key.
 const WITHOUT_KEYS: &str = "associative list with keys has an element that omits all key fields ";
 
-/// Whether the message of a status 500 says that an object is not of its type.
+/// Whether the message of a status 500 means that an object has the wrong type.
 pub(crate) fn is_untyped(message: &str) -> bool {
     is_applied(message) || is_stored(message)
 }
 
-/// Whether it is what is applied that is not of its type, so that nothing but another release helps.
+/// Whether the applied object has the wrong type, so that only another release helps.
 pub(crate) fn is_applied(message: &str) -> bool {
     message.starts_with(APPLIED)
 }
@@ -29,12 +29,12 @@ fn is_stored(message: &str) -> bool {
     STORED.iter().any(|start| message.starts_with(start))
 }
 
-/// A value that is not of its type.
+/// A value of the wrong type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Untyped {
-    /// The members that lead to it, up to the first list.
+    /// The path to it, up to the first list.
     pub(crate) path: Vec<String>,
-    /// The members of which each item of this list needs one, where some have none.
+    /// The members of which each item of this list needs one, if some items have none.
     pub(crate) keys: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn named(message: &str) -> Vec<Untyped> {
     if !is_stored(message) {
         return Vec::new();
     }
-    // The object comes first, in brackets: `(namespace/name; group/version, Kind=kind)`.
+    // The object comes first, in parentheses: `(namespace/name; group/version, Kind=kind)`.
     let Some((_, complaints)) = message.split_once(" to smd typed: ").or_else(|| message.split_once("): ")) else {
         return Vec::new();
     };
@@ -52,19 +52,19 @@ pub(crate) fn named(message: &str) -> Vec<Untyped> {
 
 fn untyped(complaint: &str) -> Option<Untyped> {
     let (place, error) = complaint.strip_prefix('.')?.split_once(": ")?;
-    // Inside a list, it is the list that is named.
+    // For a value inside a list, the list is named.
     let (path, inside) = place.split_once('[').map_or((place, false), |(path, _)| (path, true));
     let keys = error.split_once(WITHOUT_KEYS).filter(|_| !inside).and_then(|(_, keys)| keys_of(keys));
     Some(Untyped { path: path.split('.').map(str::to_owned).collect(), keys: keys.unwrap_or_default() })
 }
 
-/// Go writes a list of texts as `["a" "b"]`.
+/// Go prints a list of strings as `["a" "b"]`.
 fn keys_of(text: &str) -> Option<Vec<String>> {
     let (list, _) = text.strip_prefix('[')?.split_once(']')?;
     Some(list.split_whitespace().map(|key| key.trim_matches('"').to_owned()).collect())
 }
 
-/// Removes the items that have none of the members that they need one of.
+/// Removes the items that have none of the members of which they need one.
 pub(crate) fn remove_items_without_keys(object: &mut Value, untyped: &Untyped) {
     let list = untyped.path.iter().try_fold(object, |value, name| value.get_mut(name));
     if let (Some(Value::Array(items)), false) = (list, untyped.keys.is_empty()) {
@@ -82,7 +82,7 @@ mod tests {
     const OBJECT: &str = "(n/keeper; /v1, Kind=ServiceAccount)";
 
     #[test]
-    fn what_is_applied_and_what_is_stored_are_told_apart() {
+    fn errors_about_applied_and_stored_objects_are_distinguished() {
         for (message, untyped, applied) in [
             (format!("failed to create typed patch object {OBJECT}: .a: field not declared in schema"), true, true),
             (format!("failed to create typed live object {OBJECT}: .a: expected map, got &{{7}}"), true, false),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_values_are_named() {
+    fn values_of_the_wrong_type_are_named() {
         let no_key = r#"associative list with keys has an element that omits all key fields ["a" "b"] (and doesn't have default values for any key fields)"#;
         let live = format!("failed to create typed live object {OBJECT}: ");
         let of = |path: &[&str], keys: &[&str]| Untyped {

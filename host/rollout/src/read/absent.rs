@@ -1,7 +1,8 @@
-//! Looks for objects that carry no label of the set: somebody else's of the same name, or ours whose labels were stripped.
+//! Looks for objects without the label of the set: objects of other owners with the same name, or objects of the owner whose
+//! labels were removed.
 //!
-//! A request for each would be thousands for a large release on its way. Where many of a kind are missing, one list of the
-//! names in their namespace tells which are there at all.
+//! One request per object would be thousands for a large release. If many objects of a kind are missing, one list of the names
+//! in their namespace shows which exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,10 +17,10 @@ use crate::{
     },
 };
 
-/// Up to how many objects of a kind and namespace are asked for one by one.
+/// The number of objects of a kind and namespace up to which each is requested individually.
 const FEW: usize = 8;
 
-/// What there is of these objects, in their order.
+/// Reads these objects, in order; none for an object that does not exist.
 pub(crate) async fn find(cluster: &Cluster, missing: &[&Desired]) -> Result<Vec<Option<Value>>, RolloutError> {
     let mut places: BTreeMap<(&str, &str, Option<&str>), Vec<&Desired>> = BTreeMap::new();
     for desired in missing {
@@ -29,14 +30,14 @@ pub(crate) async fn find(cluster: &Cluster, missing: &[&Desired]) -> Result<Vec<
     }
     let lists = places.iter().filter_map(|(place, missing)| {
         let first = missing.first().filter(|_| missing.len() > FEW)?;
-        // A list that is much longer than the objects are many would cost more than they do.
+        // A list that is much longer than the number of missing objects would cost more than single requests.
         Some(async move { (*place, cluster.names(&first.resource, place.2, missing.len()).await) }.boxed())
     });
     let mut names: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
     for (place, found) in all(lists.collect()).await {
         match found {
             Ok(Some(found)) => drop(names.insert(place, found)),
-            // They are asked for one by one.
+            // These objects are requested individually.
             Ok(None) | Err(ApiError::Forbidden(_)) => {}
             Err(error) => {
                 return Err(RolloutError::Request { action: format!("list {}.{}", place.1, place.0), error });

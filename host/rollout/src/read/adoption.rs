@@ -1,6 +1,6 @@
-//! Objects of a release that exist and are somebody else's, for people who may hand them over.
+//! Objects of a release that exist and belong to other owners, for users who may adopt them.
 //!
-//! They do so by naming them, with their UIDs, where the owner is described; the next rollout takes them over.
+//! A user adopts them by listing them with their UIDs in the spec of the owner; the next rollout takes them over.
 
 use chandler_core::ObjectKey;
 use serde::Serialize;
@@ -15,25 +15,25 @@ use crate::{
     read::preview,
 };
 
-/// An object of a release that exists and is somebody else's.
+/// An object of a release that exists and belongs to another owner.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Adoptee {
     /// The object.
     pub object: ObjectKey,
-    /// Whose it is.
+    /// Its owner.
     pub existing_owner: ExistingOwner,
-    /// What the rollout would change of it.
+    /// The fields that the rollout would change.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldChange>,
-    /// What the API server says against that, or why it could not be asked.
+    /// The error of the API server about it, or why no dry run was possible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Its UID.
     pub uid: String,
 }
 
-/// The objects of a release that are somebody else's, with what would change.
+/// The objects of a release that belong to other owners, with the fields that would change.
 pub(crate) async fn find(
     cluster: &Cluster,
     desired: &[Desired],

@@ -1,5 +1,5 @@
-//! Every check that is made before the first write: one list for the rollout, which stops at the first refusal, and for the
-//! preview, which reports all of them.
+//! The checks before the first write: one list for the rollout, which stops at the first refusal, and for the preview, which
+//! reports all of them.
 
 use std::collections::BTreeSet;
 
@@ -25,33 +25,33 @@ use crate::{
     },
 };
 
-/// What is checked.
+/// The input of the checks.
 #[derive(Clone, Copy)]
 pub(crate) struct Checks<'a> {
-    /// With the rights of the controller.
+    /// The client with the controller's rights.
     pub(crate) own: &'a Cluster,
-    /// With those of the account, where there is one.
+    /// The client that impersonates the ServiceAccount, if there is one.
     pub(crate) actor: &'a Cluster,
-    /// Whose permissions are asked about, where a ServiceAccount is to do it.
+    /// The access review for the ServiceAccount, if there is one.
     pub(crate) access_review: Option<AccessReview<'a>>,
     pub(crate) owner: &'a Owner,
     pub(crate) parent: &'a Value,
     pub(crate) desired: &'a [Desired],
     pub(crate) situations: &'a [Situation],
     pub(crate) unwanted: &'a DeletionPlan<Member>,
-    /// How Chandler is installed: what belongs to that is not to be installed by a bundle.
+    /// How Chandler is installed. A bundle must not contain objects of the installation.
     pub(crate) installation: &'a Installation,
 }
 
 impl Checks<'_> {
-    /// Makes all checks but the dry runs.
+    /// Runs all checks except the dry runs, and returns warnings.
     pub(crate) async fn run(
         &self,
         live: &[Option<Value>],
         refusals: &mut Refusals,
     ) -> Result<Vec<String>, RolloutError> {
         let Self { own, actor, owner, parent, desired, situations, unwanted, .. } = *self;
-        // First: whether such an object exists already is not for those who may not write it.
+        // This check is first: a user who may not write such an object must not learn whether it exists.
         refusals.check(reserved::refuse(owner, desired, self.installation))?;
         refusals.check(refuse_collisions(owner, desired, situations))?;
         if refusals.on_refusal == OnRefusal::Stop && !self.writes() {
@@ -65,13 +65,13 @@ impl Checks<'_> {
         Ok(refusals.check(warnings)?.unwrap_or_default())
     }
 
-    /// Whether any object is to be written.
+    /// Whether any object will be written.
     pub(crate) fn writes(&self) -> bool {
         self.situations.iter().any(|situation| !matches!(situation.action(), Action::Keep | Action::Wait))
     }
 }
 
-/// Refuses a release with objects in namespaces that neither exist nor come with it.
+/// Refuses a release with objects in namespaces that neither exist nor are in the release.
 async fn check_namespaces(
     cluster: &Cluster,
     owner: &Owner,

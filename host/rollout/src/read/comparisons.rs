@@ -1,4 +1,4 @@
-//! Whether objects that seem changed are: the API server tells in a dry run, once for each state of an object.
+//! Compares objects that seem changed by dry runs, once for each state of an object.
 
 use std::{
     collections::HashMap,
@@ -15,27 +15,27 @@ use crate::{
         difference::normalized,
         error::{ApiError, RolloutError, object_failure},
         fields, live, managed_fields,
-        preview::laid_over,
+        preview::overlaid,
         situation::Situation,
     },
     read::dry_run,
 };
 
-/// What dry runs found to be as released.
+/// Objects that match the release according to dry runs.
 pub(crate) struct Comparisons {
-    /// How many objects are remembered at most.
+    /// The maximum number of remembered objects.
     limit: usize,
-    /// By UID, the digest of what was found equal: of the object and of what it should be.
+    /// By UID, the digest of the live and the desired object that were found equal.
     equal: Mutex<HashMap<String, Digest>>,
 }
 
 impl Comparisons {
-    /// None yet, and so many objects at most.
+    /// An empty memory for this number of objects.
     pub(crate) fn new(limit: usize) -> Self {
         Self { limit, equal: Mutex::default() }
     }
 
-    /// Has the API server tell whether an object that seems changed at this place is: applying would then change it.
+    /// Determines by a dry run whether an object that seems changed at this place would change by an apply.
     pub(crate) async fn compare(
         &self,
         actor: &Cluster,
@@ -54,16 +54,16 @@ impl Comparisons {
                 Ok(Situation::Equal)
             }
             Ok(applied) => Ok(Situation::Changed(fields::drift(live, &applied))),
-            // A refusal shows up again, with its message, when the object is applied; so does a webhook that refuses dry runs.
+            // A refusal is reported when the object is applied; so is a webhook that does not support dry runs.
             Err(ApiError::Refused(_) | ApiError::Invalid(_)) => {
-                let fields = fields::drift(live, &as_far_as_known(&desired.value, live, place));
+                let fields = fields::drift(live, &predicted(&desired.value, live, place));
                 Ok(if fields.is_empty() { Situation::Equal } else { Situation::Changed(fields) })
             }
             Err(error) => Err(RolloutError::Objects(vec![object_failure(&desired.key, "compare")(error)])),
         }
     }
 
-    /// Notes an object that was just created: it is as released, with what the API server filled in.
+    /// Records an object that was just created: it matches the release, including the defaults of the API server.
     pub(crate) fn created(&self, desired: &Desired, live: &Value) {
         self.remember(live::uid(live), digest(desired, live));
     }
@@ -81,7 +81,7 @@ impl Comparisons {
     }
 }
 
-/// What decides whether an apply changes an object.
+/// The digest of everything that determines whether an apply changes an object.
 fn digest(desired: &Desired, live: &Value) -> Digest {
     let mut object = normalized(live);
     for names in ["labels", "annotations"] {
@@ -90,16 +90,16 @@ fn digest(desired: &Desired, live: &Value) -> Digest {
             found.retain(|name, _| own.is_some_and(|own| own.contains_key(name)));
         }
     }
-    // What is left to others is part of the value and not of the digest of what was released. What this host has on record
-    // decides what an apply removes.
+    // Ignored fields are part of the value and not of the digest of the release. Chandler's own records determine which fields
+    // an apply removes.
     let records: Vec<&Value> = managed_fields::own(live).filter_map(|record| record.get("fieldsV1")).collect();
     Digest::of(json!([desired.value, object, records]).to_string().as_bytes())
 }
 
-/// What an apply makes of an object, where the API server does not tell: what is desired laid over it, and whole at the place
-/// that seems changed.
-fn as_far_as_known(desired: &Value, live: &Value, place: &str) -> Value {
-    let mut wanted = laid_over(live, desired);
+/// The predicted result of an apply without a dry run: the desired object overlaid on the live one, and the value at the
+/// changed place replaced as a whole.
+fn predicted(desired: &Value, live: &Value, place: &str) -> Value {
+    let mut wanted = overlaid(live, desired);
     if let (Some(wanted), Some(desired)) = (wanted.pointer_mut(place), desired.pointer(place)) {
         *wanted = desired.clone();
     }
@@ -111,11 +111,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_seems_changed_is_taken_as_a_whole_where_nobody_tells() {
+    fn without_a_dry_run_the_changed_value_is_replaced_as_a_whole() {
         let desired = json!({"selector": {"app": "a"}, "labels": {"app": "a"}});
         let live = json!({"selector": {"app": "a", "b": "c"}, "labels": {"app": "x", "b": "c"}, "other": 1});
         let wanted = json!({"selector": {"app": "a"}, "labels": {"app": "a", "b": "c"}, "other": 1});
-        assert_eq!(as_far_as_known(&desired, &live, "/selector"), wanted);
-        assert_eq!(as_far_as_known(&live, &live, "/metadata/managedFields"), live);
+        assert_eq!(predicted(&desired, &live, "/selector"), wanted);
+        assert_eq!(predicted(&live, &live, "/metadata/managedFields"), live);
     }
 }

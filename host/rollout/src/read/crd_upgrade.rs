@@ -1,4 +1,4 @@
-//! Whether new versions of CustomResourceDefinitions keep clients and stored objects working.
+//! Checks that new versions of CustomResourceDefinitions do not break clients or stored objects.
 
 use chandler_core::Budget;
 use chandler_crd_upgrade::{CheckError, ObjectCheck, Policy, Report, comparable, compare};
@@ -16,10 +16,10 @@ use crate::{
     },
 };
 
-/// Compares each CRD that is to be updated with what the cluster has, and custom resources that exist with the new
-/// schemas. What is new to the cluster breaks nothing, and what somebody changed by hand is put back as it was released.
+/// Compares each CRD that will be updated with its live version, and existing custom resources with the new schemas. A CRD that
+/// is new to the cluster breaks nothing, and a manual change is repaired without a check.
 ///
-/// Returns what is to be told although it stops nothing.
+/// Returns warnings.
 pub(crate) async fn check(
     cluster: &Cluster,
     policy: &Policy,
@@ -48,19 +48,20 @@ pub(crate) async fn check(
     Ok(report.warnings.iter().map(ToString::to_string).chain(report.notes).collect())
 }
 
-/// Compares two CRDs, on a thread for that where they are large.
+/// Compares two CRDs, on a thread of its own if they are large.
 async fn compare_schemas(live: &Value, desired: &Value, policy: &Policy) -> Result<Report, CheckError> {
     if !cpu::is_large([live, desired]) {
         return Ok(compare(live, desired, policy));
     }
     let (live, desired, policy) = (live.clone(), desired.clone(), policy.clone());
     let crd = desired.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
-    // It has no steps to end at: how long it takes is bounded by the versions, and by what an API server takes.
+    // The comparison cannot be cancelled: its duration is bounded by the number of versions and the size limit of the API
+    // server.
     let work = move || compare(&live, &desired, &policy);
     cpu::run(&Budget::new(u64::MAX), work).await.map_err(|_| CheckError::Cancelled { crd })
 }
 
-/// Lists custom resources page by page until enough were checked. One page is in memory at a time.
+/// Lists custom resources page by page until enough were checked. Only one page is in memory at a time.
 async fn check_objects(cluster: &Cluster, mut check: ObjectCheck) -> Result<Report, RolloutError> {
     let listed = check.resource().clone();
     let resource = ApiResource {
@@ -80,14 +81,14 @@ async fn check_objects(cluster: &Cluster, mut check: ObjectCheck) -> Result<Repo
                 }
                 next = token;
             }
-            // Nothing of a kind that is not served can be read, and so nothing of it was written.
+            // Objects of a kind that is not served can neither be read nor have been written.
             Err(ApiError::NotFound(_)) => break,
-            // Rights on custom resources are not needed to install an operator, so they are not demanded for its upgrade.
+            // Installing an operator needs no permission for its custom resources, so its upgrade does not require one either.
             Err(ApiError::Forbidden(error)) => {
                 check.unchecked(&error);
                 break;
             }
-            // No retry helps where the old release cannot convert, and the new one may be what mends it.
+            // A retry does not help if the old release cannot convert, and the new release may fix that.
             Err(ApiError::Unavailable(error)) if !error.contains("conversion webhook") => {
                 return Err(RolloutError::Request {
                     action: format!("list {}.{}", resource.plural, resource.group),
@@ -103,7 +104,7 @@ async fn check_objects(cluster: &Cluster, mut check: ObjectCheck) -> Result<Repo
     Ok(check.finish())
 }
 
-/// Checks one page, on a thread for that where it is large.
+/// Checks one page, on a thread of its own if it is large.
 async fn check_page(
     mut check: ObjectCheck,
     objects: Vec<Value>,

@@ -1,6 +1,6 @@
-//! Which CRDs have custom resources that would go with them.
+//! Counts the custom resources that would be deleted with their CRDs.
 //!
-//! Only metadata is listed, a bounded number of pages, and the API server says how many more there are.
+//! Only metadata is listed, in a bounded number of pages; the API server reports the number of further objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,23 +22,23 @@ use crate::{
     },
 };
 
-/// How many custom resources one page holds.
+/// The number of custom resources in one page.
 const PAGE: u32 = 500;
-/// How many pages are read of one kind where they are counted.
+/// The number of pages that are read for one kind when counting.
 const PAGES: usize = 4;
-/// How many custom resources are named.
+/// The number of custom resources that are named.
 const NAMED: usize = 5;
 
-/// How closely to look.
+/// How to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CountMode {
-    /// Whether there is any. What cannot be listed counts as there.
+    /// Only whether one exists. If the list fails, one is assumed.
     Existence,
-    /// How many there are and where. What cannot be listed is an error.
+    /// How many exist and where. If the list fails, an error is returned.
     Count,
 }
 
-/// The CRDs among these objects with custom resources that are not themselves among them.
+/// The CRDs among these objects that have custom resources which are not among them.
 pub(crate) async fn in_use(
     cluster: &Cluster,
     members: &[Member],
@@ -60,7 +60,7 @@ pub(crate) async fn in_use(
                 Ok(found) => Ok(found),
                 Err(_) if custom_resources == CountMode::Existence => Ok(Some(uncountable(&crd.key))),
                 Err(error) => {
-                    let action = format!("see whether custom resources of {} exist", crd.key);
+                    let action = format!("check for custom resources of {}", crd.key);
                     Err(RolloutError::Request { action, error })
                 }
             }
@@ -91,7 +91,7 @@ async fn count(
     for _ in 0..pages {
         let page = match cluster.metadata_page(resource, limit, after.as_deref()).await {
             Ok(page) => page,
-            // Nobody serves the kind, so it has no objects.
+            // The kind is not served, so it has no objects.
             Err(ApiError::NotFound(_)) => break,
             Err(error) => return Err(error),
         };
@@ -104,14 +104,14 @@ async fn count(
     Ok(resource_count.summary(crd, own.len()))
 }
 
-/// What was seen of the custom resources of a kind.
+/// The counted custom resources of a kind.
 #[derive(Default)]
 struct ResourceCount {
     others: u64,
     own: usize,
     namespaces: BTreeSet<String>,
     examples: Vec<String>,
-    /// How many come after what was seen: none where nobody knows, zero where there are none.
+    /// The number of objects after those that were read: none if unknown, zero if there are none.
     unseen: Option<u64>,
 }
 
@@ -179,7 +179,7 @@ mod tests {
     fn custom_resources_of_others_are_counted() {
         let some = |text: &str| Some(text.to_owned());
         assert_eq!(summary(vec![page(&[], false, None)], &[]), None);
-        assert_eq!(summary(vec![page(&[("a", "x")], false, None)], &["a-x"]), None, "it is deleted, too");
+        assert_eq!(summary(vec![page(&[("a", "x")], false, None)], &["a-x"]), None, "it is deleted anyway");
         let two = vec![page(&[("a", "x"), ("a", "y")], false, None)];
         assert_eq!(summary(two, &["a-x"]), some("oxen.example.com: 1 in 1 namespace (a/y)"));
         let more = vec![page(&[("a", "x"), ("b", "y")], true, Some(7))];

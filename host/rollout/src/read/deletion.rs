@@ -1,4 +1,4 @@
-//! What becomes of objects that are no longer wanted, as far as the custom resources in the cluster decide it.
+//! The deletion plan, which depends on the custom resources in the cluster.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// What becomes of objects that a release does not hold. CRDs stay where it cannot be told whether they are in use.
+/// The deletion plan for objects that the release does not contain. A CRD is kept if it is unknown whether it is in use.
 pub(crate) async fn unwanted(
     cluster: &Cluster,
     owner: &Owner,
@@ -36,24 +36,24 @@ pub(crate) async fn unwanted(
     Ok(plan_deletion(owner.deletion, DeletionReason::Prune, stale, &used))
 }
 
-/// What becomes of the objects of an owner that goes.
+/// The plan of a teardown.
 pub(crate) struct TeardownPlan {
-    /// What becomes of each.
+    /// The plan for each object.
     pub(crate) deletion_plan: DeletionPlan<Member>,
-    /// The CRDs in use among those that would go.
+    /// The CRDs in use among those that would be deleted.
     pub(crate) in_use: Vec<CrdInUse>,
-    /// Those that the garbage collector has orphaned already. They are left as they are: that takes no right on them.
+    /// Objects that the garbage collector already orphaned. They are not changed, which requires no permission.
     pub(crate) orphaned: Vec<Member>,
-    /// Whether the choice was that all of them stay, of which the garbage collector has orphaned those that it knew.
+    /// Whether the user chose to orphan all objects, of which the garbage collector orphaned those of the kinds that it knew.
     pub(crate) all_stay: bool,
 }
 
-/// How closely custom resources are looked at. Where they go in any case, only the order depends on them.
+/// How custom resources are counted. If they are deleted in any case, only the order depends on them.
 pub(crate) fn count_mode(owner: &Owner) -> CountMode {
     if owner.deletion.crds == CrdPolicy::WhileUnused { CountMode::Count } else { CountMode::Existence }
 }
 
-/// What becomes of each object; none where the parent is gone.
+/// The plan of a teardown; none if the parent is gone.
 pub(crate) async fn plan(
     own: &Cluster,
     cluster: &Cluster,
@@ -62,7 +62,8 @@ pub(crate) async fn plan(
     custom_resources: CountMode,
 ) -> Result<Option<TeardownPlan>, RolloutError> {
     let Some((parent, members)) = members(own, cluster, discovery, owner).await? else { return Ok(None) };
-    // What no longer refers to the owner was orphaned by the garbage collector (`--cascade=orphan`), or never made ours whole.
+    // Objects that do not refer to the owner were orphaned by the garbage collector (`--cascade=orphan`), or were never
+    // completely adopted.
     let (mut members, loose): (Vec<Member>, Vec<Member>) =
         members.into_iter().partition(|member| live::refers_to(&member.object, &owner.uid));
     if !owner.deletion.orphan && are_orphaned(&members, &loose) {
@@ -92,7 +93,7 @@ pub(crate) async fn plan(
     Ok(Some(TeardownPlan { deletion_plan, in_use, orphaned, all_stay: false }))
 }
 
-/// The parent, and what it has in the cluster; none where it is gone.
+/// The parent and the objects of the owner; none if the parent is gone.
 pub(crate) async fn members(
     own: &Cluster,
     cluster: &Cluster,
@@ -108,15 +109,15 @@ pub(crate) async fn members(
     Ok(Some((parent, members)))
 }
 
-/// Whether the garbage collector has orphaned what it knew of (`--cascade=orphan`). It takes the reference off every dependent
-/// before it lets the owner go, but may not know the kinds of new CustomResourceDefinitions yet: objects of these still refer to
-/// the owner.
+/// Whether the garbage collector orphaned the objects (`--cascade=orphan`). It removes the reference from every dependent
+/// before it removes the owner's finalizer, but may not know the kinds of new CustomResourceDefinitions yet: their objects
+/// still refer to the owner.
 fn are_orphaned(referring: &[Member], loose: &[Member]) -> bool {
     let is_built_in = |member: &Member| !is_custom_group(&member.key.group);
     loose.iter().any(is_built_in) && !referring.iter().any(is_built_in)
 }
 
-/// What [`teardown`] would do. Custom resources are counted wherever their CRDs go.
+/// What a teardown would do. Custom resources are counted for every CRD that would be deleted.
 pub(crate) async fn preview(
     own: &Cluster,
     cluster: &Cluster,
@@ -130,6 +131,6 @@ pub(crate) async fn preview(
     };
     let held = !deletion_plan.keep.is_empty();
     let keys = |members: &mut dyn Iterator<Item = &Member>| members.map(|member| member.key.clone()).collect();
-    let mut doomed = deletion_plan.deleted().chain(&deletion_plan.keep);
-    Ok(DeletionPreview { held, deleted: keys(&mut doomed), orphaned: keys(&mut deletion_plan.orphan.iter()), in_use })
+    let mut deleted = deletion_plan.deleted().chain(&deletion_plan.keep);
+    Ok(DeletionPreview { held, deleted: keys(&mut deleted), orphaned: keys(&mut deletion_plan.orphan.iter()), in_use })
 }

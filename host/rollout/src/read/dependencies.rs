@@ -1,5 +1,6 @@
-//! Reads what the health of a release depends on beside its objects: one list for each namespace with a Service that a
-//! webhook, a conversion or an aggregated API of the release calls, and one of the storage classes while a claim is pending.
+//! Reads the state of objects that the health of a release depends on: one list for each namespace with a Service that a
+//! webhook, a conversion or an aggregated API of the release uses, and one list of the storage classes while a claim is
+//! pending.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,7 @@ use crate::{
 };
 
 impl ReleaseDependencies {
-    /// Reads it.
+    /// Reads the dependencies of a release.
     pub(crate) async fn read(
         cluster: &Cluster,
         desired: &[Desired],
@@ -39,7 +40,7 @@ impl ReleaseDependencies {
         });
         let lists = all(lists.collect()).await;
         for ((namespace, names), found) in by_namespace.iter().zip(lists) {
-            // Who may not look does not wait: the API server tells when a webhook is really called.
+            // Without permission to list, nothing waits: the API server reports an error when a webhook is really called.
             let Some(found) = allowed(found, "EndpointSlices")? else { continue };
             for name in names {
                 dependencies.look_at(ServiceName { namespace: (*namespace).to_owned(), name: (*name).to_owned() });
@@ -59,7 +60,7 @@ impl ReleaseDependencies {
     }
 }
 
-/// What was found; none where it may not be looked at.
+/// The listed objects; none if the list is not permitted.
 fn allowed(found: Result<Vec<Value>, ApiError>, what: &str) -> Result<Option<Vec<Value>>, RolloutError> {
     match found {
         Ok(found) => Ok(Some(found)),

@@ -1,8 +1,8 @@
-//! Which kinds the API server serves.
+//! Discovery of the kinds that the API server serves.
 //!
-//! One document per group and version, fetched when a kind of it is first asked for. A kind that is found is trusted for ten
-//! minutes, since neither the plural nor the scope of a kind ever changes. A kind that is not found is asked for again after a
-//! second: a CRD may bring it at any time.
+//! One document per group and version is fetched when one of its kinds is first needed. A kind that was found is cached for ten
+//! minutes, since neither its plural nor its scope ever changes. A kind that was not found is looked up again after a second: a
+//! CRD may define it at any time.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -15,12 +15,12 @@ use kube::{Client, api::ApiResource};
 
 use crate::pure::{desired::Served, error::ApiError};
 
-/// How long a document is trusted.
+/// How long a document is cached.
 const TRUSTED: Duration = Duration::from_mins(10);
-/// How long a kind that is not in a document is not asked for again.
+/// How long a missing kind is not looked up again.
 const MISSING: Duration = Duration::from_secs(1);
 
-/// What is known of the kinds that the API server serves; shared by all owners.
+/// The discovered kinds, shared by all owners.
 pub(crate) struct Discovery {
     client: Client,
     documents: Mutex<HashMap<String, Document>>,
@@ -43,7 +43,7 @@ impl Discovery {
         Self { client, documents: Mutex::default() }
     }
 
-    /// How a kind of this group and version is addressed, if it is served.
+    /// The API resource of a kind in this group and version, if it is served.
     pub(crate) async fn kind(&self, group: &str, version: &str, kind: &str) -> Result<Option<Served>, ApiError> {
         if let Some(document) = self.remembered(group, version) {
             let age = document.fetched.elapsed();
@@ -57,12 +57,12 @@ impl Discovery {
         Ok(document.kind(kind).cloned())
     }
 
-    /// The same from what is remembered.
+    /// The same from the cache only.
     pub(crate) fn known_kind(&self, group: &str, version: &str, kind: &str) -> Option<Served> {
         self.remembered(group, version)?.kind(kind).cloned()
     }
 
-    /// How a kind is addressed in any version, the preferred one first.
+    /// The API resource of a kind in any version, the preferred one first.
     pub(crate) async fn any_version(&self, group: &str, kind: &str) -> Result<Option<Served>, ApiError> {
         for version in self.versions(group).await? {
             if let Some(served) = self.kind(group, &version, kind).await? {
@@ -72,7 +72,7 @@ impl Discovery {
         Ok(None)
     }
 
-    /// Every kind that is served, each in its preferred version.
+    /// Every served kind in its preferred version.
     pub(crate) async fn every_kind(&self) -> Result<Vec<Served>, ApiError> {
         let groups = self.client.list_api_groups().await?;
         let mut names: Vec<String> = groups.groups.into_iter().map(|group| group.name).collect();
@@ -88,7 +88,7 @@ impl Discovery {
         Ok(kinds)
     }
 
-    /// Forgets what is known of a group, since its kinds changed.
+    /// Drops the cached documents of a group, since its kinds changed.
     pub(crate) fn forget(&self, group: &str) {
         let mut documents = self.documents.lock().unwrap_or_else(PoisonError::into_inner);
         documents.retain(|api_version, _| api_version.split_once('/').map_or("", |(group, _)| group) != group);

@@ -7,7 +7,7 @@ use crate::{
     pure::{desired::Desired, error::ApiError, replacement::LISTS, situation::Action},
 };
 
-/// What a write would make of an object, as the API server says in a dry run.
+/// The result of a write, according to a dry run.
 pub(crate) async fn dry_run_write(
     cluster: &Cluster,
     desired: &Desired,
@@ -16,13 +16,13 @@ pub(crate) async fn dry_run_write(
 ) -> Result<Value, ApiError> {
     match live {
         None => cluster.create(desired, true).await,
-        // Nothing of somebody else's is touched before everything was checked.
+        // An object of another owner is not changed before every check passed.
         Some(live) if action == Action::Adopt => cluster.dry_run(&desired.unowned(), live).await,
         Some(live) => dry_run_apply(cluster, desired, live).await,
     }
 }
 
-/// What [`apply`] would make of an object of ours, by dry runs.
+/// The result of an apply to an object of the owner, according to dry runs.
 pub(crate) async fn dry_run_apply(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, ApiError> {
     let refusal = match cluster.try_dry_run(desired, live).await {
         Err(refusal) if refusal.is_about_stored() => refusal,

@@ -1,9 +1,9 @@
-//! What the ServiceAccount of an owner lacks, asked before the first write and where something was refused.
+//! The permissions that the ServiceAccount of an owner lacks, reviewed before the first write and when a request was forbidden.
 //!
-//! One SelfSubjectRulesReview for each namespace tells which rules the account holds. That is the whole truth with RBAC. An
-//! authorizer that cannot list its rules (a webhook) makes the answer incomplete; then what seems to be missing is asked for
-//! by SelfSubjectAccessReviews. Whether roles may be written or bound depends on the rules of RBAC alone, but for `escalate`
-//! and `bind`, which any authorizer may grant.
+//! One SelfSubjectRulesReview per namespace returns the rules of the account. With RBAC they are complete. With an authorizer
+//! that cannot list its rules (a webhook) they are incomplete; then SelfSubjectAccessReviews check what seems to be missing.
+//! Whether roles may be written or bound depends on RBAC rules alone, except for `escalate` and `bind`, which any authorizer
+//! may grant.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,18 +29,19 @@ use crate::{
     read::{discovery::Discovery, places},
 };
 
-/// How many access reviews one check makes at most. What is left then counts as allowed: the API server has the last word.
+/// The maximum number of access reviews in one check. Permissions beyond it count as granted: the API server decides in the
+/// end.
 const REVIEWS: usize = 200;
-/// Stands for the whole cluster in a rules review, which wants a namespace. No namespace can have this name, so no
-/// RoleBinding is in it.
+/// Stands for the whole cluster in a rules review, which requires a namespace. No namespace can have this name, so it contains
+/// no RoleBinding.
 const NO_NAMESPACE: &str = "-";
 
-/// Who asks, on whose behalf, and for whom.
+/// A review of the permissions of a ServiceAccount.
 #[derive(Clone, Copy)]
 pub(crate) struct AccessReview<'a> {
-    /// With the rights of the controller.
+    /// The client with the controller's rights.
     pub(crate) own: &'a Cluster,
-    /// With those of the account.
+    /// The client that impersonates the ServiceAccount.
     pub(crate) actor: &'a Cluster,
     pub(crate) discovery: &'a Discovery,
     pub(crate) owner: &'a Owner,
@@ -49,7 +50,7 @@ pub(crate) struct AccessReview<'a> {
     pub(crate) installation: &'a Installation,
 }
 
-/// What of it there is to install and to remove.
+/// The objects to install and to remove.
 #[derive(Clone, Copy)]
 pub(crate) struct Work<'a> {
     pub(crate) parent: &'a Value,
@@ -58,7 +59,7 @@ pub(crate) struct Work<'a> {
 }
 
 impl AccessReview<'_> {
-    /// Refuses what the account may not do to its end.
+    /// Refuses a rollout for which the ServiceAccount lacks permissions.
     pub(crate) async fn check(self, work: Work<'_>) -> Result<(), RolloutError> {
         let missing = self.missing(work).await?;
         if missing.is_empty() {
@@ -94,7 +95,7 @@ impl AccessReview<'_> {
             .collect();
         let listed = self.listed(work).await?;
         let existing = self.existing_roles(&items).await?;
-        // Who only removes objects writes no reference to their owner.
+        // Removing objects writes no owner reference.
         let parent = (!items.is_empty()).then_some(Parent {
             group: &self.owner.group,
             plural: &self.owner.plural,
@@ -114,7 +115,7 @@ impl AccessReview<'_> {
         Ok(lacking)
     }
 
-    /// The places where members are looked for.
+    /// The places where members are listed.
     async fn listed(self, work: Work<'_>) -> Result<Vec<Listed>, RolloutError> {
         let places = places::of(self.discovery, self.owner, work.parent, work.desired).await?;
         let certain = places.into_iter().filter(|place| place.certain);
@@ -127,7 +128,7 @@ impl AccessReview<'_> {
             .collect())
     }
 
-    /// The roles that bindings of the release are for, and all ClusterRoles where it has one that gathers others.
+    /// The roles that bindings of the release refer to, and all ClusterRoles if the release has an aggregated one.
     async fn existing_roles(self, items: &[Item<'_>]) -> Result<ExistingRoles, RolloutError> {
         let about = |error| RolloutError::Request { action: "read the roles that are bound".to_owned(), error };
         let mut existing = ExistingRoles::default();
@@ -153,7 +154,7 @@ impl AccessReview<'_> {
         Ok(existing)
     }
 
-    /// The rules that the account holds where they matter, and whether there may be more.
+    /// The rules of the account where they matter, and whether they are incomplete.
     async fn held(self, required: &Requirements) -> Result<(Held, bool), RolloutError> {
         let reviews = required.scopes().into_iter().map(|scope| {
             async move {
@@ -177,7 +178,7 @@ impl AccessReview<'_> {
         Ok((held, incomplete))
     }
 
-    /// Takes out what the API server says is allowed after all.
+    /// Removes the permissions that the API server grants after all.
     async fn confirm(self, lacking: &mut Missing, waivers: &Missing) -> Result<(), RolloutError> {
         let passes = |need: &Need| match &need.why {
             Why::PassedOn(object) | Why::Aggregates(object) | Why::UnknownRole { binding: object, .. } => {
@@ -194,7 +195,7 @@ impl AccessReview<'_> {
             .collect();
         let escalations: BTreeSet<AccessQuery> =
             waivers.needs().iter().filter(|need| passes(need).is_some()).filter_map(AccessQuery::of).collect();
-        // What is allowed for all names need not be asked for each.
+        // A permission for all names need not be reviewed for each name.
         let general: BTreeSet<AccessQuery> =
             requests.iter().map(AccessQuery::for_all_names).chain(escalations).collect();
         let mut allowed = self.ask(general.iter(), REVIEWS).await?;
@@ -217,8 +218,8 @@ impl AccessReview<'_> {
         Ok(())
     }
 
-    /// Takes out what the account may have Chandler do. The API server asks for none of it, so that what was not asked for here
-    /// is not allowed.
+    /// Removes the permissions for actions of Chandler on behalf of the account. The API server does not check any of these
+    /// itself, so a permission that was not reviewed is not granted.
     async fn confirm_delegations(self, lacking: &mut Missing) -> Result<(), RolloutError> {
         let queries: BTreeSet<AccessQuery> =
             lacking.needs().iter().filter(|need| delegates(need)).filter_map(AccessQuery::of).collect();
@@ -230,7 +231,7 @@ impl AccessReview<'_> {
         Ok(())
     }
 
-    /// Whether the account may do these things: the first so many of them.
+    /// Reviews these permissions, up to a limit.
     async fn ask(
         self,
         queries: impl Iterator<Item = &AccessQuery>,
@@ -248,12 +249,12 @@ impl AccessReview<'_> {
         answers.map_err(|error| self.cannot_act(error))
     }
 
-    /// Everybody may ask what they may do, so a refusal says that the controller may not act as the account.
+    /// Every user may review their own permissions, so a refusal means that the controller may not impersonate the account.
     fn cannot_act(self, error: ApiError) -> RolloutError {
         RolloutError::Request { action: format!("act as ServiceAccount {}", self.account), error }
     }
 
-    /// The namespaces of the release that are not there.
+    /// The namespaces of the release that do not exist.
     async fn absent_namespaces(self, desired: &[Desired]) -> Result<BTreeSet<String>, RolloutError> {
         let namespaces =
             desired.iter().filter(|desired| desired.key.group.is_empty() && desired.key.kind == "Namespace");
@@ -271,12 +272,12 @@ impl AccessReview<'_> {
     }
 }
 
-/// Whether something is needed because an object has Chandler do something.
+/// Whether a permission is needed because an object makes Chandler act on behalf of the account.
 fn delegates(need: &Need) -> bool {
     matches!(need.why, Why::Delegates { .. })
 }
 
-/// What an access review asks.
+/// The attributes of an access review.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct AccessQuery {
     namespace: String,
@@ -287,7 +288,7 @@ struct AccessQuery {
 }
 
 impl AccessQuery {
-    /// The query whether somebody may do what is needed; none for paths, which only rules pass on.
+    /// The query for a needed permission; none for paths, which only rules grant.
     fn of(need: &Need) -> Option<Self> {
         let PolicyRule { verbs, api_groups, resources, resource_names, .. } = &need.rule;
         Some(Self {

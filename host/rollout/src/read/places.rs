@@ -1,7 +1,7 @@
-//! Where members of a set may be: kinds, and for those that live in namespaces the namespaces.
+//! The places where members of a set may be: kinds and, for namespaced kinds, namespaces.
 //!
-//! With the rights of the controller one list spans all namespaces. On behalf of a ServiceAccount each namespace is asked
-//! for by itself, so that the account needs no right in namespaces that do not concern it (KEP-3659 lists them for this).
+//! With the controller's rights one list covers all namespaces. For a ServiceAccount each namespace is listed by itself, so
+//! that the account needs no permission in other namespaces (KEP-3659 lists the namespaces for this purpose).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,15 +19,15 @@ use crate::{
     read::{discovery::Discovery, resolve::cannot_discover},
 };
 
-/// Where members may be.
+/// A place where members may be.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Place {
     /// The kind.
     pub(crate) resource: ApiResource,
-    /// The namespace; none for kinds that live in none, and for all namespaces.
+    /// The namespace; none for cluster-scoped kinds and for all namespaces.
     pub(crate) namespace: Option<String>,
-    /// Whether the release, the record or the parent names it. Other places are only looked at because both are lost,
-    /// and what an account may not list there it was not asked to be allowed to list: it installed nothing of the kind.
+    /// Whether the release, the record or the parent lists it. Other places are searched only because both record and parent
+    /// are lost. A ServiceAccount need not have permission to list them: it installed nothing of the kind.
     pub(crate) certain: bool,
 }
 
@@ -56,7 +56,7 @@ pub(crate) async fn of(
         }
     }
     let trusted = owner.holdings().is_some_and(|holdings| !holdings.inherits());
-    // Somebody removed the annotation of a parent that had one: then only a look at everything is safe.
+    // A user removed the annotation of the parent, so only a search of all kinds is safe.
     if !trusted && inventory::group_kinds(parent).is_none() && live::label(parent, SET_ID).is_some() {
         for served in discovery.every_kind().await.map_err(cannot_discover)? {
             kinds.entry(group_kind(&served)).or_insert((served, false));
@@ -66,7 +66,7 @@ pub(crate) async fn of(
     Ok(spread(kinds.into_values(), namespaces.as_ref()))
 }
 
-/// The kinds of which there may be objects: by the record, else by what the parent says.
+/// The kinds that may have objects: by the record, else by the parent.
 fn recorded(owner: &Owner, parent: &Value) -> BTreeSet<GroupKind> {
     match owner.holdings() {
         Some(holdings) if !holdings.inherits() => {
@@ -91,7 +91,7 @@ fn namespaces(owner: &Owner, parent: &Value, desired: &[Desired]) -> BTreeSet<St
     namespaces
 }
 
-/// Each kind in each of the namespaces, if it lives in namespaces and they are told apart.
+/// Each namespaced kind in each of the namespaces, if namespaces are listed individually.
 fn spread(kinds: impl Iterator<Item = (Served, bool)>, namespaces: Option<&BTreeSet<String>>) -> Vec<Place> {
     let mut places = Vec::new();
     for (Served { resource, namespaced }, certain) in kinds {
@@ -100,7 +100,7 @@ fn spread(kinds: impl Iterator<Item = (Served, bool)>, namespaces: Option<&BTree
             Some(namespaces) if namespaced => {
                 places.extend(namespaces.iter().map(|namespace| place(Some(namespace.clone()))));
             }
-            // Without an account a refusal says something about the controller, and is told.
+            // Without a ServiceAccount a refusal concerns the controller, and is reported.
             None => places.push(Place { certain: true, ..place(None) }),
             Some(_) => places.push(place(None)),
         }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn only_accounts_are_asked_for_each_namespace() {
+    fn only_service_accounts_list_each_namespace() {
         let kinds =
             || [(kind("Pod", true), true), (kind("Node", false), true), (kind("Event", true), false)].into_iter();
         let shown = |places: Vec<Place>| -> Vec<String> {

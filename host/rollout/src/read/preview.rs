@@ -1,7 +1,7 @@
-//! What a rollout would change, told before it does.
+//! Previews a rollout.
 //!
-//! Both sides of a comparison come from the API server: an object as it is, and as a dry run says it would become. What
-//! defaults and webhooks add is on both sides, so it does not show.
+//! Both sides of a comparison come from the API server: the live object and the result of a dry run. Defaults and changes by
+//! webhooks are on both sides, so they do not show.
 
 use futures::FutureExt as _;
 use serde_json::Value;
@@ -17,13 +17,13 @@ use crate::{
         fields::{self, FieldChange},
         managed_fields,
         member::Member,
-        preview::{Change, ChangeKind, Preview, laid_over, terminating},
+        preview::{Change, ChangeKind, Preview, overlaid, terminating},
         situation::{Action, Situation},
     },
     read::dry_run::dry_run_write,
 };
 
-/// What the release would change, by what is in the cluster and what the API server says in dry runs.
+/// What the release would change, according to the cluster and to dry runs.
 pub(crate) async fn preview(
     cluster: &Cluster,
     desired: &[Desired],
@@ -56,7 +56,7 @@ pub(crate) async fn preview(
     Ok(Preview { changes, unchanged, refusals, findings })
 }
 
-/// What would be done to an object, and for what the API server would refuse it.
+/// What a rollout would do with an object, and the failure that the API server predicts.
 async fn of_object(
     cluster: &Cluster,
     desired: &Desired,
@@ -66,7 +66,7 @@ async fn of_object(
 ) -> Option<(Change, Option<ObjectFailure>)> {
     let action = situation.action();
     let kind = match action {
-        // What is being deleted comes back.
+        // A terminating object will be created again.
         Action::Create | Action::Wait => ChangeKind::Create,
         Action::Adopt => ChangeKind::Adopt,
         Action::Update => ChangeKind::Change,
@@ -78,7 +78,7 @@ async fn of_object(
     let mut failure = None;
     match (situation, live) {
         (Situation::Foreign(existing_owner), _) => change.note = Some(format!("it exists and {existing_owner}")),
-        (Situation::Terminating, _) => change.note = Some("it is being deleted, and comes back".to_owned()),
+        (Situation::Terminating, _) => change.note = Some("it is being deleted and will be created again".to_owned()),
         (_, Some(live)) => {
             let (fields, error) = compare(cluster, desired, action, live, askable).await;
             change.fields = fields;
@@ -105,8 +105,8 @@ async fn of_object(
     Some((change, failure))
 }
 
-/// How an object of somebody else would differ, as the API server says or else as far as it can be told, and why it does not say
-/// so.
+/// The fields of another owner's object that would change, by a dry run or else as far as known, and why no dry run was
+/// possible.
 pub(crate) async fn difference(
     cluster: &Cluster,
     desired: &Desired,
@@ -130,14 +130,14 @@ async fn compare(
             Err(error) => error,
         }
     } else {
-        ApiError::Refused("the release changes the CRD of its kind, so that no dry run could be made".to_owned())
+        ApiError::Refused("no dry run is possible because the release changes the CRD of its kind".to_owned())
     };
-    (fields::changes(&desired.key, live, &laid_over(live, &desired.value)), Some(error))
+    (fields::changes(&desired.key, live, &overlaid(live, &desired.value)), Some(error))
 }
 
-/// Whether what the API server calls invalid may be valid in the rollout. What was created and never applied keeps, in a dry run,
-/// the fields that the release dropped, such as the other one of two that exclude each other; a rollout first prepares the
-/// field managers, which a preview may not write. Whether the object alone is valid tells then.
+/// Whether an object that the dry run finds invalid may be valid in the rollout. For an object that was created and never
+/// applied, the dry run keeps fields that the release dropped, such as one of two fields that exclude each other. A rollout
+/// first prepares the field managers, which a preview may not write. In this case the object alone is validated.
 async fn may_be_valid(cluster: &Cluster, desired: &Desired, live: &Value) -> bool {
     managed_fields::upgrade(live).is_some()
         && !matches!(cluster.replace(desired, live, true).await, Err(ApiError::Invalid(_)))

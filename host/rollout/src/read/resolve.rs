@@ -1,4 +1,4 @@
-//! The release, object by object, with everything that can be refused before any write.
+//! Resolves a release into desired objects, and refuses what can be refused before any write.
 
 use std::collections::HashMap;
 
@@ -16,8 +16,7 @@ use crate::{
     read::discovery::Discovery,
 };
 
-/// Every object of the release as it should be in the cluster, in the order of the release. Where checks go on after a refusal,
-/// objects of unknown kinds are left out.
+/// The desired objects of the release, in its order. If checks continue after a refusal, objects of unknown kinds are left out.
 pub(crate) async fn resolve(
     discovery: &Discovery,
     owner: &Owner,
@@ -38,7 +37,7 @@ pub(crate) async fn resolve(
             kinds.insert(id, served.clone());
             served
         };
-        // A kind that a later stage brings cannot be waited for: that stage waits for this one.
+        // A kind that a later stage defines cannot be awaited: that stage waits for this one.
         let promised = || defined.get(&id_of(key)).filter(|defined| defined.stage <= object.stage);
         match (served, promised()) {
             (Some(kind), _) => desired.push(Desired::new(object, kind, true, owner)),
@@ -62,8 +61,7 @@ pub(crate) fn known_kinds(discovery: &Discovery, release: &Release) -> Vec<ApiRe
         .collect()
 }
 
-/// The kinds of the release that the API server is known to serve, each once for every namespace in which it has objects
-/// of them.
+/// The kinds of the release that the API server is known to serve, once for every namespace with an object of the kind.
 pub(crate) fn known_places(
     discovery: &Discovery,
     owner: &Owner,
@@ -79,12 +77,12 @@ pub(crate) fn known_places(
         Some((served.resource, served.namespaced.then(|| namespace.clone())))
     });
     let mut known: Vec<(ApiResource, Option<String>)> = known.collect();
-    // A kind that lives in no namespace stands there once, whatever its objects say.
+    // A cluster-scoped kind is listed once, regardless of the namespaces of its objects.
     known.dedup();
     known
 }
 
-/// A failure to find out about kinds.
+/// The error for a failed discovery.
 pub(crate) fn cannot_discover(error: ApiError) -> RolloutError {
-    RolloutError::Request { action: "find out which kinds are served".to_owned(), error }
+    RolloutError::Request { action: "discover the kinds of the API server".to_owned(), error }
 }

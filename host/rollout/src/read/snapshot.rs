@@ -1,4 +1,4 @@
-//! What is in the cluster: the parent, the objects of the release, and other members of the set.
+//! The state of the cluster: the parent, the objects of the release, and other members of the set.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,17 +25,17 @@ use crate::{
     },
 };
 
-/// What is in the cluster at one time.
+/// The state of the cluster at one time.
 pub(crate) struct Snapshot {
     /// The parent of the set.
     pub(crate) parent: Value,
-    /// For each object of the release, what is there.
+    /// The live object for each object of the release.
     pub(crate) live: Vec<Option<Value>>,
-    /// Members of the set that the release does not hold.
+    /// Members of the set that the release does not contain.
     pub(crate) stale: Vec<Member>,
 }
 
-/// Reads the parent; it must be the very object that the owner is.
+/// Reads the parent, which must have the UID of the owner.
 pub(crate) async fn parent_of(cluster: &Cluster, owner: &Owner) -> Result<Value, RolloutError> {
     let name = format!("{} {}", owner.kind, owner.name);
     let found = cluster
@@ -48,8 +48,8 @@ pub(crate) async fn parent_of(cluster: &Cluster, owner: &Owner) -> Result<Value,
     }
 }
 
-/// Reads the parent, which must not be being deleted: the garbage collector takes the references off objects that are to
-/// stay as soon as it is, and putting them back would undo that.
+/// Reads the parent, which must not be terminating: the garbage collector removes the references of objects that should be
+/// orphaned as soon as it is, and writing them again would undo that.
 pub(crate) async fn living_parent_of(cluster: &Cluster, owner: &Owner) -> Result<Value, RolloutError> {
     let parent = parent_of(cluster, owner).await?;
     if live::is_terminating(&parent) {
@@ -58,7 +58,7 @@ pub(crate) async fn living_parent_of(cluster: &Cluster, owner: &Owner) -> Result
     Ok(parent)
 }
 
-/// What the owner's record holds, and what carries the label of its set in the places of the release.
+/// The objects in the owner's record, and those with the label of its set in the places of the release.
 pub(crate) async fn members(
     cluster: &Cluster,
     discovery: &Discovery,
@@ -99,8 +99,8 @@ pub(crate) async fn members(
     Ok(members)
 }
 
-/// What the record holds beyond the release and does not carry the label of the set: somebody took it off, or the object is
-/// gone.
+/// Objects in the record that are neither in the release nor carry the label of the set: a user removed the label, or the
+/// object is gone.
 async fn unlabelled(
     cluster: &Cluster,
     discovery: &Discovery,
@@ -109,7 +109,7 @@ async fn unlabelled(
     desired: &[Desired],
 ) -> Result<Vec<Member>, RolloutError> {
     let Some(holdings) = owner.holdings() else { return Ok(Vec::new()) };
-    // Those of the release are looked for by name anyway.
+    // Objects of the release are looked up by name anyway.
     let seen = members.iter().map(|member| &member.key).chain(desired.iter().map(|desired| &desired.key));
     let seen: BTreeSet<ObjectId> = seen.map(ObjectId::of).collect();
     let mut wanted = Vec::new();
@@ -136,8 +136,8 @@ async fn unlabelled(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// Objects that refer to the owner without being members of its set, since somebody changed their labels: only their metadata,
-/// of every kind that the parent lists.
+/// Objects that refer to the owner without being members of its set, because a user changed their labels. Only metadata is
+/// listed, for every kind that the parent lists.
 pub(crate) async fn dependents_outside_set(
     cluster: &Cluster,
     discovery: &Discovery,
@@ -173,13 +173,13 @@ pub(crate) async fn dependents_outside_set(
     Ok(dependents_outside_set)
 }
 
-/// Whether what carries no label of the set is looked for under its name.
+/// How objects of the release are looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lookup {
-    /// It is: somebody else may have the name.
+    /// By the label of the set, and by name if no labelled object has the name: another owner's object may have it.
     ByLabelAndName,
-    /// It is not, because this was done in an earlier pass of the same rollout; who came later shows when the object is
-    /// created.
+    /// Only by label, because an earlier call of the same rollout looked up the names. An object that another client created
+    /// since then is detected by the create request.
     ByLabel,
 }
 
@@ -192,7 +192,7 @@ impl Member {
 }
 
 impl Snapshot {
-    /// Reads what is in the cluster beside the parent.
+    /// Reads everything except the parent.
     pub(crate) async fn take(
         cluster: &Cluster,
         discovery: &Discovery,
@@ -207,7 +207,8 @@ impl Snapshot {
             situation::stale(members.iter().map(|member| &member.key), desired).cloned().collect();
         let (stale, held): (Vec<Member>, Vec<Member>) =
             members.into_iter().partition(|member| stale.contains(&member.key));
-        // Versions are part of a key, and of what a live object looks like: only the same version can be compared.
+        // The API version is part of a key and determines the form of an object: only objects of the same version can be
+        // compared.
         let mut held: BTreeMap<ObjectKey, Value> = held.into_iter().map(|member| (member.key, member.object)).collect();
         let found: Vec<Option<Value>> = desired.iter().map(|desired| held.remove(&desired.key)).collect();
 

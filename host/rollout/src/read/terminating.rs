@@ -1,4 +1,4 @@
-//! What holds back an object that is being deleted.
+//! Explains why an object is still terminating.
 
 use chandler_health::{Reader, terminating};
 use serde_json::Value;
@@ -12,10 +12,10 @@ use crate::{
     },
 };
 
-/// How many custom resources are looked at.
+/// The number of custom resources that are listed.
 const LOOKED_AT: u32 = 3;
 
-/// Why an object that is being deleted is still there: its finalizers and, for what holds others, those others.
+/// The finalizers of a terminating object, and the objects that a Namespace or CRD waits for.
 pub(crate) async fn describe(cluster: &Cluster, member: &Member) -> String {
     let mut text = terminating(Reader(&member.object));
     if member.key.group.is_empty() && member.key.kind == "Namespace" {
@@ -30,7 +30,7 @@ pub(crate) async fn describe(cluster: &Cluster, member: &Member) -> String {
     text
 }
 
-/// What the namespace controller says is still in a namespace.
+/// The remaining content of a namespace, as its controller reports it.
 fn contents(namespace: &Value) -> Option<String> {
     let conditions = namespace.pointer("/status/conditions")?.as_array()?;
     let text = |condition: &Value, name: &str| condition.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -42,16 +42,16 @@ fn contents(namespace: &Value) -> Option<String> {
     (!messages.is_empty()).then(|| messages.join("; "))
 }
 
-/// The first custom resources that have not gone with their CRD. Whoever may not see them is not told.
+/// The first custom resources that remain of a CRD; none if they may not be listed.
 async fn custom_resources(cluster: &Cluster, crd: &Value) -> Option<String> {
     let resource = custom_resource(crd)?;
     let page = cluster.metadata_page(&resource, LOOKED_AT, None).await.ok()?;
     let listed: Vec<String> = page.objects.iter().map(named).collect();
     let more = if page.next.is_some() { "; and more" } else { "" };
-    (!listed.is_empty()).then(|| format!("still there: {}{more}", listed.join("; ")))
+    (!listed.is_empty()).then(|| format!("remaining: {}{more}", listed.join("; ")))
 }
 
-/// A custom resource with what holds it.
+/// A custom resource with its finalizers.
 fn named(object: &Value) -> String {
     let text = |pointer| live::text(object, pointer);
     let (kind, namespace, name) = (text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_namespace_tells_what_is_left_in_it() {
+    fn the_remaining_content_of_a_namespace_is_reported() {
         let condition = |status: &str, message: &str| json!({"type": "Any", "status": status, "message": message});
         let namespace = json!({"status": {"conditions": [
             condition("False", "All resources successfully discovered"),
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_custom_resource_is_named_with_what_holds_it() {
+    fn a_custom_resource_is_named_with_its_finalizers() {
         let object =
             json!({"kind": "Ox", "metadata": {"name": "x", "namespace": "n", "finalizers": ["example.com/stable"]}});
         assert_eq!(named(&object), "Ox n/x is being deleted, held by finalizer example.com/stable");

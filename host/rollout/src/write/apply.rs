@@ -1,4 +1,4 @@
-//! Brings one object to what it should be.
+//! Creates, updates or adopts one object.
 
 use serde_json::{Value, json};
 
@@ -14,16 +14,16 @@ use crate::{
     write::replace,
 };
 
-/// Why an object could not be brought to what it should be.
+/// An object could not be written.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The request failed.
     Object(ObjectFailure),
-    /// Somebody else made an object of this name in the meantime.
+    /// Another client created an object of this name in the meantime.
     Collision(Collision),
 }
 
-/// Creates an object, or tells whose it is when somebody was faster.
+/// Creates an object, or reports its existing owner if another client was faster.
 pub(crate) async fn create(cluster: &Cluster, owner: &Owner, desired: &Desired) -> Result<Value, Failure> {
     let failed = |error| Failure::Object(object_failure(&desired.key, "create")(error));
     let exists = match cluster.create(desired, false).await {
@@ -39,16 +39,18 @@ pub(crate) async fn create(cluster: &Cluster, owner: &Owner, desired: &Desired) 
     });
     Err(match existing_owner {
         Some((existing_owner, false)) => Failure::Collision(Collision { object: desired.key.clone(), existing_owner }),
-        // What may be taken over is, once the next call has read it as a whole; it is ours after all, or gone again.
+        // The next call reads the object as a whole, and adopts it if permitted; or it belongs to the owner after all, or is
+        // gone again.
         Some((_, true)) | None => failed(ApiError::Conflict(exists)),
     })
 }
 
-/// How often an object is read again that changes whenever it is to be written, as one does whose controller reports on it.
+/// How often an object is read again that changes between read and write, for example because a controller updates its status.
 const READS: usize = 4;
 
-/// Changes an object of ours to what it should be, if need be by replacing what makes applying impossible. One that changed since it was read is read again, as long as nobody else
-/// claims it and it was not orphaned: then the caller has to decide anew.
+/// Updates an object of the owner, if necessary by replacing values that make applying impossible. An object that changed since
+/// it was read is read again, as long as no other owner claimed it and it was not orphaned: in these cases the caller must
+/// decide again.
 pub(crate) async fn update(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, Failure> {
     let failed = |error| Failure::Object(object_failure(&desired.key, "update")(error));
     let mut now = live.clone();
@@ -68,30 +70,34 @@ pub(crate) async fn update(cluster: &Cluster, desired: &Desired, live: &Value) -
 }
 
 async fn write(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, ApiError> {
-    let taken_over = take_over(cluster, desired, live).await?;
-    replace::apply(cluster, desired, taken_over.as_ref().unwrap_or(live)).await
+    let claimed = claim_fields(cluster, desired, live).await?;
+    replace::apply(cluster, desired, claimed.as_ref().unwrap_or(live)).await
 }
 
-/// Takes over an object that was somebody else's when it was read, and brings it to what it should be.
+/// Adopts an object that belonged to another owner when it was read, and applies the desired state.
 pub(crate) async fn adopt(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, Failure> {
-    let failed = |error| Failure::Object(object_failure(&desired.key, "take over")(error));
-    // An object has one controller at most, so the API server would refuse a second one.
+    let failed = |error| Failure::Object(object_failure(&desired.key, "adopt")(error));
+    // An object can have only one controller, so the API server would refuse a second one.
     let Some(references) = live::references_without_controller(live) else {
-        return take_over_and_apply(cluster, desired, live).await.map_err(failed);
+        return claim_and_apply(cluster, desired, live).await.map_err(failed);
     };
     let metadata = json!({"ownerReferences": references});
-    let released = cluster.patch_metadata(&desired.resource, live, metadata, FIELD_MANAGER).await.map_err(failed)?;
-    take_over_and_apply(cluster, desired, &released).await.map_err(failed)
+    let unowned = cluster.patch_metadata(&desired.resource, live, metadata, FIELD_MANAGER).await.map_err(failed)?;
+    claim_and_apply(cluster, desired, &unowned).await.map_err(failed)
 }
 
-async fn take_over_and_apply(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, ApiError> {
-    let taken_over = take_over(cluster, desired, live).await?;
-    cluster.apply(desired, taken_over.as_ref().unwrap_or(live)).await
+async fn claim_and_apply(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Value, ApiError> {
+    let claimed = claim_fields(cluster, desired, live).await?;
+    cluster.apply(desired, claimed.as_ref().unwrap_or(live)).await
 }
 
-/// Has the record of what was created be one of an apply, so that applying removes what the release no longer has. No field
-/// of the object changes. The object with its new records, where they had to be written.
-pub(crate) async fn take_over(cluster: &Cluster, desired: &Desired, live: &Value) -> Result<Option<Value>, ApiError> {
+/// Rewrites the record of a create into one of an apply, so that applying removes fields that the release no longer contains.
+/// No field of the object changes. Returns the object with its new records, if they had to be written.
+pub(crate) async fn claim_fields(
+    cluster: &Cluster,
+    desired: &Desired,
+    live: &Value,
+) -> Result<Option<Value>, ApiError> {
     let Some(managed_fields) = managed_fields::upgrade(live) else { return Ok(None) };
     cluster.replace_managed_fields(desired, live::resource_version(live), &managed_fields).await.map(Some)
 }

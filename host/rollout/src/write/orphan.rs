@@ -1,5 +1,4 @@
-//! Lets objects go without deleting them: whatever marks them as the owner's is taken off, so that neither the garbage
-//! collector nor anything here deletes them later.
+//! Orphans objects: removes the owner's marks, so that neither the garbage collector nor Chandler deletes them later.
 
 use chandler_core::ObjectKey;
 use futures::FutureExt as _;
@@ -16,16 +15,16 @@ use crate::{
     },
 };
 
-/// What is taken off an object.
+/// The marks to remove from an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Marks {
-    /// All that says whose it is.
+    /// All labels, annotations and references of the owner.
     All,
-    /// The reference to the owner, as the garbage collector does.
+    /// The owner reference only, as the garbage collector does.
     Reference,
 }
 
-/// Releases these objects, several at a time; those that were. All are tried, then the failures are told.
+/// Orphans these objects, several at a time, and returns those that were changed. All are tried before failures are reported.
 pub(crate) async fn orphan(
     cluster: &Cluster,
     owner: &Owner,
@@ -49,8 +48,7 @@ pub(crate) async fn orphan(
     if failures.is_empty() { Ok(orphaned) } else { Err(RolloutError::Objects(failures)) }
 }
 
-/// Releases an object, and tells whether there was something to take off. Where it changed since it was read, it is read
-/// again, once.
+/// Orphans an object, and returns whether it had marks. If it changed since it was read, it is read again, once.
 async fn orphan_one(cluster: &Cluster, owner: &Owner, member: &Member, marks: Marks) -> Result<bool, ObjectFailure> {
     let failed = object_failure(&member.key, "orphan");
     match remove_marks(cluster, owner, member, &member.object, marks).await {
@@ -81,7 +79,7 @@ async fn remove_marks(
     }
 }
 
-/// The change of its metadata that takes the owner's marks off an object, and no one else's; none where it has none.
+/// The metadata change that removes the owner's marks and no other; none if the object has none.
 fn without_marks(object: &Value, owner: &Owner, marks: Marks) -> Option<Value> {
     let mut change = Map::new();
     let references = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
@@ -114,7 +112,7 @@ mod tests {
     use crate::pure::live::tests::owner;
 
     #[test]
-    fn only_the_marks_of_the_owner_are_taken_off() {
+    fn only_the_marks_of_the_owner_are_removed() {
         let owner = owner();
         let ours = owner.reference();
         let other = json!({"kind": "Team", "name": "t", "uid": "other"});
@@ -127,7 +125,7 @@ mod tests {
                 Some(all),
             ),
             (json!({"ownerReferences": [other, ours]}), Some(json!({"ownerReferences": [other]}))),
-            // Somebody else took it over, and the reference was left.
+            // Another owner adopted it, and the reference remained.
             (
                 json!({"labels": {PART_OF: "other", OWNER_NAME: "b"}, "annotations": {APPLIED: "x"}, "ownerReferences": [ours]}),
                 Some(json!({"ownerReferences": []})),

@@ -1,7 +1,7 @@
-//! The ApplySet's own annotations, on the parent (KEP-3659).
+//! Writes the annotations of an ApplySet's parent (KEP-3659).
 //!
-//! They are widened before the first write of a release, and narrowed after its last prune. Whenever the controller dies in
-//! between, they list every kind that the set may hold.
+//! They are widened before the first write of a release and narrowed after its last prune, so that after a crash they still
+//! list every kind that the set may contain.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use crate::{
 /// The field manager of the parent's annotations, in the form that the KEP recommends.
 const MANAGER: &str = "chandler-applyset";
 
-/// Has the parent list this and all that it listed before.
+/// Makes the parent list this inventory and everything that it listed before.
 pub(crate) async fn widen(
     cluster: &Cluster,
     owner: &Owner,
@@ -30,7 +30,7 @@ pub(crate) async fn widen(
     write(cluster, owner, parent, &wide).await
 }
 
-/// Has the parent list exactly this.
+/// Makes the parent list exactly this inventory.
 pub(crate) async fn write(
     cluster: &Cluster,
     owner: &Owner,
@@ -46,7 +46,7 @@ pub(crate) async fn write(
         "kind": owner.kind,
         "metadata": {
             "name": owner.name,
-            // Applying must not create a parent that was deleted meanwhile.
+            // The apply must not create a parent that was deleted meanwhile.
             "uid": owner.uid,
             "labels": {SET_ID: owner.set_id()},
             "annotations": {

@@ -1,4 +1,4 @@
-//! What is refused before any field of any object is written.
+//! The checks before a rollout writes, including dry runs.
 
 use futures::FutureExt as _;
 use serde_json::Value;
@@ -15,27 +15,27 @@ use crate::{
         situation::{Action, Situation},
     },
     read::{checks::Checks, dry_run::dry_run_write},
-    write::apply::take_over,
+    write::apply::claim_fields,
 };
 
-/// What checks found that stops nothing.
+/// Results of checks that passed.
 #[derive(Debug, Default)]
 pub(crate) struct Passed {
-    /// CRDs that are not safe and were let through.
+    /// Unsafe changes of CRDs that the configuration allows.
     pub(crate) warnings: Vec<String>,
-    /// Fields that are taken over from others who apply them, too.
+    /// Fields that the apply takes over from other field managers that apply them, too.
     pub(crate) conflicts: Vec<Conflict>,
 }
 
-/// Makes all checks before a rollout writes. `dry_run` says whether the API server is asked about every object; the field
-/// managers of `live` are prepared for what is applied then.
+/// Runs all checks before a rollout writes. If `dry_runs` is set, every object is checked by a dry run, and the field managers of
+/// `live` are prepared for the apply.
 pub(crate) async fn before_writing(
     checks: &Checks<'_>,
     live: &mut [Option<Value>],
-    asks: bool,
+    dry_runs: bool,
 ) -> Result<Passed, RolloutError> {
     let warnings = checks.run(live, &mut Refusals::new(OnRefusal::Stop)).await?;
-    let conflicts = if asks && checks.writes() {
+    let conflicts = if dry_runs && checks.writes() {
         dry_run(checks.actor, checks.desired, checks.situations, live).await?
     } else {
         Vec::new()
@@ -43,13 +43,13 @@ pub(crate) async fn before_writing(
     Ok(Passed { warnings, conflicts })
 }
 
-/// Has the API server check every object that is to be created or updated, so that an illegal field or the change of an
-/// immutable one is found while the old release is still whole.
+/// Checks every object that will be created or updated by a dry run, so that an invalid field or the change of an immutable one
+/// is found while the old release is still complete.
 ///
-/// Also tells which fields are taken over from others who apply them, too.
+/// Also returns the fields that the apply takes over from other field managers.
 ///
-/// Only what the API server calls invalid counts. Everything else may be the fault of the dry run itself: of a namespace or a
-/// service account that comes with the release, or of a webhook that does not support dry runs.
+/// Only errors about invalid objects count. Any other error may be caused by the dry run itself: by a namespace or a service
+/// account that the release creates, or by a webhook that does not support dry runs.
 pub(crate) async fn dry_run(
     cluster: &Cluster,
     desired: &[Desired],
@@ -78,11 +78,11 @@ async fn check(
     action: Action,
     live: &mut Option<Value>,
 ) -> Result<Option<Conflict>, ObjectFailure> {
-    // Without this a field that the release dropped would stay in the dry run.
+    // Otherwise a field that the release dropped would remain in the dry run.
     if let (Some(object), Action::Update) = (live.as_mut(), action) {
-        let taken_over = take_over(cluster, desired, object).await;
-        if let Some(taken_over) = taken_over.map_err(object_failure(&desired.key, verb(action)))? {
-            *object = taken_over;
+        let claimed = claim_fields(cluster, desired, object).await;
+        if let Some(claimed) = claimed.map_err(object_failure(&desired.key, verb(action)))? {
+            *object = claimed;
         }
     }
     match dry_run_write(cluster, desired, action, live.as_ref()).await {

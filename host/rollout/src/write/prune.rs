@@ -16,21 +16,21 @@ use crate::{
     read::terminating,
 };
 
-/// What became of the objects.
+/// The result of a deletion.
 #[derive(Debug, Default)]
 pub(crate) struct Pruned {
-    /// Deletions that this call asked for.
+    /// The objects that this call deleted.
     pub(crate) deleted: Vec<ObjectKey>,
-    /// Objects that are gone.
+    /// The objects that are gone.
     pub(crate) gone: Vec<ObjectKey>,
-    /// Objects that are not gone yet.
+    /// The objects that are not gone yet.
     pub(crate) waiting: Vec<Unhealthy>,
 }
 
-/// How many objects that are not gone yet are looked at closely.
-const LOOKED_AT: usize = 5;
+/// The number of terminating objects that are explained in detail.
+const EXPLAINED: usize = 5;
 
-/// Deletes these objects, the first list first; a list is begun when the one before is gone.
+/// Deletes these objects, the first list first. The next list begins when the objects of the previous one are gone.
 pub(crate) async fn delete_in_order(
     cluster: &Cluster,
     owner: &Owner,
@@ -76,10 +76,10 @@ pub(crate) async fn delete_in_order(
     Ok(pruned)
 }
 
-/// Objects that are not gone yet, with what holds the first few of them.
+/// Objects that are not gone yet, with the reasons for the first few of them.
 async fn held_back(cluster: &Cluster, members: Vec<Member>) -> Vec<Unhealthy> {
-    let looks = members.iter().take(LOOKED_AT).map(|member| terminating::describe(cluster, member).boxed());
-    let mut reasons = all(looks.collect()).await.into_iter();
+    let explanations = members.iter().take(EXPLAINED).map(|member| terminating::describe(cluster, member).boxed());
+    let mut reasons = all(explanations.collect()).await.into_iter();
     let waiting = members.into_iter().map(|member| {
         let reason = reasons.next().unwrap_or_else(|| terminating(Reader(&member.object)));
         Unhealthy { object: member.key, health: Health::progressing(reason) }
@@ -87,7 +87,8 @@ async fn held_back(cluster: &Cluster, members: Vec<Member>) -> Vec<Unhealthy> {
     waiting.collect()
 }
 
-/// Deletes an object. Where it changed since it was read, it is read again, once, and spared if it is not ours any more.
+/// Deletes an object. If it changed since it was read, it is read again, once, and spared if it does not belong to the owner
+/// any more.
 async fn delete(cluster: &Cluster, owner: &Owner, member: &Member) -> Result<Deleted, ObjectFailure> {
     let failed = object_failure(&member.key, "delete");
     match cluster.delete(&member.resource, &member.object).await {
@@ -99,8 +100,8 @@ async fn delete(cluster: &Cluster, owner: &Owner, member: &Member) -> Result<Del
             Some(object) if live::same_claims(&member.object, &object) => {
                 cluster.delete(&member.resource, &object).await
             }
-            // It was orphaned meanwhile, say: whether it is to go has to be decided anew.
-            Some(_) => Err(ApiError::Conflict("it changed hands since it was read".to_owned())),
+            // It was orphaned meanwhile, for example. The caller must decide again.
+            Some(_) => Err(ApiError::Conflict("its owner changed since it was read".to_owned())),
             None => Ok(Deleted::Gone),
         }
     };

@@ -1,4 +1,4 @@
-//! What a call notes in the owner's record, and when.
+//! Writes the owner's record.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::pure::{
     owner::Owner,
 };
 
-/// Notes which objects of the release are there, and which of those that the record holds are not.
+/// Records which objects of the release exist, and which objects of the record are gone.
 pub(crate) async fn settle<'a>(
     ledger: &dyn Ledger,
     owner: &Owner,
@@ -27,7 +27,7 @@ pub(crate) async fn settle<'a>(
     let present = ours.filter(|(_, live)| live::refers_to(live, &owner.uid));
     let uid = |(key, live): (&ObjectKey, &Value)| (ObjectId::of(key), live::uid(live).to_owned());
     let mut held: BTreeMap<ObjectId, String> = present.map(uid).collect();
-    // Among them what was created by a call that died, or is inherited, and is not wanted any more.
+    // These include objects that an interrupted call created and objects that are inherited and no longer wanted.
     held.extend(unwanted.all().map(|member| uid((&member.key, &member.object))));
     let wanted: BTreeSet<ObjectId> = desired.iter().map(|desired| ObjectId::of(&desired.key)).collect();
     let known = ledger.holdings();
@@ -36,7 +36,7 @@ pub(crate) async fn settle<'a>(
     note(ledger, Settlement { held, gone, ..Settlement::default() }).await
 }
 
-/// Notes something that changes what is known; nothing is written for anything else.
+/// Records a settlement if it changes the record.
 pub(crate) async fn note(ledger: &dyn Ledger, settlement: Settlement) -> Result<(), RolloutError> {
     let known = ledger.holdings();
     if known.settled(&settlement) == *known {

@@ -1,4 +1,4 @@
-//! Brings the objects of a release into the cluster, stage by stage.
+//! Writes the objects of a release, stage by stage.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use chandler_core::{ObjectKey, order::Phase};
 use chandler_health::{
     Dependencies, Health, Probes, assess, needs,
     probe::Budget,
-    webhook_dependency::{Interceptor, Write, interceptors},
+    webhook_dependency::{WebhookDependency, Write, webhook_dependencies},
 };
 use futures::FutureExt as _;
 use serde_json::Value;
@@ -28,7 +28,7 @@ use crate::{
     write::apply::{self, Failure},
 };
 
-/// What the stages need to know and to reach.
+/// The context of the stages.
 #[derive(Clone, Copy)]
 pub(crate) struct StageContext<'a> {
     pub(crate) cluster: &'a Cluster,
@@ -39,28 +39,28 @@ pub(crate) struct StageContext<'a> {
     pub(crate) dependencies: &'a ReleaseDependencies,
 }
 
-/// The objects on their way.
+/// The objects of a release and what was done with them.
 pub(crate) struct Stages<'a> {
     context: StageContext<'a>,
     live: Vec<Option<Value>>,
     actions: Vec<Action>,
     done: Vec<Option<Action>>,
-    /// Whether the release was complete once: then no stage waits for another one.
+    /// Whether the release was complete once. Then no stage waits for another one.
     complete: bool,
 }
 
-/// How far the stages have come.
+/// The progress of the stages.
 pub(crate) struct StageProgress {
-    /// The stage that is being worked on, counted from 1.
+    /// The current stage, counted from 1.
     pub(crate) stage: usize,
-    /// How many stages there are.
+    /// The number of stages.
     pub(crate) stages: usize,
-    /// What has to become healthy; nothing when all stages are through.
+    /// The objects that must become healthy; empty if all stages are done.
     pub(crate) waiting: Vec<Unhealthy>,
 }
 
 impl<'a> Stages<'a> {
-    /// The objects as they are now.
+    /// The objects in their current state.
     pub(crate) fn new(
         context: StageContext<'a>,
         live: Vec<Option<Value>>,
@@ -71,9 +71,9 @@ impl<'a> Stages<'a> {
         Self { context, live, done: vec![None; actions.len()], actions, complete: drift_options.complete }
     }
 
-    /// Does as much as can be done now.
+    /// Writes as many objects as possible now.
     pub(crate) async fn run(&mut self) -> Result<StageProgress, RolloutError> {
-        // What this release made already is put right in every stage, whatever the stages before wait for.
+        // Objects of this release are repaired in every stage, regardless of what earlier stages wait for.
         let changed = self.indices(0..self.actions.len(), Action::Recover);
         self.write(changed).await?;
         let stages = ranges(self.context.desired, |desired| desired.stage);
@@ -96,7 +96,7 @@ impl<'a> Stages<'a> {
         Ok(first.unwrap_or(StageProgress { stage: count, stages: count, waiting: Vec::new() }))
     }
 
-    /// Writes the objects of a stage in the order of the phases; what it waits for in the midst of it.
+    /// Writes the objects of a stage in the order of the phases, and returns the objects that a phase waits for.
     async fn run_stage(&mut self, stage: Range<usize>) -> Result<Vec<Unhealthy>, RolloutError> {
         let desired = self.context.desired;
         let phases = ranges(desired.get(stage.clone()).unwrap_or_default(), |desired| desired.phase);
@@ -118,7 +118,7 @@ impl<'a> Stages<'a> {
                 return Ok(held.into_iter().map(|(_, unhealthy)| unhealthy).collect());
             }
             if crds {
-                // Who converts for them comes up later.
+                // The workloads that serve their conversion start later.
                 let waiting = self.unhealthy(phase, &Dependencies::default());
                 if !waiting.is_empty() {
                     return Ok(waiting);
@@ -128,7 +128,7 @@ impl<'a> Stages<'a> {
         Ok(Vec::new())
     }
 
-    /// Which objects cannot be created yet, because the API server does not serve their kind although it has the CRD.
+    /// The objects that cannot be created yet, because the API server does not serve their kind although it has the CRD.
     async fn unserved(&self, indices: &[usize]) -> Result<Vec<Unhealthy>, RolloutError> {
         let mut waiting = Vec::new();
         let mut forgotten: Vec<&str> = Vec::new();
@@ -149,18 +149,18 @@ impl<'a> Stages<'a> {
         Ok(waiting)
     }
 
-    /// The objects in this range about which this is to be done.
+    /// The objects in this range with this action.
     fn indices(&self, range: Range<usize>, action: Action) -> Vec<usize> {
         range.filter(|index| self.actions.get(*index) == Some(&action)).collect()
     }
 
-    /// Which of these objects cannot be written yet, because the API server would call a webhook that nobody answers.
+    /// The objects that cannot be written yet, because the API server would call a webhook without ready endpoints.
     fn held(&self, indices: &[usize]) -> Vec<(usize, Unhealthy)> {
         if self.context.dependencies.is_empty() {
             return Vec::new();
         }
         let callers = self.live.iter().flatten();
-        let interceptors: Vec<Interceptor> = callers.flat_map(interceptors).collect();
+        let webhooks: Vec<WebhookDependency> = callers.flat_map(webhook_dependencies).collect();
         let held = indices.iter().filter_map(|index| {
             let desired = self.context.desired.get(*index)?;
             let write = Write {
@@ -169,14 +169,13 @@ impl<'a> Stages<'a> {
                 plural: &desired.resource.plural,
                 creates: self.actions.get(*index) == Some(&Action::Create),
             };
-            let message =
-                interceptors.iter().find_map(|caller| caller.holds(write, self.context.dependencies.all()))?;
+            let message = webhooks.iter().find_map(|webhook| webhook.holds(write, self.context.dependencies.all()))?;
             Some((*index, Unhealthy { object: desired.key.clone(), health: Health::progressing(message) }))
         });
         held.collect()
     }
 
-    /// Writes these objects, several at a time. All are tried, then the failures are told.
+    /// Writes these objects, several at a time. All are tried before failures are reported.
     async fn write(&mut self, indices: Vec<usize>) -> Result<(), RolloutError> {
         let StageContext { cluster, owner, desired, discovery, .. } = self.context;
         let requests = indices.into_iter().filter_map(|index| {
@@ -219,7 +218,7 @@ impl<'a> Stages<'a> {
         if failures.is_empty() { Ok(()) } else { Err(RolloutError::Objects(failures)) }
     }
 
-    /// Notes that an object is as released.
+    /// Records that an object matches the release.
     fn settle(&mut self, index: usize, object: Value) {
         if let (Some(live), Some(action), Some(done)) =
             (self.live.get_mut(index), self.actions.get_mut(index), self.done.get_mut(index))
@@ -229,7 +228,7 @@ impl<'a> Stages<'a> {
         }
     }
 
-    /// What a stage waits for: its own objects, and those of stages before it whose Services come up only in this one.
+    /// The objects that a stage waits for: its own, and those of earlier stages whose Services start only in this one.
     fn gate(&self, range: Range<usize>) -> Vec<Unhealthy> {
         let stage = self.context.desired.get(range.start).map_or(0, |first| first.stage);
         let dependencies = self.context.dependencies.at(stage);
@@ -243,7 +242,7 @@ impl<'a> Stages<'a> {
         waiting
     }
 
-    /// The objects in this range that do not work, or are still to come.
+    /// The objects in this range that are not healthy or do not exist yet.
     fn unhealthy(&self, range: Range<usize>, dependencies: &Dependencies) -> Vec<Unhealthy> {
         let mut budget = Budget::default();
         let objects = self.context.desired.iter().zip(&self.live).take(range.end).skip(range.start);
@@ -255,12 +254,12 @@ impl<'a> Stages<'a> {
             .collect()
     }
 
-    /// Whether every object is as released.
+    /// Whether every object matches the release.
     pub(crate) fn installed(&self) -> bool {
         self.actions.iter().all(|action| *action == Action::Keep)
     }
 
-    /// The objects of the release that exist and are the owner's.
+    /// The objects of the release that exist and belong to the owner.
     pub(crate) fn ours(&self) -> impl Iterator<Item = (&ObjectKey, &Value)> {
         let objects = self.context.desired.iter().zip(&self.live).zip(&self.actions);
         objects.filter_map(|((desired, live), action)| {
@@ -269,7 +268,7 @@ impl<'a> Stages<'a> {
         })
     }
 
-    /// What was created.
+    /// The objects that were created.
     pub(crate) fn created(&self) -> impl Iterator<Item = (&Desired, &Value)> {
         let objects = self.context.desired.iter().zip(&self.live).zip(&self.done);
         objects.filter_map(|((desired, live), done)| {
@@ -277,7 +276,7 @@ impl<'a> Stages<'a> {
         })
     }
 
-    /// What was changed.
+    /// The changes so far.
     pub(crate) fn changes(&self) -> Changes {
         let mut changes = Changes::default();
         for ((desired, action), done) in self.context.desired.iter().zip(&self.actions).zip(&self.done) {
@@ -295,7 +294,7 @@ impl<'a> Stages<'a> {
     }
 }
 
-/// The runs of items with the same value, which are contiguous because releases are sorted.
+/// The ranges of objects with the same value, which are contiguous because releases are sorted.
 fn ranges<T: PartialEq>(desired: &[Desired], value: impl Fn(&Desired) -> T) -> Vec<Range<usize>> {
     let mut start = 0;
     let chunks = desired.chunk_by(|a, b| value(a) == value(b));

@@ -1,4 +1,4 @@
-//! Deletes or releases everything that belongs to an owner.
+//! Deletes or orphans everything that belongs to an owner.
 
 use std::collections::BTreeSet;
 
@@ -21,9 +21,9 @@ use crate::{
     },
 };
 
-/// Deletes as much as can be deleted now; the parent is read with the rights of the controller.
+/// Deletes as many objects as possible now. The parent is read with the controller's rights.
 ///
-/// What stays is released before anything is deleted, so that nothing is lost wherever this ends.
+/// Objects that stay are orphaned before any object is deleted, so that an interruption loses nothing.
 pub(crate) async fn teardown(
     own: &Cluster,
     cluster: &Cluster,
@@ -34,7 +34,7 @@ pub(crate) async fn teardown(
     let Some(TeardownPlan { deletion_plan, in_use, orphaned, all_stay }) =
         plan(own, cluster, discovery, owner, count_mode(owner)).await?
     else {
-        // Without the parent nothing tells what there was. The garbage collector follows the references to it.
+        // Without the parent the objects are unknown. The garbage collector follows the references to the parent.
         return Ok(Teardown::Complete { deleted: Vec::new(), orphaned: Vec::new() });
     };
     if !deletion_plan.keep.is_empty() {
@@ -43,20 +43,20 @@ pub(crate) async fn teardown(
     let ids = deletion_plan.orphan.iter().chain(&orphaned).map(|member| ObjectId::of(&member.key));
     let ids: BTreeSet<ObjectId> = ids.collect();
     let marks = if all_stay { Marks::Reference } else { Marks::All };
-    let mut orphaned_now = orphan::orphan(cluster, owner, deletion_plan.orphan, marks).await?;
-    orphaned_now.extend(orphaned.into_iter().map(|member| member.key));
+    let mut changed = orphan::orphan(cluster, owner, deletion_plan.orphan, marks).await?;
+    changed.extend(orphaned.into_iter().map(|member| member.key));
     if !ids.is_empty() {
         ledger.settle(Settlement { orphaned: ids, ..Settlement::default() }).await?;
     }
     let Pruned { deleted, waiting, .. } = delete_in_order(cluster, owner, deletion_plan.delete).await?;
     Ok(if waiting.is_empty() {
-        Teardown::Complete { deleted, orphaned: orphaned_now }
+        Teardown::Complete { deleted, orphaned: changed }
     } else {
-        Teardown::Waiting { waiting, deleted, orphaned: orphaned_now }
+        Teardown::Waiting { waiting, deleted, orphaned: changed }
     })
 }
 
-/// Takes the reference off everything that still refers to the owner; the parent is read with the rights of the controller.
+/// Removes the owner reference from every object that has it. The parent is read with the controller's rights.
 pub(crate) async fn remove_owner_references(
     own: &Cluster,
     cluster: &Cluster,

@@ -19,7 +19,7 @@ async fn adoption_is_shown_checked_and_then_done_to_the_very_object() {
 
     let preview = stage.rollout.preview(&RolloutRequest::new(&owner, &release)).await.unwrap();
     let adopted = preview.changes.iter().find(|change| change.object == config_map_key("theirs")).unwrap();
-    assert_eq!((adopted.kind, adopted.note.as_deref()), (ChangeKind::Adopt, Some("was made by somebody")));
+    assert_eq!((adopted.kind, adopted.note.as_deref()), (ChangeKind::Adopt, Some("was created by somebody")));
     assert!(adopted.fields.iter().any(|field| field.path == "data.a"), "{:?}", adopted.fields);
     assert_eq!(stage.writes(), [""; 0]);
 
@@ -44,7 +44,7 @@ async fn what_the_api_server_would_refuse_is_not_touched() {
     let owner = protected(&stage, CollisionProtection::None);
     let refused = stage.rollout.advance(&RolloutRequest::new(&owner, &release)).await.unwrap_err();
     assert!(matches!(refused, RolloutError::Objects(_)), "{refused}");
-    assert!(refused.to_string().starts_with("cannot take over ConfigMap install/frozen: "), "{refused}");
+    assert!(refused.to_string().starts_with("cannot adopt ConfigMap install/frozen: "), "{refused}");
     assert_eq!(stage.live(&config_map_key("frozen")).await, before);
     assert_eq!(stage.writes(), [""; 0]);
 }

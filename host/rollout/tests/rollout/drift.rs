@@ -61,9 +61,9 @@ async fn nothing_is_taken_from_others() {
     let refused = stage.advance(&release).await.unwrap_err();
     insta::assert_snapshot!(refused, @r"
     ConfigMap install/shared already exists and is controlled by BundleDeployment other
-    ConfigMap install/theirs already exists and was made by somebody
-    one object belongs to one BundleDeployment: leave it out of this bundle or out of that of other, or move it here: `chandler adopt demo --force`
-    what nobody controls is taken over by `chandler adopt demo` or with spec.collisionProtection: IfNoController; or delete it, or leave it out of the bundle
+    ConfigMap install/theirs already exists and was created by somebody
+    an object can belong to only one BundleDeployment: remove it from this bundle or from that of other, or move it here with `chandler adopt demo --force`
+    adopt objects without a controller with `chandler adopt demo` or spec.collisionProtection: IfNoController, delete them, or remove them from the bundle
     ");
     assert!(matches!(refused, RolloutError::Collisions(_)));
     assert_eq!(stage.writes(), [""; 0]);
@@ -232,6 +232,9 @@ async fn fields_that_others_apply_are_named_when_they_are_taken_over() {
     stage.meddle(&settings, json!({"data": {"b": "edited"}})).await;
     let progress = stage.advance(&release(&[(0, config_map("settings", json!({"a": "2", "b": "2"})))])).await.unwrap();
     let told: Vec<String> = progress.changes().conflicts.iter().map(ToString::to_string).collect();
-    assert_eq!(told, ["ConfigMap install/settings had fields that others apply: data.a was applied by gitops"]);
+    assert_eq!(
+        told,
+        ["ConfigMap install/settings had fields that other field managers apply: data.a was applied by gitops"]
+    );
     assert_eq!(stage.live(&settings).await.unwrap()["data"], json!({"a": "2", "b": "2", "c": "theirs"}));
 }

@@ -90,7 +90,7 @@ async fn a_rule_of_the_installer_gates_a_stage_and_a_broken_one_is_refused() {
     let rules = [rule];
     assert_eq!(
         waiting(stage.rollout.advance(&RolloutRequest::new(&stage.owner, &release).rules(&rules)).await),
-        ["(/v1, Kind=ConfigMap)(install/first): is waiting: field example.com/open is not there yet"]
+        ["(/v1, Kind=ConfigMap)(install/first): is waiting: field example.com/open does not exist yet"]
     );
     let open = Patch::Merge(json!({"metadata": {"labels": {"example.com/open": "yes"}}}));
     stage.api(&config_map_key("first")).patch("first", &PatchParams::default(), &open).await.unwrap();

@@ -102,7 +102,7 @@ async fn what_cannot_be_installed_is_refused_before_anything_is_written() {
         (vec![(0, elsewhere("nowhere"))], "required resource not found: namespaces \"nowhere\" not found"),
         (
             vec![(0, config_map("x", json!({}))), (1, elsewhere("install"))],
-            "ConfigMap install/x and ConfigMap install/x of the release are one object in the cluster",
+            "ConfigMap install/x and ConfigMap install/x in the release are the same object in the cluster",
         ),
     ] {
         let objects: Vec<(u32, Value)> = [(0, config_map("first", json!({})))].into_iter().chain(broken).collect();

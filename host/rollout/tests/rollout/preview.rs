@@ -68,7 +68,7 @@ async fn an_unsafe_crd_and_all_else_that_is_in_the_way_are_said_at_once() {
     assert_eq!(
         begin,
         [
-            "ConfigMap install/theirs already exists and was made by somebody\nwhat nobody controls is taken over by `chandler adopt demo` or with spec.collisionProtection",
+            "ConfigMap install/theirs already exists and was created by somebody\nadopt objects without a controller with `chandler adopt demo` or spec.collisionProtection",
             "required resource not found",
             "validating upgrade for CRD \"oxen.example.com\"",
         ]

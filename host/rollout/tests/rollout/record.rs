@@ -51,7 +51,9 @@ async fn an_object_that_somebody_marked_is_neither_pruned_nor_deleted_nor_taken(
 
     let wanting = release(&[(0, config_map("wanted", json!({"of": "us"})))]);
     let refused = stage.advance(&wanting).await.unwrap_err().to_string();
-    assert!(refused.contains("ConfigMap install/wanted already exists and carries the marks of BundleDeployment demo"));
+    assert!(
+        refused.contains("ConfigMap install/wanted already exists and carries the labels of BundleDeployment demo")
+    );
     let deleted = stage.tear_down().await;
     assert_eq!(deleted, [config_map_key("other")]);
     for name in ["labelled", "wanted"] {

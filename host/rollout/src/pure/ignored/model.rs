@@ -1,4 +1,5 @@
-//! What it means to leave fields to others: one pointer is followed after the other. The walk for all pointers has to say the same.
+//! The definition of ignored fields: one pointer is followed after the other. The walk for all pointers must have the same
+//! result.
 
 use serde_json::{Map, Value};
 
@@ -8,8 +9,8 @@ use crate::pure::{
     ownership::{PathElement, is_owned_by_others, is_whole},
 };
 
-/// Settles what stands at the rest of a pointer. `here` is the state of `desired` in the cluster, `object` that of the whole
-/// object, and `path` the way from there.
+/// Replaces the values at the rest of a pointer. `here` is the live counterpart of `desired`, `object` the whole live object,
+/// and `path` the path to `here`.
 pub(super) fn settle<'a>(
     desired: &mut Value,
     here: &'a Value,
@@ -57,7 +58,7 @@ pub(super) fn settle<'a>(
             let key = key_of(items, found);
             for place in places {
                 let Some(item) = items.get_mut(place) else { continue };
-                // An item that is not there is still to be created, with what the release says.
+                // An item that does not exist yet is created as the release defines it.
                 let Some((index, value)) = counterpart(item, place, found, key) else { continue };
                 path.push(PathElement::Item(index, value));
                 if rest.is_empty() {
@@ -72,8 +73,8 @@ pub(super) fn settle<'a>(
     }
 }
 
-/// Settles what is below a member. A map goes where only what is ignored would be in it, and comes where it is a part of a value
-/// that an apply would reset as a whole.
+/// Replaces the values below a member. A map is removed if it would contain only ignored fields, and added if it is a part of a
+/// value that an apply would reset as a whole.
 fn settle_below<'a>(
     desired: &mut Map<String, Value>,
     name: String,
@@ -102,7 +103,7 @@ fn settle_below<'a>(
     }
 }
 
-/// The same item of another list: that of its name, else the one in its place.
+/// The counterpart of an item in another list: by name, else by index.
 fn counterpart<'a>(item: &Value, place: usize, list: &'a [Value], key: Option<&str>) -> Option<(usize, &'a Value)> {
     match key {
         Some(key) => list.iter().enumerate().find(|(_, other)| other.get(key) == item.get(key)),

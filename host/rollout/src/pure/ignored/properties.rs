@@ -1,4 +1,4 @@
-//! What holds for any rules, against the definition: one rule after the other, one pointer after the other.
+//! Properties of all rules, tested against the definition: one rule after the other, one pointer after the other.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -18,7 +18,7 @@ fn key() -> ObjectKey {
     }
 }
 
-/// A rule that is about the object, or in one field about another one.
+/// A rule for the object, or one in which one selector is for another object.
 fn any_rule() -> impl Strategy<Value = (IgnoredFields, bool)> {
     let field = |own: &'static str| prop_oneof![3 => Just((None, true)), 3 => Just((Some(own.to_owned()), true)), 1 => Just((Some("y".to_owned()), false))];
     (field("apps"), field("Widget"), field("ns"), field("x"), any_pointers()).prop_map(
@@ -28,7 +28,7 @@ fn any_rule() -> impl Strategy<Value = (IgnoredFields, bool)> {
     )
 }
 
-/// How many values there are in one.
+/// The number of values in a value.
 fn values(value: &Value) -> u64 {
     let below: u64 = match value {
         Value::Array(items) => items.iter().map(values).sum(),
@@ -43,7 +43,7 @@ fn settled(ignored: &Ignored, desired: &Value, live: &Value, budget: &Budget) ->
     settle(&mut desired, live, &Records::of(live), &ignored.about(&key()), budget).map(|()| desired)
 }
 
-/// A pointer as its parts are written.
+/// The notation of a pointer.
 fn written(parts: &[Part]) -> String {
     let part = |part: &Part| match part {
         Part::Named(name) => format!("/{}", name.replace('~', "~0").replace('/', "~1")),
@@ -56,7 +56,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn rules_say_together_what_those_about_the_object_say_one_by_one(
+    fn all_rules_at_once_equal_one_by_one(
         desired in any_object(), live in any_live(), rules in prop::collection::vec(any_rule(), 0..6)
     ) {
         let desired = json!({"spec": desired});
@@ -71,7 +71,7 @@ proptest! {
     }
 
     #[test]
-    fn a_budget_is_enough_or_the_walk_ends(
+    fn a_walk_ends_when_the_budget_is_exhausted(
         desired in any_object(), live in any_live(), pointers in any_pointers(), part in 0_u64..=100
     ) {
         let desired = json!({"spec": desired});
@@ -81,7 +81,7 @@ proptest! {
         let want = settled(&ignored, &desired, &live, &all);
         prop_assert!(want.is_ok());
         let needed = all.taken();
-        // Each value is looked at for each pointer that leads there, and for each of the two records.
+        // Each value is visited once for each pointer that leads to it, and once for each of the two records.
         let most = (values(&desired) + values(&live) + 5 * count) * (count + 4);
         prop_assert!(needed <= most, "{} steps, {} are enough", needed, most);
         prop_assert_eq!(settled(&ignored, &desired, &live, &Budget::new(needed)), want);
@@ -93,8 +93,8 @@ proptest! {
     }
 
     #[test]
-    fn a_pointer_is_read_as_it_is_written(text in "(/([a-c]{0,2}|\\*|~[0-2]?|[a~/*]{0,4})){0,5}|\\PC{0,20}") {
-        // What is not refused leads where serde_json finds it.
+    fn pointers_round_trip(text in "(/([a-c]{0,2}|\\*|~[0-2]?|[a~/*]{0,4})){0,5}|\\PC{0,20}") {
+        // An accepted pointer leads to the same value as in serde_json.
         if let Ok(parts) = parse(&text) {
             prop_assert_eq!(written(&parts), text.as_str());
             let names = parts.iter().map(|part| if let Part::Named(name) = part { name.as_str() } else { "*" });

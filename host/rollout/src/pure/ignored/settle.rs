@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 use super::trie::{Active, Settled};
 use crate::pure::{fields::key_of, ownership::records::Records};
 
-/// Settles what stands at all places that pointers lead to, as if one pointer was followed after the other. `here` is the state
-/// of `desired` in the cluster, and `records` say who owns it. Items are told apart by what the release says of them.
+/// Replaces the values at all places that pointers lead to, as if one pointer was followed after the other. `here` is the live
+/// counterpart of `desired`, and `records` name its owners. Items are identified by their state in the release.
 ///
 /// # Errors
-/// Where that takes more steps than are left. What is desired is then settled in parts, and not to be used.
+/// If it takes more steps than the budget has left. The desired object is then incomplete and must not be used.
 pub(super) fn settle<'a>(
     desired: &mut Value,
     here: &'a Value,
@@ -60,8 +60,8 @@ fn in_object<'a>(
     Ok(())
 }
 
-/// Settles what is below a member. A map goes where only what is ignored would be in it, and comes where it is a part of a value
-/// that an apply would reset as a whole.
+/// Replaces the values below a member. A map is removed if it would contain only ignored fields, and added if it is a part of a
+/// value that an apply would reset as a whole.
 fn settle_below<'a>(
     desired: &mut Map<String, Value>,
     name: String,
@@ -108,7 +108,7 @@ fn in_list<'a>(
     for place in places {
         let Some(item) = items.get_mut(place) else { continue };
         budget.take(wide(active.width()))?;
-        // An item that is not there is still to be created, with what the release says.
+        // An item that does not exist yet is created as the release defines it.
         let Some((index, value)) = counterparts.get(item, place) else { continue };
         let Settled { whole, below } = active.item(named.get(&place).map(Vec::as_slice).unwrap_or_default());
         if whole {
@@ -121,7 +121,7 @@ fn in_list<'a>(
     Ok(())
 }
 
-/// The items of the list in the cluster: by their names, else by their places.
+/// The items of the live list: by name, else by index.
 struct Counterparts<'a> {
     found: &'a [Value],
     by: Option<(&'static str, HashMap<&'a str, usize>)>,
@@ -145,7 +145,7 @@ impl<'a> Counterparts<'a> {
     }
 }
 
-/// A copy, which takes a step for each value in it.
+/// A copy, which takes one step for each value in it.
 fn copy(value: &Value, budget: &Budget) -> Result<Value, Stop> {
     fn count(value: &Value, budget: &Budget) -> Result<(), Stop> {
         budget.step()?;

@@ -8,7 +8,7 @@ fn rule(pointers: &[&str]) -> IgnoredFields {
     IgnoredFields { json_pointers: pointers.iter().map(ToString::to_string).collect(), ..IgnoredFields::default() }
 }
 
-fn laid_over(pointers: &[&str], desired: &Value, live: &Value) -> Value {
+fn overlaid(pointers: &[&str], desired: &Value, live: &Value) -> Value {
     let mut desired = desired.clone();
     let mut tree = Node::default();
     for (number, pointer) in pointers.iter().enumerate() {
@@ -29,16 +29,16 @@ fn one_by_one(pointers: &[&str], desired: &Value, live: &Value) -> Value {
 }
 
 #[test]
-fn what_stands_in_the_cluster_is_what_is_desired() {
+fn the_live_value_is_desired() {
     for (pointer, desired, live, want) in [
         ("/a/b", json!({"a": {"b": 1, "c": 1}}), json!({"a": {"b": 2, "c": 2}}), json!({"a": {"b": 2, "c": 1}})),
         ("/a/b", json!({"a": {"b": 1}}), json!({"a": {}}), json!({"a": {}})),
         ("/a/b", json!({"a": {"b": 1}}), json!({}), json!({})),
         ("/a/b/c", json!({"a": {"b": {"c": 1}, "d": 1}}), json!({"a": {"d": 1}}), json!({"a": {"d": 1}})),
         ("/a/b", json!({"a": {}}), json!({}), json!({"a": {}})),
-        // What is not there is not desired for what is ignored in it.
+        // A value is not added because of an ignored field in it.
         ("/a/b/c", json!({"a": {}}), json!({"a": {"b": {"c": 1}}}), json!({"a": {}})),
-        // A list item or map of another owner may only be written whole.
+        // A list or map of another owner may only be written as a whole.
         ("/a/b", json!({"a": {}}), json!({"a": {"b": 2}}), json!({"a": {"b": 2}})),
         ("/a~1b", json!({"a/b": 1}), json!({"a/b": 2}), json!({"a/b": 2})),
         ("/a/*", json!({"a": {"b": 1, "c": 1}}), json!({"a": {"b": 2, "d": 2}}), json!({"a": {"b": 2, "d": 2}})),
@@ -58,12 +58,12 @@ fn what_stands_in_the_cluster_is_what_is_desired() {
         ),
         ("/a/b", json!({"a": 1}), json!({"a": {"b": 2}}), json!({"a": 1})),
     ] {
-        assert_eq!(laid_over(&[pointer], &desired, &live), want, "{pointer} {desired} {live}");
+        assert_eq!(overlaid(&[pointer], &desired, &live), want, "{pointer} {desired} {live}");
     }
 }
 
 #[test]
-fn what_others_have_on_record_is_not_applied() {
+fn fields_that_others_own_are_not_applied() {
     let live = json!({
         "metadata": {"managedFields": [
             {"manager": "autoscaler", "operation": "Update", "subresource": "scale", "fieldsV1": {"f:spec": {"f:replicas": {}}}},
@@ -72,11 +72,11 @@ fn what_others_have_on_record_is_not_applied() {
         "spec": {"replicas": 5, "paused": true},
     });
     let desired = json!({"spec": {"replicas": 1, "paused": false}});
-    assert_eq!(laid_over(&["/spec/replicas", "/spec/paused"], &desired, &live), json!({"spec": {"paused": true}}));
+    assert_eq!(overlaid(&["/spec/replicas", "/spec/paused"], &desired, &live), json!({"spec": {"paused": true}}));
 }
 
 #[test]
-fn what_is_ignored_in_a_value_that_is_written_whole_is_applied_with_it() {
+fn ignored_parts_of_an_atomic_value_are_applied_with_it() {
     let record = |fields: Value| json!({"manager": "kubectl-edit", "operation": "Update", "fieldsV1": fields});
     let live = |fields: Value, selector: Value| json!({"metadata": {"managedFields": [record(fields)]}, "spec": {"selector": selector}});
     let whole = json!({"f:spec": {"f:selector": {}}});
@@ -93,12 +93,12 @@ fn what_is_ignored_in_a_value_that_is_written_whole_is_applied_with_it() {
     ] {
         let (desired, want) = (json!({"spec": {"selector": desired}}), json!({"spec": {"selector": want}}));
         let live = live(fields.clone(), selector.clone());
-        assert_eq!(laid_over(&["/spec/selector/labels/extra"], &desired, &live), want, "{desired} {live}");
+        assert_eq!(overlaid(&["/spec/selector/labels/extra"], &desired, &live), want, "{desired} {live}");
     }
 }
 
 #[test]
-fn rules_choose_objects_and_keep_the_marks() {
+fn rules_select_objects_and_keep_the_marks() {
     let desired = || {
         let value = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "labels": {"a": "1"}},
             "data": {"a": "1"}});
@@ -107,7 +107,7 @@ fn rules_choose_objects_and_keep_the_marks() {
     let live = json!({"metadata": {"labels": {"b": "2"}}, "data": {"a": "2"}});
     let over = |fields: IgnoredFields| {
         let mut desired = desired();
-        Ignored::new([fields]).unwrap().lay_over(&mut desired, &live, &Budget::new(10_000)).unwrap();
+        Ignored::new([fields]).unwrap().overlay(&mut desired, &live, &Budget::new(10_000)).unwrap();
         desired
     };
     let data = |fields: IgnoredFields| over(fields).value["data"]["a"].clone();
@@ -121,7 +121,7 @@ fn rules_choose_objects_and_keep_the_marks() {
     assert_eq!(
         data(of(|fields| fields.namespace = Some("install".into()))),
         "2",
-        "the namespace of the cluster counts"
+        "the namespace in the cluster counts"
     );
     assert_eq!(data(of(|fields| fields.group = Some("apps".into()))), "1");
     assert_eq!(data(of(|fields| fields.kind = Some("Secret".into()))), "1");
@@ -134,11 +134,11 @@ fn rules_choose_objects_and_keep_the_marks() {
     labels.insert("b".into(), json!("2"));
     assert_eq!(marked.value["metadata"]["labels"], Value::Object(labels));
     assert_eq!(marked.value["metadata"]["annotations"], json!({APPLIED: marked.digest}));
-    assert_eq!(marked.digest, desired().digest, "the digest is that of what was released");
+    assert_eq!(marked.digest, desired().digest, "the digest is that of the release");
 }
 
 #[test]
-fn what_cannot_be_ignored_is_refused() {
+fn invalid_pointers_are_refused() {
     let refusal = |pointer: &str| Ignored::new([rule(&["/spec"]), rule(&["/data", pointer])]).err();
     let refused = [
         "spec/replicas",
@@ -154,21 +154,21 @@ fn what_cannot_be_ignored_is_refused() {
         "/metadata/labels/core.rukpak.io~1owner-name",
         "/metadata/annotations/chandler.dev~1applied",
     ];
-    let told: Vec<String> =
+    let messages: Vec<String> =
         refused.iter().map(|pointer| refusal(pointer).map_or("accepted".into(), |error| error.to_string())).collect();
-    insta::assert_snapshot!(told.join("\n"), @r#"
-    spec.ignoreDifferences[1].jsonPointers[1]: "spec/replicas" is not a JSON pointer: it has to begin with /
-    spec.ignoreDifferences[1].jsonPointers[1]: "" is not a JSON pointer: it has to begin with /
-    spec.ignoreDifferences[1].jsonPointers[1]: "/" says what the object is, which cannot be left to others
-    spec.ignoreDifferences[1].jsonPointers[1]: "/kind" says what the object is, which cannot be left to others
-    spec.ignoreDifferences[1].jsonPointers[1]: "/a~2b" is not a JSON pointer: ~ stands only in ~0, for ~ itself, and in ~1, for /
-    spec.ignoreDifferences[1].jsonPointers[1]: "/*/replicas" has to name the member of the object that it begins with
-    spec.ignoreDifferences[1].jsonPointers[1]: "/metadata" cannot be left to others: of metadata only labels, annotations and finalizers can
-    spec.ignoreDifferences[1].jsonPointers[1]: "/metadata/name" cannot be left to others: of metadata only labels, annotations and finalizers can
-    spec.ignoreDifferences[1].jsonPointers[1]: "/metadata/*" cannot be left to others: of metadata only labels, annotations and finalizers can
-    spec.ignoreDifferences[1].jsonPointers[1]: "/metadata/ownerReferences/0" cannot be left to others: of metadata only labels, annotations and finalizers can
-    spec.ignoreDifferences[1].jsonPointers[1]: "/metadata/labels/core.rukpak.io~1owner-name" says whose the object is, which cannot be left to others
-    spec.ignoreDifferences[1].jsonPointers[1]: "/metadata/annotations/chandler.dev~1applied" says whose the object is, which cannot be left to others
+    insta::assert_snapshot!(messages.join("\n"), @r#"
+    spec.ignoreDifferences[1].jsonPointers[1]: "spec/replicas" is not a JSON pointer: it must begin with /
+    spec.ignoreDifferences[1].jsonPointers[1]: "" is not a JSON pointer: it must begin with /
+    spec.ignoreDifferences[1].jsonPointers[1]: "/" identifies the object and cannot be ignored
+    spec.ignoreDifferences[1].jsonPointers[1]: "/kind" identifies the object and cannot be ignored
+    spec.ignoreDifferences[1].jsonPointers[1]: "/a~2b" is not a JSON pointer: write ~0 for ~ and ~1 for /
+    spec.ignoreDifferences[1].jsonPointers[1]: "/*/replicas" must begin with the name of a top-level field
+    spec.ignoreDifferences[1].jsonPointers[1]: "/metadata" cannot be ignored: of metadata only labels, annotations and finalizers can
+    spec.ignoreDifferences[1].jsonPointers[1]: "/metadata/name" cannot be ignored: of metadata only labels, annotations and finalizers can
+    spec.ignoreDifferences[1].jsonPointers[1]: "/metadata/*" cannot be ignored: of metadata only labels, annotations and finalizers can
+    spec.ignoreDifferences[1].jsonPointers[1]: "/metadata/ownerReferences/0" cannot be ignored: of metadata only labels, annotations and finalizers can
+    spec.ignoreDifferences[1].jsonPointers[1]: "/metadata/labels/core.rukpak.io~1owner-name" marks the owner of the object and cannot be ignored
+    spec.ignoreDifferences[1].jsonPointers[1]: "/metadata/annotations/chandler.dev~1applied" marks the owner of the object and cannot be ignored
     "#);
     for accepted in
         ["/spec/replicas", "/metadata/labels/a", "/metadata/annotations", "/webhooks/*/clientConfig/caBundle"]
@@ -194,7 +194,7 @@ fn any_pointer() -> impl Strategy<Value = String> {
     prop::collection::vec("[a-c]|[0-2]|name|value|[*]", 0..3).prop_map(|parts| format!("/spec/{}", parts.join("/")))
 }
 
-/// Puts the same in the place of everything that a pointer leads to. Maps of nothing else may go.
+/// Masks everything that a pointer leads to. Maps without other members may be removed.
 fn masked(mut value: Value, parts: &[&str]) -> Value {
     let Some((part, rest)) = parts.split_first() else { return json!("masked") };
     match &mut value {
@@ -219,7 +219,7 @@ fn masked(mut value: Value, parts: &[&str]) -> Value {
     value
 }
 
-/// Values whose lists are of one form each, whatever is ignored of them: `items` have names, `list` has none.
+/// Values whose lists have one form each: `items` have names, `list` has none.
 pub(super) fn any_object() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![Just(Value::Null), (0..3_i8).prop_map(Value::from)];
     leaf.prop_recursive(4, 40, 4, |inner| {
@@ -236,7 +236,7 @@ pub(super) fn any_object() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A record of a manager that owns some of an object, as these choices say.
+/// The record of a manager that owns a part of an object, chosen by these numbers.
 fn record(value: &Value, choices: &mut impl Iterator<Item = u8>) -> Value {
     let choice = choices.next().unwrap_or(0) % 4;
     let below: Vec<(String, &Value)> = match value {
@@ -265,7 +265,7 @@ fn record(value: &Value, choices: &mut impl Iterator<Item = u8>) -> Value {
     Value::Object(fields)
 }
 
-/// An object in the cluster, with records of its managers.
+/// A live object with records of its managers.
 pub(super) fn any_live() -> impl Strategy<Value = Value> {
     (any_object(), prop::collection::vec(any::<u8>(), 0..60), any::<bool>()).prop_map(|(spec, choices, ours)| {
         let mut live = json!({"spec": spec});
@@ -282,11 +282,11 @@ pub(super) fn any_pointers() -> impl Strategy<Value = Vec<String>> {
     let part = "[a-c]|[0-3]|items|list|[*]";
     let pointer = prop::collection::vec(part, 0..5)
         .prop_map(|parts| parts.into_iter().fold("/spec".to_owned(), |pointer, part| format!("{pointer}/{part}")));
-    // A name of an item is never told by itself: what tells items apart is what the release says.
+    // No pointer ends at the name of an item, since items are identified by their state in the release.
     prop::collection::vec(pointer, 1..8)
 }
 
-/// Four thousand pointers at an object of a megabyte.
+/// Four thousand pointers into an object of a megabyte.
 fn thousands() -> (Vec<IgnoredFields>, Value, Value) {
     let name = |number: usize| format!("key-{number:05}");
     let data = |text: &str| -> Map<String, Value> {
@@ -302,7 +302,7 @@ fn thousands() -> (Vec<IgnoredFields>, Value, Value) {
 }
 
 #[test]
-fn thousands_of_pointers_take_about_one_walk() {
+fn thousands_of_pointers_take_one_walk() {
     let (rules, mut desired, live) = thousands();
     let ignored = Ignored::new(rules).unwrap();
     let (key, budget) = (
@@ -317,11 +317,11 @@ fn thousands_of_pointers_take_about_one_walk() {
     );
     settle(&mut desired, &live, &Records::of(&live), &ignored.about(&key), &budget).unwrap();
     let left = desired["data"].as_object().unwrap().len();
-    assert_eq!(left, 20_000 - 64 * 64, "what others own is not applied");
+    assert_eq!(left, 20_000 - 64 * 64, "fields of other managers are not applied");
 }
 
 #[test]
-fn what_takes_too_much_ends() {
+fn a_walk_ends_at_its_limit_and_when_it_is_cancelled() {
     let (rules, mut desired, live) = thousands();
     let ignored = Ignored::new(rules).unwrap();
     let active = Active::new(ignored.0.values());
@@ -337,28 +337,27 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn all_pointers_at_once_say_what_they_say_one_by_one(
+    fn all_pointers_at_once_equal_one_by_one(
         desired in any_object(), live in any_live(), pointers in any_pointers()
     ) {
         let desired = json!({"spec": desired});
         let pointers: Vec<&str> = pointers.iter().map(String::as_str).collect();
-        prop_assert_eq!(laid_over(&pointers, &desired, &live), one_by_one(&pointers, &desired, &live));
+        prop_assert_eq!(overlaid(&pointers, &desired, &live), one_by_one(&pointers, &desired, &live));
     }
 }
 
-/// To compare by hand, in a release build: `--ignored --nocapture four_thousand`.
+/// For a manual comparison in a release build: `--ignored --nocapture four_thousand`.
 #[test]
-#[ignore = "it measures and shows nothing"]
+#[ignore = "a measurement without assertions"]
 fn four_thousand_pointers_one_by_one_and_at_once() {
     let (rules, desired, live) = thousands();
     let named: Vec<String> = rules.iter().flat_map(|rule| rule.json_pointers.clone()).collect();
-    // Each of these leads through all members, and none is a copy of another.
+    // Each pointer leads through all members, and no two are equal.
     let every: Vec<String> = (0..4096).map(|number| format!("/data/*/{number}")).collect();
     for (kind, pointers) in [("named", &named), ("every member", &every)] {
         let pointers: Vec<&str> = pointers.iter().map(String::as_str).collect();
         let mut results = Vec::new();
-        for (name, way) in [("one by one", one_by_one as fn(&[&str], &Value, &Value) -> Value), ("at once", laid_over)]
-        {
+        for (name, way) in [("one by one", one_by_one as fn(&[&str], &Value, &Value) -> Value), ("at once", overlaid)] {
             let start = std::time::Instant::now();
             results.push(way(&pointers, &desired, &live));
             println!("{} pointers, {kind}, {name}: {:?}", pointers.len(), start.elapsed());
@@ -369,24 +368,24 @@ fn four_thousand_pointers_one_by_one_and_at_once() {
 
 proptest! {
     #[test]
-    fn once_is_as_good_as_twice(desired in any_json(), live in any_json(), pointer in any_pointer()) {
+    fn overlaying_is_idempotent(desired in any_json(), live in any_json(), pointer in any_pointer()) {
         let (desired, live) = (json!({"spec": desired}), json!({"spec": live}));
-        let once = laid_over(&[&pointer], &desired, &live);
-        prop_assert_eq!(laid_over(&[&pointer], &once, &live), once);
+        let once = overlaid(&[&pointer], &desired, &live);
+        prop_assert_eq!(overlaid(&[&pointer], &once, &live), once);
     }
 
     #[test]
-    fn nothing_else_is_touched(desired in any_json(), live in any_json(), pointer in any_pointer()) {
+    fn only_ignored_fields_change(desired in any_json(), live in any_json(), pointer in any_pointer()) {
         let (desired, live) = (json!({"spec": desired}), json!({"spec": live}));
-        let over = laid_over(&[&pointer], &desired, &live);
+        let over = overlaid(&[&pointer], &desired, &live);
         let parts: Vec<&str> = pointer.split('/').skip(1).collect();
         prop_assert_eq!(masked(over, &parts), masked(desired, &parts));
     }
 
     #[test]
-    fn nothing_is_desired_of_an_ignored_object_that_it_is_not(desired in any_json(), live in any_json()) {
+    fn an_ignored_object_matches_its_desired_state(desired in any_json(), live in any_json()) {
         let (desired, live) = (json!({"spec": desired}), json!({"spec": live}));
-        let over = laid_over(&["/spec"], &desired, &live);
+        let over = overlaid(&["/spec"], &desired, &live);
         prop_assert_eq!(crate::pure::difference::difference(&over, &live, &Budget::new(100_000)), Ok(None));
     }
 }

@@ -6,19 +6,19 @@ use serde_json::{Map, Value};
 
 use super::Part;
 
-/// A place that pointers lead to or through. Pointers are numbered from 1, in the order in which they stand in the spec.
+/// A place that pointers lead to or through. Pointers are numbered from 1, in the order of the spec.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Node {
-    /// The last pointer that ends here; zero where none does.
+    /// The last pointer that ends here; zero if none does.
     last: usize,
-    /// The last pointer that goes on from here; zero where none does.
+    /// The last pointer that continues from here; zero if none does.
     deeper: usize,
     named: BTreeMap<String, Node>,
     every: Option<Box<Node>>,
 }
 
 impl Node {
-    /// Adds a pointer, whose number is larger than those before.
+    /// Adds a pointer, whose number is larger than all before.
     pub(super) fn add(&mut self, pointer: &[Part], number: usize) {
         let Some((part, rest)) = pointer.split_first() else {
             self.last = number;
@@ -33,19 +33,19 @@ impl Node {
     }
 }
 
-/// The nodes of all pointers that fit one place of an object.
+/// The nodes of all pointers that match one place of an object.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Active<'t> {
     nodes: Vec<&'t Node>,
-    /// Pointers up to this one do not count: a later one settled all of the place.
+    /// Pointers up to this one do not count: a later one replaced the whole place.
     after: usize,
 }
 
-/// What pointers say of one place.
+/// The effect of pointers on one place.
 pub(super) struct Settled<'t> {
-    /// Whether one ends here.
+    /// Whether a pointer ends here.
     pub(super) whole: bool,
-    /// Those that go on.
+    /// The pointers that continue.
     pub(super) below: Active<'t>,
 }
 
@@ -58,12 +58,12 @@ impl<'t> Active<'t> {
         self.nodes.is_empty()
     }
 
-    /// How many nodes a step from here looks at.
+    /// The number of nodes that a step from here visits.
     pub(super) fn width(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The members that pointers lead to; a part that stands for every member leads to those of both maps.
+    /// The members that pointers lead to; a wildcard leads to those of both maps.
     pub(super) fn names(&self, desired: &Map<String, Value>, found: Option<&Map<String, Value>>) -> BTreeSet<String> {
         let mut names: BTreeSet<String> = self.nodes.iter().flat_map(|node| node.named.keys()).cloned().collect();
         if self.has_every() {
@@ -76,12 +76,12 @@ impl<'t> Active<'t> {
         self.nodes.iter().any(|node| node.every.is_some())
     }
 
-    /// What pointers say of a member.
+    /// The effect of pointers on a member.
     pub(super) fn member(&self, name: &str) -> Settled<'t> {
         self.step(self.nodes.iter().filter_map(|node| node.named.get(name)))
     }
 
-    /// The nodes for single items, by the places that they name.
+    /// The nodes for single items, by their indices.
     pub(super) fn places(&self) -> BTreeMap<usize, Vec<&'t Node>> {
         let mut places: BTreeMap<usize, Vec<&'t Node>> = BTreeMap::new();
         for (name, node) in self.nodes.iter().flat_map(|node| &node.named) {
@@ -92,7 +92,7 @@ impl<'t> Active<'t> {
         places
     }
 
-    /// What pointers say of an item for which there are these nodes.
+    /// The effect of pointers on an item with these nodes.
     pub(super) fn item(&self, named: &[&'t Node]) -> Settled<'t> {
         self.step(named.iter().copied())
     }

@@ -1,7 +1,7 @@
-//! What the records of all field managers say of one place of an object, step by step from its root.
+//! The records of all field managers about one place of an object, step by step from its root.
 //!
-//! Asking them from the root for each place would walk the records once for each, and look at every item of a list for each of
-//! its items.
+//! Searching them from the root for each place would walk the records once per place, and compare every item of a list with
+//! each of its items.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,24 +11,24 @@ use serde_json::{Map, Value};
 use super::{records, text};
 use crate::pure::owner::FIELD_MANAGER;
 
-/// The records that hold a place.
+/// The records that cover a place.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Records<'a> {
     at: Vec<Record<'a>>,
-    /// Whether the place is the whole object: an empty record holds nothing of it.
+    /// Whether the place is the whole object: an empty record covers nothing of it.
     root: bool,
 }
 
-/// One record that holds a place.
+/// One record that covers a place.
 #[derive(Clone, Copy, Debug)]
 struct Record<'a> {
     others: bool,
-    /// What it holds below; none where it holds something above as a whole.
+    /// The fields below; none if the record covers a value above as a whole.
     node: Option<&'a Map<String, Value>>,
 }
 
 impl<'a> Records<'a> {
-    /// Those of an object.
+    /// The records of an object.
     pub(crate) fn of(object: &'a Value) -> Self {
         let record = |record: &'a Value| {
             let node = record.get("fieldsV1")?.as_object()?;
@@ -37,14 +37,14 @@ impl<'a> Records<'a> {
         Self { at: records(object).filter_map(record).collect(), root: true }
     }
 
-    /// Those of a member.
+    /// The records of a member.
     pub(crate) fn member(&self, name: &str, budget: &Budget) -> Result<Self, Stop> {
         budget.take(self.at.len() as u64)?;
         let element = format!("f:{name}");
         Ok(self.below(|_, node| node.get(&element)?.as_object()))
     }
 
-    /// Those of the items of a list.
+    /// The records of the items of a list.
     pub(crate) fn elements<'r>(&'r self, budget: &Budget) -> Result<Elements<'r, 'a>, Stop> {
         let lists = self
             .at
@@ -53,12 +53,12 @@ impl<'a> Records<'a> {
         Ok(Elements { records: self, lists: lists.collect::<Result<_, _>>()? })
     }
 
-    /// Whether another manager has just this value as its own.
+    /// Whether another manager owns exactly this value.
     pub(crate) fn are_of_others(&self) -> bool {
         self.at.iter().any(|record| record.others && record.node.is_some_and(Map::is_empty))
     }
 
-    /// Whether the value was written as a whole, or as a part of something that was.
+    /// Whether the value was written as a whole, or as a part of a value that was.
     pub(crate) fn are_whole(&self) -> bool {
         self.at.iter().any(|record| record.node.is_none_or(Map::is_empty))
     }
@@ -77,26 +77,26 @@ impl<'a> Records<'a> {
     }
 }
 
-/// What the records of a list say of its items.
+/// The records of the items of a list.
 pub(crate) struct Elements<'r, 'a> {
     records: &'r Records<'a>,
-    /// For each record.
+    /// One entry per record.
     lists: Vec<Items<'a>>,
 }
 
 impl<'a> Elements<'_, 'a> {
-    /// Those of one item.
+    /// The records of one item.
     pub(crate) fn item(&self, index: usize, item: &Value, budget: &Budget) -> Result<Records<'a>, Stop> {
         budget.take(self.lists.len() as u64)?;
         Ok(self.records.below(|number, _| self.lists.get(number)?.get(index, item)))
     }
 }
 
-/// What one record says of the items of a list, by what tells them apart.
+/// The items of a list in one record, by the way they are identified.
 #[derive(Default)]
 struct Items<'a> {
     index: HashMap<usize, &'a Value>,
-    /// By the values of these keys.
+    /// By the names of the keys, then by their values.
     keyed: Vec<(Vec<String>, HashMap<String, &'a Value>)>,
     valued: HashMap<String, &'a Value>,
 }

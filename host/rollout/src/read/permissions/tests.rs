@@ -37,9 +37,9 @@ fn needs_become_questions() {
     assert_eq!(AccessQuery::of(&need(json!({"verbs": ["get"], "nonResourceURLs": ["/x"]}))), None);
 }
 
-/// An API server whose authorizer cannot list its rules: what it allows beyond them it says when asked.
+/// An API server whose authorizer cannot list its rules, and answers access reviews beyond them.
 struct Webhook {
-    /// `verb resource name` of each query that is answered with yes; a name of `*` stands for all names.
+    /// `verb resource name` of each granted permission; a name of `*` stands for all names.
     allowed: &'static [&'static str],
     asked: Arc<Mutex<Vec<String>>>,
 }
@@ -113,7 +113,7 @@ async fn lacking(webhook: &Webhook, desired: &[Desired]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_rules_reviews_do_not_tell_is_asked_for() {
+async fn permissions_missing_in_incomplete_rules_are_reviewed() {
     let webhook = Webhook::new(&[
         "create configmaps *",
         "list configmaps *",
@@ -130,7 +130,7 @@ async fn what_rules_reviews_do_not_tell_is_asked_for() {
     );
     let mut asked = webhook.asked.lock().unwrap().clone();
     asked.sort_unstable();
-    // What is held by the rules is not asked for, and each name only where not all are allowed.
+    // Permissions in the rules are not reviewed, and single names only if not all names are granted.
     assert_eq!(
         asked,
         [
@@ -149,7 +149,7 @@ async fn what_rules_reviews_do_not_tell_is_asked_for() {
 }
 
 #[tokio::test]
-async fn passing_on_is_asked_for_only_as_escalation() {
+async fn granting_roles_is_reviewed_only_as_escalation() {
     let role = || {
         let rules = json!({"rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]});
         [desired("Role", GROUP, "roles", "keyring", &rules)]
@@ -170,7 +170,7 @@ async fn passing_on_is_asked_for_only_as_escalation() {
 }
 
 #[tokio::test]
-async fn what_the_api_server_does_not_ask_for_is_allowed_only_where_it_was_asked_for() {
+async fn delegations_are_granted_only_if_they_were_reviewed() {
     let nested = |name: &str, account: &str| {
         let spec = json!({"spec": {"installNamespace": "shop", "serviceAccount": {"name": account}}});
         desired("BundleDeployment", "core.rukpak.io", "bundledeployments", name, &spec)
@@ -188,11 +188,11 @@ async fn what_the_api_server_does_not_ask_for_is_allowed_only_where_it_was_asked
     let some: &'static [&'static str] = Vec::leak(requests.to_vec());
     let objects = [nested("a", "deployer"), nested("b", "friend"), nested("c", "root")];
     assert_eq!(lacking(&Webhook::new(some), &objects).await, [r#"impersonate serviceaccounts "root""#]);
-    // However many there are: what is not asked for any more is not allowed.
+    // Permissions beyond the limit of reviews are not granted.
     let many: Vec<Desired> = (0..300).map(|number| nested(&format!("n{number}"), &format!("a{number}"))).collect();
     let rules = lacking(&Webhook::new(some), &many).await.join(" ");
     assert!((0..300).all(|number| rules.contains("and") || rules.contains(&format!("\"a{number}\""))), "{rules}");
-    // Every right is held by rules alone, whatever an authorizer says of `*`.
+    // All permissions can only be granted by rules, regardless of an authorizer's answer for `*`.
     let class = [desired("ProvisionerClass", "chandler.dev", "provisionerclasses", "helm", &json!({}))];
     let allowed: &'static [&'static str] = &[
         "create provisionerclasses *",
