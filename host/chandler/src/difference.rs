@@ -48,7 +48,7 @@ pub fn summary(preview: &Preview) -> String {
         of(ChangeKind::Change),
         of(ChangeKind::Repair),
         of(ChangeKind::Remove),
-        some(ChangeKind::Release, "release"),
+        some(ChangeKind::Orphan, "orphan"),
         preview.unchanged
     )
 }
@@ -66,7 +66,7 @@ fn sign(kind: ChangeKind) -> char {
     match kind {
         ChangeKind::Create => '+',
         ChangeKind::Adopt | ChangeKind::Change | ChangeKind::Repair => '~',
-        ChangeKind::Remove | ChangeKind::Release => '-',
+        ChangeKind::Remove | ChangeKind::Orphan => '-',
         ChangeKind::Refuse => '!',
     }
 }
@@ -134,7 +134,7 @@ mod tests {
             changes: vec![
                 change(ChangeKind::Create, "pilot", vec![], None),
                 change(ChangeKind::Change, "crane", fields, None),
-                change(ChangeKind::Refuse, "tug", vec![], Some("it exists and was made by kubectl")),
+                change(ChangeKind::Refuse, "tug", vec![], Some("it exists and was created by kubectl")),
                 change(ChangeKind::Remove, "buoy", vec![], None),
             ],
             unchanged: 3,
@@ -156,7 +156,7 @@ mod tests {
             data.long
               + "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… (302 more)
         ! refuse Deployment.apps harbour/tug
-            ! it exists and was made by kubectl
+            ! it exists and was created by kubectl
         - remove Deployment.apps harbour/buoy
         "#);
         assert_eq!(

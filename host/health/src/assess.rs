@@ -1,7 +1,7 @@
-//! The verdict on an object by the rules of its kind.
+//! The health of an object by the rules of its kind.
 //!
-//! The rules follow kstatus (`sigs.k8s.io/cli-utils/pkg/kstatus/status/{core,generic}.go`); where they differ, the function
-//! says why. docs/health.md is the same table for administrators.
+//! The rules follow kstatus (`sigs.k8s.io/cli-utils/pkg/kstatus/status/{core,generic}.go`). Where a rule differs, its function
+//! explains why. docs/health.md has the same table for administrators.
 
 use serde_json::Value;
 
@@ -14,16 +14,16 @@ use crate::{
     workloads::{self, pods},
 };
 
-/// The health of a live object among what is known of its surroundings.
+/// The health of a live object, given the state of the objects that it depends on.
 ///
-/// Any JSON is accepted; what is no object of a known shape says nothing about itself and is healthy.
+/// Any JSON is accepted. An object of unknown shape reports nothing about itself and counts as healthy.
 pub fn assess(object: &Value, dependencies: &Dependencies) -> Health {
     let object = Reader(object);
     let (group, kind) = object.group_kind();
     if object.is_terminating() {
         return Health::progressing(terminating(object));
     }
-    // What the API server's own controllers set has no generation to wait for.
+    // The API server's own controllers set no generation, so there is none to wait for.
     if (group, kind) == ("apiregistration.k8s.io", "APIService") {
         return resources::api_service(object, dependencies);
     }
@@ -48,11 +48,11 @@ pub fn assess(object: &Value, dependencies: &Dependencies) -> Health {
         ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration") => {
             resources::webhook_configuration(object, dependencies)
         }
-        // These always carry the condition once their controller has seen them.
+        // The controllers of these kinds always set the condition once they have observed the object.
         ("cert-manager.io", "Certificate" | "Issuer" | "ClusterIssuer")
         | ("core.rukpak.io", "BundleDeployment")
         | ("chandler.dev", "ProvisionerClass") => conditions::must_be_ready(object),
-        // A budget that allows no disruption and an autoscaler without metrics are what they should be.
+        // A PodDisruptionBudget that allows no disruption and an autoscaler without metrics are as specified.
         ("" | "batch" | "policy" | "autoscaling" | "networking.k8s.io" | "rbac.authorization.k8s.io", _) => {
             Health::healthy()
         }

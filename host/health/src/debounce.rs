@@ -1,60 +1,60 @@
-//! When what is reported follows what is found.
+//! Debounces health: when reported health follows observed health.
 //!
-//! A complete release whose pod is moved to another node is not well for some seconds, and nobody has to do anything about
-//! it. What is reported changes only when what is found has differed from it for a grace period without a break, in either
-//! direction. What stays broken until somebody acts is reported at once.
+//! While a pod of a complete release moves to another node, the release is unhealthy for some seconds, and nobody has to act.
+//! Reported health changes only after observed health has differed from it for a grace period without a break, in either
+//! direction. A permanent failure, which lasts until somebody changes something, is reported at once.
 //!
-//! So there are at most `2 * (elapsed / grace + 1)` changes in any time, and at most `elapsed / grace + 1` without permanent
-//! failures.
+//! So reported health changes at most `2 * (elapsed / grace + 1)` times in any period, and at most `elapsed / grace + 1` times
+//! without permanent failures.
 
 use std::time::Duration;
 
-/// The grace period where nothing else is set. Longer than a container takes to start again, or a pod to move to another
-/// node; shorter than alerts usually wait.
+/// The default grace period. It is longer than a container takes to restart or a pod to move to another node, and shorter than
+/// alerts usually wait.
 pub const GRACE: Duration = Duration::from_secs(30);
 
-/// What is found at one time.
+/// Health as observed at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Found {
-    /// Everything works.
+pub enum Observed {
+    /// All objects are healthy.
     Healthy,
-    /// Something does not work, and may mend itself.
+    /// An object is unhealthy and may recover by itself.
     Unhealthy,
-    /// Something stays broken until somebody acts.
+    /// An object stays unhealthy until somebody changes something.
     Failed,
 }
 
-/// What is known from before.
+/// What earlier observations left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Steadiness {
-    /// Whether it was reported as healthy; none where nothing was reported that still counts.
+pub struct Debounce {
+    /// The health that was reported; none if there is no valid report.
     pub reported: Option<bool>,
-    /// Since when, on any clock that does not go back, what is found has differed from what is reported.
+    /// Since when observed health has differed from reported health, on any monotonic clock.
     pub differs_since: Option<Duration>,
 }
 
-/// What follows from a look.
+/// The result of an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether it is to be reported as healthy.
+    /// The health to report.
     pub healthy: bool,
-    /// What is to be known the next time.
-    pub next: Steadiness,
-    /// After which time to look again though nothing is seen to change; none where there is nothing to wait for.
-    pub look_again: Option<Duration>,
+    /// The state for the next observation.
+    pub next: Debounce,
+    /// When to observe again if no change is seen before; none if there is nothing to wait for.
+    pub recheck_after: Option<Duration>,
 }
 
-/// What to report after this was found now.
-pub fn steady(before: Steadiness, found: Found, now: Duration, grace: Duration) -> Decision {
-    let healthy = found == Found::Healthy;
+/// Decides what to report after an observation.
+pub fn debounce(before: Debounce, observed: Observed, now: Duration, grace: Duration) -> Decision {
+    let healthy = observed == Observed::Healthy;
     let settled = |healthy| Decision {
         healthy,
-        next: Steadiness { reported: Some(healthy), differs_since: None },
-        look_again: None,
+        next: Debounce { reported: Some(healthy), differs_since: None },
+        recheck_after: None,
     };
     match before.reported {
-        Some(reported) if reported != healthy && found != Found::Failed => {
-            // A clock that went back must not make it wait for longer than the grace period.
+        Some(reported) if reported != healthy && observed != Observed::Failed => {
+            // A clock that was set back must not extend the grace period.
             let since = before.differs_since.unwrap_or(now).min(now);
             let left = grace.saturating_sub(now.saturating_sub(since));
             if left.is_zero() {
@@ -62,8 +62,8 @@ pub fn steady(before: Steadiness, found: Found, now: Duration, grace: Duration) 
             }
             Decision {
                 healthy: reported,
-                next: Steadiness { reported: Some(reported), differs_since: Some(since) },
-                look_again: Some(left),
+                next: Debounce { reported: Some(reported), differs_since: Some(since) },
+                recheck_after: Some(left),
             }
         }
         _ => settled(healthy),
@@ -80,11 +80,11 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    /// What is reported after each look.
-    fn run(looks: &[(u64, Found)], grace: Duration) -> Vec<bool> {
-        let mut before = Steadiness::default();
-        let decide = |(at, found): &(u64, Found)| {
-            let decision = steady(before, *found, seconds(*at), grace);
+    /// What is reported after each observation.
+    fn run(looks: &[(u64, Observed)], grace: Duration) -> Vec<bool> {
+        let mut before = Debounce::default();
+        let decide = |(at, found): &(u64, Observed)| {
+            let decision = debounce(before, *found, seconds(*at), grace);
             before = decision.next;
             decision.healthy
         };
@@ -93,21 +93,21 @@ mod tests {
 
     #[test]
     fn a_short_failure_is_not_reported_and_a_long_one_is() {
-        use Found::{Failed, Healthy, Unhealthy};
+        use Observed::{Failed, Healthy, Unhealthy};
         let grace = seconds(30);
         for (looks, want) in [
             (vec![(0, Healthy), (5, Unhealthy), (20, Healthy)], vec![true, true, true]),
             (vec![(0, Healthy), (5, Unhealthy), (34, Unhealthy), (35, Unhealthy)], vec![true, true, true, false]),
-            // A break starts the period anew.
+            // A healthy observation restarts the grace period.
             (vec![(0, Healthy), (5, Unhealthy), (30, Healthy), (31, Unhealthy), (60, Unhealthy)], vec![true; 5]),
-            // What stays broken is told at once, and recovers as everything does.
+            // A permanent failure is reported at once, and recovery as late as any other.
             (vec![(0, Healthy), (5, Failed), (6, Healthy), (36, Healthy)], vec![true, false, false, true]),
-            // A pod that crashes again and again is not well in between.
+            // A pod that crashes repeatedly is not reported healthy in between.
             (
                 vec![(0, Healthy), (5, Unhealthy), (35, Unhealthy), (40, Healthy), (50, Unhealthy), (79, Healthy)],
                 vec![true, true, false, false, false, false],
             ),
-            // What was never reported is told as it is.
+            // The first observation is reported as it is.
             (vec![(0, Unhealthy), (1, Healthy), (31, Healthy)], vec![false, false, true]),
         ] {
             assert_eq!(run(&looks, grace), want, "{looks:?}");
@@ -115,27 +115,28 @@ mod tests {
     }
 
     #[test]
-    fn it_tells_when_to_look_again() {
-        let healthy = Steadiness { reported: Some(true), differs_since: None };
-        let first = steady(healthy, Found::Unhealthy, seconds(100), seconds(30));
-        assert_eq!((first.healthy, first.look_again), (true, Some(seconds(30))));
-        let second = steady(first.next, Found::Unhealthy, seconds(120), seconds(30));
-        assert_eq!(second.look_again, Some(seconds(10)));
-        let third = steady(second.next, Found::Unhealthy, seconds(130), seconds(30));
-        assert_eq!((third.healthy, third.look_again, third.next.differs_since), (false, None, None));
-        // The clock went back.
-        let back = steady(second.next, Found::Unhealthy, seconds(3), seconds(30));
-        assert_eq!(back.look_again, Some(seconds(30)));
+    fn the_decision_says_when_to_check_again() {
+        let healthy = Debounce { reported: Some(true), differs_since: None };
+        let first = debounce(healthy, Observed::Unhealthy, seconds(100), seconds(30));
+        assert_eq!((first.healthy, first.recheck_after), (true, Some(seconds(30))));
+        let second = debounce(first.next, Observed::Unhealthy, seconds(120), seconds(30));
+        assert_eq!(second.recheck_after, Some(seconds(10)));
+        let third = debounce(second.next, Observed::Unhealthy, seconds(130), seconds(30));
+        assert_eq!((third.healthy, third.recheck_after, third.next.differs_since), (false, None, None));
+        // The clock was set back.
+        let back = debounce(second.next, Observed::Unhealthy, seconds(3), seconds(30));
+        assert_eq!(back.recheck_after, Some(seconds(30)));
     }
 
     #[test]
-    fn without_a_grace_period_everything_is_told_at_once() {
-        use Found::{Healthy, Unhealthy};
+    fn without_a_grace_period_every_change_is_reported_at_once() {
+        use Observed::{Healthy, Unhealthy};
         assert_eq!(run(&[(0, Healthy), (0, Unhealthy), (0, Healthy)], Duration::ZERO), [true, false, true]);
     }
 
-    fn looks() -> impl Strategy<Value = Vec<(u64, Found)>> {
-        let found = prop_oneof![3 => Just(Found::Healthy), 3 => Just(Found::Unhealthy), 1 => Just(Found::Failed)];
+    fn looks() -> impl Strategy<Value = Vec<(u64, Observed)>> {
+        let found =
+            prop_oneof![3 => Just(Observed::Healthy), 3 => Just(Observed::Unhealthy), 1 => Just(Observed::Failed)];
         prop::collection::vec((0_u64..40, found), 1..200).prop_map(|steps| {
             let mut now = 0;
             let step = |(pause, found)| {
@@ -152,24 +153,24 @@ mod tests {
 
     proptest! {
         #[test]
-        fn changes_are_rarer_than_the_grace_period(looks in looks(), grace in 1_u64..60) {
+        fn reports_change_at_most_once_per_grace_period(looks in looks(), grace in 1_u64..60) {
             let elapsed = looks.last().unwrap().0 - looks.first().unwrap().0;
             let flips = flips(&run(&looks, seconds(grace)));
             let bound = elapsed / grace + 1;
             prop_assert!(flips <= 2 * bound, "{flips} changes in {elapsed} s");
-            if looks.iter().all(|(_, found)| *found != Found::Failed) {
+            if looks.iter().all(|(_, observed)| *observed != Observed::Failed) {
                 prop_assert!(flips <= bound, "{flips} changes in {elapsed} s");
             }
         }
 
         #[test]
-        fn what_lasts_is_reported(looks in looks(), grace in 1_u64..60, last in prop_oneof![Just(Found::Healthy), Just(Found::Unhealthy)]) {
+        fn health_that_lasts_is_reported(looks in looks(), grace in 1_u64..60, last in prop_oneof![Just(Observed::Healthy), Just(Observed::Unhealthy)]) {
             let mut looks = looks;
             let end = looks.last().unwrap().0;
             looks.push((end, last));
             looks.push((end + grace, last));
             let reported = run(&looks, seconds(grace)).pop();
-            prop_assert_eq!(reported, Some(last == Found::Healthy));
+            prop_assert_eq!(reported, Some(last == Observed::Healthy));
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What the health of an object depends on beside the object: endpoints of Services, and how volumes are bound.
+//! The state of other objects that the health of an object depends on: endpoints of Services and binding modes of storage
+//! classes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,24 +28,24 @@ impl fmt::Display for ServiceName {
     }
 }
 
-/// What is known of an object's surroundings. What nobody looked at is not held against an object.
+/// The state of objects that others depend on. An object is not unhealthy because of a dependency that was not read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dependencies {
-    /// How many endpoints of a Service are ready, of those that were looked at.
+    /// The number of ready endpoints of each Service whose endpoints were read.
     endpoints: BTreeMap<ServiceName, usize>,
-    /// Storage classes whose volumes are bound when a pod uses the claim.
+    /// Storage classes that bind a volume when the first pod uses the claim.
     waiting_classes: BTreeSet<String>,
 }
 
 impl Dependencies {
-    /// Notes that the endpoints of a Service are looked at; it has none until a slice says otherwise.
+    /// Records that the endpoints of a Service are read. It has none until a slice is added.
     pub fn look_at(&mut self, service: ServiceName) {
         self.endpoints.entry(service).or_default();
     }
 
     /// Counts the ready endpoints of an EndpointSlice for its Service.
     ///
-    /// A condition `ready` that is missing counts as true, as the API says.
+    /// A missing condition `ready` counts as true, as the API defines it.
     pub fn add_slice(&mut self, slice: &Value) {
         let slice = Reader(slice);
         let labels = slice.0.get("metadata").and_then(|metadata| metadata.get("labels"));
@@ -57,7 +58,7 @@ impl Dependencies {
         *count = count.saturating_add(slice.list("/endpoints").filter(ready).count());
     }
 
-    /// Notes how a StorageClass binds its volumes.
+    /// Records how a StorageClass binds volumes.
     pub fn add_storage_class(&mut self, class: &Value) {
         let class = Reader(class);
         if class.text("/volumeBindingMode") == "WaitForFirstConsumer" {
@@ -65,7 +66,7 @@ impl Dependencies {
         }
     }
 
-    /// The same without the Services that are not to be looked at yet.
+    /// A copy without the Services that need not have endpoints yet.
     #[must_use]
     pub fn only(&self, is_due: impl Fn(&ServiceName) -> bool) -> Self {
         let mut due = self.clone();

@@ -1,31 +1,31 @@
-//! What is said of an object.
+//! The result of a health check.
 
 use std::fmt;
 
-/// In what state an object is.
+/// The state of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
-    /// It does what it is for, says nothing about itself, or is at rest because its spec says so.
+    /// It works, reports nothing about itself, or is at rest because its spec says so.
     Healthy,
-    /// It is on its way there, as far as anybody can tell.
+    /// It is becoming healthy, as far as known.
     Progressing,
-    /// It does not do what it is for.
+    /// It does not work.
     Degraded {
         /// Whether it stays so until somebody changes something.
         permanent: bool,
     },
-    /// It cannot be told.
+    /// Its state cannot be determined.
     Unknown,
 }
 
-/// The verdict on an object.
+/// The health of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
-    /// In what state it is.
+    /// The state.
     pub state: State,
-    /// What is the case, as a sentence fragment without a full stop; empty where it is healthy and there is nothing to say.
+    /// The cause, as a sentence fragment without a full stop; empty for a healthy object with nothing to report.
     pub message: String,
-    /// What would help.
+    /// A hint for the user.
     pub help: Option<String>,
 }
 
@@ -34,56 +34,56 @@ impl Health {
         Self { state, message: message.into(), help: None }
     }
 
-    /// It works.
+    /// A healthy object.
     pub fn healthy() -> Self {
         Self::new(State::Healthy, "")
     }
 
-    /// It is at rest, as its spec says.
+    /// A healthy object at rest, as its spec says.
     pub fn at_rest(message: impl Into<String>) -> Self {
         Self::new(State::Healthy, message)
     }
 
-    /// It is on its way.
+    /// An object that is becoming healthy.
     pub fn progressing(message: impl Into<String>) -> Self {
         Self::new(State::Progressing, message)
     }
 
-    /// It does not work; it may mend itself.
+    /// An unhealthy object that may recover by itself.
     pub fn degraded(message: impl Into<String>) -> Self {
         Self::new(State::Degraded { permanent: false }, message)
     }
 
-    /// It does not work and stays so until somebody changes something.
+    /// An unhealthy object that stays so until somebody changes something.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(State::Degraded { permanent: true }, message)
     }
 
-    /// Nobody can tell.
+    /// An object whose state cannot be determined.
     pub fn unknown(message: impl Into<String>) -> Self {
         Self::new(State::Unknown, message)
     }
 
-    /// The same with what would help.
+    /// Adds a hint for the user.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Whether it works.
+    /// Whether the object is healthy.
     pub fn is_healthy(&self) -> bool {
         self.state == State::Healthy
     }
 
-    /// Whether it stays broken until somebody changes something.
+    /// Whether the object stays unhealthy until somebody changes something.
     pub fn is_permanent(&self) -> bool {
         self.state == State::Degraded { permanent: true }
     }
 }
 
 impl fmt::Display for Health {
-    /// What is the case, and what would help in parentheses.
+    /// The message, and the hint in parentheses.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let message = match (self.message.as_str(), self.state) {
             ("", State::Healthy) => "is healthy",

@@ -1,18 +1,19 @@
-//! Whether objects of a cluster work.
+//! Health of Kubernetes objects.
 //!
-//! Pure: live objects come in as JSON values, verdicts go out. No client, and the clock is an argument.
+//! Pure: live objects come in as JSON values, health goes out. There is no client, and the clock is an argument.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`health`] | the verdict: a state, a message, what would help |
-//! | [`assess`](mod@assess) | the verdict on an object by the rules of its kind |
+//! | [`health`] | the result: a state, a message, a hint |
+//! | [`assess`](mod@assess) | the health of an object by the rules of its kind |
 //! | `workloads`, `resources`, `conditions` | the rules |
-//! | [`dependencies`] | what the verdict depends on beside the object |
-//! | [`needs`] | which Services the API server calls because of an object, and from which stage on they must answer |
-//! | [`webhook_dependency`] | which writes have to wait for such a Service |
-//! | [`probe`] | the verdict on an object by rules in CEL |
-//! | [`debounce`] | when what is reported follows what is found |
-//! | [`reader`] | reading fields that may be missing |
+//! | [`dependencies`] | the state of other objects that health depends on |
+//! | [`needs`] | the Services that the API server calls because of an object, and the stage from which they must have endpoints
+//! |
+//! | [`webhook_dependency`] | the writes that must wait for such a Service |
+//! | [`probe`] | the health of an object by rules in CEL |
+//! | [`debounce`] | when reported health follows observed health |
+//! | [`reader`] | reads fields that may be missing |
 
 pub mod assess;
 mod conditions;
@@ -27,7 +28,7 @@ pub mod webhook_dependency;
 mod workloads;
 
 pub use assess::assess;
-pub use debounce::{Steadiness, steady};
+pub use debounce::{Debounce, debounce};
 pub use dependencies::{Dependencies, ServiceName};
 pub use health::{Health, State};
 pub use probe::{Probes, Rule, RuleError};

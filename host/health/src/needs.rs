@@ -1,4 +1,4 @@
-//! Which Services the API server calls because of an object: those of webhooks, conversions and aggregated APIs.
+//! The Services that the API server calls because of an object: for webhooks, conversions and aggregated APIs.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use crate::{dependencies::ServiceName, reader::Reader};
 pub struct Need {
     /// The Service.
     pub service: ServiceName,
-    /// What calls it, as in `webhook v.example.com`.
+    /// The caller, as in `webhook v.example.com`.
     pub caller: String,
-    /// Whether the object says nothing of who signs the Service's certificate.
+    /// Whether the object has no CA bundle for the certificate of the Service.
     pub lacks_authority: bool,
 }
 
@@ -27,7 +27,7 @@ pub fn may_need(group: &str, kind: &str) -> bool {
     )
 }
 
-/// The Services that the API server calls because of this object. Webhooks whose failure is ignored are left out, since
+/// The Services that the API server calls because of this object. Webhooks with the failure policy `Ignore` are left out, since
 /// nothing waits for them.
 pub fn of_object(object: &Value) -> Vec<Need> {
     let object = Reader(object);
@@ -41,7 +41,7 @@ pub fn of_object(object: &Value) -> Vec<Need> {
                 })
             })
             .collect(),
-        // With one version nothing is converted. Many published CRDs name a webhook all the same, that nobody serves.
+        // With one version nothing is converted. Many published CRDs name a conversion webhook that no Service provides.
         ("apiextensions.k8s.io", "CustomResourceDefinition")
             if object.text("/spec/conversion/strategy") == "Webhook"
                 && object.list("/spec/versions").nth(1).is_some() =>
@@ -70,11 +70,11 @@ fn need(object: Reader<'_>, service: &str, authority: &str, caller: impl Fn() ->
     })
 }
 
-/// From which stage on each Service that objects of a release need must have endpoints.
+/// The stage from which each Service that objects of a release need must have endpoints.
 ///
-/// That is the stage of whoever needs it, but not before the Service itself and the first workload whose pods it selects:
-/// CRDs stand in an early stage although the workload that converts for them stands in a late one. Services that
-/// lead out of the cluster have no endpoints and are left out.
+/// That is the stage of the object that needs it, but not before the Service itself and the first workload whose pods it
+/// selects: CRDs are in an early stage, while the workload that serves their conversion may be in a late one. `ExternalName`
+/// Services have no endpoints and are left out.
 pub fn due_stages<'a>(
     objects: impl IntoIterator<Item = (u32, Option<&'a str>, &'a Value)> + Clone,
 ) -> BTreeMap<ServiceName, u32> {

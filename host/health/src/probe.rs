@@ -1,25 +1,25 @@
-//! Whether objects meet rules in CEL: those of the release, and those of whoever installs it.
+//! Health rules in CEL: those of the release and those of the installer.
 //!
-//! A rule is an expression over `self`, the live object, with functions that Kubernetes adds to CEL. Rules and objects are
-//! untrusted, so everything is bounded: how long a rule is and how deep it nests, which functions it may call (none whose
-//! result can be much larger than what goes in), and how many steps it takes over an object, counted before it runs.
+//! A rule is an expression over `self`, the live object, with the functions that Kubernetes adds to CEL. Rules and objects are
+//! untrusted, so everything is bounded: the length and nesting of a rule, the functions that it may call (none whose result can
+//! be much larger than its input), and the number of steps over an object, which is computed before the rule runs.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | `compile` | text in, a checked expression or an error with its position out |
-//! | `cost` | how many steps an expression can take over an object |
-//! | `evaluate` | an expression and an object in, a verdict out |
+//! | `compile` | from text to a checked expression or an error with its position |
+//! | `cost` | the number of steps that an expression can take over an object |
+//! | `evaluate` | from an expression and an object to an outcome |
 
 mod compile;
 mod cost;
 mod evaluate;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use chandler_core::{ObjectKey, Probe};
+use chandler_core::{ObjectKey, Probe, ProbeSelector};
 use serde_json::Value;
 
 use self::{
@@ -28,71 +28,45 @@ use self::{
 };
 use crate::health::Health;
 
-/// How many steps all rules together may take in one pass over a release. A step takes about a microsecond.
+/// The number of steps that all rules of a release may take in one reconcile. A step takes about a microsecond.
 pub const STEPS_PER_PASS: u64 = 3_000_000;
-/// How many compiled rules are remembered.
+/// The number of compiled rules in the cache.
 const REMEMBERED: usize = 1024;
-/// The longest text that a rule may give, in bytes.
+/// The longest text that a rule may return, in bytes.
 const TEXT_BYTES: usize = 512;
 
-/// A rule, as somebody wrote it.
+/// A rule as its author wrote it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
-    /// Where it stands, as in `spec.probes[0]`.
+    /// Where it is defined, as in `spec.probes[0]`.
     pub origin: String,
-    /// Which objects it is about.
-    pub selector: Selector,
+    /// The objects that it applies to.
+    pub selector: ProbeSelector,
     /// The expression that must be true.
     pub rule: String,
-    /// What to say while it is not; a text about the rule where there is none.
+    /// The message while it is not; a text about the rule if there is none.
     pub message: Option<String>,
-    /// The expression that gives what to say.
+    /// The expression that returns the message.
     pub message_expression: Option<String>,
 }
 
-/// Which objects a rule is about. What is none or empty is not looked at.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Selector {
-    /// The API group.
-    pub group: String,
-    /// The version.
-    pub version: Option<String>,
-    /// The kind.
-    pub kind: String,
-    /// The namespace.
-    pub namespace: Option<String>,
-    /// The name.
-    pub name: Option<String>,
-    /// Labels of the live object.
-    pub labels: BTreeMap<String, String>,
-}
-
-impl Selector {
-    fn selects(&self, key: &ObjectKey, object: &Value) -> bool {
-        let label = |name: &str| object.get("metadata")?.get("labels")?.get(name)?.as_str();
-        self.kind == key.kind
-            && self.group == key.group
-            && self.version.as_ref().is_none_or(|version| *version == key.version)
-            && self.name.as_ref().is_none_or(|name| *name == key.name)
-            && self.namespace.as_ref().is_none_or(|namespace| Some(namespace) == key.namespace.as_ref())
-            && self.labels.iter().all(|(name, value)| label(name) == Some(value))
-    }
+/// Whether a rule applies to an object.
+fn selects(selector: &ProbeSelector, key: &ObjectKey, object: &Value) -> bool {
+    let label = |name: &str| object.get("metadata")?.get("labels")?.get(name)?.as_str();
+    selector.kind == key.kind
+        && selector.group == key.group
+        && selector.name.as_ref().is_none_or(|name| *name == key.name)
+        && selector.namespace.as_ref().is_none_or(|namespace| Some(namespace) == key.namespace.as_ref())
+        && selector.labels.iter().all(|(name, value)| label(name) == Some(value))
 }
 
 impl Rule {
-    /// The rule of a probe that a provisioner emitted, the one with this number of its release.
+    /// The rule for a probe that a provisioner emitted; `number` is its index in the release.
     pub fn of_release(number: usize, probe: &Probe) -> Self {
         let Probe { selector, rule, message, message_expression } = probe;
         Self {
             origin: format!("probe {number} of the release"),
-            selector: Selector {
-                group: selector.group.clone(),
-                version: None,
-                kind: selector.kind.clone(),
-                namespace: selector.namespace.clone(),
-                name: selector.name.clone(),
-                labels: selector.labels.clone(),
-            },
+            selector: selector.clone(),
             rule: rule.clone(),
             message: message.clone().filter(|message| !message.is_empty()),
             message_expression: message_expression.clone(),
@@ -100,21 +74,21 @@ impl Rule {
     }
 }
 
-/// A rule cannot be used.
+/// A rule that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{origin}.{field}{}: {problem}", position.map(|(line, column)| format!(", line {line}, column {column}")).unwrap_or_default())]
+#[error("{origin}.{field}{}: {message}", position.map(|(line, column)| format!(", line {line}, column {column}")).unwrap_or_default())]
 pub struct RuleError {
-    /// Where the rule stands.
+    /// Where the rule is defined.
     pub origin: String,
-    /// Which of its expressions: `rule` or `messageExpression`.
+    /// The expression: `rule` or `messageExpression`.
     pub field: &'static str,
-    /// The line and the column in the expression, counted from 1; the column in characters.
+    /// The line and the column in the expression, counted from 1; the column counts characters.
     pub position: Option<(usize, usize)>,
     /// What is wrong.
-    pub problem: String,
+    pub message: String,
 }
 
-/// Compiled expressions, so that each is compiled once and not at each look.
+/// A cache of compiled expressions, so that each is compiled once and not for every check.
 #[derive(Debug, Default)]
 pub struct Compiler(Mutex<HashMap<String, Arc<Expression>>>);
 
@@ -133,7 +107,7 @@ impl Compiler {
     }
 }
 
-/// The rules that objects of a release must meet, compiled.
+/// The compiled rules that objects of a release must meet.
 #[derive(Debug, Default)]
 pub struct Probes(Vec<Compiled>);
 
@@ -144,7 +118,7 @@ struct Compiled {
     message: Option<Arc<Expression>>,
 }
 
-/// How many steps the rules may still take in a pass.
+/// The number of steps that the rules may still take in this reconcile.
 #[derive(Debug)]
 pub struct Budget(u64);
 
@@ -155,7 +129,7 @@ impl Default for Budget {
 }
 
 impl Probes {
-    /// Compiles rules. One that cannot be used is an error, so that it is found before anything is written.
+    /// Compiles rules. A rule that cannot be used is an error, so that it is found before anything is written.
     pub fn compile(compiler: &Compiler, rules: impl IntoIterator<Item = Rule>) -> Result<Self, RuleError> {
         let checked = rules.into_iter().map(|source| {
             let expression = |field, text: &str| {
@@ -163,7 +137,7 @@ impl Probes {
                     origin: source.origin.clone(),
                     field,
                     position: error.position,
-                    problem: error.problem,
+                    message: error.message,
                 })
             };
             let rule = expression("rule", &source.rule)?;
@@ -174,23 +148,23 @@ impl Probes {
         checked.collect::<Result<_, _>>().map(Self)
     }
 
-    /// These and others.
+    /// Adds the rules of `others`.
     #[must_use]
     pub fn and(mut self, others: Self) -> Self {
         self.0.extend(others.0);
         self
     }
 
-    /// Whether there are none.
+    /// Whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What the rules say of an object: that it is healthy where it meets all that are about it.
+    /// The health of an object by its rules: healthy if it meets every rule that applies to it.
     pub fn assess(&self, key: &ObjectKey, object: &Value, budget: &mut Budget) -> Health {
         let mut live = None;
         let mut unmet: Vec<String> = Vec::new();
-        for compiled in self.0.iter().filter(|compiled| compiled.source.selector.selects(key, object)) {
+        for compiled in self.0.iter().filter(|compiled| selects(&compiled.source.selector, key, object)) {
             let live = live.get_or_insert_with(|| Live::new(object));
             unmet.extend(compiled.unmet(live, budget));
         }
@@ -199,14 +173,14 @@ impl Probes {
 }
 
 impl Compiled {
-    /// What to say of an object that does not meet the rule.
+    /// The message about an object that does not meet the rule.
     fn unmet(&self, live: &Live<'_>, budget: &mut Budget) -> Option<String> {
-        let problem = match live.evaluate(&self.rule, &mut budget.0) {
+        let detail = match live.evaluate(&self.rule, &mut budget.0) {
             Outcome::Bool(true) => return None,
             Outcome::Bool(false) => None,
-            Outcome::Missing(field) => Some(format!("{field} is not there yet")),
-            Outcome::Text(_) | Outcome::Other => Some("the rule is neither true nor false".to_owned()),
-            Outcome::Error(problem) => Some(problem),
+            Outcome::Missing(field) => Some(format!("{field} does not exist yet")),
+            Outcome::Text(_) | Outcome::Other => Some("the rule does not return a bool".to_owned()),
+            Outcome::Error(error) => Some(error),
         };
         let given = self.message.as_ref().and_then(|message| match live.evaluate(message, &mut budget.0) {
             Outcome::Text(text) => Some(bounded(&text)).filter(|text| !text.is_empty()),
@@ -214,14 +188,14 @@ impl Compiled {
         });
         let message = given.or_else(|| self.source.message.clone());
         let message = message.unwrap_or_else(|| format!("does not meet {:?}", bounded(&self.source.rule)));
-        Some(match problem {
-            Some(problem) => format!("{message}: {problem}"),
+        Some(match detail {
+            Some(detail) => format!("{message}: {detail}"),
             None => message,
         })
     }
 }
 
-/// One line, not longer than a message can bear: texts come from objects that others write.
+/// One line of limited length, since texts come from objects that other users write.
 fn bounded(text: &str) -> String {
     let line = chandler_core::text::one_line(text);
     let mut end = TEXT_BYTES.min(line.len());

@@ -1,8 +1,8 @@
-//! Reads fields of an object that may be missing or of another type.
+//! Reads fields of an object that may be missing or have another type.
 
 use serde_json::Value;
 
-/// Reads fields of a live object. What is missing or of another type reads as nothing.
+/// Reads fields of a live object. A field that is missing or has another type reads as empty.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a>(pub &'a Value);
 
@@ -21,7 +21,7 @@ impl Condition<'_> {
         self.kind == kind && self.status == status
     }
 
-    /// What it says: its message, or its reason where it has none.
+    /// Its message, or its reason if the message is empty.
     pub(crate) fn text(&self) -> String {
         let text = if self.message.is_empty() { self.reason } else { self.message };
         if text.is_empty() { format!("condition {} is {}", self.kind, self.status) } else { text.to_owned() }
@@ -29,7 +29,7 @@ impl Condition<'_> {
 }
 
 impl<'a> Reader<'a> {
-    /// The text at this pointer; empty where there is none.
+    /// The string at this pointer; empty if there is none.
     pub(crate) fn text(self, pointer: &str) -> &'a str {
         self.0.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
     }
@@ -38,7 +38,7 @@ impl<'a> Reader<'a> {
         self.0.pointer(pointer)?.as_i64()
     }
 
-    /// The number of a counter in `status`; zero where there is none.
+    /// A counter in `status`; zero if it is missing.
     pub(crate) fn count(self, field: &str) -> i64 {
         self.0.get("status").and_then(|status| status.get(field)?.as_i64()).unwrap_or(0)
     }
@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What holds the deletion of an object back, as the message about one that is being deleted.
+/// The message about an object that is being deleted, with the finalizers that hold it.
 pub fn terminating(object: Reader<'_>) -> String {
     let finalizers: Vec<&str> =
         object.list("/metadata/finalizers").filter_map(|finalizer| finalizer.0.as_str()).collect();

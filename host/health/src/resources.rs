@@ -1,4 +1,4 @@
-//! Kinds that run no pods.
+//! Health of kinds without pods.
 
 use crate::{
     dependencies::Dependencies,
@@ -7,12 +7,12 @@ use crate::{
     reader::Reader,
 };
 
-/// A claim is healthy when it is bound, or when its volume is bound only once a pod uses it: a stage with the claim alone
-/// would wait for the pod of the next one for ever.
+/// A claim is healthy when it is bound, or when its volume is bound only once a pod uses it. Otherwise a stage that contains
+/// the claim alone would wait forever for the pod of the next stage.
 pub(crate) fn persistent_volume_claim(object: Reader<'_>, dependencies: &Dependencies) -> Health {
     match object.text("/status/phase") {
         "Bound" => Health::healthy(),
-        "Lost" => Health::failed("has lost its volume").help("its data is gone: delete it, so that it is made again"),
+        "Lost" => Health::failed("has lost its volume").help("its data is lost: delete the claim to create it again"),
         "Pending" if dependencies.waits_for_consumer(object.text("/spec/storageClassName")) => {
             Health::at_rest("waits for a pod that uses it")
         }
@@ -31,12 +31,11 @@ pub(crate) fn persistent_volume(object: Reader<'_>) -> Health {
     }
 }
 
-/// A Service is healthy when it has its address in the cluster. That of a load balancer is not waited for: where nobody
-/// provides load balancers, it never comes. Whether somebody answers matters where a webhook calls it; see
-/// [`webhook_configuration`].
+/// A Service is healthy when it has a cluster IP. The address of a load balancer is not awaited: a cluster without load
+/// balancers never sets it. Endpoints matter only where a webhook calls the Service; see [`webhook_configuration`].
 pub(crate) fn service(object: Reader<'_>) -> Health {
     if object.text("/spec/type") == "LoadBalancer" && object.text("/spec/clusterIP").is_empty() {
-        Health::progressing("has no address in the cluster yet")
+        Health::progressing("has no cluster IP yet")
     } else {
         Health::healthy()
     }
@@ -55,7 +54,7 @@ pub(crate) fn custom_resource_definition(object: Reader<'_>, dependencies: &Depe
         match (condition.kind, condition.status) {
             ("NamesAccepted", "False") => {
                 return Health::failed(format!("its names are not accepted: {}", condition.text()))
-                    .help("another CustomResourceDefinition has them: `kubectl get crds`");
+                    .help("another CRD uses the same names: `kubectl get crds`");
             }
             ("Established", "False") if condition.reason != "Installing" => {
                 return Health::failed(format!("is not established: {}", condition.text()));
@@ -70,10 +69,10 @@ pub(crate) fn custom_resource_definition(object: Reader<'_>, dependencies: &Depe
     needed(object, dependencies)
 }
 
-/// The predecessor's rule: what the API server says of it, unknown being as good as true.
+/// The rule of RukPak: the condition `Available`, where `Unknown` counts as true.
 pub(crate) fn api_service(object: Reader<'_>, dependencies: &Dependencies) -> Health {
     match object.condition("Available") {
-        None => Health::progressing("nothing is known of its availability yet"),
+        None => Health::progressing("has no condition Available yet"),
         Some(condition) if condition.status == "False" => {
             Health::progressing(format!("is not available: {}", condition.text()))
         }
@@ -81,7 +80,7 @@ pub(crate) fn api_service(object: Reader<'_>, dependencies: &Dependencies) -> He
     }
 }
 
-/// A webhook refuses whatever it should look at while nobody answers, and while nobody knows its certificate.
+/// A webhook refuses every request that it should review as long as its Service has no endpoints or its CA bundle is missing.
 pub(crate) fn webhook_configuration(object: Reader<'_>, dependencies: &Dependencies) -> Health {
     needed(object, dependencies)
 }
@@ -101,7 +100,7 @@ fn needed(object: Reader<'_>, dependencies: &Dependencies) -> Health {
     }
 }
 
-/// Who fills in the CA bundles of an object, by its annotations.
+/// The controller that fills in the CA bundles of an object, by its annotations.
 fn injector(object: Reader<'_>) -> Option<&'static str> {
     let cert_manager = [
         "cert-manager.io/inject-ca-from",

@@ -1,11 +1,11 @@
-//! Verdicts on kinds that run no pods, and on any kind.
+//! Health of kinds without pods, and of any kind.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::{
     Dependencies, Health, ServiceName, State, assess, needs,
-    webhook_dependency::{Write, interceptors},
+    webhook_dependency::{Write, webhook_dependencies},
 };
 
 /// `State: message (help)`.
@@ -37,7 +37,7 @@ fn condition(kind: &str, status: &str, reason: &str, message: &str) -> Value {
 }
 
 #[test]
-fn custom_resources_speak_for_themselves() {
+fn custom_resources_are_assessed_by_their_conditions() {
     let custom = |status: Value| of("a.b/v1", "X", Value::Null, status);
     let conditions = |conditions: Value| custom(json!({"conditions": conditions}));
     let ready = |status: &str, observed: i64| json!({"type": "Ready", "status": status, "observedGeneration": observed, "message": "m"});
@@ -65,14 +65,17 @@ fn custom_resources_speak_for_themselves() {
             "Degraded: one is lost",
         ),
         (conditions(json!([condition("Degraded", "True", "", ""), condition("Ready", "True", "", "")])), "Healthy"),
-        (custom(json!({"observedGeneration": 1})), "Progressing: its controller has seen generation 1 of 2 of this X"),
+        (
+            custom(json!({"observedGeneration": 1})),
+            "Progressing: its controller has observed generation 1 of 2 of this X",
+        ),
         // Restored from a backup.
         (custom(json!({"observedGeneration": 7})), "Healthy"),
     ]);
 }
 
 #[test]
-fn what_is_being_deleted_names_what_holds_it_back() {
+fn terminating_objects_name_their_finalizers() {
     let gone = |finalizers: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": finalizers}});
     check(&[
         (gone(Value::Null), "Progressing: is being deleted"),
@@ -82,7 +85,7 @@ fn what_is_being_deleted_names_what_holds_it_back() {
 }
 
 #[test]
-fn kinds_that_always_tell_are_waited_for() {
+fn kinds_that_always_set_ready_are_awaited() {
     for (api_version, kind) in [
         ("core.rukpak.io/v1alpha2", "BundleDeployment"),
         ("cert-manager.io/v1", "Certificate"),
@@ -107,7 +110,7 @@ fn kinds_that_always_tell_are_waited_for() {
 }
 
 #[test]
-fn an_api_service_is_available_unless_it_says_otherwise() {
+fn an_api_service_is_available_unless_its_condition_is_false() {
     let service =
         |conditions: Value| of("apiregistration.k8s.io/v1", "APIService", json!({}), json!({"conditions": conditions}));
     check(&[
@@ -160,11 +163,11 @@ fn crds_claims_services_and_namespaces() {
             of("v1", "Service", json!({"type": "LoadBalancer"}), json!({})),
             "Progressing: has no address in the cluster yet",
         ),
-        // Where nobody provides load balancers the other address never comes.
+        // A cluster without load balancers never sets the other address.
         (of("v1", "Service", json!({"type": "LoadBalancer", "clusterIP": "10.0.0.1"}), json!({})), "Healthy"),
         (of("v1", "Namespace", json!({}), json!({"phase": "Active"})), "Healthy"),
         (of("v1", "Namespace", json!({}), json!({"phase": "Terminating"})), "Progressing: is in phase Terminating"),
-        // What is so by design is not out of order.
+        // A state that the spec asks for is healthy.
         (
             of(
                 "policy/v1",
@@ -233,10 +236,10 @@ fn conversion() -> Value {
 }
 
 #[test]
-fn who_calls_a_service_is_healthy_when_somebody_answers() {
+fn a_caller_of_a_service_is_healthy_when_the_service_has_endpoints() {
     let empty = "Service n/hook, which webhook v.example.com calls, has no ready endpoints";
     let mut dependencies = Dependencies::default();
-    assert_eq!(verdict(&assess(&webhook(json!({})), &dependencies)), "Healthy", "nobody looked");
+    assert_eq!(verdict(&assess(&webhook(json!({})), &dependencies)), "Healthy", "endpoints were not read");
     dependencies.look_at(service_name());
     assert_eq!(verdict(&assess(&webhook(json!({})), &dependencies)), format!("Progressing: {empty}"));
     assert_eq!(verdict(&assess(&webhook(json!({"failurePolicy": "Ignore"})), &dependencies)), "Healthy");
@@ -259,7 +262,7 @@ fn who_calls_a_service_is_healthy_when_somebody_answers() {
 }
 
 #[test]
-fn a_certificate_authority_that_is_to_be_filled_in_is_waited_for() {
+fn a_missing_ca_bundle_is_awaited() {
     let mut bare = webhook(json!({"clientConfig": {"service": {"namespace": "n", "name": "hook"}}}));
     assert_eq!(verdict(&assess(&bare, &Dependencies::default())), "Healthy");
     bare["metadata"]["annotations"] = json!({"cert-manager.io/inject-ca-from": "n/c"});
@@ -270,7 +273,7 @@ fn a_certificate_authority_that_is_to_be_filled_in_is_waited_for() {
 }
 
 #[test]
-fn a_service_is_due_when_somebody_can_answer() {
+fn a_service_is_due_when_its_workload_exists() {
     let service = |more: Value| {
         let mut spec = json!({"selector": {"app": "hook"}});
         spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -297,12 +300,12 @@ fn a_service_is_due_when_somebody_can_answer() {
 }
 
 #[test]
-fn only_writes_that_would_be_refused_wait() {
+fn only_writes_that_would_fail_wait() {
     let mut empty = Dependencies::default();
     empty.look_at(service_name());
     let write = |group, version, plural, creates| Write { group, version, plural, creates };
     let held = |object: &Value, write, dependencies: &Dependencies| {
-        interceptors(object).iter().any(|interceptor| interceptor.holds(write, dependencies).is_some())
+        webhook_dependencies(object).iter().any(|interceptor| interceptor.holds(write, dependencies).is_some())
     };
     let create = write("a.b", "v1", "oxen", true);
     assert!(held(&webhook(json!({})), create, &empty));
@@ -319,8 +322,11 @@ fn only_writes_that_would_be_refused_wait() {
     assert!(held(&conversion(), write("a.b", "v2", "oxen", true), &empty));
     assert!(!held(&conversion(), create, &empty));
     assert_eq!(
-        interceptors(&webhook(json!({}))).iter().find_map(|interceptor| interceptor.holds(create, &empty)).unwrap(),
-        "waits for Service n/hook, which webhook v.example.com calls, to have ready endpoints"
+        webhook_dependencies(&webhook(json!({})))
+            .iter()
+            .find_map(|interceptor| interceptor.holds(create, &empty))
+            .unwrap(),
+        "waits for ready endpoints of Service n/hook, which webhook v.example.com calls"
     );
 }
 
@@ -342,9 +348,9 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Statuses are written by anybody's controllers.
+    /// Any controller may write any status.
     #[test]
-    fn any_status_gives_a_verdict(kind in 0_usize..12, spec in any_json(), status in any_json()) {
+    fn any_status_can_be_assessed(kind in 0_usize..12, spec in any_json(), status in any_json()) {
         let kinds = [
             ("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("apps/v1", "DaemonSet"), ("apps/v1", "ReplicaSet"),
             ("batch/v1", "Job"), ("v1", "Pod"), ("v1", "Service"), ("v1", "PersistentVolumeClaim"),
@@ -356,6 +362,6 @@ proptest! {
         object["webhooks"] = spec;
         let health = assess(&object, &Dependencies::default());
         prop_assert!(health.is_healthy() || !health.to_string().is_empty());
-        let _ = (interceptors(&object), needs::due_stages([(0, None, &object)]));
+        let _ = (webhook_dependencies(&object), needs::due_stages([(0, None, &object)]));
     }
 }

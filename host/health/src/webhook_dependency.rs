@@ -1,6 +1,6 @@
-//! Which writes have to wait, because the API server would call a webhook that nobody answers.
+//! The writes that must wait, because the API server would call a webhook without ready endpoints.
 //!
-//! Such a write fails with an internal error of the API server; waiting says what is the matter instead.
+//! Such a write fails with an internal error of the API server. Waiting reports the cause instead.
 
 use chandler_core::is_custom_group;
 use serde_json::Value;
@@ -11,9 +11,9 @@ use crate::{
     reader::Reader,
 };
 
-/// A Service that is called when objects of some kinds are written.
+/// A webhook Service that the API server calls when objects of some kinds are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interceptor {
+pub struct WebhookDependency {
     service: ServiceName,
     caller: String,
     scope: Scope,
@@ -21,9 +21,9 @@ pub struct Interceptor {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Scope {
-    /// An admission webhook: what its rules say.
+    /// An admission webhook, called for its rules.
     Rules(Vec<Rule>),
-    /// A conversion webhook: objects of this group and plural in any version but this.
+    /// A conversion webhook, called for objects of this group and plural in any version but the storage version.
     Conversion { group: String, plural: String, storage: String },
 }
 
@@ -35,7 +35,7 @@ struct Rule {
     operations: Vec<String>,
 }
 
-/// What is about to be written.
+/// A write request.
 #[derive(Clone, Copy, Debug)]
 pub struct Write<'a> {
     /// The API group.
@@ -44,15 +44,15 @@ pub struct Write<'a> {
     pub version: &'a str,
     /// The plural of the kind.
     pub plural: &'a str,
-    /// Whether the object is created; else it is changed.
+    /// Whether it creates the object; otherwise it updates it.
     pub creates: bool,
 }
 
-/// The interceptors that a live object stands for.
+/// The webhook dependencies that a live object defines.
 ///
-/// Webhooks with selectors or match conditions are left out: whether they are called depends on more than the kind, and a
-/// wrong guess could make a release wait for itself.
-pub fn interceptors(live: &Value) -> Vec<Interceptor> {
+/// Webhooks with selectors or match conditions are left out: whether the API server calls them depends on more than the kind,
+/// and a wrong guess could make a release wait for itself.
+pub fn webhook_dependencies(live: &Value) -> Vec<WebhookDependency> {
     let object = Reader(live);
     match object.group_kind() {
         ("admissionregistration.k8s.io", _) => object
@@ -71,7 +71,11 @@ pub fn interceptors(live: &Value) -> Vec<Interceptor> {
                     "apiVersion": live.get("apiVersion"), "kind": live.get("kind"), "webhooks": [webhook.0],
                 });
                 let Need { service, caller, .. } = needs::of_object(&alone).into_iter().next()?;
-                Some(Interceptor { service, caller, scope: Scope::Rules(webhook.list("/rules").map(rule).collect()) })
+                Some(WebhookDependency {
+                    service,
+                    caller,
+                    scope: Scope::Rules(webhook.list("/rules").map(rule).collect()),
+                })
             })
             .collect(),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
@@ -82,7 +86,9 @@ pub fn interceptors(live: &Value) -> Vec<Interceptor> {
                 storage: storage.map(|version| version.text("/name")).unwrap_or_default().to_owned(),
             };
             let needs = needs::of_object(live).into_iter();
-            needs.map(|need| Interceptor { service: need.service, caller: need.caller, scope: scope.clone() }).collect()
+            needs
+                .map(|need| WebhookDependency { service: need.service, caller: need.caller, scope: scope.clone() })
+                .collect()
         }
         _ => Vec::new(),
     }
@@ -98,17 +104,17 @@ fn rule(rule: Reader<'_>) -> Rule {
     }
 }
 
-impl Interceptor {
-    /// What this write has to wait for: a message, where the Service is known to have no ready endpoint.
+impl WebhookDependency {
+    /// The message about what this write must wait for, if the Service is known to have no ready endpoints.
     ///
-    /// Only custom resources wait. A webhook that looks at workloads may look at its own, which must come up first.
+    /// Only custom resources wait. A webhook for workloads may apply to its own workload, which must start first.
     pub fn holds(&self, write: Write<'_>, dependencies: &Dependencies) -> Option<String> {
         let holds =
-            is_custom_group(write.group) && self.intercepts(write) && dependencies.lacks_endpoints(&self.service);
-        holds.then(|| format!("waits for {}, which {} calls, to have ready endpoints", self.service, self.caller))
+            is_custom_group(write.group) && self.is_called_for(write) && dependencies.lacks_endpoints(&self.service);
+        holds.then(|| format!("waits for ready endpoints of {}, which {} calls", self.service, self.caller))
     }
 
-    fn intercepts(&self, write: Write<'_>) -> bool {
+    fn is_called_for(&self, write: Write<'_>) -> bool {
         match &self.scope {
             Scope::Conversion { group, plural, storage } => {
                 (write.group, write.plural) == (group, plural) && write.version != storage

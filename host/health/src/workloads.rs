@@ -1,21 +1,21 @@
-//! Workloads: what keeps pods running.
+//! Health of workloads that keep pods running.
 
 pub(crate) mod pods;
 
 use crate::{health::Health, reader::Reader};
 
-/// Fewer than wanted of something: `1 of 2 replicas are ready`.
+/// Progressing while there are fewer than wanted: `1 of 2 replicas are ready`.
 fn fewer(have: i64, want: i64, what: &str, verb: &str) -> Option<Health> {
     let plural = if want == 1 { "" } else { "s" };
     let are = if want == 1 { "is" } else { "are" };
     (have < want).then(|| Health::progressing(format!("{have} of {want} {what}{plural} {are} {verb}")))
 }
 
-/// More replicas than wanted.
+/// Progressing while there are more replicas than wanted.
 fn surplus(have: i64, want: i64) -> Option<Health> {
     (have > want).then(|| match have - want {
-        1 => Health::progressing("1 old replica is still running"),
-        more => Health::progressing(format!("{more} old replicas are still to go")),
+        1 => Health::progressing("1 old replica is pending termination"),
+        more => Health::progressing(format!("{more} old replicas are pending termination")),
     })
 }
 
@@ -27,7 +27,7 @@ fn first(checks: impl IntoIterator<Item = Option<Health>>) -> Health {
     checks.into_iter().flatten().next().unwrap_or_else(Health::healthy)
 }
 
-/// Pods that cannot be created, because of a quota or an admission policy: nothing below would ever say so.
+/// Pods that cannot be created because of a quota or an admission policy. No counter below would show the cause.
 fn cannot_create(object: Reader<'_>) -> Option<Health> {
     let failure = object.conditions().find(|condition| condition.is("ReplicaFailure", "True"))?;
     Some(Health::degraded(format!("pods cannot be created: {}", failure.text())))
@@ -44,7 +44,7 @@ pub(crate) fn deployment(object: Reader<'_>) -> Health {
         return health;
     }
     if object.flag("/spec/paused") && updated < wanted {
-        // kstatus waits in silence here.
+        // kstatus waits without a message in this case.
         return Health::progressing(format!("is paused while {updated} of {wanted} replicas are updated"))
             .help(format!("kubectl rollout resume {}", subject(object, "deployment")));
     }
@@ -55,7 +55,7 @@ pub(crate) fn deployment(object: Reader<'_>) -> Health {
         ))
         .help(format!("kubectl describe {}", subject(object, "deployment")));
     }
-    // Without a deadline (or with the largest, which switches it off) the controller does not report progress.
+    // Without a deadline, or with the largest one, which disables it, the controller does not report progress.
     let deadline = object.number("/spec/progressDeadlineSeconds").unwrap_or(i64::from(i32::MAX));
     let progressed = deadline == i64::from(i32::MAX)
         || object.flag("/spec/paused")
@@ -99,20 +99,20 @@ pub(crate) fn stateful_set(object: Reader<'_>) -> Health {
         fewer(object.count("readyReplicas"), wanted, "replica", "ready"),
         surplus(replicas, wanted),
     ];
-    // Only with this field does readiness have to last, and older API servers do not count what is available.
-    let lasting = object.number("/spec/minReadySeconds").is_some_and(|seconds| seconds > 0);
+    // Only with this field must pods stay ready for some time. Older API servers do not count available replicas.
+    let must_stay_ready = object.number("/spec/minReadySeconds").is_some_and(|seconds| seconds > 0);
     let available =
-        if lasting { fewer(object.count("availableReplicas"), wanted, "replica", "available") } else { None };
+        if must_stay_ready { fewer(object.count("availableReplicas"), wanted, "replica", "available") } else { None };
     let updated = object.count("updatedReplicas");
     let rest = match object.number("/spec/updateStrategy/rollingUpdate/partition") {
-        // Whoever deletes the pods decides when they are updated. kstatus does not even look whether they run.
+        // The user who deletes the pods decides when they are updated. kstatus does not even check whether they run.
         _ if object.text("/spec/updateStrategy/type") == "OnDelete" => [None, None],
-        // Zero is what the API server fills in: every pod is updated, and the revisions tell when.
+        // The API server defaults the partition to zero: every pod is updated, and the revisions show when that is done.
         Some(partition) if partition > 0 => {
             [fewer(updated, wanted.saturating_sub(partition), "replica", "updated"), None]
         }
         _ => [
-            // The count of current pods is what kstatus goes by, but only pods of the new revision count in the end.
+            // kstatus uses the number of current pods, but in the end only pods of the new revision count.
             fewer(object.count("currentReplicas").max(updated), wanted, "replica", "updated"),
             waiting(
                 object.text("/status/currentRevision") != object.text("/status/updateRevision"),
@@ -124,12 +124,12 @@ pub(crate) fn stateful_set(object: Reader<'_>) -> Health {
 }
 
 pub(crate) fn daemon_set(object: Reader<'_>) -> Health {
-    // Its controller always sets these; without them it has not looked yet.
+    // Its controller always sets these fields. Without them it has not observed the object yet.
     if object.number("/status/observedGeneration").is_none() {
-        return Health::progressing("its controller has not seen it yet");
+        return Health::progressing("its controller has not observed it yet");
     }
     let Some(wanted) = object.number("/status/desiredNumberScheduled") else {
-        return Health::progressing("its controller has not counted nodes yet");
+        return Health::progressing("its controller has not counted the nodes yet");
     };
     let by_hand = object.text("/spec/updateStrategy/type") == "OnDelete";
     let updated = object.count("updatedNumberScheduled");

@@ -159,7 +159,7 @@ impl Record {
     /// # Errors
     /// The record cannot be written.
     pub async fn leave_all(&self) -> Result<(), RecordError> {
-        self.change(|state| State { holdings: state.holdings.left_all(), ..state.clone() }).await
+        self.change(|state| State { holdings: state.holdings.all_orphaned(), ..state.clone() }).await
     }
 
     /// Deletes all releases stored under this name, of any owner. A release is stored before the record refers to it,
@@ -176,7 +176,7 @@ impl Record {
     pub(crate) async fn close(&self) -> Result<(), RecordError> {
         self.delete_releases().await?;
         let state = self.state();
-        if state.holdings.has_left() {
+        if state.holdings.has_orphaned() {
             self.known().is_ahead = true;
             return self.change(|state| State { history: Vec::new(), ..state.clone() }).await;
         }
@@ -248,7 +248,7 @@ impl Ledger for Record {
 
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<(), LedgerError>> {
         async move {
-            let only_gone = settlement.held.is_empty() && settlement.left.is_empty() && !settlement.complete;
+            let only_gone = settlement.held.is_empty() && settlement.orphaned.is_empty() && !settlement.complete;
             if only_gone {
                 let mut known = self.known();
                 let state = State { holdings: known.state.holdings.settled(&settlement), ..State::clone(&known.state) };

@@ -165,7 +165,7 @@ impl Records {
         let mut removed = 0;
         for (name, record) in cached {
             // Keep it if objects remain: they were not deleted by the controller.
-            if !exists(&name) && !record.state().holdings.has_left() && record.state().holdings.is_empty() {
+            if !exists(&name) && !record.state().holdings.has_orphaned() && record.state().holdings.is_empty() {
                 self.close(&name, &record).await?;
                 removed += 1;
             }

@@ -68,7 +68,7 @@ async fn if_no_controller_adopts_objects_without_a_controller() {
     let message = &condition(&refused, "Ready").expect("Ready").message;
     for part in [
         format!("ConfigMap {}/charted already exists and belongs to the Helm release sea/tides", world.namespace),
-        format!("ConfigMap {}/typed already exists and was made by kubectl-create", world.namespace),
+        format!("ConfigMap {}/typed already exists and was created by kubectl-create", world.namespace),
         format!("`chandler adopt {name}`"),
         "spec.collisionProtection: IfNoController".to_owned(),
     ] {
@@ -159,7 +159,9 @@ async fn a_shared_crd_belongs_to_one_bundle_deployment_and_can_be_moved() {
     let message = &condition(&refused, "Ready").expect("Ready").message;
     for part in [
         format!("{plural} already exists and is controlled by BundleDeployment {first}\n"),
-        format!("one object belongs to one BundleDeployment: leave it out of this bundle or out of that of {first}"),
+        format!(
+            "an object can belong to only one BundleDeployment: remove it from this bundle or from that of {first}"
+        ),
         format!("`chandler adopt {second} --force`"),
     ] {
         assert!(message.contains(&part), "{part}: {message}");

@@ -141,7 +141,7 @@ async fn a_collision_is_reported_and_the_change_waits_for_approval_once_it_is_go
         world.apply(&name, manual(world.spec(PLAIN, &image))).await;
         let deployment = world.condition(&name, "Ready", "False", "ApprovalRequired").await;
         let collision =
-            format!("ConfigMap {}/{existing} already exists and was made by kubectl-create", world.namespace);
+            format!("ConfigMap {}/{existing} already exists and was created by kubectl-create", world.namespace);
         assert!(
             ready_message(&deployment).starts_with(&format!("would be refused: {collision}\n")),
             "{}",

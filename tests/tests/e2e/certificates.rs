@@ -233,7 +233,7 @@ async fn a_foreign_secret_is_never_overwritten() {
     let message = &condition(&deployment, "Ready").expect("Ready").message;
     assert!(
         message.starts_with(&format!(
-            "Secret {}/harbour-operator-service-cert already exists and was made by ",
+            "Secret {}/harbour-operator-service-cert already exists and was created by ",
             world.namespace
         )),
         "{message}"

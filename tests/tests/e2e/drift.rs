@@ -233,7 +233,7 @@ async fn the_next_revision_reverts_drift_that_was_not_observed() {
     assert_eq!(operator.spec.and_then(|spec| spec.replicas), Some(1));
     let warnings = updated.status.and_then(|status| status.release).map(|release| release.warnings).unwrap_or_default();
     let message = format!(
-        "Deployment.apps {}/harbour-operator had fields that others apply: spec.replicas was applied by gitops",
+        "Deployment.apps {}/harbour-operator had fields that other field managers apply: spec.replicas was applied by gitops",
         world.namespace
     );
     assert_eq!(warnings, [BundleWarning { code: "FieldsTakenOver".into(), message }]);

@@ -21,7 +21,7 @@ use std::{
 
 use chandler_api::BundleDeployment;
 use chandler_core::{Object, Release};
-use chandler_rollout::{InMemory, Options, Owner, Rollout, RolloutError};
+use chandler_rollout::{InMemory, Options, Owner, Rollout, RolloutError, RolloutRequest};
 use chandler_test_needs::fixture;
 use chandler_tests::World;
 use futures::FutureExt as _;
@@ -257,8 +257,11 @@ impl Case<'_> {
         for _ in 0..3 {
             let Some(live) = self.live().await else { return "gone" };
             let dry_run = self.dry_run(desired, &live).await;
-            let observed =
-                self.rollout.observe(&self.owner, &self.release, &[]).await.expect("the release can be observed");
+            let observed = self
+                .rollout
+                .observe(&RolloutRequest::new(&self.owner, &self.release))
+                .await
+                .expect("the release can be observed");
             let reported: Vec<String> = observed.drift.iter().map(ToString::to_string).collect();
             // A rejection because of additions by other managers, while all fields of the release are present, changes nothing.
             let is_whole = matches!(dry_run, DryRun::Refused(_)) && holds(&live, desired);
@@ -295,7 +298,7 @@ impl Case<'_> {
     async fn advance(&self) -> Result<(), RolloutError> {
         let mut tries = TRIES;
         loop {
-            match self.rollout.advance(&self.owner, &self.release, &[]).await {
+            match self.rollout.advance(&RolloutRequest::new(&self.owner, &self.release)).await {
                 Err(error) if error.is_transient() && tries > 0 => tries -= 1,
                 result => return result.map(drop),
             }

@@ -115,7 +115,7 @@ async fn a_rule_of_the_spec_gates_a_stage() {
     let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
     let closed = |deployment: Option<&BundleDeployment>| {
         deployment.and_then(|deployment| condition(deployment, "Ready")).is_some_and(|ready| {
-            ready.message.contains("/first: nobody opened the gate: field example.com/open is not there yet")
+            ready.message.contains("/first: nobody opened the gate: field example.com/open does not exist yet")
         })
     };
     wait::until(&world.deployments(), &name, "closed", closed).await;

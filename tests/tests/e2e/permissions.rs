@@ -93,7 +93,7 @@ async fn all_missing_permissions_are_reported_at_once_and_the_printed_roles_gran
 
     let deployment = world.condition(&name, "Ready", "False", "PermissionsMissing").await;
     let message = message(&deployment, "Ready");
-    assert!(message.contains(&format!("ServiceAccount {account} may not do all")), "{message}");
+    assert!(message.contains(&format!("ServiceAccount {account} lacks permissions")), "{message}");
     assert!(message.contains(&format!("`chandler rbac {name}`")), "{message}");
     assert!(message.len() < 3000, "{message}");
     let lacking = missing(&deployment);

@@ -214,7 +214,7 @@ async fn preview(
 
 fn text(preview: &DeletionPreview) -> String {
     let mut text = String::new();
-    for (sign, objects) in [("- delete", &preview.deleted), ("  keep", &preview.released)] {
+    for (sign, objects) in [("- delete", &preview.deleted), ("  keep", &preview.orphaned)] {
         for object in objects {
             text.extend([sign, " ", &one_line(&object.to_string()), "\n"]);
         }
@@ -232,7 +232,7 @@ fn summary(preview: &DeletionPreview) -> String {
         (false, 1..) => format!(", and {custom} custom resources with their CRDs"),
         _ => String::new(),
     };
-    format!("{} to delete{custom}, {} to keep", count(preview.deleted.len(), "object"), preview.released.len())
+    format!("{} to delete{custom}, {} to keep", count(preview.deleted.len(), "object"), preview.orphaned.len())
 }
 
 #[cfg(test)]
@@ -255,7 +255,7 @@ mod tests {
     fn of(held: bool) -> DeletionPreview {
         let in_use =
             CrdInUse { crd: crd(), count: Some(3), more: false, namespaces: 1, examples: vec!["shop/a".into()] };
-        DeletionPreview { held, deleted: vec![crd()], released: Vec::new(), in_use: vec![in_use] }
+        DeletionPreview { held, deleted: vec![crd()], orphaned: Vec::new(), in_use: vec![in_use] }
     }
 
     #[test]
@@ -270,7 +270,7 @@ mod tests {
         - delete custom resources: oxen.example.com: 3 in 1 namespace (shop/a, …)
         1 object to delete, and 3 custom resources with their CRDs, 0 to keep
         ");
-        let orphaned = DeletionPreview { released: vec![crd()], ..DeletionPreview::default() };
+        let orphaned = DeletionPreview { orphaned: vec![crd()], ..DeletionPreview::default() };
         insta::assert_snapshot!(text(&orphaned) + &summary(&orphaned), @r"
           keep CustomResourceDefinition.apiextensions.k8s.io oxen.example.com
         0 objects to delete, 1 to keep

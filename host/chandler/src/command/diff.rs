@@ -6,7 +6,7 @@ use chandler_api::{BundleDeployment, ConditionType, Reason, find_condition};
 use chandler_certificates::annotations::ROTATE;
 use chandler_controller::certificates::complete;
 use chandler_core::Release;
-use chandler_rollout::{Options, Preview, Rollout};
+use chandler_rollout::{Options, Preview, Rollout, RolloutRequest};
 use kube::{Api, Client, ResourceExt as _};
 
 use super::{rbac::is_bundle, status::StatusFormat};
@@ -137,7 +137,10 @@ async fn preview(
     let (policy, rotate) = (chandler_certificates::Policy::default(), planned.annotations().get(ROTATE));
     let completed = complete(&rollout, &policy, &owner, rotate.map(String::as_str), Arc::new(release.clone())).await;
     let completed = completed.map_err(|error| refused().because(&error))?;
-    rollout.preview_with(&owner, &completed.release, &[], drift).await.map_err(|error| refused().because(&error))
+    rollout
+        .preview(&RolloutRequest::new(&owner, &completed.release).drift(drift))
+        .await
+        .map_err(|error| refused().because(&error))
 }
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ fn objects_are_handed_over_and_a_deletion_is_shown_first() {
         serde_json::from_str(&run(&["delete", "harbour-operator", "--dry-run", "--orphan", "-o", "json"]).data())
             .unwrap();
     assert_eq!((json["held"].as_bool(), json["deleted"].as_array().map(Vec::len)), (Some(false), Some(0)), "{json}");
-    assert!(json["released"].as_array().is_some_and(|released| released.len() > 3), "{json}");
+    assert!(json["orphaned"].as_array().is_some_and(|orphaned| orphaned.len() > 3), "{json}");
 
     let unasked = run(&["delete", "harbour-operator"]);
     assert_eq!(unasked.code, Some(2), "{}", unasked.stderr);

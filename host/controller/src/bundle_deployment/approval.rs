@@ -69,7 +69,7 @@ pub(crate) fn pending(candidate: &Candidate, digest: String, preview: &Preview) 
         release_digest: candidate.release.digest.to_string(),
         created: count(&[ChangeKind::Create]),
         changed: count(&[ChangeKind::Change, ChangeKind::Adopt, ChangeKind::Repair]),
-        removed: count(&[ChangeKind::Remove, ChangeKind::Release]),
+        removed: count(&[ChangeKind::Remove, ChangeKind::Orphan]),
         objects: preview.changes.iter().take(LISTED_CHANGES).map(line).collect(),
         omitted: (omitted > 0).then(|| i64::try_from(omitted).unwrap_or(i64::MAX)),
         refusals: first(&preview.refusals, LISTED_REFUSALS, REFUSAL_BYTES),

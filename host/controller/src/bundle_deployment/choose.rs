@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chandler_api::{ApprovedChange, Outcome, ProvisionerInUse, Revision};
 use chandler_core::{Digest, Release};
 use chandler_records::{Book, RecordError};
-use chandler_rollout::{Owner, Preview};
+use chandler_rollout::{Owner, Preview, RolloutRequest};
 use kube::ResourceExt as _;
 
 use super::{
@@ -100,7 +100,8 @@ async fn preview(pass: Pass<'_>, candidate: &Candidate, release: Arc<Release>) -
     let completed = certificates::complete(deployment, &owner, release, context).await?;
     let rules = gates::rules(deployment);
     let drift = drift::policy_now(deployment);
-    let previewed = context.rollout.preview_with(&owner, &completed.release, &rules, drift).await;
+    let previewed =
+        context.rollout.preview(&RolloutRequest::new(&owner, &completed.release).rules(&rules).drift(drift)).await;
     previewed.map_err(|error| Problem::from(&error))
 }
 

@@ -75,8 +75,8 @@ pub(super) async fn tear_down(
     };
     let name = deployment.name_any();
     let reached = match torn_down {
-        Ok(Teardown::Complete { deleted, released }) => {
-            tracing::info!(deployment = %name, deleted = deleted.len(), released = released.len(), "torn down");
+        Ok(Teardown::Complete { deleted, orphaned }) => {
+            tracing::info!(deployment = %name, deleted = deleted.len(), orphaned = orphaned.len(), "torn down");
             return Ok(None);
         }
         Ok(Teardown::Waiting { waiting, .. }) => Reached::Deleting(waiting.iter().map(told).collect()),
@@ -139,7 +139,7 @@ async fn let_go_of_objects(subject: &super::Subject, context: &Context) {
     let deployment = &subject.deployment;
     let let_go = async {
         let owner = owner(subject, context)?;
-        context.rollout.let_go(&owner).await.map_err(|error| Problem::from(&error))
+        context.rollout.remove_owner_references(&owner).await.map_err(|error| Problem::from(&error))
     };
     if let Err(problem) = let_go.await {
         let message = &problem.message;

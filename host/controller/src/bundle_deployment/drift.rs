@@ -168,7 +168,7 @@ pub(crate) fn ignored(deployment: &BundleDeployment) -> Result<Ignored, Problem>
 pub(crate) fn is_to_be_repaired(observed: &Observation, drift_options: &DriftOptions) -> bool {
     if drift_options.drift == chandler_rollout::DriftPolicy::Repair {
         return !observed.parent_current
-            || observed.drift.iter().any(|drift| !drift_options.contested.contains(&drift.object));
+            || observed.drift.iter().any(|drift| !drift_options.cooldown.contains(&drift.object));
     }
     let outdated = observed.drift.iter().any(|drift| drift.kind == DriftKind::Outdated);
     let stale = observed.drift.iter().any(|drift| drift.kind == DriftKind::Stale);
@@ -180,7 +180,7 @@ pub(crate) fn unrepaired(found: &[Drift], drift_options: &DriftOptions) -> Vec<D
     let repairs = drift_options.drift == chandler_rollout::DriftPolicy::Repair;
     let left = |drift: &&Drift| match drift.kind {
         DriftKind::Outdated => false,
-        _ => !repairs || drift_options.contested.contains(&drift.object),
+        _ => !repairs || drift_options.cooldown.contains(&drift.object),
     };
     found.iter().filter(left).cloned().collect()
 }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use chandler_api::{BundleDeployment, ConditionStatus, ConditionType, Probe, Reason, find_condition};
+use chandler_core::ProbeSelector;
 use chandler_health::{
-    Rule, Steadiness,
-    debounce::{Decision, Found, GRACE, steady},
-    probe::Selector,
+    Debounce, Rule,
+    debounce::{Decision, GRACE, Observed, debounce},
 };
 use chandler_rollout::Unhealthy;
 
@@ -19,9 +19,8 @@ fn rule(number: usize, probe: &Probe) -> Rule {
     let Probe { selector, rule, message, message_expression } = probe;
     Rule {
         origin: format!("spec.probes[{number}]"),
-        selector: Selector {
+        selector: ProbeSelector {
             group: selector.group.clone(),
-            version: None,
             kind: selector.kind.clone(),
             namespace: selector.namespace.clone(),
             name: selector.name.clone(),
@@ -46,14 +45,14 @@ pub(crate) fn weigh(
     let reported = find_condition(conditions, ConditionType::Healthy)
         .filter(|healthy| healthy.status != ConditionStatus::Unknown.as_str())
         .map(|healthy| healthy.status == ConditionStatus::True.as_str());
-    let found = if unhealthy.is_empty() {
-        Found::Healthy
+    let observed = if unhealthy.is_empty() {
+        Observed::Healthy
     } else if unhealthy.iter().any(|unhealthy| unhealthy.health.is_permanent()) {
-        Found::Failed
+        Observed::Failed
     } else {
-        Found::Unhealthy
+        Observed::Unhealthy
     };
-    steady(Steadiness { reported, differs_since }, found, now, grace(deployment))
+    debounce(Debounce { reported, differs_since }, observed, now, grace(deployment))
 }
 
 /// Whether the status says that a release is on its way.
@@ -110,7 +109,7 @@ mod tests {
     fn a_probe_of_the_spec_is_a_rule_that_says_where_it_stands() {
         let rules = rules(&deployment(None, &json!(null)));
         assert_eq!(rules.len(), 1);
-        assert_eq!((rules[0].origin.as_str(), rules[0].selector.version.as_deref()), ("spec.probes[0]", None));
+        assert_eq!(rules[0].origin, "spec.probes[0]");
         assert_eq!(rules[0].selector.labels["a"], "b");
     }
 
@@ -134,7 +133,7 @@ mod tests {
             let rollout = json!({"healthGracePeriodSeconds": grace});
             let decision = weigh(&deployment(reported, &rollout), &found, since.map(seconds), seconds(now));
             assert_eq!(
-                (decision.healthy, decision.look_again),
+                (decision.healthy, decision.recheck_after),
                 (healthy, look_again.map(seconds)),
                 "{reported:?} {found:?}"
             );

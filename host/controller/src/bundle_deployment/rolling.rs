@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chandler_api::{BundleDeployment, DriftPolicy};
 use chandler_core::Release;
 use chandler_records::Book;
-use chandler_rollout::{Changes, Drift, DriftOptions, Owner, Progress, RolloutError, Rule};
+use chandler_rollout::{Changes, Drift, DriftOptions, Owner, Progress, RolloutError, RolloutRequest, Rule};
 use kube::ResourceExt as _;
 
 use super::{
@@ -35,14 +35,17 @@ pub(super) async fn roll_out(
     let mut drift_options = DriftOptions { drift: drift::policy_now(deployment), ..DriftOptions::default() };
     let mut seen = Vec::new();
     if route == Route::Observe {
-        let observed = context.rollout.observe_with(&owner, &completed.release, &rules, drift_options.drift).await;
+        let observed = context
+            .rollout
+            .observe(&RolloutRequest::new(&owner, &completed.release).rules(&rules).drift(drift_options.drift))
+            .await;
         let observed = observed.map_err(|error| Problem::from(&error))?;
         service_account::watch(&owner, &completed.release, context);
         keep(book, &release).await?;
         found.health = Some(observed.unhealthy.iter().map(told).collect());
         found.kept.clone_from(&observed.kept);
         drift_options.complete = true;
-        drift_options.contested = fights.of(&owner.name, |fights, now| {
+        drift_options.cooldown = fights.of(&owner.name, |fights, now| {
             fights.see(&observed.drift, now);
             fights.paused(now)
         });
@@ -59,7 +62,7 @@ pub(super) async fn roll_out(
     }
     found.renewal = completed.look_again;
     if route == Route::Advance {
-        drift_options.contested = fights.of(&owner.name, |fights, now| {
+        drift_options.cooldown = fights.of(&owner.name, |fights, now| {
             fights.see(&[], now);
             fights.paused(now)
         });
@@ -87,14 +90,15 @@ pub(super) async fn roll_out(
         repaired.filter(|drift| fights.repaired(drift, now)).map(ToString::to_string).collect()
     });
     // What was left is what was found before, but for a rollout.
-    let left = if route == Route::Observe { drift::unrepaired(&seen, &drift_options) } else { changes.left.clone() };
+    let left =
+        if route == Route::Observe { drift::unrepaired(&seen, &drift_options) } else { changes.unrepaired.clone() };
     note_drift(deployment, found, &left, context);
     // It is about a release that is in place, but for a fight: that may be what keeps it from getting there.
     let in_place = route == Route::Observe || progress.is_complete();
     found.drift = found.drift.take().filter(|drift| in_place || drift.contested);
     if let Some(error) = refused {
         log_changes(&owner, changes);
-        seen.retain(|drift| drift_options.aside.contains(&drift.object));
+        seen.retain(|drift| drift_options.skipped.contains(&drift.object));
         let problem = Problem::from(&error);
         note_not_repaired(deployment, found, &seen, &problem);
         return Err(problem);
@@ -148,20 +152,25 @@ async fn advance(
 ) -> (Result<Progress, RolloutError>, Option<RolloutError>) {
     let mut refused = None;
     for _ in 0..ASIDE {
-        let error = match context.rollout.advance_with(owner, release, rules, drift_options).await {
+        let error = match context
+            .rollout
+            .advance(&RolloutRequest::new(owner, release).rules(rules).drift(drift_options.clone()))
+            .await
+        {
             Err(error) if drift_options.complete => error,
             progress => return (progress, refused),
         };
-        let before = drift_options.aside.len();
+        let before = drift_options.skipped.len();
         let concerned = seen.iter().map(|drift| &drift.object).filter(|object| error.concerns(object));
-        drift_options.aside.extend(concerned.cloned());
+        drift_options.skipped.extend(concerned.cloned());
         let first = refused.take().unwrap_or(error);
-        if drift_options.aside.len() == before {
+        if drift_options.skipped.len() == before {
             return (Err(first), None);
         }
         refused = Some(first);
     }
-    let last = context.rollout.advance_with(owner, release, rules, drift_options).await;
+    let last =
+        context.rollout.advance(&RolloutRequest::new(owner, release).rules(rules).drift(drift_options.clone())).await;
     (last, refused)
 }
 
@@ -179,8 +188,12 @@ pub(super) async fn look(pass: Pass<'_>, found: &Assessment, release: &Arc<Relea
     let owner = owner_for(pass, found.candidate.as_ref())?;
     let completed = certificates::complete(deployment, &owner, Arc::clone(release), context).await?;
     let rules = gates::rules(deployment);
-    let observed =
-        context.rollout.observe_with(&owner, &completed.release, &rules, chandler_rollout::DriftPolicy::Ignore).await;
+    let observed = context
+        .rollout
+        .observe(
+            &RolloutRequest::new(&owner, &completed.release).rules(&rules).drift(chandler_rollout::DriftPolicy::Ignore),
+        )
+        .await;
     let observed = observed.map_err(|error| Problem::from(&error))?;
     service_account::watch(&owner, &completed.release, context);
     Ok(observed.unhealthy.iter().map(told).collect())
@@ -227,7 +240,7 @@ fn settled(
     }
     let decision = gates::weigh(deployment, unhealthy, unsteady.since(&name), unsteady.now());
     unsteady.note(&name, decision.next.differs_since);
-    found.unsteady = decision.look_again;
+    found.unsteady = decision.recheck_after;
     Reached::Applied(unhealthy.iter().map(told).collect())
 }
 
@@ -241,7 +254,7 @@ fn log_changes(owner: &Owner, changes: &Changes) {
             updated = changes.updated.len(),
             recovered = changes.recovered.len(),
             pruned = changes.pruned.len(),
-            released = changes.released.len(),
+            released = changes.orphaned.len(),
             "applied"
         );
     }

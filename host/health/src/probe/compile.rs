@@ -1,4 +1,4 @@
-//! Text in, a checked expression or an error with its position out.
+//! From text to a checked expression or an error with its position.
 
 use cel::{
     IdedExpr,
@@ -9,17 +9,17 @@ use chandler_expression::{Patterns, brackets, on_large_stack};
 
 /// The longest expression, in bytes.
 const BYTES: usize = 2048;
-/// The most operators, brackets and separators in an expression; bounds how deep its tree is.
+/// The most operators, brackets and separators in an expression. It bounds the depth of the tree.
 const OPERATORS: usize = 256;
 /// The deepest nesting of brackets.
 const DEPTH: usize = 24;
-/// How deep the parser may recurse; each bracket takes several steps of it.
+/// The deepest recursion of the parser; each bracket takes several levels.
 const RECURSION: u16 = 250;
-/// The deepest tree of an expression; evaluation recurses over it on an ordinary stack.
+/// The deepest tree of an expression; evaluation recurses over it on a normal stack.
 const TREE_DEPTH: usize = 40;
 
-/// The functions that an expression may call, beside operators and macros. None is among them whose result can be much larger
-/// than what goes in (`replace`, `join`, `format`, `lists.range`) or that compares everything with everything.
+/// The functions that an expression may call, in addition to operators and macros. Functions are left out whose result can be
+/// much larger than their input (`replace`, `join`, `format`, `lists.range`) or that compare all elements with each other.
 const FUNCTIONS: &[&str] = &[
     "abs",
     "asApproximateFloat",
@@ -96,7 +96,7 @@ const FUNCTIONS: &[&str] = &[
     "value",
 ];
 
-/// The functions whose work grows with the text or the list that they get.
+/// The functions whose work grows with the text or list that they are given.
 const LINEAR: &[&str] = &[
     "@in",
     "_in_",
@@ -134,28 +134,28 @@ const LINEAR: &[&str] = &[
 #[derive(Debug)]
 pub(super) struct Expression {
     pub(super) tree: IdedExpr,
-    /// What its regular expressions take.
+    /// The cost of its regular expressions.
     pub(super) patterns: Patterns,
 }
 
-/// Why a text is no expression that may be used.
+/// Why a text is not a valid expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Error {
     /// The line and the column, counted from 1.
     pub(super) position: Option<(usize, usize)>,
-    pub(super) problem: String,
+    pub(super) message: String,
 }
 
 impl Error {
-    fn whole(problem: impl Into<String>) -> Self {
-        Self { position: None, problem: problem.into() }
+    fn whole(message: impl Into<String>) -> Self {
+        Self { position: None, message: message.into() }
     }
 }
 
 impl Expression {
     pub(super) fn compile(text: &str) -> Result<Self, Error> {
         check_size(text)?;
-        // Expressions are compiled once.
+        // Each expression is compiled once, so a large stack is affordable.
         on_large_stack(|| parse(text)).map_err(|error| Error::whole(error.to_string()))?
     }
 }
@@ -163,17 +163,17 @@ impl Expression {
 fn parse(text: &str) -> Result<Expression, Error> {
     let tree = Parser::new().max_recursion_depth(RECURSION).parse(text).map_err(|errors| {
         let first = errors.errors.into_iter().next();
-        let (position, problem) = first.map_or((None, String::new()), |error| {
+        let (position, message) = first.map_or((None, String::new()), |error| {
             let place = |number: isize| usize::try_from(number).ok().filter(|number| *number > 0);
             (place(error.pos.0).zip(place(error.pos.1)), error.msg)
         });
-        Error { position, problem: problem.replace('\n', " ") }
+        Error { position, message: message.replace('\n', " ") }
     })?;
     check(&tree.expr, &mut Scope { names: vec!["self".to_owned()], depth: 0, text })?;
     Ok(Expression { patterns: Patterns::of(&tree.expr), tree })
 }
 
-/// What is known at one place of an expression.
+/// The names and the depth at one place of an expression.
 struct Scope<'a> {
     names: Vec<String>,
     depth: usize,
@@ -187,11 +187,11 @@ fn check_size(text: &str) -> Result<(), Error> {
     if text.chars().filter(char::is_ascii_punctuation).count() > OPERATORS {
         return Err(Error::whole(format!("has more than {OPERATORS} operators")));
     }
-    // The interpreter takes an even number of them for none and then forgets the rest of the meaning.
+    // The interpreter drops an even number of these operators, and then misreads the rest of the expression.
     if let Some(twice) = ["!!", "--"].into_iter().find(|twice| text.contains(twice)) {
         return Err(Error {
             position: position_of(text, twice),
-            problem: format!("says {twice}, which means nothing"),
+            message: format!("contains {twice}, which has no effect"),
         });
     }
     if brackets(text) > DEPTH {
@@ -200,7 +200,7 @@ fn check_size(text: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether every name is known. Otherwise a slip of the pen would only show as a rule that is never met.
+/// Checks that every name is known. Otherwise a typo would only show as a rule that is never met.
 fn check(expression: &Expr, scope: &mut Scope<'_>) -> Result<(), Error> {
     scope.depth += 1;
     if scope.depth > TREE_DEPTH {
@@ -215,13 +215,13 @@ fn check_one(expression: &Expr, scope: &mut Scope<'_>) -> Result<(), Error> {
     match expression {
         Expr::Ident(name) if !name.starts_with('@') && !scope.names.contains(name) => Err(Error {
             position: position_of(scope.text, name),
-            problem: format!("nothing has the name {name}; the object is self"),
+            message: format!("unknown name {name}; the object is self"),
         }),
         Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => Ok(()),
         Expr::Select(select) => check(&select.operand.expr, scope),
         Expr::Call(call) => {
             let dotted = match call.target.as_deref().map(|target| &target.expr) {
-                // `math.abs(x)` is the function of a library and not of a variable.
+                // `math.abs(x)` calls a library function and not a method of a variable.
                 Some(Expr::Ident(library)) if !scope.names.contains(library) => {
                     Some(format!("{library}.{}", call.func_name))
                 }
@@ -229,8 +229,8 @@ fn check_one(expression: &Expr, scope: &mut Scope<'_>) -> Result<(), Error> {
             };
             let name = dotted.as_deref().unwrap_or(&call.func_name);
             if name.starts_with(|first: char| first.is_ascii_alphabetic()) && !FUNCTIONS.contains(&name) {
-                let problem = format!("function {name} does not exist, or may not be used here");
-                return Err(Error { position: position_of(scope.text, &call.func_name), problem });
+                let message = format!("function {name} does not exist or is not allowed here");
+                return Err(Error { position: position_of(scope.text, &call.func_name), message });
             }
             if let (Some(target), None) = (&call.target, &dotted) {
                 check(&target.expr, scope)?;
@@ -259,11 +259,11 @@ fn check_one(expression: &Expr, scope: &mut Scope<'_>) -> Result<(), Error> {
             }
             EntryExpr::StructField(field) => check(&field.value.expr, scope),
         }),
-        Expr::Struct(_) => Err(Error::whole("messages cannot be made here")),
+        Expr::Struct(_) => Err(Error::whole("messages cannot be constructed here")),
     }
 }
 
-/// Where a name stands in the text. The tree does not say, so this is its first place as a word.
+/// The position of a name in the text. The tree does not hold it, so this is the first occurrence as a word.
 fn position_of(text: &str, name: &str) -> Option<(usize, usize)> {
     let is_part = |character: char| character.is_ascii_alphanumeric() || character == '_';
     let (start, _) = text.match_indices(name).find(|(start, _)| {
@@ -277,7 +277,7 @@ fn position_of(text: &str, name: &str) -> Option<(usize, usize)> {
     Some((line, column))
 }
 
-/// Whether the work of a function grows with what it gets.
+/// Whether the work of a function grows with its input.
 pub(super) fn is_linear(function: &str) -> bool {
     LINEAR.contains(&function)
 }

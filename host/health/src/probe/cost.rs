@@ -1,7 +1,7 @@
-//! How many steps an expression can take over an object, counted before it runs.
+//! The number of steps that an expression can take over an object, computed before it runs.
 //!
-//! Each part of the tree is one step each time that it is evaluated. What iterates multiplies; what walks over a text or a
-//! list costs its size, in units in which copying and comparing are about as fast as a step.
+//! Each evaluation of a part of the tree is one step. A loop multiplies the steps of its body. A function that walks over a
+//! text or a list costs its size, in units that can be copied or compared in about the time of a step.
 
 use cel::{
     IdedExpr,
@@ -12,24 +12,24 @@ use serde_json::Value;
 
 use super::compile::{Expression, is_linear};
 
-/// How much of a text is handled in the time of a step, in bytes.
+/// The bytes of a text that are processed in the time of a step.
 const BYTES_PER_STEP: u64 = 64;
-/// How much of a regular expression is compiled in the time of a step, in bytes.
+/// The bytes of a regular expression that are compiled in the time of a step.
 const PATTERN_BYTES_PER_STEP: usize = 256;
 
-/// The steps that an expression over this object takes at most.
+/// The maximum number of steps of an expression over this object.
 pub(super) fn cost(expression: &Expression, object: &Value) -> u64 {
     let measure = Measure::of(object, &expression.patterns);
     steps(&expression.tree.expr, &measure)
 }
 
-/// The sizes of an object that matter.
+/// The sizes of an object on which the cost depends.
 struct Measure<'a> {
-    /// The most entries of a list or an object within it; for what splits texts, also the most bytes of a text.
+    /// The most entries of a list or an object within it; for functions that split texts, also the most bytes of a text.
     widest: u64,
-    /// The steps that copying or comparing the whole of it takes.
+    /// The steps for copying or comparing the whole object.
     whole: u64,
-    /// What the regular expressions take.
+    /// The cost of the regular expressions.
     patterns: &'a Patterns,
 }
 
@@ -70,13 +70,13 @@ fn steps(expression: &Expr, measure: &Measure<'_>) -> u64 {
         Expr::Select(select) => steps(&select.operand.expr, measure).saturating_add(1),
         Expr::Call(call) => {
             let parts = sum(&mut call.target.as_deref().into_iter().chain(&call.args));
-            // Nothing is larger than the object but what is put together from several of its parts, and there are no more
-            // of these than operators.
+            // Only a value that is composed of several parts of the object is larger than the object, and there are no more
+            // such parts than operators.
             let literal = |part: &IdedExpr| matches!(part.expr, Expr::Literal(_));
             let bounded = call.args.iter().any(literal) || call.target.as_deref().is_some_and(literal);
             let own = if is_linear(&call.func_name) && !bounded { measure.whole } else { 0 };
             let own = if call.func_name == "split" { measure.whole.saturating_mul(BYTES_PER_STEP) } else { own };
-            // The interpreter compiles a pattern each time, and holds each character against each of its states.
+            // The interpreter compiles a pattern on every call, and compares each character with each of its states.
             let pattern = wide(measure.patterns.bytes(call) / PATTERN_BYTES_PER_STEP);
             parts.saturating_add(own).saturating_add(pattern)
         }
@@ -107,15 +107,15 @@ fn entry_steps(entry: &EntryExpr, measure: &Measure<'_>) -> u64 {
     }
 }
 
-/// The most entries that what is iterated over can have.
+/// The most entries that the range of a loop can have.
 fn widest(range: &Expr, measure: &Measure<'_>) -> u64 {
     match range {
         Expr::List(list) => list.elements.len() as u64,
         Expr::Map(map) => map.entries.len() as u64,
         Expr::Call(call) => match call.func_name.as_str() {
-            // A text of the object, taken apart.
+            // The parts of a text of the object.
             "split" | "find" => measure.whole.saturating_mul(BYTES_PER_STEP),
-            // Lists put together.
+            // Concatenated lists.
             _ => call
                 .target
                 .as_deref()
@@ -124,7 +124,7 @@ fn widest(range: &Expr, measure: &Measure<'_>) -> u64 {
                 .fold(0_u64, |sum, part| sum.saturating_add(widest(&part.expr, measure)))
                 .max(1),
         },
-        // What a loop gives has no more entries than it has turns.
+        // The result of a loop has no more entries than the loop has iterations.
         Expr::Comprehension(loops) => {
             widest(&loops.iter_range.expr, measure).saturating_mul(widest(&loops.loop_step.expr, measure).max(1))
         }

@@ -1,4 +1,4 @@
-//! An expression and an object in, a verdict out.
+//! From an expression and an object to an outcome.
 
 use std::{
     collections::HashMap,
@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use super::{bounded, compile::Expression, cost::cost};
 
-/// How many steps one rule may take over one object.
+/// The number of steps that one rule may take over one object.
 const STEPS: u64 = 300_000;
 
-/// What became of an expression.
+/// The result of an expression.
 #[derive(Debug, PartialEq)]
 pub(super) enum Outcome {
     Bool(bool),
@@ -24,11 +24,11 @@ pub(super) enum Outcome {
     Other,
     /// A field that the object does not have.
     Missing(String),
-    /// It cannot be told.
+    /// The evaluation failed.
     Error(String),
 }
 
-/// An object that expressions look at.
+/// An object as the context of expressions.
 pub(super) struct Live<'a> {
     object: &'a Value,
     context: Context<'static>,
@@ -41,30 +41,30 @@ impl<'a> Live<'a> {
         Self { object, context }
     }
 
-    /// Evaluates an expression within what is left of the budget.
+    /// Evaluates an expression within the remaining budget.
     pub(super) fn evaluate(&self, expression: &Expression, budget: &mut u64) -> Outcome {
         let steps = cost(expression, self.object);
         if steps > STEPS {
             return Outcome::Error("the rule takes too many steps over an object of this size".to_owned());
         }
         let Some(left) = budget.checked_sub(steps) else {
-            return Outcome::Error("the rules of this release take too many steps together".to_owned());
+            return Outcome::Error("the rules of this release take too many steps in total".to_owned());
         };
         *budget = left;
-        // The interpreter is not ours, and both the rule and the object are anybody's.
+        // The interpreter is third-party code, and both the rule and the object are untrusted.
         let value = catch_unwind(AssertUnwindSafe(|| CelValue::resolve(&expression.tree, &self.context)));
         match value {
             Ok(Ok(CelValue::Bool(met))) => Outcome::Bool(met),
             Ok(Ok(CelValue::String(text))) => Outcome::Text(bounded(&text)),
             Ok(Ok(_)) => Outcome::Other,
-            Ok(Err(error)) => problem(&error),
+            Ok(Err(error)) => outcome(&error),
             Err(_) => Outcome::Error("the rule cannot be evaluated".to_owned()),
         }
     }
 }
 
-/// A value as Kubernetes shows it to CEL: every whole number is an `int`, which the interpreter's own conversion makes a
-/// `uint` where it is not negative, and that equals no literal.
+/// A value as Kubernetes presents it to CEL: every integer is an `int`. The interpreter's own conversion turns a non-negative
+/// integer into a `uint`, which equals no literal.
 fn value_of(value: &Value) -> CelValue {
     match value {
         Value::Null => CelValue::Null,
@@ -84,17 +84,17 @@ fn value_of(value: &Value) -> CelValue {
     }
 }
 
-/// Errors quote whole values, and values may be secret: only what kind of error it is gets told.
-fn problem(error: &ExecutionError) -> Outcome {
+/// Errors quote whole values, which may be secret, so only the type of the error is reported.
+fn outcome(error: &ExecutionError) -> Outcome {
     Outcome::Error(match error {
         ExecutionError::NoSuchKey(field) => return Outcome::Missing(format!("field {}", bounded(field))),
         ExecutionError::IndexOutOfBounds(_) => return Outcome::Missing("an entry of a list".to_owned()),
-        ExecutionError::UndeclaredReference(name) => format!("nothing has the name {}", bounded(name)),
+        ExecutionError::UndeclaredReference(name) => format!("unknown name {}", bounded(name)),
         ExecutionError::FunctionError { function, .. } => {
-            format!("function {} refuses what it is given", bounded(function))
+            format!("function {} does not accept its arguments", bounded(function))
         }
-        ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => "it divides by zero".to_owned(),
+        ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => "division by zero".to_owned(),
         ExecutionError::Overflow(..) => "a number is too large".to_owned(),
-        _ => "it compares or combines values of types that do not go together".to_owned(),
+        _ => "it compares or combines values of incompatible types".to_owned(),
     })
 }

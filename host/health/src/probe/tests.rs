@@ -1,4 +1,3 @@
-use chandler_core::ProbeSelector;
 use serde_json::{Value, json};
 
 use super::*;
@@ -6,7 +5,7 @@ use super::*;
 fn rule(text: &str) -> Rule {
     Rule {
         origin: "spec.probes[0]".into(),
-        selector: Selector { group: "a.b".into(), kind: "X".into(), ..Selector::default() },
+        selector: ProbeSelector { group: "a.b".into(), kind: "X".into(), ..ProbeSelector::default() },
         rule: text.into(),
         message: Some("not yet".into()),
         message_expression: None,
@@ -27,8 +26,8 @@ fn compile(rule: Rule) -> Result<Probes, RuleError> {
     Probes::compile(&Compiler::default(), [rule])
 }
 
-/// What the rule says of an object; empty where it is met.
-fn said(rule: Rule, object: &Value) -> String {
+/// The message of the rule about an object; empty if it is met.
+fn message_for(rule: Rule, object: &Value) -> String {
     compile(rule).unwrap().assess(&key(), object, &mut Budget::default()).message
 }
 
@@ -54,34 +53,34 @@ fn rules_are_about_the_live_object() {
         "math.greatest(self.status.ready, 1) == 2",
         "self.status.phase.matches('^U[p]$')",
     ] {
-        assert_eq!(said(rule(met), &object), "", "{met}");
+        assert_eq!(message_for(rule(met), &object), "", "{met}");
     }
     for (unmet, want) in [
         ("self.status.ready > 2", "not yet"),
-        ("self.status.ready", "not yet: the rule is neither true nor false"),
-        // What is not there yet is no error.
-        ("self.status.absent == 1", "not yet: field absent is not there yet"),
-        ("self.status.conditions[7].type == 'Up'", "not yet: an entry of a list is not there yet"),
-        ("self.status.ready + 'a' == 'b'", "not yet: it compares or combines values of types that do not go together"),
-        ("1 / (self.status.ready - 2) == 1", "not yet: it divides by zero"),
-        ("quantity(self.status.phase).isInteger()", "not yet: function quantity refuses what it is given"),
+        ("self.status.ready", "not yet: the rule does not return a bool"),
+        // A missing field is not an error.
+        ("self.status.absent == 1", "not yet: field absent does not exist yet"),
+        ("self.status.conditions[7].type == 'Up'", "not yet: an entry of a list does not exist yet"),
+        ("self.status.ready + 'a' == 'b'", "not yet: it compares or combines values of incompatible types"),
+        ("1 / (self.status.ready - 2) == 1", "not yet: division by zero"),
+        ("quantity(self.status.phase).isInteger()", "not yet: function quantity does not accept its arguments"),
     ] {
-        assert_eq!(said(rule(unmet), &object), want, "{unmet}");
+        assert_eq!(message_for(rule(unmet), &object), want, "{unmet}");
     }
 }
 
 #[test]
-fn messages_may_be_put_together_from_the_object() {
+fn messages_may_be_computed_from_the_object() {
     let object = json!({"status": {"phase": "Slow\nly", "secret": 1}});
     let with = |expression: &str| Rule { message_expression: Some(expression.into()), ..rule("false") };
-    assert_eq!(said(with("'is in phase ' + self.status.phase"), &object), "is in phase Slow ly");
+    assert_eq!(message_for(with("'is in phase ' + self.status.phase"), &object), "is in phase Slow ly");
     for gives_none in ["self.status.absent", "self.status.secret", "''"] {
-        assert_eq!(said(with(gives_none), &object), "not yet", "{gives_none}");
+        assert_eq!(message_for(with(gives_none), &object), "not yet", "{gives_none}");
     }
     let silent = Rule { message: None, ..rule("self.a == 1") };
-    assert_eq!(said(silent, &object), "does not meet \"self.a == 1\": field a is not there yet");
+    assert_eq!(message_for(silent, &object), "does not meet \"self.a == 1\": field a does not exist yet");
     let long = json!({"status": {"phase": "ä".repeat(1000)}});
-    assert_eq!(said(with("self.status.phase"), &long).chars().count(), 257, "a text is cut");
+    assert_eq!(message_for(with("self.status.phase"), &long).chars().count(), 257, "a text is cut");
 }
 
 #[test]
@@ -89,13 +88,11 @@ fn a_rule_is_about_the_objects_that_it_selects() {
     let object = json!({"metadata": {"labels": {"a": "b", "c": "d"}}});
     let labels = |name: &str, value: &str| [(name.to_owned(), value.to_owned())].into();
     for (change, about) in [
-        (&(|_: &mut Selector| ()) as &dyn Fn(&mut Selector), true),
+        (&(|_: &mut ProbeSelector| ()) as &dyn Fn(&mut ProbeSelector), true),
         (&|selector| selector.name = Some("x".into()), true),
         (&|selector| selector.name = Some("y".into()), false),
         (&|selector| selector.namespace = Some("n".into()), true),
         (&|selector| selector.namespace = Some("other".into()), false),
-        (&|selector| selector.version = Some("v1".into()), true),
-        (&|selector| selector.version = Some("v2".into()), false),
         (&|selector| selector.kind = "Y".into(), false),
         (&|selector| selector.group = String::new(), false),
         (&|selector| selector.labels = labels("a", "b"), true),
@@ -103,7 +100,7 @@ fn a_rule_is_about_the_objects_that_it_selects() {
     ] {
         let mut never = rule("false");
         change(&mut never.selector);
-        assert_eq!(said(never.clone(), &object) == "not yet", about, "{:?}", never.selector);
+        assert_eq!(message_for(never.clone(), &object) == "not yet", about, "{:?}", never.selector);
     }
 }
 
@@ -112,7 +109,7 @@ fn the_probes_of_a_release_are_rules() {
     let selector =
         ProbeSelector { group: "a.b".into(), kind: "X".into(), name: Some("x".into()), ..ProbeSelector::default() };
     let probe = Probe { selector, rule: "self.a".into(), message: Some("m".into()), message_expression: None };
-    assert_eq!(said(Rule::of_release(2, &probe), &json!({"a": false})), "m");
+    assert_eq!(message_for(Rule::of_release(2, &probe), &json!({"a": false})), "m");
     let broken = Probe { rule: "self.".into(), ..probe };
     assert!(
         compile(Rule::of_release(2, &broken))
@@ -123,15 +120,15 @@ fn the_probes_of_a_release_are_rules() {
 }
 
 #[test]
-fn what_cannot_be_used_says_where_it_is_wrong() {
+fn errors_have_a_position() {
     let refused = |text: &str| compile(rule(text)).unwrap_err().to_string();
     assert_eq!(
         refused("self.status.phase == 'Up' &&\n  object.x == 1"),
-        "spec.probes[0].rule, line 2, column 3: nothing has the name object; the object is self"
+        "spec.probes[0].rule, line 2, column 3: unknown name object; the object is self"
     );
     assert_eq!(
         refused("self.a.replace('', self.b) == ''"),
-        "spec.probes[0].rule, line 1, column 8: function replace does not exist, or may not be used here"
+        "spec.probes[0].rule, line 1, column 8: function replace does not exist or is not allowed here"
     );
     assert!(refused("self.?a == 1").contains("unsupported syntax"), "{}", refused("self.?a == 1"));
     let syntax = refused("self.a ==");
@@ -142,18 +139,18 @@ fn what_cannot_be_used_says_where_it_is_wrong() {
     for unknown in
         ["lists.range(1000000000).size() == 0", "self.a.join(self.b) == ''", "'%.999999999f'.format([1.0]) == ''"]
     {
-        assert!(refused(unknown).contains("may not be used here"), "{unknown}");
+        assert!(refused(unknown).contains("is not allowed here"), "{unknown}");
     }
 }
 
 #[test]
 fn rules_are_bounded() {
-    let refused = |text: String| compile(rule(&text)).unwrap_err().problem;
+    let refused = |text: String| compile(rule(&text)).unwrap_err().message;
     assert_eq!(refused("x".repeat(3000)), "is longer than 2048 bytes");
     assert_eq!(refused("!".repeat(300)), "has more than 256 operators");
     assert_eq!(refused(format!("{}1{}", "(".repeat(30), ")".repeat(30))), "nests deeper than 24 brackets");
     // The deepest that is accepted does not exhaust the stack.
-    assert_eq!(said(rule(&format!("{}true{}", "(".repeat(24), ")".repeat(24))), &json!({})), "");
+    assert_eq!(message_for(rule(&format!("{}true{}", "(".repeat(24), ")".repeat(24))), &json!({})), "");
     for deep in [
         format!("self{} == 1", ".a".repeat(250)),
         format!("1{} == 1", "+1".repeat(250)),
@@ -161,7 +158,7 @@ fn rules_are_bounded() {
     ] {
         assert_eq!(refused(deep), "nests deeper than 40 operators");
     }
-    assert_eq!(refused("self.a == !!true".into()), "says !!, which means nothing");
+    assert_eq!(refused("self.a == !!true".into()), "contains !!, which has no effect");
 
     let many: Vec<i32> = (0..1000).collect();
     let large = json!({"a": many, "s": "x".repeat(1_000_000)});
@@ -174,10 +171,10 @@ fn rules_are_bounded() {
         "self.a.all(x, x in self.a)",
         "self.a.map(x, self.s + self.s).size() > 0",
     ] {
-        assert_eq!(said(rule(hostile), &large), too_many, "{hostile}");
+        assert_eq!(message_for(rule(hostile), &large), too_many, "{hostile}");
     }
-    assert_eq!(said(rule("self.a.all(x, x >= 0)"), &large), "");
-    assert_eq!(said(rule("self.s.size() == 1000000"), &large), "");
+    assert_eq!(message_for(rule("self.a.all(x, x >= 0)"), &large), "");
+    assert_eq!(message_for(rule("self.s.size() == 1000000"), &large), "");
 }
 
 #[test]
@@ -188,8 +185,8 @@ fn all_rules_of_a_release_share_one_budget() {
     let mut budget = Budget::default();
     let spent = (0..1000).find(|_| !probes.assess(&key(), &large, &mut budget).is_healthy());
     assert!(spent.is_some_and(|turns| turns > 10), "{spent:?}");
-    let said = probes.assess(&key(), &large, &mut budget).message;
-    assert_eq!(said, "not yet: the rules of this release take too many steps together");
+    let message = probes.assess(&key(), &large, &mut budget).message;
+    assert_eq!(message, "not yet: the rules of this release take too many steps in total");
 }
 
 #[test]

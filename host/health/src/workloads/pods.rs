@@ -1,9 +1,9 @@
-//! Pods and Jobs: what runs, and what ends.
+//! Health of Pods and Jobs.
 
 use crate::{health::Health, reader::Reader};
 
-/// A Job is healthy when it is complete, or suspended because its spec says so. kstatus is content when it has begun, but
-/// who puts a Job before something else wants it done.
+/// A Job is healthy when it is complete, or suspended because its spec says so. For kstatus a Job that has started is current,
+/// but a Job that precedes other objects is meant to complete first.
 pub(crate) fn job(object: Reader<'_>) -> Health {
     if object.flag("/spec/suspend") {
         return Health::at_rest("is suspended");
@@ -13,17 +13,17 @@ pub(crate) fn job(object: Reader<'_>) -> Health {
             "Complete" | "SuccessCriteriaMet" => return Health::healthy(),
             "Failed" | "FailureTarget" => {
                 return Health::failed(format!("has failed: {}", condition.text()))
-                    .help("delete it, so that it is made and run again, or change the bundle");
+                    .help("delete the Job to run it again, or change the bundle");
             }
             _ => {}
         }
     }
-    // Without a number of completions one success is enough, whatever the parallelism.
+    // Without `completions` one success is enough, regardless of the parallelism.
     let wanted = object.number("/spec/completions").unwrap_or(1);
     let done = object.count("succeeded");
     let failed = object.count("failed");
     let message = match object.text("/status/startTime") {
-        "" => "has not begun".to_owned(),
+        "" => "has not started".to_owned(),
         _ => format!("{done} of {wanted} pod{} completed", if wanted == 1 { " has" } else { "s have" }),
     };
     if failed > 0 {
@@ -33,7 +33,7 @@ pub(crate) fn job(object: Reader<'_>) -> Health {
     Health::progressing(message)
 }
 
-/// A Pod that failed stays so: kstatus is content with it since it ended, but nobody gets what it was for.
+/// A failed Pod stays failed. For kstatus it is current since it ended, but it did not do its work.
 pub(crate) fn pod(object: Reader<'_>) -> Health {
     match object.text("/status/phase") {
         "Succeeded" => Health::healthy(),
@@ -41,23 +41,23 @@ pub(crate) fn pod(object: Reader<'_>) -> Health {
             let (reason, message) = (object.text("/status/reason"), object.text("/status/message"));
             let cause = if message.is_empty() { reason } else { message };
             let text = if cause.is_empty() { "has failed".to_owned() } else { format!("has failed: {cause}") };
-            Health::failed(text).help("delete it, so that it is made again")
+            Health::failed(text).help("delete the Pod to create it again")
         }
         "Running" if object.conditions().any(|c| c.is("Ready", "True")) => Health::healthy(),
-        "Running" => containers(object).unwrap_or_else(|| Health::progressing("runs but is not ready")),
-        // kstatus calls this failed after fifteen seconds; here the verdict does not depend on a clock.
+        "Running" => containers(object).unwrap_or_else(|| Health::progressing("is running but not ready")),
+        // kstatus calls this failed after fifteen seconds. This rule does not depend on a clock.
         "Pending" => match object.condition("PodScheduled") {
             Some(scheduled) if scheduled.status == "False" => {
                 Health::progressing(format!("is not scheduled: {}", scheduled.text()))
             }
-            _ => containers(object).unwrap_or_else(|| Health::progressing("is being started")),
+            _ => containers(object).unwrap_or_else(|| Health::progressing("is starting")),
         },
         "" => Health::progressing("has no phase yet"),
         phase => Health::unknown(format!("is in phase {phase}")),
     }
 }
 
-/// What keeps containers from running, in the words of the kubelet.
+/// The reasons for which containers do not run, as the kubelet reports them.
 fn containers(object: Reader<'_>) -> Option<Health> {
     let all = object.list("/status/initContainerStatuses").chain(object.list("/status/containerStatuses"));
     let stuck: Vec<String> = all

@@ -1,53 +1,37 @@
-//! What a rollout would do, and what it would be refused for.
+//! Reports what a rollout would change, and why it would be refused.
 
-use chandler_core::Release;
-use chandler_health::Rule;
-
-use super::{Look, Rollout, Survey};
+use super::{
+    Rollout,
+    survey::{Survey, SurveyOptions},
+};
 use crate::{
-    account,
-    checks::{Checks, Extent},
-    cluster::Cluster,
-    drift_options::{DriftOptions, DriftPolicy},
-    error::RolloutError,
-    owner::Owner,
-    preview::{Preview, preview},
-    snapshot::Verify,
+    client::{account, cluster::Cluster},
+    pure::{
+        drift_options::DriftOptions, error::RolloutError, preview::Preview, refusals::OnRefusal,
+        request::RolloutRequest,
+    },
+    read::{checks::Checks, preview::preview, snapshot::Lookup},
 };
 
 impl Rollout {
-    /// Tells what [`advance`](Self::advance) would change in the end, without changing anything. The owner need not exist yet.
-    pub async fn preview(&self, owner: &Owner, release: &Release, rules: &[Rule]) -> Result<Preview, RolloutError> {
-        self.preview_with(owner, release, rules, DriftPolicy::default()).await
-    }
-
-    /// Tells the same of [`advance_with`](Self::advance_with), with everything that would be refused. An error says that it
-    /// cannot be told.
-    pub async fn preview_with(
-        &self,
-        owner: &Owner,
-        release: &Release,
-        rules: &[Rule],
-        drift: DriftPolicy,
-    ) -> Result<Preview, RolloutError> {
+    /// Reports what [`advance`](Self::advance) would change in the end and every reason for which it would be refused, without
+    /// changing anything. The owner need not exist yet. Of the drift options only the policy counts. An error means that the
+    /// outcome cannot be predicted.
+    pub async fn preview(&self, request: &RolloutRequest<'_>) -> Result<Preview, RolloutError> {
+        let RolloutRequest { owner, release, .. } = *request;
         let actor = account::actor(&self.cluster, owner).await?;
-        let result = self.preview_as(&actor, owner, release, rules, drift).await;
-        self.explained(result, &actor, owner, Some(release)).await
+        let result = self.preview_as(&actor, request).await;
+        self.with_missing_permissions(result, &actor, owner, Some(release)).await
     }
 
-    async fn preview_as(
-        &self,
-        actor: &Cluster,
-        owner: &Owner,
-        release: &Release,
-        rules: &[Rule],
-        drift: DriftPolicy,
-    ) -> Result<Preview, RolloutError> {
-        let parent = self.parent_if_any(owner).await?;
-        let look = Look { verify: Verify::Absence, drift, extent: Extent::All };
+    async fn preview_as(&self, actor: &Cluster, request: &RolloutRequest<'_>) -> Result<Preview, RolloutError> {
+        let RolloutRequest { owner, .. } = *request;
+        let drift = request.drift.drift;
+        let parent = self.parent_or_null(owner).await?;
+        let options = SurveyOptions { lookup: Lookup::ByLabelAndName, drift, on_refusal: OnRefusal::Collect };
         let Survey { desired, snapshot, mut situations, kept, unwanted, mut refusals, .. } =
-            self.survey_below(actor, owner, parent, release, rules, look).await?;
-        DriftOptions { drift, ..DriftOptions::default() }.hold(&desired, &mut situations);
+            self.survey(actor, request, parent, options).await?;
+        DriftOptions::from(drift).apply_to(&desired, &mut situations);
         let checks = Checks {
             own: &self.cluster,
             actor,

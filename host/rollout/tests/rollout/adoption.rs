@@ -1,6 +1,6 @@
 //! Objects of others in the way of a release.
 
-use chandler_rollout::{ChangeKind, CollisionProtection, ExistingOwner, ObjectId, Owner, RolloutError};
+use chandler_rollout::{ChangeKind, CollisionProtection, ExistingOwner, ObjectId, Owner, RolloutError, RolloutRequest};
 use serde_json::json;
 
 use crate::support::{Stage, config_map, config_map_key, make_owner, release};
@@ -17,20 +17,20 @@ async fn adoption_is_shown_checked_and_then_done_to_the_very_object() {
     let release = release(&[(0, config_map("theirs", json!({"a": "ours"}))), (0, config_map("new", json!({})))]);
     let owner = protected(&stage, CollisionProtection::IfNoController);
 
-    let preview = stage.rollout.preview(&owner, &release, &[]).await.unwrap();
+    let preview = stage.rollout.preview(&RolloutRequest::new(&owner, &release)).await.unwrap();
     let adopted = preview.changes.iter().find(|change| change.object == config_map_key("theirs")).unwrap();
-    assert_eq!((adopted.kind, adopted.note.as_deref()), (ChangeKind::Adopt, Some("was made by somebody")));
+    assert_eq!((adopted.kind, adopted.note.as_deref()), (ChangeKind::Adopt, Some("was created by somebody")));
     assert!(adopted.fields.iter().any(|field| field.path == "data.a"), "{:?}", adopted.fields);
     assert_eq!(stage.writes(), [""; 0]);
 
-    let progress = stage.rollout.advance(&owner, &release, &[]).await.unwrap();
+    let progress = stage.rollout.advance(&RolloutRequest::new(&owner, &release)).await.unwrap();
     assert_eq!(progress.changes().adopted, [config_map_key("theirs")]);
     let after = stage.live(&config_map_key("theirs")).await.unwrap();
     assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
     assert_eq!(after["data"], json!({"a": "ours", "b": "theirs"}), "fields that the release does not have stay");
     stage.writes();
-    let observed = stage.rollout.observe(&owner, &release, &[]).await.unwrap();
-    assert!(observed.is_as_released(), "{observed:?}");
+    let observed = stage.rollout.observe(&RolloutRequest::new(&owner, &release)).await.unwrap();
+    assert!(observed.matches_release(), "{observed:?}");
 }
 
 #[tokio::test]
@@ -42,9 +42,9 @@ async fn what_the_api_server_would_refuse_is_not_touched() {
     let before = stage.live(&config_map_key("frozen")).await;
     let release = release(&[(0, config_map("frozen", json!({"a": "ours"}))), (0, config_map("new", json!({})))]);
     let owner = protected(&stage, CollisionProtection::None);
-    let refused = stage.rollout.advance(&owner, &release, &[]).await.unwrap_err();
+    let refused = stage.rollout.advance(&RolloutRequest::new(&owner, &release)).await.unwrap_err();
     assert!(matches!(refused, RolloutError::Objects(_)), "{refused}");
-    assert!(refused.to_string().starts_with("cannot take over ConfigMap install/frozen: "), "{refused}");
+    assert!(refused.to_string().starts_with("cannot adopt ConfigMap install/frozen: "), "{refused}");
     assert_eq!(stage.live(&config_map_key("frozen")).await, before);
     assert_eq!(stage.writes(), [""; 0]);
 }
@@ -54,7 +54,7 @@ async fn an_object_moves_between_owners_without_being_deleted() {
     let stage = Stage::set().await;
     let other = make_owner(&stage.client, "other").await;
     let shared = release(&[(0, config_map("shared", json!({"of": "other"})))]);
-    stage.rollout.advance(&other, &shared, &[]).await.unwrap();
+    stage.rollout.advance(&RolloutRequest::new(&other, &shared)).await.unwrap();
     let ours = release(&[(0, config_map("shared", json!({"of": "demo"})))]);
     let found = stage.rollout.adoptees(&stage.owner, &ours).await.unwrap();
     let existing_owner = ExistingOwner::Controller { kind: "BundleDeployment".into(), name: "other".into() };
@@ -65,16 +65,19 @@ async fn an_object_moves_between_owners_without_being_deleted() {
     let named = |uid: &str| [(ObjectId::of(&found[0].object), uid.to_owned())].into();
     // Another object of this name is none that was handed over.
     let wrong = stage.owner.clone().adopting(named("another"));
-    assert!(matches!(stage.rollout.advance(&wrong, &ours, &[]).await, Err(RolloutError::Collisions(_))));
+    assert!(matches!(
+        stage.rollout.advance(&RolloutRequest::new(&wrong, &ours)).await,
+        Err(RolloutError::Collisions(_))
+    ));
     let heir = stage.owner.clone().adopting(named(&found[0].uid));
-    let progress = stage.rollout.advance(&heir, &ours, &[]).await.unwrap();
+    let progress = stage.rollout.advance(&RolloutRequest::new(&heir, &ours)).await.unwrap();
     assert_eq!(progress.changes().adopted, [config_map_key("shared")]);
 
     // It is lost to the other one, which neither takes it back nor deletes it.
-    let refused = stage.rollout.advance(&other, &shared, &[]).await.unwrap_err();
+    let refused = stage.rollout.advance(&RolloutRequest::new(&other, &shared)).await.unwrap_err();
     assert!(refused.to_string().contains("is controlled by BundleDeployment demo\n"), "{refused}");
     let nothing = release(&[(0, config_map("rest", json!({})))]);
-    assert_eq!(stage.rollout.advance(&other, &nothing, &[]).await.unwrap().changes().pruned, []);
+    assert_eq!(stage.rollout.advance(&RolloutRequest::new(&other, &nothing)).await.unwrap().changes().pruned, []);
     // Once it is recorded, nothing has to name it any more.
     assert_eq!(stage.complete(&ours).await.unchanged, [config_map_key("shared")]);
     let live = stage.live(&config_map_key("shared")).await.unwrap();
@@ -89,12 +92,15 @@ async fn without_protection_a_release_takes_from_another_owner() {
     let stage = Stage::set().await;
     let other = make_owner(&stage.client, "other").await;
     let shared = release(&[(0, config_map("shared", json!({"of": "other", "more": "x"})))]);
-    stage.rollout.advance(&other, &shared, &[]).await.unwrap();
+    stage.rollout.advance(&RolloutRequest::new(&other, &shared)).await.unwrap();
     let ours = release(&[(0, config_map("shared", json!({"of": "demo"})))]);
     let half = protected(&stage, CollisionProtection::IfNoController);
-    assert!(matches!(stage.rollout.advance(&half, &ours, &[]).await, Err(RolloutError::Collisions(_))));
+    assert!(matches!(
+        stage.rollout.advance(&RolloutRequest::new(&half, &ours)).await,
+        Err(RolloutError::Collisions(_))
+    ));
     let none = protected(&stage, CollisionProtection::None);
-    stage.rollout.advance(&none, &ours, &[]).await.unwrap();
+    stage.rollout.advance(&RolloutRequest::new(&none, &ours)).await.unwrap();
     let live = stage.live(&config_map_key("shared")).await.unwrap();
     assert_eq!(live["data"], json!({"of": "demo"}), "what the other release had is gone with it");
     let references = live["metadata"]["ownerReferences"].as_array().unwrap();

@@ -6,6 +6,7 @@ use crate::support::{Stage, config_map, config_map_key, deployment, key, release
 use chandler_core::{ObjectKey, Release};
 use chandler_rollout::{
     CollisionProtection, DriftOptions, DriftPolicy, Ignored, IgnoredFields, Options, Rollout, RolloutError,
+    RolloutRequest,
 };
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
@@ -29,7 +30,7 @@ fn service(ports: Value) -> Value {
 }
 
 async fn drift(stage: &Stage, release: &Release) -> Vec<String> {
-    let observed = stage.rollout.observe(&stage.owner, release, &[]).await.unwrap();
+    let observed = stage.rollout.observe(&RolloutRequest::new(&stage.owner, release)).await.unwrap();
     observed.drift.iter().map(ToString::to_string).collect()
 }
 
@@ -60,11 +61,12 @@ async fn what_is_added_to_a_selector_is_drift() {
     NetworkPolicy.networking.k8s.io install/fence: spec.podSelector.matchLabels.tier was set by somebody
     Service install/web: spec.selector.tier was applied by gitops
     ");
-    let preview = stage.rollout.preview(&stage.owner, &release, &[]).await.unwrap();
+    let preview = stage.rollout.preview(&RolloutRequest::new(&stage.owner, &release)).await.unwrap();
     assert_eq!(preview.changes.iter().map(|change| change.fields.len()).collect::<Vec<_>>(), [1, 1]);
     let reported = DriftOptions { drift: DriftPolicy::Report, complete: true, ..DriftOptions::default() };
-    let progress = stage.rollout.advance_with(&stage.owner, &release, &[], &reported).await.unwrap();
-    assert_eq!(progress.changes().left.len(), 2);
+    let progress =
+        stage.rollout.advance(&RolloutRequest::new(&stage.owner, &release).drift(reported.clone())).await.unwrap();
+    assert_eq!(progress.changes().unrepaired.len(), 2);
 
     let changes = stage.complete(&release).await;
     assert_eq!(changes.recovered, [policy_key(), service_key()]);
@@ -183,32 +185,32 @@ async fn what_is_ignored_in_a_selector_stays_beside_what_is_not() {
     let selector = async |stage: &Stage| stage.live(&policy_key()).await.unwrap()["spec"]["podSelector"].clone();
     let one = ignoring("/spec/podSelector/matchLabels/tier");
     stage.meddle(&policy_key(), json!({"spec": {"podSelector": {"matchLabels": {"tier": "x"}}}})).await;
-    assert!(stage.rollout.observe(&one, &objects, &[]).await.unwrap().is_as_released());
-    assert!(stage.rollout.preview(&one, &objects, &[]).await.unwrap().is_empty());
+    assert!(stage.rollout.observe(&RolloutRequest::new(&one, &objects)).await.unwrap().matches_release());
+    assert!(stage.rollout.preview(&RolloutRequest::new(&one, &objects)).await.unwrap().is_empty());
     // Its neighbour is drift, and is put right without it.
     stage.meddle(&policy_key(), json!({"spec": {"podSelector": {"matchLabels": {"zone": "x"}}}})).await;
-    let observed = stage.rollout.observe(&one, &objects, &[]).await.unwrap();
+    let observed = stage.rollout.observe(&RolloutRequest::new(&one, &objects)).await.unwrap();
     let told: Vec<String> = observed.drift.iter().map(ToString::to_string).collect();
     assert_eq!(
         told,
         ["NetworkPolicy.networking.k8s.io install/fence: spec.podSelector.matchLabels.zone was set by somebody"]
     );
-    stage.rollout.advance(&one, &objects, &[]).await.unwrap();
+    stage.rollout.advance(&RolloutRequest::new(&one, &objects)).await.unwrap();
     assert_eq!(selector(&stage).await, json!({"matchLabels": {"app": "web", "tier": "x"}}));
-    assert!(stage.rollout.observe(&one, &objects, &[]).await.unwrap().is_as_released());
+    assert!(stage.rollout.observe(&RolloutRequest::new(&one, &objects)).await.unwrap().matches_release());
     assert_eq!(drift(&stage, &objects).await.len(), 1, "without the rule it is drift again");
 
     // So it is where the map itself is not in the release.
     let all = release(&[(0, policy(json!({})))]);
     stage.complete(&all).await;
     stage.meddle(&policy_key(), json!({"spec": {"podSelector": {"matchLabels": {"tier": "x"}}}})).await;
-    assert!(stage.rollout.observe(&one, &all, &[]).await.unwrap().is_as_released());
+    assert!(stage.rollout.observe(&RolloutRequest::new(&one, &all)).await.unwrap().matches_release());
     stage.meddle(&policy_key(), json!({"spec": {"policyTypes": ["Egress"]}})).await;
-    stage.rollout.advance(&one, &all, &[]).await.unwrap();
+    stage.rollout.advance(&RolloutRequest::new(&one, &all)).await.unwrap();
     assert_eq!(selector(&stage).await, json!({"matchLabels": {"tier": "x"}}));
     let whole = ignoring("/spec/podSelector");
     stage.meddle(&policy_key(), json!({"spec": {"podSelector": {"matchLabels": {"zone": "x"}}}})).await;
-    assert!(stage.rollout.observe(&whole, &all, &[]).await.unwrap().is_as_released());
+    assert!(stage.rollout.observe(&RolloutRequest::new(&whole, &all)).await.unwrap().matches_release());
 }
 
 #[tokio::test]
@@ -237,7 +239,7 @@ async fn what_cannot_be_applied_beside_what_others_wrote_is_replaced() {
     assert!(
         stage
             .rollout
-            .preview(&stage.owner, &objects, &[])
+            .preview(&RolloutRequest::new(&stage.owner, &objects))
             .await
             .unwrap()
             .changes
@@ -283,6 +285,6 @@ async fn where_replacing_is_refused_too_the_first_refusal_is_told() {
     stage.make(&service_key(), service(json!([{"port": 8080}]))).await;
     let taken = release(&[(0, service(json!([{"port": 80}])))]);
     let owner = stage.owner.clone().with_collisions(CollisionProtection::None);
-    assert!(rollout.advance(&owner, &taken, &[]).await.is_err());
+    assert!(rollout.advance(&RolloutRequest::new(&owner, &taken)).await.is_err());
     assert_eq!(stage.live(&service_key()).await.unwrap()["spec"]["ports"][0]["port"], 8080);
 }

@@ -39,10 +39,10 @@ async fn nothing_is_written_before_crds_are_found_safe() {
 
     // What somebody changed by hand is put back without being asked about.
     let settings = release(&[(0, crd(&text)), (0, config_map("settings", json!({"v": "1"})))]);
-    let crd = key("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, "oxen.example.com");
-    stage.meddle(&crd, json!({"spec": crd(&json!({"type": "integer"}))["spec"]})).await;
+    let crd_key = key("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, "oxen.example.com");
+    stage.meddle(&crd_key, json!({"spec": crd(&json!({"type": "integer"}))["spec"]})).await;
     let changes = stage.complete(&settings).await;
-    assert_eq!(changes.recovered, [crd]);
+    assert_eq!(changes.recovered, [crd_key]);
 }
 
 #[tokio::test]

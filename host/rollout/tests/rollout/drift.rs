@@ -1,7 +1,9 @@
 //! What somebody changed, and what somebody else has.
 
 use crate::support::{Stage, config_map, config_map_key, deployment, key, make_owner, release};
-use chandler_rollout::{DriftOptions, DriftPolicy, Ignored, IgnoredFields, Options, Owner, Rollout, RolloutError};
+use chandler_rollout::{
+    DriftOptions, DriftPolicy, Ignored, IgnoredFields, Options, Owner, Rollout, RolloutError, RolloutRequest,
+};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
@@ -20,7 +22,7 @@ async fn what_somebody_changed_is_put_right() {
     stage.meddle(&web, json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "example.com/web:v2"}]}}, "replicas": 3}})).await;
     stage.remove(&gone).await;
 
-    let observed = stage.rollout.observe(&stage.owner, &release, &[]).await.unwrap();
+    let observed = stage.rollout.observe(&RolloutRequest::new(&stage.owner, &release)).await.unwrap();
     let drift: Vec<String> = observed.drift.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(drift.join("
 "), @r"
@@ -48,7 +50,7 @@ async fn nothing_is_taken_from_others() {
     stage.make(&config_map_key("theirs"), config_map("theirs", json!({"a": "theirs"}))).await;
     let other = make_owner(&stage.client, "other").await;
     let shared = release(&[(0, config_map("shared", json!({"a": "1"})))]);
-    stage.rollout.advance(&other, &shared, &[]).await.unwrap();
+    stage.rollout.advance(&RolloutRequest::new(&other, &shared)).await.unwrap();
     stage.writes();
 
     let release = release(&[
@@ -59,9 +61,9 @@ async fn nothing_is_taken_from_others() {
     let refused = stage.advance(&release).await.unwrap_err();
     insta::assert_snapshot!(refused, @r"
     ConfigMap install/shared already exists and is controlled by BundleDeployment other
-    ConfigMap install/theirs already exists and was made by somebody
-    one object belongs to one BundleDeployment: leave it out of this bundle or out of that of other, or move it here: `chandler adopt demo --force`
-    what nobody controls is taken over by `chandler adopt demo` or with spec.collisionProtection: IfNoController; or delete it, or leave it out of the bundle
+    ConfigMap install/theirs already exists and was created by somebody
+    an object can belong to only one BundleDeployment: remove it from this bundle or from that of other, or move it here with `chandler adopt demo --force`
+    adopt objects without a controller with `chandler adopt demo` or spec.collisionProtection: IfNoController, delete them, or remove them from the bundle
     ");
     assert!(matches!(refused, RolloutError::Collisions(_)));
     assert_eq!(stage.writes(), [""; 0]);
@@ -71,14 +73,18 @@ async fn nothing_is_taken_from_others() {
     let mut imposter = other.clone();
     imposter.uid = "another".into();
     let rollout = Rollout::new(stage.client.clone(), Options::default());
-    assert!(matches!(rollout.advance(&imposter, &shared, &[]).await, Err(RolloutError::OwnerGone(_))));
+    assert!(matches!(rollout.advance(&RolloutRequest::new(&imposter, &shared)).await, Err(RolloutError::OwnerGone(_))));
 }
 
 #[tokio::test]
 async fn everything_of_the_owner_is_deleted_and_nothing_else() {
     let stage = Stage::set().await;
     let other = make_owner(&stage.client, "other").await;
-    stage.rollout.advance(&other, &release(&[(0, config_map("other", json!({})))]), &[]).await.unwrap();
+    stage
+        .rollout
+        .advance(&RolloutRequest::new(&other, &release(&[(0, config_map("other", json!({})))])))
+        .await
+        .unwrap();
     let objects = [
         (0, config_map("settings", json!({}))),
         (0, deployment("web", "example.com/web:v1")),
@@ -141,26 +147,26 @@ async fn ignored_fields_are_neither_compared_nor_changed() {
     stage.complete(&first).await;
     stage.meddle(&settings, json!({"data": {"a": "2"}})).await;
     // Without the rule it is drift, with it nothing, and without it drift again: nothing is remembered wrongly.
-    assert_eq!(stage.rollout.observe(&stage.owner, &first, &[]).await.unwrap().drift.len(), 1);
-    assert!(stage.rollout.observe(&owner, &first, &[]).await.unwrap().is_as_released());
-    assert!(stage.rollout.preview(&owner, &first, &[]).await.unwrap().is_empty());
-    assert_eq!(stage.rollout.observe(&stage.owner, &first, &[]).await.unwrap().drift.len(), 1);
+    assert_eq!(stage.rollout.observe(&RolloutRequest::new(&stage.owner, &first)).await.unwrap().drift.len(), 1);
+    assert!(stage.rollout.observe(&RolloutRequest::new(&owner, &first)).await.unwrap().matches_release());
+    assert!(stage.rollout.preview(&RolloutRequest::new(&owner, &first)).await.unwrap().is_empty());
+    assert_eq!(stage.rollout.observe(&RolloutRequest::new(&stage.owner, &first)).await.unwrap().drift.len(), 1);
     // What was removed is not put back either.
     stage.meddle(&settings, json!({"data": {"a": null}})).await;
-    assert!(stage.rollout.observe(&owner, &first, &[]).await.unwrap().is_as_released());
+    assert!(stage.rollout.observe(&RolloutRequest::new(&owner, &first)).await.unwrap().matches_release());
 
     stage.meddle(&settings, json!({"data": {"a": "3"}})).await;
     let second = release(&[(0, config_map("settings", json!({"a": "4", "b": "2"})))]);
-    let preview = stage.rollout.preview(&owner, &second, &[]).await.unwrap();
+    let preview = stage.rollout.preview(&RolloutRequest::new(&owner, &second)).await.unwrap();
     let paths: Vec<&str> = preview.changes[0].fields.iter().map(|field| field.path.as_str()).collect();
     assert_eq!(paths, ["data.b"]);
-    let progress = stage.rollout.advance(&owner, &second, &[]).await.unwrap();
+    let progress = stage.rollout.advance(&RolloutRequest::new(&owner, &second)).await.unwrap();
     assert_eq!(progress.changes().to_string(), "updated ConfigMap install/settings\nunchanged: 0");
     assert_eq!(stage.live(&settings).await.unwrap()["data"], json!({"a": "3", "b": "2"}));
-    assert!(stage.rollout.observe(&owner, &second, &[]).await.unwrap().is_as_released());
+    assert!(stage.rollout.observe(&RolloutRequest::new(&owner, &second)).await.unwrap().matches_release());
     // What is created is as released.
     stage.remove(&settings).await;
-    stage.rollout.advance(&owner, &second, &[]).await.unwrap();
+    stage.rollout.advance(&RolloutRequest::new(&owner, &second)).await.unwrap();
     assert_eq!(stage.live(&settings).await.unwrap()["data"], json!({"a": "4", "b": "2"}));
 }
 
@@ -183,26 +189,35 @@ async fn what_is_left_alone_is_told() {
     stage.writes();
 
     let reported = DriftOptions { drift: DriftPolicy::Report, complete: true, ..DriftOptions::default() };
-    let progress = stage.rollout.advance_with(&stage.owner, &objects("2"), &[], &reported).await.unwrap();
-    let told: Vec<String> = progress.changes().left.iter().map(ToString::to_string).collect();
+    let progress =
+        stage.rollout.advance(&RolloutRequest::new(&stage.owner, &objects("2")).drift(reported.clone())).await.unwrap();
+    let told: Vec<String> = progress.changes().unrepaired.iter().map(ToString::to_string).collect();
     assert_eq!(
         told,
         ["ConfigMap install/changed: data.a was set by somebody", "ConfigMap install/gone does not exist"]
     );
     assert_eq!(progress.changes().updated, [config_map_key("renewed")]);
     assert_eq!(stage.writes(), ["PATCH /api/v1/namespaces/install/configmaps/renewed"; 2]);
-    let observed = stage.rollout.observe_with(&stage.owner, &objects("2"), &[], DriftPolicy::Ignore).await.unwrap();
+    let observed = stage
+        .rollout
+        .observe(&RolloutRequest::new(&stage.owner, &objects("2")).drift(DriftPolicy::Ignore))
+        .await
+        .unwrap();
     let told: Vec<String> = observed.drift.iter().map(ToString::to_string).collect();
     assert_eq!(told, ["ConfigMap install/gone does not exist"], "an object that somebody labelled is none of ours");
 
     // What is contested is left, too, and the rest is put right.
     let contested =
-        DriftOptions { contested: [config_map_key("changed")].into(), complete: true, ..DriftOptions::default() };
-    let progress = stage.rollout.advance_with(&stage.owner, &objects("2"), &[], &contested).await.unwrap();
+        DriftOptions { cooldown: [config_map_key("changed")].into(), complete: true, ..DriftOptions::default() };
+    let progress = stage
+        .rollout
+        .advance(&RolloutRequest::new(&stage.owner, &objects("2")).drift(contested.clone()))
+        .await
+        .unwrap();
     let changes = progress.changes();
     assert_eq!((changes.created.as_slice(), changes.pruned.len()), (&[config_map_key("gone")][..], 0));
-    assert_eq!((changes.recovered.len(), changes.left.len()), (0, 1));
-    let progress = stage.rollout.advance(&stage.owner, &objects("2"), &[]).await.unwrap();
+    assert_eq!((changes.recovered.len(), changes.unrepaired.len()), (0, 1));
+    let progress = stage.rollout.advance(&RolloutRequest::new(&stage.owner, &objects("2"))).await.unwrap();
     assert_eq!(progress.changes().repaired.len(), 1);
 }
 
@@ -217,6 +232,9 @@ async fn fields_that_others_apply_are_named_when_they_are_taken_over() {
     stage.meddle(&settings, json!({"data": {"b": "edited"}})).await;
     let progress = stage.advance(&release(&[(0, config_map("settings", json!({"a": "2", "b": "2"})))])).await.unwrap();
     let told: Vec<String> = progress.changes().conflicts.iter().map(ToString::to_string).collect();
-    assert_eq!(told, ["ConfigMap install/settings had fields that others apply: data.a was applied by gitops"]);
+    assert_eq!(
+        told,
+        ["ConfigMap install/settings had fields that other field managers apply: data.a was applied by gitops"]
+    );
     assert_eq!(stage.live(&settings).await.unwrap()["data"], json!({"a": "2", "b": "2", "c": "theirs"}));
 }

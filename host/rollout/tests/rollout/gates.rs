@@ -4,7 +4,7 @@
 
 use chandler_core::Reason;
 use chandler_devcluster::workloads::{Behaviour, Subject};
-use chandler_rollout::{Progress, RolloutError, Rule, Unhealthy};
+use chandler_rollout::{Progress, RolloutError, RolloutRequest, Rule, Unhealthy};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
@@ -50,8 +50,8 @@ async fn two_thousand_objects_take_a_few_lists() {
     stage.open_gate().await;
     assert!(stage.advance(&release).await.unwrap().is_complete());
     stage.reads();
-    let observed = stage.rollout.observe(&stage.owner, &release, &[]).await.unwrap();
-    assert!(observed.is_as_released() && observed.is_healthy());
+    let observed = stage.rollout.observe(&RolloutRequest::new(&stage.owner, &release)).await.unwrap();
+    assert!(observed.matches_release() && observed.is_healthy());
     let reads = stage.reads();
     assert!(reads.len() <= 10, "{reads:?}");
 }
@@ -81,19 +81,22 @@ async fn a_rule_of_the_installer_gates_a_stage_and_a_broken_one_is_refused() {
     rule.selector.kind = "ConfigMap".into();
     rule.selector.name = Some("first".into());
     let broken = Rule { rule: "self.data. == 1".into(), ..rule.clone() };
-    let refused = stage.rollout.advance(&stage.owner, &release, &[broken]).await.unwrap_err();
+    let refused =
+        stage.rollout.advance(&RolloutRequest::new(&stage.owner, &release).rules(&[broken])).await.unwrap_err();
     assert_eq!(refused.reason(), Reason::InvalidConfiguration);
     assert!(refused.to_string().starts_with("spec.probes[0].rule, line 1, column 12: "), "{refused}");
     assert_eq!(stage.writes(), [""; 0]);
 
     let rules = [rule];
     assert_eq!(
-        waiting(stage.rollout.advance(&stage.owner, &release, &rules).await),
-        ["(/v1, Kind=ConfigMap)(install/first): is waiting: field example.com/open is not there yet"]
+        waiting(stage.rollout.advance(&RolloutRequest::new(&stage.owner, &release).rules(&rules)).await),
+        ["(/v1, Kind=ConfigMap)(install/first): is waiting: field example.com/open does not exist yet"]
     );
     let open = Patch::Merge(json!({"metadata": {"labels": {"example.com/open": "yes"}}}));
     stage.api(&config_map_key("first")).patch("first", &PatchParams::default(), &open).await.unwrap();
-    assert!(stage.rollout.advance(&stage.owner, &release, &rules).await.unwrap().is_complete());
+    assert!(
+        stage.rollout.advance(&RolloutRequest::new(&stage.owner, &release).rules(&rules)).await.unwrap().is_complete()
+    );
 }
 
 #[tokio::test]
@@ -106,7 +109,7 @@ async fn a_job_that_is_done_stays_with_the_release() {
     let job = serde_json::to_value(job).unwrap();
     assert_eq!(job.pointer("/spec/ttlSecondsAfterFinished"), None);
     assert_eq!(job.pointer("/status/succeeded"), Some(&json!(1)));
-    assert!(stage.rollout.observe(&stage.owner, &release, &[]).await.unwrap().is_as_released());
+    assert!(stage.rollout.observe(&RolloutRequest::new(&stage.owner, &release)).await.unwrap().matches_release());
 }
 
 /// A webhook that looks at oxen, with the Service and, on request, the workload behind it.

@@ -3,7 +3,7 @@
 use crate::support::{
     Stage, config_map, config_map_key, deployment, gate_probe, key, ox, oxen, release, release_with_probes,
 };
-use chandler_rollout::{Progress, RolloutError};
+use chandler_rollout::{Progress, RolloutError, RolloutRequest};
 use serde_json::{Value, json};
 
 fn objects() -> Vec<(u32, Value)> {
@@ -71,8 +71,8 @@ async fn a_release_is_installed_and_then_left_alone() {
         if restarted {
             stage.restart().await;
         }
-        let observed = stage.rollout.observe(&stage.owner, &release, &[]).await.unwrap();
-        assert!(observed.is_as_released() && observed.is_healthy(), "{observed:?}");
+        let observed = stage.rollout.observe(&RolloutRequest::new(&stage.owner, &release)).await.unwrap();
+        assert!(observed.matches_release() && observed.is_healthy(), "{observed:?}");
         let again = stage.advance(&release).await.unwrap();
         assert!(again.is_complete() && again.changes().is_empty(), "{again:?}");
         assert_eq!(stage.writes(), [""; 0]);
@@ -102,7 +102,7 @@ async fn what_cannot_be_installed_is_refused_before_anything_is_written() {
         (vec![(0, elsewhere("nowhere"))], "required resource not found: namespaces \"nowhere\" not found"),
         (
             vec![(0, config_map("x", json!({}))), (1, elsewhere("install"))],
-            "ConfigMap install/x and ConfigMap install/x of the release are one object in the cluster",
+            "ConfigMap install/x and ConfigMap install/x in the release are the same object in the cluster",
         ),
     ] {
         let objects: Vec<(u32, Value)> = [(0, config_map("first", json!({})))].into_iter().chain(broken).collect();

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 use chandler_core::Release;
-use chandler_rollout::Rule;
+use chandler_rollout::{RolloutRequest, Rule};
 use serde_json::{Value, json};
 
 use crate::support::{Stage, config_map, config_map_key, deployment, key, ox, oxen, release};
@@ -11,7 +11,7 @@ use crate::support::{Stage, config_map, config_map_key, deployment, key, ox, oxe
 /// What the preview of a release says would be refused. Nothing is written by it.
 async fn refusals(stage: &Stage, release: &Release) -> Vec<String> {
     stage.writes();
-    let preview = stage.rollout.preview(&stage.owner, release, &[]).await.unwrap();
+    let preview = stage.rollout.preview(&RolloutRequest::new(&stage.owner, release)).await.unwrap();
     assert_eq!(stage.writes(), [""; 0]);
     preview.refusals
 }
@@ -47,8 +47,9 @@ async fn what_a_rollout_refuses_its_preview_says_before() {
     }
     let broken = [Rule { origin: "spec.probes[0]".into(), rule: "self.data. == 1".into(), ..Rule::default() }];
     let release = release(&[(0, config_map("first", json!({})))]);
-    let previewed = stage.rollout.preview(&stage.owner, &release, &broken).await.unwrap().refusals;
-    let refused = stage.rollout.advance(&stage.owner, &release, &broken).await.unwrap_err();
+    let previewed =
+        stage.rollout.preview(&RolloutRequest::new(&stage.owner, &release).rules(&broken)).await.unwrap().refusals;
+    let refused = stage.rollout.advance(&RolloutRequest::new(&stage.owner, &release).rules(&broken)).await.unwrap_err();
     assert_eq!(previewed, [refused.to_string()]);
 }
 
@@ -67,7 +68,7 @@ async fn an_unsafe_crd_and_all_else_that_is_in_the_way_are_said_at_once() {
     assert_eq!(
         begin,
         [
-            "ConfigMap install/theirs already exists and was made by somebody\nwhat nobody controls is taken over by `chandler adopt demo` or with spec.collisionProtection",
+            "ConfigMap install/theirs already exists and was created by somebody\nadopt objects without a controller with `chandler adopt demo` or spec.collisionProtection",
             "required resource not found",
             "validating upgrade for CRD \"oxen.example.com\"",
         ]

@@ -6,8 +6,8 @@ use std::sync::{
 };
 
 use chandler_rollout::{
-    CollisionProtection, Holdings, InMemory, Intent, Ledger, LedgerError, Owner, RolloutError, Seal, Settlement,
-    Teardown,
+    CollisionProtection, Holdings, InMemory, Intent, Ledger, LedgerError, Owner, RolloutError, RolloutRequest, Seal,
+    Settlement, Teardown,
 };
 use futures::{FutureExt as _, future::BoxFuture};
 use kube::{
@@ -51,7 +51,9 @@ async fn an_object_that_somebody_marked_is_neither_pruned_nor_deleted_nor_taken(
 
     let wanting = release(&[(0, config_map("wanted", json!({"of": "us"})))]);
     let refused = stage.advance(&wanting).await.unwrap_err().to_string();
-    assert!(refused.contains("ConfigMap install/wanted already exists and carries the marks of BundleDeployment demo"));
+    assert!(
+        refused.contains("ConfigMap install/wanted already exists and carries the labels of BundleDeployment demo")
+    );
     let deleted = stage.tear_down().await;
     assert_eq!(deleted, [config_map_key("other")]);
     for name in ["labelled", "wanted"] {
@@ -90,14 +92,14 @@ async fn what_was_created_just_before_a_death_is_known_by_its_seal() {
     let ledger = Arc::new(Forgetful { inner: InMemory::new(&owner.uid), forgets: AtomicBool::new(true) });
     let owner = owner.recorded_in(ledger.clone());
     let first = release(&[(0, config_map("made", json!({"a": "1"}))), (0, config_map("stale", json!({})))]);
-    let died = stage.rollout.advance(&owner, &first, &[]).await.unwrap_err();
+    let died = stage.rollout.advance(&RolloutRequest::new(&owner, &first)).await.unwrap_err();
     assert!(matches!(died, RolloutError::Ledger(_)), "{died}");
     let made = stage.live(&config_map_key("made")).await.unwrap();
 
     // The next one finds its own objects: it keeps the one and prunes the other, which is not wanted any more.
     ledger.forgets.store(false, Ordering::SeqCst);
     let second = release(&[(0, config_map("made", json!({"a": "2"})))]);
-    let progress = stage.rollout.advance(&owner, &second, &[]).await.unwrap();
+    let progress = stage.rollout.advance(&RolloutRequest::new(&owner, &second)).await.unwrap();
     assert_eq!(progress.changes().updated, [config_map_key("made")]);
     assert_eq!(progress.changes().pruned, [config_map_key("stale")]);
     assert_eq!(stage.live(&config_map_key("made")).await.unwrap()["metadata"]["uid"], made["metadata"]["uid"]);
@@ -123,12 +125,15 @@ async fn an_object_that_was_orphaned_is_not_taken_back() {
 
     let refused = stage.advance(&settings).await.unwrap_err();
     assert!(matches!(refused, RolloutError::OwnerDeleting(_)), "{refused}");
-    assert!(matches!(stage.rollout.observe(&stage.owner, &settings, &[]).await, Err(RolloutError::OwnerDeleting(_))));
+    assert!(matches!(
+        stage.rollout.observe(&RolloutRequest::new(&stage.owner, &settings)).await,
+        Err(RolloutError::OwnerDeleting(_))
+    ));
     // What has no reference any more is left behind, although the record holds it.
-    let Teardown::Complete { deleted, released } = stage.rollout.teardown(&stage.owner).await.unwrap() else {
+    let Teardown::Complete { deleted, orphaned } = stage.rollout.teardown(&stage.owner).await.unwrap() else {
         panic!("nothing is waited for");
     };
-    assert_eq!((deleted.len(), released), (0, vec![config_map_key("settings")]));
+    assert_eq!((deleted.len(), orphaned), (0, vec![config_map_key("settings")]));
     assert!(stage.live(&config_map_key("settings")).await.is_some());
 }
 
@@ -149,7 +154,7 @@ async fn the_next_owner_of_a_name_takes_back_what_was_left_behind_and_prunes_not
     let before = stage.live(&config_map_key("wanted")).await.unwrap();
 
     let again = release(&[(0, config_map("wanted", json!({"a": "2"})))]);
-    let progress = stage.rollout.advance(&owner, &again, &[]).await.unwrap();
+    let progress = stage.rollout.advance(&RolloutRequest::new(&owner, &again)).await.unwrap();
     assert_eq!(
         (progress.changes().adopted.as_slice(), progress.changes().pruned.len()),
         (&[config_map_key("wanted")][..], 0)
@@ -159,7 +164,7 @@ async fn the_next_owner_of_a_name_takes_back_what_was_left_behind_and_prunes_not
     assert!(stage.live(&config_map_key("forgotten")).await.is_some(), "it has the label of the set, and is nobody's");
     assert_eq!(
         stage.rollout.teardown(&owner).await.unwrap(),
-        Teardown::Complete { deleted: vec![config_map_key("wanted")], released: vec![] }
+        Teardown::Complete { deleted: vec![config_map_key("wanted")], orphaned: vec![] }
     );
 }
 
@@ -168,7 +173,10 @@ async fn without_a_record_nothing_is_written() {
     let stage = Stage::set().await;
     let unrecorded = Owner { ledger: None, ..stage.owner.clone() };
     let one = release(&[(0, config_map("one", json!({})))]);
-    assert!(matches!(stage.rollout.advance(&unrecorded, &one, &[]).await, Err(RolloutError::Unrecorded(_))));
+    assert!(matches!(
+        stage.rollout.advance(&RolloutRequest::new(&unrecorded, &one)).await,
+        Err(RolloutError::Unrecorded(_))
+    ));
     assert!(matches!(stage.rollout.teardown(&unrecorded).await, Err(RolloutError::Unrecorded(_))));
     assert_eq!(stage.writes(), [""; 0]);
 }

@@ -12,7 +12,8 @@ use chandler_api::{BundleDeployment, BundleDeploymentSpec, BundleSource, ImageSo
 use chandler_core::{Object, ObjectKey, Probe, ProbeSelector, Release};
 use chandler_devcluster::{DevCluster, Options as DevOptions, workloads::Rules};
 use chandler_rollout::{
-    Changes, Dependencies, InMemory, Options, Owner, Progress, Rollout, RolloutError, Teardown, Unhealthy, assess,
+    Changes, Dependencies, InMemory, Options, Owner, Progress, Rollout, RolloutError, RolloutRequest, Teardown,
+    Unhealthy, assess,
 };
 use k8s_openapi::{
     api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -82,7 +83,7 @@ impl Stage {
     }
 
     pub(crate) async fn advance(&self, release: &Release) -> Result<Progress, RolloutError> {
-        self.rollout.advance(&self.owner, release, &[]).await
+        self.rollout.advance(&RolloutRequest::new(&self.owner, release)).await
     }
 
     /// Advances until the release is complete, each time when what it waited for has come; everything that was changed.

@@ -133,7 +133,7 @@ fn what_is_left_is_not_written_about() {
         let contested = contested.into_iter().map(|drift| drift.object.clone()).collect();
         let found: Vec<Drift> = found.into_iter().cloned().collect();
         let observed = Observation { drift: found.clone(), parent_current, ..Observation::default() };
-        let drift_options = DriftOptions { drift, complete: true, contested, ..DriftOptions::default() };
+        let drift_options = DriftOptions { drift, complete: true, cooldown: contested, ..DriftOptions::default() };
         assert_eq!(is_to_be_repaired(&observed, &drift_options), repair, "{drift:?} {found:?}");
     }
 }
@@ -158,5 +158,5 @@ fn a_pointer_that_cannot_be_ignored_is_refused() {
     ]});
     let problem = ignored(&deployment(&spec, &json!({}))).unwrap_err();
     assert_eq!((problem.reason, problem.terminal), (Reason::InvalidConfiguration, true));
-    insta::assert_snapshot!(problem.message, @r#"spec.ignoreDifferences[1].jsonPointers[0]: "/metadata/name" cannot be left to others: of metadata only labels, annotations and finalizers can"#);
+    insta::assert_snapshot!(problem.message, @r#"spec.ignoreDifferences[1].jsonPointers[0]: "/metadata/name" cannot be ignored: of metadata only labels, annotations and finalizers can"#);
 }

@@ -299,7 +299,7 @@ fn health_that_has_not_lasted_is_not_told() {
     let healthy = found(Some(facts("r")), Reached::Applied(vec![]));
     deployment.status = Some(derive(&deployment, &healthy, at(1)));
     let before = deployment.status.clone().unwrap();
-    let mut weak = found(Some(facts("r")), Reached::Applied(vec!["Pod n/p: runs but is not ready".into()]));
+    let mut weak = found(Some(facts("r")), Reached::Applied(vec!["Pod n/p: is running but not ready".into()]));
     weak.unsteady = Some(std::time::Duration::from_secs(9));
     assert_eq!(derive(&deployment, &weak, at(5)), before, "nothing is written");
 

@@ -1,0 +1,8 @@
+//! Requests to the API server.
+
+pub(crate) mod account;
+pub(crate) mod answers;
+pub(crate) mod cluster;
+pub(crate) mod concurrent;
+pub(crate) mod replace;
+pub(crate) mod writes;

@@ -1,0 +1,50 @@
+//! Impersonation of a ServiceAccount.
+
+use chandler_permissions::Account;
+use http::{HeaderName, HeaderValue, Request};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::{Client, api::ApiResource, client::Body};
+
+use crate::{
+    client::cluster::Cluster,
+    pure::{
+        error::{ApiError, RolloutError},
+        owner::Owner,
+    },
+};
+
+/// The header that names the impersonated user.
+///
+/// The groups of the account are not sent: the API server knows them, and impersonating groups would require another permission
+/// of the controller.
+const IMPERSONATE_USER: HeaderName = HeaderName::from_static("impersonate-user");
+
+/// A client that impersonates a ServiceAccount in every request, over the connections and with the credentials of another
+/// client. That client must be allowed to `impersonate` the account.
+///
+/// # Errors
+/// If the name of the account is not valid in a header.
+pub fn impersonating(client: &Client, account: &Account) -> Result<Client, ApiError> {
+    let user = HeaderValue::from_str(&account.user())
+        .map_err(|_| ApiError::Refused(format!("{account} is not the name of a ServiceAccount")))?;
+    let inner = client.clone();
+    let service = tower::service_fn(move |mut request: Request<Body>| {
+        let inner = inner.clone();
+        request.headers_mut().insert(IMPERSONATE_USER, user.clone());
+        async move { inner.send(request).await }
+    });
+    Ok(Client::new(service, client.default_namespace()))
+}
+
+/// The client for the objects of an owner: it impersonates the ServiceAccount that the owner names, which must exist; without
+/// one it uses the controller's rights.
+pub(crate) async fn actor(own: &Cluster, owner: &Owner) -> Result<Cluster, RolloutError> {
+    let Some(account) = &owner.account else { return Ok(own.clone()) };
+    let about = |error| RolloutError::Request { action: format!("act as ServiceAccount {account}"), error };
+    let accounts = ApiResource::erase::<ServiceAccount>(&());
+    let found = own.get(&accounts, Some(&account.namespace), &account.name).await.map_err(about)?;
+    if found.is_none() {
+        return Err(RolloutError::ServiceAccountNotFound(account.clone()));
+    }
+    own.on_behalf_of(account).map_err(about)
+}

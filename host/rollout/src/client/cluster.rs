@@ -1,0 +1,209 @@
+//! The requests that read. Bodies are JSON values, so no field is lost in a type.
+
+use std::collections::BTreeSet;
+
+use chandler_permissions::Account;
+use kube::{
+    Client, Resource as _,
+    api::{ApiResource, DynamicObject, ListParams},
+    core::Request,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    client::account::impersonating,
+    pure::{error::ApiError, live},
+};
+
+/// The number of objects in one page of a list.
+const PAGE: u32 = 500;
+
+/// One page of a list.
+pub(crate) struct Page {
+    pub(crate) objects: Vec<Value>,
+    /// The number of objects after them, if the API server reports it.
+    pub(crate) remaining: Option<u64>,
+    /// The continue token; none for the last page.
+    pub(crate) next: Option<String>,
+}
+
+/// Builds a list request, for whole objects or for their metadata.
+type List = fn(&Request, &ListParams) -> Result<http::Request<Vec<u8>>, kube::core::request::Error>;
+
+/// A client of the API server.
+#[derive(Clone)]
+pub(crate) struct Cluster {
+    pub(super) client: Client,
+}
+
+impl Cluster {
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// The same cluster with a ServiceAccount impersonated.
+    pub(crate) fn on_behalf_of(&self, account: &Account) -> Result<Self, ApiError> {
+        impersonating(&self.client, account).map(Self::new)
+    }
+
+    /// Reads an object, if it exists.
+    pub(crate) async fn get(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Value>, ApiError> {
+        let request = at(resource, namespace).get(name, &kube::api::GetParams::default()).map_err(built)?;
+        match self.client.request(request).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) => match ApiError::from(error) {
+                ApiError::NotFound(_) => Ok(None),
+                error => Err(error),
+            },
+        }
+    }
+
+    /// Lists the objects of a kind that match the selector, in one or all namespaces. A kind that is not served has none.
+    pub(crate) async fn list(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        selector: &str,
+    ) -> Result<Vec<Value>, ApiError> {
+        let parameters = ListParams::default().labels(selector).limit(PAGE);
+        self.all(resource, namespace, parameters, Request::list).await
+    }
+
+    /// One page of the objects of a kind in all namespaces, after a continue token.
+    pub(crate) async fn page(&self, resource: &ApiResource, limit: u32, after: Option<&str>) -> Result<Page, ApiError> {
+        self.part(resource, None, &after_place(limit, after), Request::list).await
+    }
+
+    /// One page of the objects' metadata.
+    pub(crate) async fn metadata_page(
+        &self,
+        resource: &ApiResource,
+        limit: u32,
+        after: Option<&str>,
+    ) -> Result<Page, ApiError> {
+        self.part(resource, None, &after_place(limit, after), Request::list_metadata).await
+    }
+
+    /// Lists the metadata of all objects of a kind, in one or all namespaces. A kind that is not served has none.
+    pub(crate) async fn list_metadata(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+    ) -> Result<Vec<Value>, ApiError> {
+        self.all(resource, namespace, ListParams::default().limit(PAGE), Request::list_metadata).await
+    }
+
+    /// The names of all objects of a kind, in one namespace or cluster-scoped; none if there are many more of them than
+    /// `wanted`.
+    pub(crate) async fn names(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        wanted: usize,
+    ) -> Result<Option<BTreeSet<String>>, ApiError> {
+        let mut names = BTreeSet::new();
+        let mut next = None;
+        loop {
+            let place = after_place(PAGE, next.as_deref());
+            let page = self.part(resource, namespace, &place, Request::list_metadata).await?;
+            names.extend(page.objects.iter().map(|object| live::text(object, "/metadata/name").to_owned()));
+            next = page.next;
+            if next.is_none() {
+                return Ok(Some(names));
+            }
+            // From here on, each page saves fewer requests than it costs.
+            if names.len() > wanted.saturating_mul(PAGE as usize / 2) {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// All pages of a list. A kind that is not served has no objects.
+    async fn all(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        mut parameters: ListParams,
+        list: List,
+    ) -> Result<Vec<Value>, ApiError> {
+        let mut objects = Vec::new();
+        loop {
+            let page = match self.part(resource, namespace, &parameters, list).await {
+                Ok(page) => page,
+                Err(ApiError::NotFound(_)) => return Ok(Vec::new()),
+                Err(error) => return Err(error),
+            };
+            objects.extend(page.objects);
+            match page.next {
+                Some(token) => parameters = parameters.continue_token(&token),
+                None => return Ok(objects),
+            }
+        }
+    }
+
+    /// One page of a list.
+    async fn part(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        parameters: &ListParams,
+        list: List,
+    ) -> Result<Page, ApiError> {
+        let request = list(&at(resource, namespace), parameters).map_err(built)?;
+        Ok(paged(self.client.request(request).await?, resource))
+    }
+
+    /// Sends a review of the group `authorization.k8s.io`, and returns its status.
+    pub(crate) async fn review(&self, resource: &str, review: &Value) -> Result<Value, ApiError> {
+        let body = serde_json::to_vec(review).map_err(|error| ApiError::Refused(error.to_string()))?;
+        let request = http::Request::post(format!("/apis/authorization.k8s.io/v1/{resource}"))
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(body)
+            .map_err(|error| ApiError::Refused(error.to_string()))?;
+        let mut answer: Value = self.client.request(request).await?;
+        Ok(answer.get_mut("status").map(Value::take).unwrap_or_default())
+    }
+}
+
+pub(super) fn at(resource: &ApiResource, namespace: Option<&str>) -> Request {
+    Request::new(DynamicObject::url_path(resource, namespace))
+}
+
+/// The parameters for the page after a continue token, or the first page.
+fn after_place(limit: u32, place: Option<&str>) -> ListParams {
+    let parameters = ListParams::default().limit(limit);
+    match place {
+        Some(token) => parameters.continue_token(token),
+        None => parameters,
+    }
+}
+
+fn paged(mut page: Value, resource: &ApiResource) -> Page {
+    let remaining = page.pointer("/metadata/remainingItemCount").and_then(Value::as_u64);
+    let next = page.pointer("/metadata/continue").and_then(Value::as_str).filter(|token| !token.is_empty());
+    let next = next.map(str::to_owned);
+    let objects = match page.get_mut("items").map(Value::take) {
+        Some(Value::Array(objects)) => objects.into_iter().map(|object| typed(object, resource)).collect(),
+        _ => Vec::new(),
+    };
+    Page { objects, remaining, next }
+}
+
+/// Sets API version and kind, which items of lists lack.
+pub(super) fn typed(mut object: Value, resource: &ApiResource) -> Value {
+    if let Some(map) = object.as_object_mut() {
+        map.insert("apiVersion".to_owned(), json!(resource.api_version));
+        map.insert("kind".to_owned(), json!(resource.kind));
+    }
+    object
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+pub(super) fn built(error: kube::core::request::Error) -> ApiError {
+    ApiError::Refused(error.to_string())
+}

@@ -1,0 +1,177 @@
+//! The requests that write, or would write in a dry run.
+
+use kube::api::{ApiResource, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use serde_json::{Value, json};
+
+use super::cluster::{Cluster, at, built, typed};
+use crate::pure::{
+    desired::Desired,
+    error::{ApiError, ApplyError},
+    live,
+    owner::FIELD_MANAGER,
+};
+
+/// The result of a deletion.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Deleted {
+    /// It is gone.
+    Gone,
+    /// It was accepted; the object still exists, in this state.
+    Accepted(Value),
+}
+
+impl Cluster {
+    /// Creates an object that must not exist. Unknown fields are refused, since no later apply could set them.
+    pub(crate) async fn create(&self, desired: &Desired, dry_run: bool) -> Result<Value, ApiError> {
+        let parameters = PostParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()) };
+        let body = serde_json::to_vec(&desired.value).map_err(|error| ApiError::Refused(error.to_string()))?;
+        let request =
+            at(&desired.resource, desired.key.namespace.as_deref()).create(&parameters, body).map_err(built)?;
+        Ok(self.client.request(with_strict_fields(request)?).await?)
+    }
+
+    /// Applies an object that has not changed since it was read. The UID prevents the adoption of another object and the
+    /// creation of a deleted one; the resource version prevents taking back an object that was orphaned meanwhile.
+    pub(crate) async fn apply(&self, desired: &Desired, live: &Value) -> Result<Value, ApiError> {
+        self.try_apply(desired, live).await.map_err(|refusal| refusal.error)
+    }
+
+    /// The same, with the fields that an error is about.
+    pub(crate) async fn try_apply(&self, desired: &Desired, live: &Value) -> Result<Value, ApplyError> {
+        let version = live::resource_version(live);
+        self.apply_to(desired, json!({"uid": live::uid(live), "resourceVersion": version}), false).await
+    }
+
+    /// A dry run of an apply to any version of the object.
+    pub(crate) async fn dry_run(&self, desired: &Desired, live: &Value) -> Result<Value, ApiError> {
+        self.try_dry_run(desired, live).await.map_err(|refusal| refusal.error)
+    }
+
+    /// The same, with the fields that an error is about.
+    pub(crate) async fn try_dry_run(&self, desired: &Desired, live: &Value) -> Result<Value, ApplyError> {
+        self.apply_to(desired, json!({"uid": live::uid(live)}), true).await
+    }
+
+    async fn apply_to(&self, desired: &Desired, preconditions: Value, dry_run: bool) -> Result<Value, ApplyError> {
+        let mut body = desired.value.clone();
+        if let (Some(metadata), Value::Object(preconditions)) =
+            (body.get_mut("metadata").and_then(Value::as_object_mut), preconditions)
+        {
+            metadata.extend(preconditions);
+        }
+        let mut parameters = PatchParams::apply(FIELD_MANAGER).force();
+        parameters.dry_run = dry_run;
+        let path = at(&desired.resource, desired.key.namespace.as_deref());
+        let request = path.patch(&desired.key.name, &parameters, &Patch::Apply(body)).map_err(built)?;
+        Ok(self.client.request(request).await?)
+    }
+
+    /// Replaces an object that has not changed since it was read by the desired one.
+    pub(crate) async fn replace(&self, desired: &Desired, live: &Value, dry_run: bool) -> Result<Value, ApiError> {
+        let mut body = desired.value.clone();
+        if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert("uid".to_owned(), json!(live::uid(live)));
+            metadata.insert("resourceVersion".to_owned(), json!(live::resource_version(live)));
+        }
+        let parameters = PostParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()) };
+        let body = serde_json::to_vec(&body).map_err(|error| ApiError::Refused(error.to_string()))?;
+        let path = at(&desired.resource, desired.key.namespace.as_deref());
+        let request = path.replace(&desired.key.name, &parameters, body).map_err(built)?;
+        Ok(self.client.request(request).await?)
+    }
+
+    /// Applies a merge patch to an object that has not changed since it was read.
+    pub(crate) async fn merge(
+        &self,
+        desired: &Desired,
+        live: &Value,
+        mut changes: Value,
+        dry_run: bool,
+    ) -> Result<Value, ApiError> {
+        if let Some(changes) = changes.as_object_mut() {
+            let read = json!({"uid": live::uid(live), "resourceVersion": live::resource_version(live)});
+            changes.insert("metadata".to_owned(), read);
+        }
+        let parameters =
+            PatchParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let path = at(&desired.resource, desired.key.namespace.as_deref());
+        let request = path.patch(&desired.key.name, &parameters, &Patch::Merge(changes)).map_err(built)?;
+        Ok(self.client.request(request).await?)
+    }
+
+    /// Applies a part of the parent's metadata with a field manager of its own.
+    pub(crate) async fn apply_part(
+        &self,
+        resource: &ApiResource,
+        name: &str,
+        manager: &str,
+        body: &Value,
+    ) -> Result<Value, ApiError> {
+        let parameters = PatchParams::apply(manager).force();
+        let request = at(resource, None).patch(name, &parameters, &Patch::Apply(body)).map_err(built)?;
+        Ok(self.client.request(request).await?)
+    }
+
+    /// Replaces the managed fields of an object that has not changed since it was read.
+    pub(crate) async fn replace_managed_fields(
+        &self,
+        desired: &Desired,
+        resource_version: &str,
+        managed_fields: &Value,
+    ) -> Result<Value, ApiError> {
+        let body = json!({"metadata": {"managedFields": managed_fields, "resourceVersion": resource_version}});
+        let parameters = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let path = at(&desired.resource, desired.key.namespace.as_deref());
+        let request = path.patch(&desired.key.name, &parameters, &Patch::Merge(body)).map_err(built)?;
+        Ok(self.client.request(request).await?)
+    }
+
+    /// Applies a merge patch to the metadata of an object that has not changed since it was read.
+    pub(crate) async fn patch_metadata(
+        &self,
+        resource: &ApiResource,
+        object: &Value,
+        mut metadata: Value,
+        manager: &str,
+    ) -> Result<Value, ApiError> {
+        if let Some(metadata) = metadata.as_object_mut() {
+            metadata.insert("uid".to_owned(), json!(live::uid(object)));
+            metadata.insert("resourceVersion".to_owned(), json!(live::resource_version(object)));
+        }
+        let parameters = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
+        let key = live::key(object, resource);
+        let path = at(resource, key.namespace.as_deref());
+        let body = Patch::Merge(json!({"metadata": metadata}));
+        let request = path.patch(&key.name, &parameters, &body).map_err(built)?;
+        Ok(self.client.request(request).await?)
+    }
+
+    /// Deletes an object if it has not changed since it was read.
+    pub(crate) async fn delete(&self, resource: &ApiResource, object: &Value) -> Result<Deleted, ApiError> {
+        let parameters = DeleteParams::background().preconditions(Preconditions {
+            uid: Some(live::uid(object).to_owned()),
+            resource_version: Some(live::resource_version(object).to_owned()),
+        });
+        let key = live::key(object, resource);
+        let request = at(resource, key.namespace.as_deref()).delete(&key.name, &parameters).map_err(built)?;
+        match self.client.request::<Value>(request).await {
+            // The answer is the object while a finalizer holds it, or a status. For some kinds it is the object although it is
+            // gone, and then it has no deletion timestamp.
+            Ok(answer) if live::is_terminating(&answer) => Ok(Deleted::Accepted(typed(answer, resource))),
+            Ok(_) => Ok(Deleted::Gone),
+            Err(error) => match ApiError::from(error) {
+                ApiError::NotFound(_) => Ok(Deleted::Gone),
+                error => Err(error),
+            },
+        }
+    }
+}
+
+/// Sets strict field validation, which the parameters of kube lack.
+fn with_strict_fields(request: http::Request<Vec<u8>>) -> Result<http::Request<Vec<u8>>, ApiError> {
+    let (mut parts, body) = request.into_parts();
+    let separator = if parts.uri.query().is_some() { '&' } else { '?' };
+    let uri = format!("{}{separator}fieldValidation=Strict", parts.uri);
+    parts.uri = uri.parse().map_err(|error: http::uri::InvalidUri| ApiError::Refused(error.to_string()))?;
+    Ok(http::Request::from_parts(parts, body))
+}

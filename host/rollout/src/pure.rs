@@ -1,0 +1,35 @@
+//! Decisions and data without requests.
+
+pub(crate) mod crd;
+pub mod deletion_plan;
+pub(crate) mod dependencies;
+pub(crate) mod desired;
+pub(crate) mod difference;
+pub mod drift_options;
+pub(crate) mod dry_run;
+pub mod error;
+pub mod existing_owner;
+pub mod fields;
+pub(crate) mod health;
+pub(crate) mod hidden_changes;
+pub mod holdings;
+pub mod ignored;
+pub(crate) mod inventory;
+pub mod ledger;
+pub(crate) mod live;
+pub(crate) mod managed_fields;
+pub(crate) mod member;
+pub mod owner;
+pub mod ownership;
+pub(crate) mod policy;
+pub mod preview;
+pub(crate) mod record;
+pub(crate) mod refusals;
+pub(crate) mod replacement;
+pub mod report;
+pub(crate) mod request;
+pub(crate) mod reserved;
+pub(crate) mod rollback;
+pub(crate) mod secrets;
+pub(crate) mod situation;
+pub(crate) mod untyped;

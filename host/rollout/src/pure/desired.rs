@@ -1,0 +1,288 @@
+//! The desired state of an object of the release. Pure.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use chandler_core::{
+    Digest, Object, ObjectKey,
+    order::{self, Phase},
+};
+use kube::api::ApiResource;
+use serde_json::{Map, Value, json};
+
+use crate::pure::{holdings::ObjectId, live, owner::Owner};
+
+/// The annotation with the digest of the last applied object. It distinguishes objects of another release from objects that a
+/// user changed, and so shows when fields must be removed that the release no longer contains.
+pub(crate) const APPLIED: &str = "chandler.dev/applied";
+
+/// The annotation with the owner's mark, by which the controller recognizes an object that it created just before a crash.
+pub(crate) const SEAL: &str = "chandler.dev/seal";
+
+/// The desired state of an object.
+#[derive(Clone, Debug)]
+pub(crate) struct Desired {
+    /// Its identity, with its namespace in the cluster.
+    pub(crate) key: ObjectKey,
+    /// The API resource of its kind.
+    pub(crate) resource: ApiResource,
+    /// Whether the API server serves its kind already; otherwise a CRD of the release defines it.
+    pub(crate) served: bool,
+    /// Its stage.
+    pub(crate) stage: u32,
+    /// Its phase within the stage.
+    pub(crate) phase: Phase,
+    /// The object that is applied, with all marks of the owner.
+    pub(crate) value: Value,
+    /// The value of [`APPLIED`].
+    pub(crate) digest: String,
+}
+
+/// The API resource of a kind, and its scope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Served {
+    pub(crate) resource: ApiResource,
+    pub(crate) namespaced: bool,
+}
+
+impl Desired {
+    /// Adds the namespace and the marks of the owner to an object.
+    pub(crate) fn new(object: &Object, kind: Served, served: bool, owner: &Owner) -> Self {
+        let mut key = object.key.clone();
+        key.namespace =
+            kind.namespaced.then(|| key.namespace.take().unwrap_or_else(|| owner.install_namespace.clone()));
+        let mut value = object.value.clone();
+        normalise(&key, &mut value);
+        edit(&mut value, "metadata", |metadata| {
+            match &key.namespace {
+                Some(namespace) => metadata.insert("namespace".into(), json!(namespace)),
+                None => metadata.remove("namespace"),
+            };
+            // A bundle cannot know UIDs of the cluster, and the garbage collector deletes an object whose reference names no
+            // existing owner.
+            metadata.insert("ownerReferences".into(), json!([owner.reference()]));
+            edit(metadata, "labels", |labels| {
+                labels.extend(owner.member_labels().map(|(name, text)| (name.to_owned(), json!(text))));
+            });
+        });
+        let digest = mark(&mut value);
+        seal(&mut value, &key, owner);
+        Self {
+            phase: order::phase_of(&key),
+            key,
+            resource: kind.resource,
+            served,
+            stage: object.stage,
+            value: Value::Object(value),
+            digest,
+        }
+    }
+
+    /// Replaces the `spec` of the release by another one.
+    pub(crate) fn replace_spec(&mut self, spec: Value) {
+        let Some(value) = self.value.as_object_mut() else { return };
+        let seal = value.get("metadata").and_then(|metadata| metadata.get("annotations")?.get(SEAL)).cloned();
+        value.insert("spec".to_owned(), spec);
+        self.digest = mark(value);
+        if let Some(seal) = seal {
+            annotate(value, SEAL, seal);
+        }
+    }
+
+    /// Keeps the seal of the live object, if the record of the owner is not known.
+    pub(crate) fn keep_seal(&mut self, live: &Value) {
+        if let (Some(value), Some(seal)) = (self.value.as_object_mut(), live::annotation(live, SEAL)) {
+            annotate(value, SEAL, json!(seal));
+        }
+    }
+}
+
+/// Marks an object as created by this owner. The mark is not part of the digest, so that two owners compute the same digest for
+/// a release.
+fn seal(value: &mut Map<String, Value>, key: &ObjectKey, owner: &Owner) {
+    if let Some(holdings) = owner.holdings() {
+        annotate(value, SEAL, json!(holdings.mark(&ObjectId::of(key))));
+    }
+}
+
+fn annotate(value: &mut Map<String, Value>, name: &str, text: Value) {
+    edit(value, "metadata", |metadata| {
+        edit(metadata, "annotations", |annotations| annotations.insert(name.to_owned(), text));
+    });
+}
+
+/// Records the digest of the object in its annotations, and returns it.
+fn mark(value: &mut Map<String, Value>) -> String {
+    edit(value, "metadata", |metadata| {
+        edit(metadata, "annotations", |annotations| {
+            annotations.remove(APPLIED);
+            annotations.remove(SEAL);
+        });
+    });
+    // serde_json keeps maps sorted, so the text is canonical.
+    let digest = Digest::of(Value::Object(value.clone()).to_string().as_bytes()).hex().to_owned();
+    annotate(value, APPLIED, json!(digest));
+    digest
+}
+
+impl Desired {
+    /// The object without the owner reference, for dry runs while another owner controls it.
+    pub(crate) fn unowned(&self) -> Self {
+        let mut unowned = self.clone();
+        if let Some(metadata) = unowned.value.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("ownerReferences");
+        }
+        unowned
+    }
+}
+
+/// Changes a member that is an object; any other value is replaced by an object.
+fn edit<T>(value: &mut Map<String, Value>, name: &str, change: impl FnOnce(&mut Map<String, Value>) -> T) -> T {
+    let mut member = match value.remove(name) {
+        Some(Value::Object(member)) => member,
+        _ => Map::new(),
+    };
+    let result = change(&mut member);
+    value.insert(name.to_owned(), Value::Object(member));
+    result
+}
+
+/// Normalizes an object to the form in which the API server stores it, where comparing or applying would not work otherwise.
+fn normalise(key: &ObjectKey, value: &mut Map<String, Value>) {
+    match (key.group.as_str(), key.kind.as_str()) {
+        // `stringData` is write-only: the API server moves it to `data`, where no field manager would own it.
+        ("", "Secret") => {
+            if let Some(Value::Object(texts)) = value.remove("stringData") {
+                edit(value, "data", |data| {
+                    for (name, text) in texts {
+                        if let Value::String(text) = text {
+                            data.insert(name, json!(STANDARD.encode(text)));
+                        }
+                    }
+                });
+            }
+        }
+        // A Job that is deleted when it is done would be missing, and would be created and run again forever. It is deleted
+        // with the release.
+        ("batch", "Job") => {
+            if let Some(Value::Object(spec)) = value.get_mut("spec") {
+                spec.remove("ttlSecondsAfterFinished");
+            }
+        }
+        // A controller of Kubernetes writes the rules of an aggregated role.
+        ("rbac.authorization.k8s.io", "ClusterRole") if value.get("aggregationRule").is_some_and(Value::is_object) => {
+            value.remove("rules");
+        }
+        _ => {}
+    }
+    if is_injected(value) {
+        value.values_mut().for_each(drop_ca_bundles);
+    }
+}
+
+/// Whether another controller fills in CA bundles. In that case a placeholder of the bundle must not overwrite them each time.
+fn is_injected(value: &Map<String, Value>) -> bool {
+    let annotations = value.get("metadata").and_then(|metadata| metadata.get("annotations"));
+    annotations.and_then(Value::as_object).is_some_and(|annotations| {
+        annotations.keys().any(|name| {
+            name.starts_with("cert-manager.io/inject-") || name == "service.beta.openshift.io/inject-cabundle"
+        })
+    })
+}
+
+fn drop_ca_bundles(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.remove("caBundle");
+            map.values_mut().for_each(drop_ca_bundles);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_ca_bundles),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::pure::live::tests::owner;
+
+    /// The desired state of an object of a release.
+    pub(crate) fn desired(value: &Value, namespaced: bool) -> Desired {
+        let object = Object::parse(value.to_string().as_bytes(), 0, None).unwrap();
+        let resource = ApiResource {
+            group: object.key.group.clone(),
+            version: object.key.version.clone(),
+            api_version: object.key.api_version(),
+            kind: object.key.kind.clone(),
+            plural: "things".into(),
+        };
+        Desired::new(&object, Served { resource, namespaced }, true, &owner())
+    }
+
+    #[test]
+    fn the_scope_determines_the_namespace() {
+        let object = |namespace: Option<&str>| json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x", "namespace": namespace}});
+        let namespace = |namespace, namespaced| desired(&object(namespace), namespaced).key.namespace;
+        assert_eq!(namespace(None, true).as_deref(), Some("install"));
+        assert_eq!(namespace(Some("n"), true).as_deref(), Some("n"));
+        assert_eq!(namespace(Some("n"), false), None);
+        assert!(desired(&object(Some("n")), false).value["metadata"].get("namespace").is_none());
+    }
+
+    #[test]
+    fn marks_of_the_owner_replace_those_of_the_bundle() {
+        let object = desired(
+            &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+                "name": "x",
+                "labels": {"core.rukpak.io/owner-name": "other", "kept": "yes"},
+                "annotations": {"chandler.dev/applied": "forged"},
+                "ownerReferences": [{"uid": "nobody"}],
+            }}),
+            true,
+        );
+        let metadata = &object.value["metadata"];
+        assert_eq!(metadata["labels"]["core.rukpak.io/owner-name"], "a");
+        assert_eq!(metadata["labels"]["kept"], "yes");
+        assert_eq!(metadata["annotations"][APPLIED], object.digest.as_str());
+        assert_eq!(metadata["ownerReferences"], json!([owner().reference()]));
+    }
+
+    #[test]
+    fn the_digest_follows_the_content() {
+        let of = |data: &str| {
+            desired(
+                &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": data}}),
+                true,
+            )
+            .digest
+        };
+        assert_eq!(of("1"), of("1"));
+        assert_ne!(of("1"), of("2"));
+    }
+
+    #[test]
+    fn fields_of_other_controllers_are_not_applied() {
+        let secret = desired(
+            &json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}, "stringData": {"a": "b"}, "data": {"c": "ZA=="}}),
+            true,
+        );
+        assert_eq!(secret.value["data"], json!({"a": "Yg==", "c": "ZA=="}));
+        assert!(secret.value.get("stringData").is_none());
+        let role = desired(
+            &json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "x"},
+                "aggregationRule": {"clusterRoleSelectors": []}, "rules": []}),
+            false,
+        );
+        assert!(role.value.get("rules").is_none());
+        let webhook = |annotations: Value| {
+            desired(
+                &json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+                    "metadata": {"name": "x", "annotations": annotations},
+                    "webhooks": [{"clientConfig": {"caBundle": "Cg=="}}]}),
+                false,
+            )
+            .value["webhooks"][0]["clientConfig"]
+                .clone()
+        };
+        assert_eq!(webhook(json!({"cert-manager.io/inject-ca-from": "n/c"})), json!({}));
+        assert_eq!(webhook(json!({})), json!({"caBundle": "Cg=="}));
+    }
+}

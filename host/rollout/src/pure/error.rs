@@ -1,0 +1,387 @@
+//! Errors of a rollout. Pure.
+
+use std::{collections::BTreeSet, fmt};
+
+use chandler_core::{ObjectKey, Reason};
+use chandler_crd_upgrade::{CheckError, Finding};
+use chandler_health::RuleError;
+use chandler_permissions::{Account, Delegation, Missing};
+use kube::core::Status;
+
+use crate::pure::{existing_owner::Collisions, ledger::LedgerError, secrets, untyped};
+
+/// The number of objects that a message lists.
+const LISTED: usize = 10;
+
+/// A release could not be rolled out further. What was done remains; the next call continues from there.
+#[derive(Debug, thiserror::Error)]
+pub enum RolloutError {
+    /// Kinds that neither the API server serves nor a CRD of the release defines.
+    #[error("required resource not found: {}", list(.0, |(api_version, kind, object)| format!("no matches for kind {kind:?} in version {api_version:?} ({object})")))]
+    UnknownKinds(Vec<(String, String, ObjectKey)>),
+    /// Namespaces of objects that neither exist in the cluster nor are in the release.
+    #[error("required resource not found: {}", list(.0, |namespace| format!("namespaces {namespace:?} not found")))]
+    NamespacesNotFound(Vec<String>),
+    /// Two objects of the release are the same object in the cluster.
+    #[error("{first} and {second} in the release are the same object in the cluster")]
+    Duplicate {
+        /// The first object.
+        first: Box<ObjectKey>,
+        /// The second object.
+        second: Box<ObjectKey>,
+    },
+    /// Objects that exist and belong to other owners.
+    #[error("{0}")]
+    Collisions(Collisions),
+    /// The ServiceAccount to impersonate does not exist.
+    #[error("the ServiceAccount {0} does not exist: create it, or name another one in spec.serviceAccount")]
+    ServiceAccountNotFound(Account),
+    /// The ServiceAccount lacks permissions.
+    #[error(transparent)]
+    PermissionsMissing(Box<PermissionsMissing>),
+    /// Objects that belong to the installation of Chandler itself.
+    #[error(
+        "the release contains objects that belong to the installation of Chandler: {}; this requires a ServiceAccount \
+         with all permissions: name one in spec.serviceAccount, or remove the objects from the bundle", list(.0, |(object, what)| format!("{object} {what}"))
+    )]
+    Reserved(Vec<(ObjectKey, Delegation)>),
+    /// New versions of CustomResourceDefinitions would break clients or stored objects.
+    #[error("{}", chandler_crd_upgrade::explain(.0))]
+    UnsafeCrdUpgrade(Vec<Finding>),
+    /// A new version of a CustomResourceDefinition, or its custom resources, are too large to check.
+    #[error(transparent)]
+    CrdUncheckable(Box<CheckError>),
+    /// An object is too large to compare.
+    #[error(transparent)]
+    ComparisonTooLarge(Box<ComparisonTooLarge>),
+    /// The controller is stopping.
+    #[error("cancelled because the controller is stopping")]
+    Cancelled,
+    /// The owner is gone, or another object has its name.
+    #[error("the owner {0} no longer exists")]
+    OwnerGone(String),
+    /// The owner is being deleted, so nothing is written for it any more.
+    #[error("the owner {0} is being deleted")]
+    OwnerDeleting(String),
+    /// The owner has no record of its objects, so nothing can be written for it.
+    #[error("{0} has no record of its objects; nothing is written without one")]
+    Unrecorded(String),
+    /// The record of the owner's objects cannot be written.
+    #[error("{0}")]
+    Ledger(#[from] LedgerError),
+    /// Requests about objects failed.
+    #[error("{}", list(.0, ToString::to_string))]
+    Objects(Vec<ObjectFailure>),
+    /// A probe of the release is invalid.
+    #[error(transparent)]
+    Probe(RuleError),
+    /// A health rule of the installer is invalid.
+    #[error(transparent)]
+    Rule(RuleError),
+    /// A request that is not about a single object failed.
+    #[error("cannot {action}: {error}")]
+    Request {
+        /// The action that failed.
+        action: String,
+        /// The answer of the API server.
+        error: ApiError,
+    },
+}
+
+impl RolloutError {
+    /// The condition reason for this error.
+    pub fn reason(&self) -> Reason {
+        match self {
+            Self::UnknownKinds(_) => Reason::RequiredResourceNotFound,
+            Self::NamespacesNotFound(_) => Reason::InstallNamespaceNotFound,
+            Self::ServiceAccountNotFound(_) => Reason::ServiceAccountNotFound,
+            Self::PermissionsMissing(_) => Reason::PermissionsMissing,
+            Self::Reserved(_) => Reason::ReservedObjects,
+            Self::Duplicate { .. } | Self::Probe(_) => Reason::InvalidOutput,
+            Self::Rule(_) => Reason::InvalidConfiguration,
+            Self::Collisions(_) => Reason::ObjectCollision,
+            Self::UnsafeCrdUpgrade(_) => Reason::UnsafeCRDUpgrade,
+            _ if self.is_cancelled() => Reason::Retrying,
+            Self::CrdUncheckable(_) => Reason::CRDCheckLimitExceeded,
+            Self::ComparisonTooLarge(_) => Reason::ComparisonTooLarge,
+            _ if self.is_forbidden() => Reason::Forbidden,
+            _ if self.is_transient() => Reason::Retrying,
+            Self::Objects(_) | Self::Request { .. } | Self::Cancelled => Reason::ObjectRefused,
+            Self::OwnerGone(_) | Self::OwnerDeleting(_) => Reason::Deleting,
+            Self::Unrecorded(_) | Self::Ledger(_) => Reason::RecordUnavailable,
+        }
+    }
+
+    /// Whether the error is about this object, so that the other objects of the release can be written without it.
+    pub fn concerns(&self, object: &ObjectKey) -> bool {
+        match self {
+            Self::Objects(failures) => failures.iter().any(|failure| failure.object == *object),
+            Self::ComparisonTooLarge(large) => large.object == *object,
+            Self::Collisions(collisions) => collisions.found.iter().any(|collision| collision.object == *object),
+            Self::UnknownKinds(unknown) => unknown.iter().any(|(_, _, key)| key == object),
+            Self::NamespacesNotFound(missing) => {
+                object.namespace.as_ref().is_some_and(|namespace| missing.contains(namespace))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a retry may succeed without any change by a user.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Objects(failures) => failures.iter().all(|failure| failure.error.is_transient()),
+            Self::Request { error, .. } => error.is_transient(),
+            Self::Ledger(error) => error.transient,
+            _ => self.is_cancelled(),
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        match self {
+            Self::Cancelled => true,
+            Self::CrdUncheckable(error) => matches!(**error, CheckError::Cancelled { .. }),
+            _ => false,
+        }
+    }
+
+    /// Whether a check refused the release. Any other error means that a check could not be made.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Objects(failures) => failures.iter().all(|failure| matches!(failure.error, ApiError::Invalid(_))),
+            Self::Request { .. } | Self::OwnerGone(_) | Self::ServiceAccountNotFound(_) | Self::Cancelled => false,
+            Self::CrdUncheckable(_) => !self.is_cancelled(),
+            _ => true,
+        }
+    }
+
+    /// Whether the release requires something that does not exist. Another release may provide it, so a retry from time to time
+    /// may succeed.
+    pub fn is_missing_requirement(&self) -> bool {
+        matches!(self, Self::UnknownKinds(_) | Self::NamespacesNotFound(_))
+    }
+
+    /// Whether a permission is missing.
+    pub fn is_forbidden(&self) -> bool {
+        match self {
+            Self::Objects(failures) => failures.iter().any(|failure| matches!(failure.error, ApiError::Forbidden(_))),
+            Self::Request { error, .. } => matches!(error, ApiError::Forbidden(_)),
+            _ => false,
+        }
+    }
+}
+
+impl From<CheckError> for RolloutError {
+    fn from(error: CheckError) -> Self {
+        Self::CrdUncheckable(Box::new(error))
+    }
+}
+
+/// A ServiceAccount that lacks permissions.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error(
+    "the ServiceAccount {account} lacks permissions: {}; `chandler rbac {owner}` prints roles that \
+     grant them", .missing.summary()
+)]
+pub struct PermissionsMissing {
+    /// The name of the owner.
+    pub owner: String,
+    /// The ServiceAccount.
+    pub account: Account,
+    /// The missing permissions.
+    pub missing: Missing,
+    /// The namespaces that the release will create, which can hold no Role yet.
+    pub not_yet: BTreeSet<String>,
+}
+
+/// An object was not compared, because the comparison takes too many steps.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{object} cannot be compared with the cluster in {limit} steps: use fewer pointers in \
+     spec.ignoreDifferences, or make the object smaller"
+)]
+pub struct ComparisonTooLarge {
+    /// The object.
+    pub object: ObjectKey,
+    /// The limit of steps.
+    pub limit: u64,
+}
+
+/// A failed request about an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectFailure {
+    /// The object.
+    pub object: ObjectKey,
+    /// The action, such as `create`.
+    pub action: &'static str,
+    /// The answer of the API server.
+    pub error: ApiError,
+}
+
+impl fmt::Display for ObjectFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {} {}: {}", self.action, self.object, self.error)
+    }
+}
+
+/// An error of the API server, by its meaning.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ApiError {
+    /// The object does not exist (404).
+    #[error("{0}")]
+    NotFound(String),
+    /// The object already exists (409 AlreadyExists).
+    #[error("{0}")]
+    AlreadyExists(String),
+    /// Another client changed the object at the same time (409 Conflict).
+    #[error("{0}")]
+    Conflict(String),
+    /// The request is not permitted (401, 403).
+    #[error("{0}")]
+    Forbidden(String),
+    /// The object is not valid for its kind, or is not a valid update of the stored object (422; 400 for unknown fields; 500
+    /// for a stored object of the wrong type).
+    #[error("{0}")]
+    Invalid(String),
+    /// The API server or an admission policy refused the request (other 4xx).
+    #[error("{0}")]
+    Refused(String),
+    /// The API server is not available (429, 5xx), or was not reached.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// The message of the API server about unknown fields (`strictDecodingError` in `k8s.io/apimachinery/pkg/runtime`).
+const UNKNOWN_FIELDS: &str = "strict decoding error: ";
+
+impl ApiError {
+    /// Whether a retry may succeed soon.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Conflict(_) | Self::Unavailable(_))
+    }
+
+    /// The error for this status.
+    pub(crate) fn of_status(status: &Status) -> Self {
+        let message = if status.message.is_empty() {
+            format!("status {}", status.code)
+        } else {
+            secrets::without_values(&status.message)
+        };
+        match status.code {
+            400 if message.contains(UNKNOWN_FIELDS) => Self::Invalid(message),
+            500 if status.reason.is_empty() && untyped::is_untyped(&message) => Self::Invalid(message),
+            404 => Self::NotFound(message),
+            409 if status.reason == "AlreadyExists" => Self::AlreadyExists(message),
+            409 => Self::Conflict(message),
+            422 => Self::Invalid(message),
+            401 | 403 => Self::Forbidden(message),
+            429 | 500.. => Self::Unavailable(message),
+            _ => Self::Refused(message),
+        }
+    }
+}
+
+impl From<kube::Error> for ApiError {
+    fn from(error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => Self::of_status(&status),
+            // The outermost text alone says little, so the message includes the whole chain of causes.
+            other => {
+                let mut message = other.to_string();
+                let mut source = std::error::Error::source(&other);
+                while let Some(cause) = source {
+                    let cause_text = cause.to_string();
+                    if !message.contains(&cause_text) {
+                        message.push_str(": ");
+                        message.push_str(&cause_text);
+                    }
+                    source = cause.source();
+                }
+                Self::Unavailable(message)
+            }
+        }
+    }
+}
+
+/// An error of a server-side apply, with the fields that it is about.
+#[derive(Debug)]
+pub(crate) struct ApplyError {
+    pub(crate) error: ApiError,
+    /// The fields that the API server names, as in `spec.ports[1].name`.
+    pub(crate) fields: Vec<String>,
+    /// The values of the stored object that have the wrong type.
+    pub(crate) untyped: Vec<untyped::Untyped>,
+}
+
+impl ApplyError {
+    /// Whether fields of other field managers may have caused the error.
+    pub(crate) fn is_about_stored(&self) -> bool {
+        matches!(&self.error, ApiError::Invalid(message) if !untyped::is_applied(message))
+    }
+}
+
+impl From<ApiError> for ApplyError {
+    fn from(error: ApiError) -> Self {
+        Self { error, fields: Vec::new(), untyped: Vec::new() }
+    }
+}
+
+impl From<kube::Error> for ApplyError {
+    fn from(error: kube::Error) -> Self {
+        let causes = match &error {
+            kube::Error::Api(status) => status.details.as_ref().map(|details| details.causes.as_slice()),
+            _ => None,
+        };
+        let fields = causes.unwrap_or_default().iter().map(|cause| cause.field.clone()).collect();
+        let error = ApiError::from(error);
+        let untyped = match &error {
+            ApiError::Invalid(message) => untyped::named(message),
+            _ => Vec::new(),
+        };
+        Self { error, fields, untyped }
+    }
+}
+
+/// Converts an error to a failure of an object.
+pub(crate) fn object_failure(object: &ObjectKey, action: &'static str) -> impl FnOnce(ApiError) -> ObjectFailure {
+    let object = object.clone();
+    move |error| ObjectFailure { object, action, error }
+}
+
+/// One line for each of the first items, and the number of further ones.
+pub(crate) fn list<T>(items: &[T], line: impl Fn(&T) -> String) -> String {
+    let mut lines: Vec<String> = items.iter().take(LISTED).map(line).collect();
+    if items.len() > LISTED {
+        lines.push(format!("and {} more", items.len() - LISTED));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_unavailable_only_if_a_retry_may_succeed() {
+        let invalid = |message: &str| ApiError::Invalid(message.to_owned());
+        let unavailable = |message: &str| ApiError::Unavailable(message.to_owned());
+        let not_typed =
+            "failed to create typed patch object (n/a; /v1, Kind=ConfigMap): .a: field not declared in schema";
+        let unknown =
+            r#"ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: unknown field "a""#;
+        for (code, reason, message, want) in [
+            (400, "BadRequest", unknown, invalid(unknown)),
+            (400, "BadRequest", "no", ApiError::Refused("no".to_owned())),
+            (422, "Invalid", "no", invalid("no")),
+            (500, "", not_typed, invalid(not_typed)),
+            (500, "InternalError", not_typed, unavailable(not_typed)),
+            (500, "", "etcdserver: request timed out", unavailable("etcdserver: request timed out")),
+            (409, "Conflict", "no", ApiError::Conflict("no".to_owned())),
+            (409, "AlreadyExists", "no", ApiError::AlreadyExists("no".to_owned())),
+            (503, "ServiceUnavailable", "", unavailable("status 503")),
+        ] {
+            let status =
+                Status { code, reason: reason.to_owned(), message: message.to_owned(), ..Status::failure("", "") };
+            assert_eq!(ApiError::of_status(&status), want, "{code} {reason} {message}");
+        }
+    }
+}

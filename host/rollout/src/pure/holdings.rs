@@ -1,0 +1,363 @@
+//! The objects that an owner created or adopted: the record that decides which objects are its own. Pure.
+//!
+//! Every user who may patch an object can write its labels, annotations and owner references, so these are a view for other
+//! tools and no evidence. Only objects that this record lists by UID may be changed, pruned or deleted. An object that was
+//! created is recognized before its UID is recorded: it carries a [`Seal`] that only this owner could compute for its name.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use chandler_core::{Digest, ObjectKey};
+use hmac::{Hmac, Mac as _};
+use serde::{Deserialize, Serialize};
+use sha2::Sha256;
+
+/// The identity of an object, independent of its API version.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectId {
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The kind.
+    pub kind: String,
+    /// The namespace; none for cluster-scoped kinds.
+    pub namespace: Option<String>,
+    /// The name.
+    pub name: String,
+}
+
+impl ObjectId {
+    /// The identity of the object with this key.
+    pub fn of(key: &ObjectKey) -> Self {
+        let ObjectKey { group, kind, namespace, name, .. } = key.clone();
+        Self { group, kind, namespace, name }
+    }
+
+    /// `group/Kind/namespace/name`: no part can contain a slash, but the name of an RBAC object may contain a colon.
+    fn text(&self) -> String {
+        let Self { group, kind, namespace, name } = self;
+        format!("{group}/{kind}/{}/{name}", namespace.as_deref().unwrap_or_default())
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.splitn(4, '/');
+        let mut part = || parts.next().map(str::to_owned);
+        let (group, kind, namespace, name) = (part()?, part()?, part()?, part()?);
+        (!kind.is_empty() && !name.is_empty()).then_some(Self {
+            group,
+            kind,
+            namespace: Some(namespace).filter(|namespace| !namespace.is_empty()),
+            name,
+        })
+    }
+}
+
+impl Serialize for ObjectId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text())
+    }
+}
+
+impl<'de> Deserialize<'de> for ObjectId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| serde::de::Error::custom(format!("{text:?} is not group/Kind/namespace/name")))
+    }
+}
+
+/// A secret of one owner for marking the objects that it creates. It is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Seal([u8; 32]);
+
+impl Seal {
+    /// The seal with these bytes, which must be secret.
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The mark of an object that the owner creates: 64 hexadecimal digits. It is valid for one kind, namespace and name only,
+    /// so copying it to another object proves nothing.
+    pub(crate) fn mark(&self, owner: &str, id: &ObjectId) -> String {
+        // HMAC accepts a key of any length.
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else { return String::new() };
+        mac.update(owner.as_bytes());
+        mac.update(b"\n");
+        mac.update(id.text().as_bytes());
+        Digest::from_hash(mac.finalize().into_bytes().into()).hex().to_owned()
+    }
+}
+
+impl fmt::Debug for Seal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Seal")
+    }
+}
+
+impl Serialize for Seal {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&STANDARD.encode(self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Seal {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let bytes = STANDARD.decode(String::deserialize(deserializer)?).map_err(serde::de::Error::custom)?;
+        let bytes = bytes.try_into().map_err(|_| serde::de::Error::custom("a seal has 32 bytes"))?;
+        Ok(Self(bytes))
+    }
+}
+
+/// The objects of one owner.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Holdings {
+    /// The UID of the owner.
+    owner: String,
+    /// The secret for marking its objects.
+    seal: Seal,
+    /// Whether objects whose controller reference names the owner's UID are its own although they are not listed. This is the
+    /// case if an owner installed something and has no record: after the record was lost, or after RukPak.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    inherits: bool,
+    /// The UIDs of the objects that were created or adopted.
+    #[serde(default)]
+    held: BTreeMap<ObjectId, String>,
+    /// Objects that are about to be created and have no UID yet.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    expected: BTreeSet<ObjectId>,
+    /// The UIDs of objects that an owner of this name created or adopted and then orphaned on purpose.
+    #[serde(default, rename = "left", skip_serializing_if = "BTreeMap::is_empty")]
+    orphaned: BTreeMap<ObjectId, String>,
+}
+
+/// What a rollout is about to do, before its first write.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Intent {
+    /// Objects that do not exist and will be created.
+    pub created: BTreeSet<ObjectId>,
+    /// Objects that exist and will be adopted, with their UIDs.
+    pub adopted: BTreeMap<ObjectId, String>,
+}
+
+/// What a rollout has done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settlement {
+    /// Objects of the owner that exist, with their UIDs.
+    pub held: BTreeMap<ObjectId, String>,
+    /// Objects that are gone or belong to another owner now.
+    pub gone: BTreeSet<ObjectId>,
+    /// Objects that were orphaned on purpose.
+    pub orphaned: BTreeSet<ObjectId>,
+    /// Whether the release is complete, so that nothing is expected or inherited any more.
+    pub complete: bool,
+}
+
+impl Holdings {
+    /// The record of an owner without objects.
+    pub fn new(owner: impl Into<String>, seal: Seal) -> Self {
+        Self {
+            owner: owner.into(),
+            seal,
+            inherits: false,
+            held: BTreeMap::new(),
+            expected: BTreeSet::new(),
+            orphaned: BTreeMap::new(),
+        }
+    }
+
+    /// Counts objects that refer to the owner by UID as its own until a release is complete.
+    #[must_use]
+    pub fn inheriting(self) -> Self {
+        Self { inherits: true, ..self }
+    }
+
+    /// The record of another owner with the same name, after this owner is gone: it holds nothing, and the objects of the
+    /// earlier owner count as orphaned.
+    #[must_use]
+    pub fn succeeded_by(self, owner: impl Into<String>, seal: Seal) -> Self {
+        let mut orphaned = self.orphaned;
+        orphaned.extend(self.held);
+        Self { orphaned, ..Self::new(owner, seal) }
+    }
+
+    /// The UID of the owner.
+    pub fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    /// Whether objects that refer to the owner by UID are its own although they are not listed.
+    pub fn inherits(&self) -> bool {
+        self.inherits
+    }
+
+    /// Whether the owner has no objects, and none can have been created for it.
+    pub fn is_empty(&self) -> bool {
+        !self.inherits && self.held.is_empty() && self.expected.is_empty()
+    }
+
+    /// Whether any objects were orphaned.
+    pub fn has_orphaned(&self) -> bool {
+        !self.orphaned.is_empty()
+    }
+
+    /// The objects of the owner, with their UIDs.
+    pub(crate) fn held(&self) -> impl Iterator<Item = (&ObjectId, &str)> {
+        self.held.iter().map(|(id, uid)| (id, uid.as_str()))
+    }
+
+    /// Every object that may exist: those of the owner, and those that are about to be created.
+    pub(crate) fn known(&self) -> impl Iterator<Item = &ObjectId> {
+        self.held.keys().chain(&self.expected)
+    }
+
+    /// Whether the owner created or adopted the object with this UID.
+    pub(crate) fn holds(&self, id: &ObjectId, uid: &str) -> bool {
+        !uid.is_empty() && self.held.get(id).is_some_and(|held| held == uid)
+    }
+
+    /// Whether an object with this mark is one that the owner was about to create.
+    pub(crate) fn created(&self, id: &ObjectId, mark: &str) -> bool {
+        self.expected.contains(id) && mark == self.mark(id)
+    }
+
+    /// Whether the object with this UID was orphaned.
+    pub(crate) fn is_orphan(&self, id: &ObjectId, uid: &str) -> bool {
+        !uid.is_empty() && self.orphaned.get(id).is_some_and(|orphan| orphan == uid)
+    }
+
+    /// The mark for an object that the owner creates under this name.
+    pub(crate) fn mark(&self, id: &ObjectId) -> String {
+        self.seal.mark(&self.owner, id)
+    }
+
+    /// The record after an intent.
+    #[must_use]
+    pub fn intending(&self, intent: &Intent) -> Self {
+        let mut next = self.clone();
+        next.expected.extend(intent.created.iter().cloned());
+        next.held.extend(intent.adopted.clone());
+        next
+    }
+
+    /// The record after a settlement.
+    #[must_use]
+    pub fn settled(&self, settlement: &Settlement) -> Self {
+        let mut next = self.clone();
+        for id in &settlement.orphaned {
+            next.orphaned.extend(next.held.remove_entry(id));
+        }
+        next.held.retain(|id, _| !settlement.gone.contains(id));
+        for (id, uid) in &settlement.held {
+            next.held.insert(id.clone(), uid.clone());
+            next.expected.remove(id);
+            next.orphaned.remove(id);
+        }
+        if settlement.complete {
+            next.expected.clear();
+            next.inherits = false;
+        }
+        next
+    }
+
+    /// The record after all objects were orphaned.
+    #[must_use]
+    pub fn all_orphaned(&self) -> Self {
+        let orphaned = self.held.keys().cloned().collect();
+        self.settled(&Settlement { orphaned, complete: true, ..Settlement::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn id(name: &str) -> ObjectId {
+        ObjectId { group: "apps".into(), kind: "Deployment".into(), namespace: Some("n".into()), name: name.into() }
+    }
+
+    fn holdings() -> Holdings {
+        Holdings::new("uid", Seal::new([7; 32]))
+    }
+
+    fn uids(names: &[(&str, &str)]) -> BTreeMap<ObjectId, String> {
+        names.iter().map(|(name, uid)| (id(name), (*uid).to_owned())).collect()
+    }
+
+    #[test]
+    fn an_object_is_held_by_uid() {
+        let settled = holdings().settled(&Settlement { held: uids(&[("a", "1")]), ..Settlement::default() });
+        assert!(settled.holds(&id("a"), "1"));
+        assert!(!settled.holds(&id("a"), "2"), "another object of its name");
+        assert!(!settled.holds(&id("a"), "") && !settled.holds(&id("b"), "1"));
+    }
+
+    #[test]
+    fn a_mark_holds_for_one_name_of_one_owner() {
+        let expecting = holdings().intending(&Intent { created: [id("a"), id("b")].into(), ..Intent::default() });
+        let mark = expecting.mark(&id("a"));
+        assert_eq!(mark.len(), 64);
+        assert!(expecting.created(&id("a"), &mark));
+        assert!(!expecting.created(&id("b"), &mark), "copied to another object");
+        assert!(!expecting.created(&id("a"), ""), "no mark");
+        assert!(!holdings().created(&id("a"), &mark), "nothing was expected");
+        assert_ne!(Holdings::new("other", Seal::new([7; 32])).mark(&id("a")), mark);
+        assert_ne!(Holdings::new("uid", Seal::new([8; 32])).mark(&id("a")), mark);
+    }
+
+    #[test]
+    fn orphans_pass_to_the_next_owner_of_the_name_by_uid() {
+        let held = holdings().settled(&Settlement { held: uids(&[("a", "1"), ("b", "2")]), ..Settlement::default() });
+        let left =
+            held.settled(&Settlement { orphaned: [id("a")].into(), gone: [id("b")].into(), ..Settlement::default() });
+        assert!(left.is_empty() && left.is_orphan(&id("a"), "1") && !left.is_orphan(&id("a"), "2"));
+        let next = held.succeeded_by("next", Seal::new([9; 32]));
+        assert!(
+            next.is_empty() && next.is_orphan(&id("b"), "2"),
+            "the objects of an owner without a teardown count as orphaned"
+        );
+        let back = next.settled(&Settlement { held: uids(&[("b", "2")]), ..Settlement::default() });
+        assert!(back.holds(&id("b"), "2") && !back.is_orphan(&id("b"), "2") && back.is_orphan(&id("a"), "1"));
+    }
+
+    #[test]
+    fn a_complete_release_expects_nothing() {
+        let expecting = holdings().inheriting().intending(&Intent { created: [id("a")].into(), ..Intent::default() });
+        assert!(!expecting.is_empty());
+        let complete = expecting.settled(&Settlement { complete: true, ..Settlement::default() });
+        assert!(complete.is_empty() && !complete.inherits());
+    }
+
+    #[test]
+    fn a_seal_is_never_shown() {
+        assert!(!format!("{:?}", holdings()).contains('7'));
+    }
+
+    fn any_id() -> impl Strategy<Value = ObjectId> {
+        ("[a-z.]{0,6}", "[A-Z][a-z]{0,4}", prop::option::of("[a-z]{1,4}"), "[a-z:.-]{1,8}")
+            .prop_map(|(group, kind, namespace, name)| ObjectId { group, kind, namespace, name })
+    }
+
+    proptest! {
+        #[test]
+        fn a_record_round_trips(
+            held in prop::collection::btree_map(any_id(), "[a-f0-9]{4}", 0..5),
+            expected in prop::collection::btree_set(any_id(), 0..5),
+            orphaned in prop::collection::btree_map(any_id(), "[a-f0-9]{4}", 0..5),
+            inherits in any::<bool>(),
+            seal in any::<[u8; 32]>(),
+        ) {
+            let holdings = Holdings { owner: "uid".into(), seal: Seal(seal), inherits, held, expected, orphaned };
+            let text = serde_json::to_string(&holdings).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Holdings>(&text).unwrap(), holdings);
+        }
+
+        #[test]
+        fn parsing_any_text_does_not_panic(text in ".{0,40}") {
+            let _ = serde_json::from_str::<ObjectId>(&serde_json::to_string(&text).unwrap());
+        }
+    }
+}

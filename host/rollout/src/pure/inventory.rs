@@ -1,0 +1,107 @@
+//! What the parent of an ApplySet lists in its annotations (KEP-3659). Pure.
+
+use std::collections::BTreeSet;
+
+use kube::api::ApiResource;
+use serde_json::Value;
+
+use crate::pure::{
+    desired::Desired,
+    live,
+    member::Member,
+    owner::{GROUP_KINDS, NAMESPACES, Owner, SET_ID, TOOL, TOOLING},
+};
+
+/// The kinds and namespaces that the parent lists.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Inventory {
+    pub(crate) group_kinds: BTreeSet<String>,
+    pub(crate) namespaces: BTreeSet<String>,
+}
+
+impl Inventory {
+    /// The inventory of a set with these objects.
+    pub(crate) fn of<'a>(desired: &'a [Desired], stale: impl IntoIterator<Item = &'a Member>) -> Self {
+        let keys = desired.iter().map(|desired| &desired.key).chain(stale.into_iter().map(|member| &member.key));
+        let mut inventory = Self::default();
+        for key in keys {
+            let group = if key.group.is_empty() { String::new() } else { format!(".{}", key.group) };
+            inventory.group_kinds.insert(format!("{}{group}", key.kind));
+            inventory.namespaces.extend(key.namespace.clone());
+        }
+        inventory
+    }
+
+    /// The namespaces other than that of the parent: all, since the parent is cluster-scoped.
+    pub(crate) fn namespaces(&self) -> &BTreeSet<String> {
+        &self.namespaces
+    }
+
+    /// The inventory in the annotations of the parent.
+    pub(crate) fn read(parent: &Value) -> Self {
+        let list = |name: &str| {
+            let text = live::annotation(parent, name).unwrap_or_default();
+            text.split(',').filter(|part| !part.is_empty()).map(str::to_owned).collect()
+        };
+        Self { group_kinds: list(GROUP_KINDS), namespaces: list(NAMESPACES) }
+    }
+
+    pub(crate) fn union(mut self, other: Self) -> Self {
+        self.group_kinds.extend(other.group_kinds);
+        self.namespaces.extend(other.namespaces);
+        self
+    }
+}
+
+/// The API resource of the parent.
+pub(crate) fn resource(owner: &Owner) -> ApiResource {
+    ApiResource {
+        group: owner.group.clone(),
+        version: owner.version.clone(),
+        api_version: owner.api_version(),
+        kind: owner.kind.clone(),
+        plural: owner.plural.clone(),
+    }
+}
+
+/// The kinds that the parent lists, as group and kind; none if it has no list.
+pub(crate) fn group_kinds(parent: &Value) -> Option<Vec<(String, String)>> {
+    live::annotation(parent, GROUP_KINDS)?;
+    let listed = Inventory::read(parent).group_kinds;
+    Some(
+        listed
+            .into_iter()
+            .map(|group_kind| match group_kind.split_once('.') {
+                Some((kind, group)) => (group.to_owned(), kind.to_owned()),
+                None => (String::new(), group_kind),
+            })
+            .collect(),
+    )
+}
+
+/// Whether the parent lists exactly this inventory.
+pub(crate) fn is_current(parent: &Value, owner: &Owner, wanted: &Inventory) -> bool {
+    live::label(parent, SET_ID) == Some(&owner.set_id())
+        && live::annotation(parent, TOOLING) == Some(TOOL)
+        && live::annotation(parent, GROUP_KINDS).is_some()
+        && Inventory::read(parent) == *wanted
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn kinds_round_trip() {
+        let parent = json!({"metadata": {"annotations": {GROUP_KINDS: "ConfigMap,Deployment.apps,X.a.b"}}});
+        let pair = |group: &str, kind: &str| (group.to_owned(), kind.to_owned());
+        assert_eq!(
+            group_kinds(&parent),
+            Some(vec![pair("", "ConfigMap"), pair("apps", "Deployment"), pair("a.b", "X")])
+        );
+        assert_eq!(group_kinds(&json!({})), None);
+        assert_eq!(group_kinds(&json!({"metadata": {"annotations": {GROUP_KINDS: ""}}})), Some(vec![]));
+    }
+}

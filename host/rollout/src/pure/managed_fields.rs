@@ -1,0 +1,113 @@
+//! Rewrites the record of a field manager from updates to applies. Pure.
+//!
+//! Objects are created by POST, which the API server records as an *update*. A later apply would keep the fields of that record
+//! when the release drops them. So, before the first apply, the record is rewritten into one of an apply, as
+//! `k8s.io/client-go/util/csaupgrade` does.
+
+use serde_json::{Map, Value, json};
+
+use crate::pure::owner::FIELD_MANAGER;
+
+/// Field managers of RukPak's two binaries, which managed the same objects before.
+const RUKPAK: &[&str] = &["core", "helm"];
+
+/// The rewritten `metadata.managedFields` of an object of the owner; none if nothing has to be rewritten.
+pub(crate) fn upgrade(object: &Value) -> Option<Value> {
+    let entries = object.pointer("/metadata/managedFields")?.as_array()?;
+    let (updates, mut rest): (Vec<&Value>, Vec<&Value>) = entries.iter().partition(|entry| is_our_update(entry));
+    let newest = *updates.last()?;
+    let applied = rest.iter().position(|entry| is_our_apply(entry)).map(|position| rest.remove(position));
+    let mut fields = Value::Object(Map::new());
+    for entry in applied.into_iter().chain(updates) {
+        if let Some(more) = entry.get("fieldsV1") {
+            unite(&mut fields, more);
+        }
+    }
+    let mut upgraded = applied.unwrap_or(newest).clone();
+    if let Some(entry) = upgraded.as_object_mut() {
+        entry.insert("manager".into(), json!(FIELD_MANAGER));
+        entry.insert("operation".into(), json!("Apply"));
+        entry.insert("fieldsV1".into(), fields);
+    }
+    Some(std::iter::once(&upgraded).chain(rest).cloned().collect())
+}
+
+/// The records of Chandler, except for subresources.
+pub(crate) fn own(object: &Value) -> impl Iterator<Item = &Value> {
+    let records = object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
+    records.filter(|record| text(record, "manager") == FIELD_MANAGER && text(record, "subresource").is_empty())
+}
+
+fn is_our_update(entry: &Value) -> bool {
+    let manager = text(entry, "manager");
+    text(entry, "operation") == "Update"
+        && text(entry, "subresource").is_empty()
+        && (manager == FIELD_MANAGER || RUKPAK.contains(&manager))
+}
+
+fn is_our_apply(entry: &Value) -> bool {
+    text(entry, "operation") == "Apply"
+        && text(entry, "subresource").is_empty()
+        && text(entry, "manager") == FIELD_MANAGER
+}
+
+fn text<'a>(entry: &'a Value, name: &str) -> &'a str {
+    entry.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The union of two sets of fields in the form FieldsV1: a tree whose inner and outer nodes are objects.
+fn unite(fields: &mut Value, more: &Value) {
+    let (Value::Object(fields), Value::Object(more)) = (fields, more) else { return };
+    for (path, below) in more {
+        unite(fields.entry(path.clone()).or_insert_with(|| json!({})), below);
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "values are made where they are handed over")]
+mod tests {
+    use super::*;
+
+    fn entry(manager: &str, operation: &str, fields: Value) -> Value {
+        json!({"manager": manager, "operation": operation, "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields})
+    }
+
+    fn upgraded(entries: Value) -> Option<Value> {
+        upgrade(&json!({"metadata": {"managedFields": entries}}))
+    }
+
+    #[test]
+    fn an_update_of_chandler_becomes_an_apply() {
+        let other = entry("kubectl", "Update", json!({"f:data": {"f:c": {}}}));
+        let mut status = entry("chandler", "Update", json!({"f:status": {}}));
+        status["subresource"] = json!("status");
+        assert_eq!(
+            upgraded(json!([entry("chandler", "Update", json!({"f:data": {"f:a": {}}})), other, status])),
+            Some(json!([entry("chandler", "Apply", json!({"f:data": {"f:a": {}}})), other, status]))
+        );
+    }
+
+    #[test]
+    fn several_records_are_united() {
+        assert_eq!(
+            upgraded(json!([
+                entry("core", "Update", json!({"f:data": {".": {}, "f:a": {}}})),
+                entry("chandler", "Apply", json!({"f:data": {"f:b": {}}})),
+                entry("chandler", "Update", json!({"f:metadata": {"f:labels": {"f:x": {}}}})),
+            ])),
+            Some(json!([entry(
+                "chandler",
+                "Apply",
+                json!({"f:data": {".": {}, "f:a": {}, "f:b": {}}, "f:metadata": {"f:labels": {"f:x": {}}}})
+            )]))
+        );
+    }
+
+    #[test]
+    fn records_of_others_do_not_change() {
+        assert_eq!(upgraded(json!([entry("chandler", "Apply", json!({}))])), None);
+        assert_eq!(upgraded(json!([entry("kubectl", "Update", json!({}))])), None);
+        assert_eq!(upgraded(json!("odd")), None);
+        assert_eq!(upgrade(&json!({})), None);
+    }
+}

@@ -1,0 +1,223 @@
+//! The owner of a set of objects, as the parent of an ApplySet (KEP-3659).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use chandler_crd_upgrade::Policy;
+use chandler_permissions::Account;
+use kube::Resource;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::pure::{
+    error::RolloutError,
+    existing_owner::{Collision, Collisions, ExistingOwner},
+    holdings::{Holdings, ObjectId},
+    ignored::Ignored,
+    ledger::Ledger,
+    live,
+    policy::{CollisionProtection, Deletion},
+};
+
+/// The field manager under which the API server records what Chandler writes.
+pub(crate) const FIELD_MANAGER: &str = "chandler";
+/// The label of the parent that names its set.
+pub(crate) const SET_ID: &str = "applyset.kubernetes.io/id";
+/// The label of each member that names its set.
+pub(crate) const PART_OF: &str = "applyset.kubernetes.io/part-of";
+/// The annotation of the parent that names the only tool that may change the set.
+pub(crate) const TOOLING: &str = "applyset.kubernetes.io/tooling";
+/// The annotation of the parent that lists the kinds of the members, as `Kind.group`, sorted, with commas between them.
+pub(crate) const GROUP_KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
+/// The annotation of the parent that lists the namespaces of the members.
+pub(crate) const NAMESPACES: &str = "applyset.kubernetes.io/additional-namespaces";
+/// The value of [`TOOLING`].
+pub(crate) const TOOL: &str = "chandler/v0.1";
+/// The label with the kind of the owner, as RukPak set it.
+pub(crate) const OWNER_KIND: &str = "core.rukpak.io/owner-kind";
+/// The label with the name of the owner, as RukPak set it.
+pub(crate) const OWNER_NAME: &str = "core.rukpak.io/owner-name";
+
+/// The object that a release belongs to: the parent of its ApplySet. It is cluster-scoped.
+#[derive(Clone, Debug)]
+pub struct Owner {
+    /// Its API group.
+    pub group: String,
+    /// Its API version.
+    pub version: String,
+    /// Its kind.
+    pub kind: String,
+    /// The plural name of its kind.
+    pub plural: String,
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+    /// The namespace of objects for which the release sets none.
+    pub install_namespace: String,
+    /// The ServiceAccount that is impersonated for all requests about the objects; none to use the rights of the client itself.
+    pub account: Option<Account>,
+    /// The policy for upgrades of its CustomResourceDefinitions.
+    pub crd_upgrades: Policy,
+    /// Whether the release is a rollback to an earlier one. A CustomResourceDefinition that the earlier release would make
+    /// unsafe keeps the versions of the newer release.
+    pub rollback: bool,
+    /// How objects of the release that belong to another owner are treated.
+    pub collisions: CollisionProtection,
+    /// What happens to its objects when it is deleted, and to CRDs that a release no longer contains.
+    pub deletion: Deletion,
+    /// The fields of its objects that other field managers may set.
+    pub ignored: Ignored,
+    /// Objects that it adopts regardless of its policy, with their UIDs.
+    pub adopts: BTreeMap<ObjectId, String>,
+    /// The record of the objects that it created or adopted. Without a record nothing is written, and labels and references are
+    /// trusted, which is sufficient for a display.
+    pub ledger: Option<Arc<dyn Ledger>>,
+}
+
+impl Owner {
+    /// The owner for this object; none if the object was never stored and so has no name and UID.
+    pub fn of<K: Resource<DynamicType = ()>>(object: &K, install_namespace: &str) -> Option<Self> {
+        let metadata = object.meta();
+        Some(Self {
+            group: K::group(&()).into_owned(),
+            version: K::version(&()).into_owned(),
+            kind: K::kind(&()).into_owned(),
+            plural: K::plural(&()).into_owned(),
+            name: metadata.name.clone()?,
+            uid: metadata.uid.clone()?,
+            install_namespace: install_namespace.to_owned(),
+            account: None,
+            crd_upgrades: Policy::default(),
+            rollback: false,
+            collisions: CollisionProtection::default(),
+            deletion: Deletion::default(),
+            ignored: Ignored::default(),
+            adopts: BTreeMap::new(),
+            ledger: None,
+        })
+    }
+
+    /// Sets the ServiceAccount that is impersonated.
+    pub fn on_behalf_of(self, account: Option<Account>) -> Self {
+        Self { account, ..self }
+    }
+
+    /// Sets the policy for upgrades of CustomResourceDefinitions.
+    pub fn with_crd_upgrades(self, crd_upgrades: Policy) -> Self {
+        Self { crd_upgrades, ..self }
+    }
+
+    /// Sets whether the release is a rollback.
+    pub fn rollback(self, rollback: bool) -> Self {
+        Self { rollback, ..self }
+    }
+
+    /// Sets how objects of other owners are treated.
+    pub fn with_collisions(self, collisions: CollisionProtection) -> Self {
+        Self { collisions, ..self }
+    }
+
+    /// Sets the deletion policy.
+    pub fn with_deletion(self, deletion: Deletion) -> Self {
+        Self { deletion, ..self }
+    }
+
+    /// Sets the fields that other field managers may set.
+    pub fn ignoring(self, ignored: Ignored) -> Self {
+        Self { ignored, ..self }
+    }
+
+    /// Sets the objects that are adopted regardless of the policy, with their UIDs.
+    pub fn adopting(self, adopts: BTreeMap<ObjectId, String>) -> Self {
+        Self { adopts, ..self }
+    }
+
+    /// Sets the record of the owner's objects.
+    pub fn recorded_in(self, ledger: Arc<dyn Ledger>) -> Self {
+        Self { ledger: Some(ledger), ..self }
+    }
+
+    /// Whether an object of another owner may be adopted.
+    pub(crate) fn may_adopt(&self, object: &Value, existing_owner: &ExistingOwner) -> bool {
+        let named = || self.adopts.get(&live::id(object)).is_some_and(|uid| uid == live::uid(object));
+        existing_owner.yields_to(self.collisions) || named()
+    }
+
+    /// The current record; none if the owner has none.
+    pub(crate) fn holdings(&self) -> Option<Arc<Holdings>> {
+        self.ledger.as_ref().map(|ledger| ledger.holdings())
+    }
+
+    /// The record, without which nothing may be written.
+    pub(crate) fn ledger(&self) -> Result<&dyn Ledger, RolloutError> {
+        self.ledger.as_deref().ok_or_else(|| RolloutError::Unrecorded(format!("{} {}", self.kind, self.name)))
+    }
+
+    /// The identifier of the owner's ApplySet, in the form that the KEP prescribes, so that other tools can compute it.
+    pub fn set_id(&self) -> String {
+        // The namespace of a cluster-scoped parent is empty.
+        let hash = Sha256::digest(format!("{}..{}.{}", self.name, self.kind, self.group));
+        format!("applyset-{}-v1", URL_SAFE_NO_PAD.encode(hash))
+    }
+
+    /// The error for a release with these objects.
+    pub(crate) fn refuse(&self, found: Vec<Collision>) -> RolloutError {
+        RolloutError::Collisions(Collisions { owner_kind: self.kind.clone(), owner: self.name.clone(), found })
+    }
+
+    /// `group/version`.
+    pub(crate) fn api_version(&self) -> String {
+        format!("{}/{}", self.group, self.version)
+    }
+
+    /// The labels of each member.
+    pub(crate) fn member_labels(&self) -> [(&'static str, String); 3] {
+        [(PART_OF, self.set_id()), (OWNER_KIND, self.kind.clone()), (OWNER_NAME, self.name.clone())]
+    }
+
+    /// The owner reference of each member.
+    ///
+    /// The finalizer deletes objects in order. The reference keeps other controllers from adopting the objects, lets this
+    /// controller take over objects of RukPak without creating them again, shows whether the garbage collector has orphaned
+    /// them, and lets the garbage collector delete them if the finalizer is lost.
+    pub(crate) fn reference(&self) -> Value {
+        json!({
+            "apiVersion": self.api_version(),
+            "kind": self.kind,
+            "name": self.name,
+            "uid": self.uid,
+            "controller": true,
+            "blockOwnerDeletion": true,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_set_id_has_the_form_of_the_kep() {
+        let owner = Owner {
+            group: "core.rukpak.io".into(),
+            version: "v1alpha2".into(),
+            kind: "BundleDeployment".into(),
+            plural: "bundledeployments".into(),
+            name: "a".into(),
+            uid: "u".into(),
+            install_namespace: "n".into(),
+            account: None,
+            crd_upgrades: Policy::default(),
+            rollback: false,
+            collisions: CollisionProtection::default(),
+            deletion: Deletion::default(),
+            ignored: Ignored::default(),
+            adopts: BTreeMap::new(),
+            ledger: None,
+        };
+        // base64url(sha256("a..BundleDeployment.core.rukpak.io")), computed with Python's hashlib and base64.
+        assert_eq!(owner.set_id(), "applyset-z9uvW4yqlz70Q-WNFsaL39IvTJ7vNQP2rx34q9YUMeE-v1");
+        assert!(owner.set_id().len() <= 63, "it is the value of a label");
+    }
+}

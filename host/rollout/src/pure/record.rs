@@ -1,0 +1,37 @@
+//! What the record of an owner says before and after a rollout. Pure.
+
+use serde_json::Value;
+
+use crate::pure::{
+    deletion_plan::DeletionPlan,
+    desired::Desired,
+    holdings::{Intent, ObjectId},
+    live::{self, foreign_owner},
+    member::Member,
+    owner::Owner,
+    situation::{Action, Situation},
+};
+
+/// The objects that are about to be created and adopted. Objects that exist and belong to the owner by reference alone, because
+/// the record was lost, are adopted, too.
+pub(crate) fn intent(desired: &[Desired], situations: &[Situation], live: &[Option<Value>]) -> Intent {
+    let mut intent = Intent::default();
+    for ((desired, situation), live) in desired.iter().zip(situations).zip(live) {
+        let id = ObjectId::of(&desired.key);
+        match (situation.action(), live) {
+            // A terminating object will be created again.
+            (Action::Create | Action::Wait, _) => drop(intent.created.insert(id)),
+            (Action::Adopt, Some(live)) => drop(intent.adopted.insert(id, live::uid(live).to_owned())),
+            _ => {}
+        }
+    }
+    intent
+}
+
+/// Whether an object in the record does not refer to the owner any more. A user removed the reference, or the garbage collector
+/// did, because the owner was deleted with `--cascade=orphan`.
+pub(crate) fn is_orphaned(owner: &Owner, live: &[Option<Value>], unwanted: &DeletionPlan<Member>) -> bool {
+    let objects = live.iter().flatten().chain(unwanted.all().map(|member| &member.object));
+    let mut ours = objects.filter(|object| foreign_owner(object, owner).is_none());
+    ours.any(|object| !live::refers_to(object, &owner.uid))
+}

@@ -1,0 +1,147 @@
+//! Why a release is refused, as far as no request is needed to find out. Pure.
+
+use std::collections::HashMap;
+
+use chandler_core::ObjectKey;
+use kube::api::ApiResource;
+
+use crate::pure::{
+    desired::Desired, error::RolloutError, existing_owner::Collision, owner::Owner, situation::Situation,
+};
+
+/// Whether checks continue after a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnRefusal {
+    /// The first refusal ends them, for a caller that is about to write.
+    Stop,
+    /// All checks are made and nothing is written, for a preview.
+    Collect,
+}
+
+/// The refusals of a release.
+#[derive(Debug)]
+pub(crate) struct Refusals {
+    pub(crate) on_refusal: OnRefusal,
+    found: Vec<RolloutError>,
+}
+
+impl Refusals {
+    /// No refusals yet.
+    pub(crate) fn new(on_refusal: OnRefusal) -> Self {
+        Self { on_refusal, found: Vec::new() }
+    }
+
+    /// The value of a check, or none if it was refused and the checks continue. An error which means that a check could not be
+    /// made ends the checks in any case.
+    pub(crate) fn check<T>(&mut self, result: Result<T, RolloutError>) -> Result<Option<T>, RolloutError> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if self.on_refusal == OnRefusal::Collect && error.is_refusal() => {
+                self.found.push(error);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Records a refusal.
+    pub(crate) fn add(&mut self, error: RolloutError) -> Result<(), RolloutError> {
+        self.check::<()>(Err(error)).map(drop)
+    }
+
+    /// The messages of all refusals, in the order of the checks.
+    pub(crate) fn messages(&self) -> Vec<String> {
+        self.found.iter().map(ToString::to_string).collect()
+    }
+}
+
+/// Refuses a release with objects of other owners.
+pub(crate) fn refuse_collisions(
+    owner: &Owner,
+    desired: &[Desired],
+    situations: &[Situation],
+) -> Result<(), RolloutError> {
+    let found: Vec<Collision> = desired
+        .iter()
+        .zip(situations)
+        .filter_map(|(desired, situation)| match situation {
+            Situation::Foreign(existing_owner) => {
+                Some(Collision { object: desired.key.clone(), existing_owner: existing_owner.clone() })
+            }
+            _ => None,
+        })
+        .collect();
+    if found.is_empty() { Ok(()) } else { Err(owner.refuse(found)) }
+}
+
+/// Refuses a release that contains the same object twice: in two API versions, or once with and once without the install
+/// namespace.
+pub(crate) fn refuse_duplicates(desired: &[Desired]) -> Result<(), RolloutError> {
+    let mut seen: HashMap<(&str, &str, Option<&str>, &str), &ObjectKey> = HashMap::new();
+    for object in desired {
+        let ApiResource { group, plural, .. } = &object.resource;
+        let id = (group.as_str(), plural.as_str(), object.key.namespace.as_deref(), object.key.name.as_str());
+        if let Some(first) = seen.insert(id, &object.key) {
+            return Err(RolloutError::Duplicate {
+                first: Box::new(first.clone()),
+                second: Box::new(object.key.clone()),
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use chandler_core::Object;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::pure::{desired::Served, error::ApiError, live::tests::owner};
+
+    #[test]
+    fn only_completed_checks_refuse() {
+        let request = |error| RolloutError::Request { action: "read".into(), error };
+        let missing = || RolloutError::NamespacesNotFound(vec!["n".into()]);
+        assert!(missing().is_refusal());
+        assert!(!request(ApiError::Forbidden("no".into())).is_refusal());
+        assert!(!request(ApiError::Unavailable("no".into())).is_refusal());
+
+        let mut all = Refusals::new(OnRefusal::Collect);
+        assert_eq!(all.check(Ok(1)).unwrap(), Some(1));
+        assert_eq!(all.check::<()>(Err(missing())).unwrap(), None);
+        all.add(RolloutError::NamespacesNotFound(vec!["m".into()])).unwrap();
+        assert!(all.check::<()>(Err(request(ApiError::Unavailable("away".into())))).is_err());
+        assert_eq!(all.messages().len(), 2);
+        assert!(Refusals::new(OnRefusal::Stop).add(missing()).is_err(), "a rollout stops at the first refusal");
+    }
+
+    fn object(value: &Value, stage: u32) -> Object {
+        Object::parse(value.to_string().as_bytes(), stage, None).unwrap()
+    }
+
+    #[test]
+    fn duplicate_objects_are_refused() {
+        let kind = |version: &str| Served {
+            namespaced: true,
+            resource: ApiResource {
+                group: "a.b".into(),
+                version: version.into(),
+                api_version: format!("a.b/{version}"),
+                kind: "Ox".into(),
+                plural: "oxen".into(),
+            },
+        };
+        let ox = |version: &str, namespace: Option<&str>| {
+            let value = json!({"apiVersion": format!("a.b/{version}"), "kind": "Ox", "metadata": {"name": "x", "namespace": namespace}});
+            Desired::new(&object(&value, 0), kind(version), true, &owner())
+        };
+        assert!(refuse_duplicates(&[ox("v1", None), ox("v1", Some("other"))]).is_ok());
+        for pair in [[ox("v1", None), ox("v2", None)], [ox("v1", None), ox("v1", Some("install"))]] {
+            assert_eq!(
+                refuse_duplicates(&pair).unwrap_err().to_string(),
+                "Ox.a.b install/x and Ox.a.b install/x in the release are the same object in the cluster"
+            );
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Checks that new versions of CustomResourceDefinitions do not break clients or stored objects.
+
+use chandler_core::Budget;
+use chandler_crd_upgrade::{CheckError, ObjectCheck, Policy, Report, comparable, compare};
+use kube::api::ApiResource;
+use serde_json::Value;
+
+use crate::{
+    client::cluster::{Cluster, Page},
+    compute::cpu,
+    pure::{
+        crd::is_crd,
+        desired::Desired,
+        error::{ApiError, RolloutError},
+        situation::{Action, Situation},
+    },
+};
+
+/// Compares each CRD that will be updated with its live version, and existing custom resources with the new schemas. A CRD that
+/// is new to the cluster breaks nothing, and a manual change is repaired without a check.
+///
+/// Returns warnings.
+pub(crate) async fn check(
+    cluster: &Cluster,
+    policy: &Policy,
+    desired: &[Desired],
+    situations: &[Situation],
+    live: &[Option<Value>],
+) -> Result<Vec<String>, RolloutError> {
+    let mut report = Report::default();
+    for ((desired, situation), live) in desired.iter().zip(situations).zip(live) {
+        let Some(live) = live else { continue };
+        let upgrade = matches!(situation.action(), Action::Update | Action::Adopt)
+            && is_crd(&desired.key)
+            && desired.key.version == "v1";
+        if !upgrade || policy.disabled {
+            continue;
+        }
+        comparable(live, &desired.value)?;
+        report.extend(compare_schemas(live, &desired.value, policy).await?);
+        if let Some(check) = ObjectCheck::plan(live, &desired.value, policy) {
+            report.extend(check_objects(cluster, check).await?);
+        }
+    }
+    if !report.refusals.is_empty() {
+        return Err(RolloutError::UnsafeCrdUpgrade(report.refusals));
+    }
+    Ok(report.warnings.iter().map(ToString::to_string).chain(report.notes).collect())
+}
+
+/// Compares two CRDs, on a thread of its own if they are large.
+async fn compare_schemas(live: &Value, desired: &Value, policy: &Policy) -> Result<Report, CheckError> {
+    if !cpu::is_large([live, desired]) {
+        return Ok(compare(live, desired, policy));
+    }
+    let (live, desired, policy) = (live.clone(), desired.clone(), policy.clone());
+    let crd = desired.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    // The comparison cannot be cancelled: its duration is bounded by the number of versions and the size limit of the API
+    // server.
+    let work = move || compare(&live, &desired, &policy);
+    cpu::run(&Budget::new(u64::MAX), work).await.map_err(|_| CheckError::Cancelled { crd })
+}
+
+/// Lists custom resources page by page until enough were checked. Only one page is in memory at a time.
+async fn check_objects(cluster: &Cluster, mut check: ObjectCheck) -> Result<Report, RolloutError> {
+    let listed = check.resource().clone();
+    let resource = ApiResource {
+        api_version: format!("{}/{}", listed.group, listed.version),
+        group: listed.group,
+        version: listed.version,
+        kind: listed.kind,
+        plural: listed.plural,
+    };
+    let mut next = None;
+    while let Some(limit) = check.next_page() {
+        match cluster.page(&resource, limit, next.as_deref()).await {
+            Ok(Page { objects, remaining, next: token }) => {
+                check = check_page(check, objects, remaining).await?;
+                if token.is_none() {
+                    break;
+                }
+                next = token;
+            }
+            // Objects of a kind that is not served can neither be read nor have been written.
+            Err(ApiError::NotFound(_)) => break,
+            // Installing an operator needs no permission for its custom resources, so its upgrade does not require one either.
+            Err(ApiError::Forbidden(error)) => {
+                check.unchecked(&error);
+                break;
+            }
+            // A retry does not help if the old release cannot convert, and the new release may fix that.
+            Err(ApiError::Unavailable(error)) if !error.contains("conversion webhook") => {
+                return Err(RolloutError::Request {
+                    action: format!("list {}.{}", resource.plural, resource.group),
+                    error: ApiError::Unavailable(error),
+                });
+            }
+            Err(error) => {
+                check.unreadable(&error.to_string());
+                break;
+            }
+        }
+    }
+    Ok(check.finish())
+}
+
+/// Checks one page, on a thread of its own if it is large.
+async fn check_page(
+    mut check: ObjectCheck,
+    objects: Vec<Value>,
+    remaining: Option<u64>,
+) -> Result<ObjectCheck, CheckError> {
+    if !check.is_large() && !cpu::is_large(&objects) {
+        check.page(&objects, remaining)?;
+        return Ok(check);
+    }
+    let (budget, crd) = (check.budget().clone(), check.crd().to_owned());
+    let work = move || check.page(&objects, remaining).map(|()| check);
+    cpu::run(&budget, work).await.map_err(|_| CheckError::Cancelled { crd })?
+}

@@ -1,0 +1,160 @@
+//! Discovery of the kinds that the API server serves.
+//!
+//! One document per group and version is fetched when one of its kinds is first needed. A kind that was found is cached for ten
+//! minutes, since neither its plural nor its scope ever changes. A kind that was not found is looked up again after a second: a
+//! CRD may define it at any time.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResourceList};
+use kube::{Client, api::ApiResource};
+
+use crate::pure::{desired::Served, error::ApiError};
+
+/// How long a document is cached.
+const TRUSTED: Duration = Duration::from_mins(10);
+/// How long a missing kind is not looked up again.
+const MISSING: Duration = Duration::from_secs(1);
+
+/// The discovered kinds, shared by all owners.
+pub(crate) struct Discovery {
+    client: Client,
+    documents: Mutex<HashMap<String, Document>>,
+}
+
+#[derive(Clone)]
+struct Document {
+    fetched: Instant,
+    kinds: Vec<Served>,
+}
+
+impl Document {
+    fn kind(&self, kind: &str) -> Option<&Served> {
+        self.kinds.iter().find(|served| served.resource.kind == kind)
+    }
+}
+
+impl Discovery {
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client, documents: Mutex::default() }
+    }
+
+    /// The API resource of a kind in this group and version, if it is served.
+    pub(crate) async fn kind(&self, group: &str, version: &str, kind: &str) -> Result<Option<Served>, ApiError> {
+        if let Some(document) = self.remembered(group, version) {
+            let age = document.fetched.elapsed();
+            match document.kind(kind) {
+                Some(served) if age < TRUSTED => return Ok(Some(served.clone())),
+                None if age < MISSING => return Ok(None),
+                _ => {}
+            }
+        }
+        let document = self.fetch(group, version).await?;
+        Ok(document.kind(kind).cloned())
+    }
+
+    /// The same from the cache only.
+    pub(crate) fn known_kind(&self, group: &str, version: &str, kind: &str) -> Option<Served> {
+        self.remembered(group, version)?.kind(kind).cloned()
+    }
+
+    /// The API resource of a kind in any version, the preferred one first.
+    pub(crate) async fn any_version(&self, group: &str, kind: &str) -> Result<Option<Served>, ApiError> {
+        for version in self.versions(group).await? {
+            if let Some(served) = self.kind(group, &version, kind).await? {
+                return Ok(Some(served));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Every served kind in its preferred version.
+    pub(crate) async fn every_kind(&self) -> Result<Vec<Served>, ApiError> {
+        let groups = self.client.list_api_groups().await?;
+        let mut names: Vec<String> = groups.groups.into_iter().map(|group| group.name).collect();
+        names.push(String::new());
+        let mut kinds = Vec::new();
+        for group in names {
+            let mut seen = BTreeSet::new();
+            for version in self.versions(&group).await? {
+                let document = self.fetch(&group, &version).await?;
+                kinds.extend(document.kinds.into_iter().filter(|served| seen.insert(served.resource.kind.clone())));
+            }
+        }
+        Ok(kinds)
+    }
+
+    /// Drops the cached documents of a group, since its kinds changed.
+    pub(crate) fn forget(&self, group: &str) {
+        let mut documents = self.documents.lock().unwrap_or_else(PoisonError::into_inner);
+        documents.retain(|api_version, _| api_version.split_once('/').map_or("", |(group, _)| group) != group);
+    }
+
+    fn remembered(&self, group: &str, version: &str) -> Option<Document> {
+        self.documents.lock().unwrap_or_else(PoisonError::into_inner).get(&api_version(group, version)).cloned()
+    }
+
+    async fn versions(&self, group: &str) -> Result<Vec<String>, ApiError> {
+        if group.is_empty() {
+            return Ok(self.client.list_core_api_versions().await?.versions);
+        }
+        let request = http_get(format!("/apis/{group}"))?;
+        let found = match self.client.request::<APIGroup>(request).await {
+            Ok(found) => found,
+            Err(error) => {
+                return match ApiError::from(error) {
+                    ApiError::NotFound(_) => Ok(Vec::new()),
+                    error => Err(error),
+                };
+            }
+        };
+        let preferred = found.preferred_version.map(|version| version.version);
+        let mut versions: Vec<String> = found.versions.into_iter().map(|version| version.version).collect();
+        versions.sort_by_key(|version| preferred.as_ref() != Some(version));
+        Ok(versions)
+    }
+
+    async fn fetch(&self, group: &str, version: &str) -> Result<Document, ApiError> {
+        let api_version = api_version(group, version);
+        let root = if group.is_empty() { "api" } else { "apis" };
+        let request = http_get(format!("/{root}/{api_version}"))?;
+        let kinds = match self.client.request::<APIResourceList>(request).await {
+            Ok(list) => list
+                .resources
+                .into_iter()
+                // A name with a slash is a subresource.
+                .filter(|resource| !resource.name.contains('/') && resource.verbs.iter().any(|verb| verb == "list"))
+                .map(|resource| Served {
+                    namespaced: resource.namespaced,
+                    resource: ApiResource {
+                        group: group.to_owned(),
+                        version: version.to_owned(),
+                        api_version: api_version.clone(),
+                        kind: resource.kind,
+                        plural: resource.name,
+                    },
+                })
+                .collect(),
+            Err(error) => match ApiError::from(error) {
+                ApiError::NotFound(_) => Vec::new(),
+                error => return Err(error),
+            },
+        };
+        let document = Document { fetched: Instant::now(), kinds };
+        let mut documents = self.documents.lock().unwrap_or_else(PoisonError::into_inner);
+        documents.insert(api_version, document.clone());
+        Ok(document)
+    }
+}
+
+fn api_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}
+
+fn http_get(path: String) -> Result<http::Request<Vec<u8>>, ApiError> {
+    http::Request::get(path).body(Vec::new()).map_err(|error| ApiError::Refused(error.to_string()))
+}

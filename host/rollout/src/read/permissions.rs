@@ -1,0 +1,339 @@
+//! The permissions that the ServiceAccount of an owner lacks, reviewed before the first write and when a request was forbidden.
+//!
+//! One SelfSubjectRulesReview per namespace returns the rules of the account. With RBAC they are complete. With an authorizer
+//! that cannot list its rules (a webhook) they are incomplete; then SelfSubjectAccessReviews check what seems to be missing.
+//! Whether roles may be written or bound depends on RBAC rules alone, except for `escalate` and `bind`, which any authorizer
+//! may grant.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chandler_permissions::{
+    Account, Escalation, ExistingRoles, Held, Installation, Item, Listed, Missing, Need, Parent, PolicyRule,
+    Requirements, RoleKey, Scope, Why, missing, requirements, role::GROUP,
+};
+use futures::FutureExt as _;
+use kube::api::ApiResource;
+use serde::Deserialize as _;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    client::{cluster::Cluster, concurrent::all},
+    pure::{
+        deletion_plan::DeletionPlan,
+        desired::Desired,
+        error::{ApiError, PermissionsMissing, RolloutError},
+        member::Member,
+        owner::Owner,
+        policy::CrdPolicy,
+    },
+    read::{discovery::Discovery, places},
+};
+
+/// The maximum number of access reviews in one check. Permissions beyond it count as granted: the API server decides in the
+/// end.
+const REVIEWS: usize = 200;
+/// Stands for the whole cluster in a rules review, which requires a namespace. No namespace can have this name, so it contains
+/// no RoleBinding.
+const NO_NAMESPACE: &str = "-";
+
+/// A review of the permissions of a ServiceAccount.
+#[derive(Clone, Copy)]
+pub(crate) struct AccessReview<'a> {
+    /// The client with the controller's rights.
+    pub(crate) own: &'a Cluster,
+    /// The client that impersonates the ServiceAccount.
+    pub(crate) actor: &'a Cluster,
+    pub(crate) discovery: &'a Discovery,
+    pub(crate) owner: &'a Owner,
+    pub(crate) account: &'a Account,
+    /// How Chandler is installed.
+    pub(crate) installation: &'a Installation,
+}
+
+/// The objects to install and to remove.
+#[derive(Clone, Copy)]
+pub(crate) struct Work<'a> {
+    pub(crate) parent: &'a Value,
+    pub(crate) desired: &'a [Desired],
+    pub(crate) unwanted: &'a DeletionPlan<Member>,
+}
+
+impl AccessReview<'_> {
+    /// Refuses a rollout for which the ServiceAccount lacks permissions.
+    pub(crate) async fn check(self, work: Work<'_>) -> Result<(), RolloutError> {
+        let missing = self.missing(work).await?;
+        if missing.is_empty() {
+            return Ok(());
+        }
+        Err(RolloutError::PermissionsMissing(Box::new(PermissionsMissing {
+            owner: self.owner.name.clone(),
+            account: self.account.clone(),
+            missing,
+            not_yet: self.absent_namespaces(work.desired).await?,
+        })))
+    }
+
+    async fn missing(self, work: Work<'_>) -> Result<Missing, RolloutError> {
+        let empty = Map::new();
+        let items: Vec<Item<'_>> = work
+            .desired
+            .iter()
+            .map(|desired| Item {
+                key: &desired.key,
+                plural: &desired.resource.plural,
+                value: desired.value.as_object().unwrap_or(&empty),
+            })
+            .collect();
+        let stale: Vec<Item<'_>> = work
+            .unwanted
+            .all()
+            .map(|member| Item {
+                key: &member.key,
+                plural: &member.resource.plural,
+                value: member.object.as_object().unwrap_or(&empty),
+            })
+            .collect();
+        let listed = self.listed(work).await?;
+        let existing = self.existing_roles(&items).await?;
+        // Removing objects writes no owner reference.
+        let parent = (!items.is_empty()).then_some(Parent {
+            group: &self.owner.group,
+            plural: &self.owner.plural,
+            name: &self.owner.name,
+        });
+        let required = requirements(&items, &stale, &listed, parent, &existing);
+        let mut required = required.with_delegations(&items, self.installation, self.account);
+        if self.owner.deletion.crds != CrdPolicy::WhileUnused {
+            required = required.without_counting();
+        }
+        let (held, incomplete) = self.held(&required).await?;
+        let mut lacking = missing(&required, &held, Escalation::Hold);
+        if incomplete && !lacking.is_empty() {
+            let waivers = missing(&required, &held, Escalation::Allow);
+            self.confirm(&mut lacking, &waivers).await?;
+        }
+        Ok(lacking)
+    }
+
+    /// The places where members are listed.
+    async fn listed(self, work: Work<'_>) -> Result<Vec<Listed>, RolloutError> {
+        let places = places::of(self.discovery, self.owner, work.parent, work.desired).await?;
+        let certain = places.into_iter().filter(|place| place.certain);
+        Ok(certain
+            .map(|place| Listed {
+                scope: Scope::of(place.namespace.as_deref()),
+                group: place.resource.group,
+                plural: place.resource.plural,
+            })
+            .collect())
+    }
+
+    /// The roles that bindings of the release refer to, and all ClusterRoles if the release has an aggregated one.
+    async fn existing_roles(self, items: &[Item<'_>]) -> Result<ExistingRoles, RolloutError> {
+        let about = |error| RolloutError::Request { action: "read the roles that are bound".to_owned(), error };
+        let mut existing = ExistingRoles::default();
+        if Requirements::aggregates(items) {
+            for role in self.own.list(&role_resource(true), None, "").await.map_err(about)? {
+                let name = role.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+                existing.insert(RoleKey { namespace: None, name }, role);
+            }
+        }
+        let reads = Requirements::references(items).into_iter().map(|key| {
+            async move {
+                let resource = role_resource(key.namespace.is_none());
+                let role = self.own.get(&resource, key.namespace.as_deref(), &key.name).await?;
+                Ok::<_, ApiError>(role.map(|role| (key, role)))
+            }
+            .boxed()
+        });
+        for role in all(reads.collect()).await {
+            if let Some((key, role)) = role.map_err(about)? {
+                existing.insert(key, role);
+            }
+        }
+        Ok(existing)
+    }
+
+    /// The rules of the account where they matter, and whether they are incomplete.
+    async fn held(self, required: &Requirements) -> Result<(Held, bool), RolloutError> {
+        let reviews = required.scopes().into_iter().map(|scope| {
+            async move {
+                let namespace = scope.namespace().unwrap_or(NO_NAMESPACE);
+                let spec = json!({"namespace": namespace});
+                let review = review("SelfSubjectRulesReview", &spec);
+                Ok((scope, self.actor.review("selfsubjectrulesreviews", &review).await?))
+            }
+            .boxed()
+        });
+        let (mut held, mut incomplete) = (Held::default(), false);
+        for review in all(reviews.collect()).await {
+            let (scope, status) = review.map_err(|error| self.cannot_act(error))?;
+            incomplete |= status.get("incomplete").and_then(Value::as_bool).unwrap_or_default();
+            let rules = rules_of(&status);
+            match scope {
+                Scope::Cluster => held.cluster = rules,
+                Scope::Namespace(namespace) => drop(held.namespaces.insert(namespace, rules)),
+            }
+        }
+        Ok((held, incomplete))
+    }
+
+    /// Removes the permissions that the API server grants after all.
+    async fn confirm(self, lacking: &mut Missing, waivers: &Missing) -> Result<(), RolloutError> {
+        let passes = |need: &Need| match &need.why {
+            Why::Grants(object) | Why::Aggregates(object) | Why::UnknownRole { binding: object, .. } => {
+                Some(object.clone())
+            }
+            _ => None,
+        };
+        self.confirm_delegations(lacking).await?;
+        let requests: BTreeSet<AccessQuery> = lacking
+            .needs()
+            .iter()
+            .filter(|need| passes(need).is_none() && !delegates(need))
+            .filter_map(AccessQuery::of)
+            .collect();
+        let escalations: BTreeSet<AccessQuery> =
+            waivers.needs().iter().filter(|need| passes(need).is_some()).filter_map(AccessQuery::of).collect();
+        // A permission for all names need not be reviewed for each name.
+        let general: BTreeSet<AccessQuery> =
+            requests.iter().map(AccessQuery::for_all_names).chain(escalations).collect();
+        let mut allowed = self.ask(general.iter(), REVIEWS).await?;
+        let single = requests
+            .iter()
+            .filter(|query| !query.name.is_empty() && allowed.get(&query.for_all_names()) == Some(&false));
+        let answers = self.ask(single, REVIEWS.saturating_sub(allowed.len())).await?;
+        allowed.extend(answers);
+        let is_allowed = |query: Option<AccessQuery>| {
+            let Some(query) = query else { return false };
+            let all = allowed.get(&query.for_all_names()).copied();
+            all == Some(true) || allowed.get(&query).copied().unwrap_or(true)
+        };
+        let waived: BTreeSet<_> =
+            waivers.needs().iter().filter(|need| is_allowed(AccessQuery::of(need))).filter_map(passes).collect();
+        lacking.retain(|need| match passes(need) {
+            Some(object) => !waived.contains(&object),
+            None => delegates(need) || !is_allowed(AccessQuery::of(need)),
+        });
+        Ok(())
+    }
+
+    /// Removes the permissions for actions of Chandler on behalf of the account. The API server does not check any of these
+    /// itself, so a permission that was not reviewed is not granted.
+    async fn confirm_delegations(self, lacking: &mut Missing) -> Result<(), RolloutError> {
+        let queries: BTreeSet<AccessQuery> =
+            lacking.needs().iter().filter(|need| delegates(need)).filter_map(AccessQuery::of).collect();
+        let answers = self.ask(queries.iter(), REVIEWS).await?;
+        let is_allowed = |need: &Need| {
+            AccessQuery::of(need).is_some_and(|query| answers.get(&query).is_some_and(|allowed| *allowed))
+        };
+        lacking.retain(|need| !(delegates(need) && is_allowed(need)));
+        Ok(())
+    }
+
+    /// Reviews these permissions, up to a limit.
+    async fn ask(
+        self,
+        queries: impl Iterator<Item = &AccessQuery>,
+        limit: usize,
+    ) -> Result<BTreeMap<AccessQuery, bool>, RolloutError> {
+        let reviews = queries.take(limit).cloned().map(|query| {
+            async move {
+                let review = review("SelfSubjectAccessReview", &json!({"resourceAttributes": query.attributes()}));
+                let status = self.actor.review("selfsubjectaccessreviews", &review).await?;
+                Ok((query, status.get("allowed").and_then(Value::as_bool).unwrap_or_default()))
+            }
+            .boxed()
+        });
+        let answers = all(reviews.collect()).await.into_iter().collect::<Result<_, _>>();
+        answers.map_err(|error| self.cannot_act(error))
+    }
+
+    /// Every user may review their own permissions, so a refusal means that the controller may not impersonate the account.
+    fn cannot_act(self, error: ApiError) -> RolloutError {
+        RolloutError::Request { action: format!("act as ServiceAccount {}", self.account), error }
+    }
+
+    /// The namespaces of the release that do not exist.
+    async fn absent_namespaces(self, desired: &[Desired]) -> Result<BTreeSet<String>, RolloutError> {
+        let namespaces =
+            desired.iter().filter(|desired| desired.key.group.is_empty() && desired.key.kind == "Namespace");
+        let mut absent = BTreeSet::new();
+        for desired in namespaces {
+            let name = &desired.key.name;
+            let found = self.own.get(&desired.resource, None, name).await;
+            let found =
+                found.map_err(|error| RolloutError::Request { action: format!("read namespace {name}"), error })?;
+            if found.is_none() {
+                absent.insert(name.clone());
+            }
+        }
+        Ok(absent)
+    }
+}
+
+/// Whether a permission is needed because an object makes Chandler act on behalf of the account.
+fn delegates(need: &Need) -> bool {
+    matches!(need.why, Why::Delegates { .. })
+}
+
+/// The attributes of an access review.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct AccessQuery {
+    namespace: String,
+    verb: String,
+    group: String,
+    resource: String,
+    name: String,
+}
+
+impl AccessQuery {
+    /// The query for a needed permission; none for paths, which only rules grant.
+    fn of(need: &Need) -> Option<Self> {
+        let PolicyRule { verbs, api_groups, resources, resource_names, .. } = &need.rule;
+        Some(Self {
+            namespace: need.scope.namespace().unwrap_or_default().to_owned(),
+            verb: verbs.first()?.clone(),
+            group: api_groups.first()?.clone(),
+            resource: resources.first()?.clone(),
+            name: resource_names.first().cloned().unwrap_or_default(),
+        })
+    }
+
+    fn for_all_names(&self) -> Self {
+        Self { name: String::new(), ..self.clone() }
+    }
+
+    fn attributes(&self) -> Value {
+        let (resource, subresource) = self.resource.split_once('/').unwrap_or((&self.resource, ""));
+        json!({
+            "namespace": self.namespace, "verb": self.verb, "group": self.group, "resource": resource,
+            "subresource": subresource, "name": self.name,
+        })
+    }
+}
+
+fn review(kind: &str, spec: &Value) -> Value {
+    json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec})
+}
+
+/// The rules in the status of a rules review.
+fn rules_of(status: &Value) -> Vec<PolicyRule> {
+    let lists = ["resourceRules", "nonResourceRules"].map(|field| status.get(field).and_then(Value::as_array));
+    let rules = lists.into_iter().flatten().flatten();
+    rules.filter_map(|rule| PolicyRule::deserialize(rule).ok()).collect()
+}
+
+fn role_resource(cluster: bool) -> ApiResource {
+    let (kind, plural) = if cluster { ("ClusterRole", "clusterroles") } else { ("Role", "roles") };
+    ApiResource {
+        group: GROUP.to_owned(),
+        version: "v1".to_owned(),
+        api_version: format!("{GROUP}/v1"),
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+use std::sync::{Arc, Mutex};
+
+use chandler_core::Object;
+use kube::{Client, client::Body};
+
+use super::*;
+use crate::pure::{deletion_plan::DeletionPlan, desired::Served, live::tests::owner};
+
+#[test]
+fn rules_are_read_from_both_lists_of_a_review() {
+    let status = json!({
+        "resourceRules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}, "not a rule"],
+        "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/healthz"]}],
+    });
+    let shown: Vec<String> = rules_of(&status).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        shown,
+        [r#"{APIGroups:[""], Resources:["pods"], Verbs:["get"]}"#, r#"{NonResourceURLs:["/healthz"], Verbs:["get"]}"#]
+    );
+    assert_eq!(rules_of(&Value::Null), []);
+}
+
+#[test]
+fn needs_become_questions() {
+    let need = |rule: Value| Need {
+        scope: Scope::Namespace("shop".into()),
+        rule: PolicyRule::deserialize(rule).unwrap(),
+        why: Why::OwnerReference,
+    };
+    let query = AccessQuery::of(&need(json!({
+        "verbs": ["update"], "apiGroups": ["a.b"], "resources": ["oxen/finalizers"], "resourceNames": ["x"]})));
+    assert_eq!(
+        query.unwrap().attributes(),
+        json!({"namespace": "shop", "verb": "update", "group": "a.b", "resource": "oxen",
+               "subresource": "finalizers", "name": "x"})
+    );
+    assert_eq!(AccessQuery::of(&need(json!({"verbs": ["get"], "nonResourceURLs": ["/x"]}))), None);
+}
+
+/// An API server whose authorizer cannot list its rules, and answers access reviews beyond them.
+struct Webhook {
+    /// `verb resource name` of each granted permission; a name of `*` stands for all names.
+    allowed: &'static [&'static str],
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Webhook {
+    fn new(allowed: &'static [&'static str]) -> Self {
+        Self { allowed, asked: Arc::default() }
+    }
+
+    fn client(&self) -> Client {
+        let (allowed, asked) = (self.allowed, Arc::clone(&self.asked));
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let asked = Arc::clone(&asked);
+            async move {
+                let rules = request.uri().path().ends_with("selfsubjectrulesreviews");
+                let body = request.into_body().collect_bytes().await.unwrap();
+                let status = if rules {
+                    json!({"incomplete": true, "nonResourceRules": [], "resourceRules": [
+                        {"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"]}]})
+                } else {
+                    let review: Value = serde_json::from_slice(&body).unwrap();
+                    let text = |field: &str| review["spec"]["resourceAttributes"][field].as_str().unwrap().to_owned();
+                    let name = if text("name").is_empty() { "*".to_owned() } else { text("name") };
+                    let query = format!("{} {} {name}", text("verb"), text("resource"));
+                    let answer = allowed.contains(&query.as_str());
+                    asked.lock().unwrap().push(query);
+                    json!({"allowed": answer})
+                };
+                let answer = json!({"status": status}).to_string();
+                Ok::<_, std::convert::Infallible>(http::Response::new(Body::from(answer.into_bytes())))
+            }
+        });
+        Client::new(service, "default")
+    }
+}
+
+fn desired(kind: &str, group: &str, plural: &str, name: &str, more: &Value) -> Desired {
+    let version = if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") };
+    let mut value = json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}});
+    value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let object = Object::parse(value.to_string().as_bytes(), 0, None).unwrap();
+    let resource = ApiResource {
+        group: group.into(),
+        version: "v1".into(),
+        api_version: object.key.api_version(),
+        kind: kind.into(),
+        plural: plural.into(),
+    };
+    Desired::new(&object, Served { resource, namespaced: true }, true, &owner())
+}
+
+async fn lacking(webhook: &Webhook, desired: &[Desired]) -> Vec<String> {
+    let account = Account { namespace: "shop".into(), name: "deployer".into() };
+    let owner = owner().on_behalf_of(Some(account.clone()));
+    let cluster = Cluster::new(webhook.client());
+    let discovery = Discovery::new(webhook.client());
+    let installation = Installation { system_namespace: Some("chandler-system".into()), ..Installation::default() };
+    let access_review = AccessReview {
+        own: &cluster,
+        actor: &cluster,
+        discovery: &discovery,
+        owner: &owner,
+        account: &account,
+        installation: &installation,
+    };
+    let parent = json!({});
+    let missing =
+        access_review.missing(Work { parent: &parent, desired, unwanted: &DeletionPlan::default() }).await.unwrap();
+    let shown = |rule: &PolicyRule| chandler_permissions::missing::in_words(rule, 9);
+    missing.rules().values().flatten().map(shown).collect()
+}
+
+#[tokio::test]
+async fn permissions_missing_in_incomplete_rules_are_reviewed() {
+    let webhook = Webhook::new(&[
+        "create configmaps *",
+        "list configmaps *",
+        "delete configmaps a",
+        "update bundledeployments *",
+    ]);
+    let objects = [
+        desired("ConfigMap", "", "configmaps", "a", &json!({})),
+        desired("ConfigMap", "", "configmaps", "b", &json!({})),
+    ];
+    assert_eq!(
+        lacking(&webhook, &objects).await,
+        ["watch configmaps", r#"patch configmaps "a""#, r#"delete, patch configmaps "b""#]
+    );
+    let mut asked = webhook.asked.lock().unwrap().clone();
+    asked.sort_unstable();
+    // Permissions in the rules are not reviewed, and single names only if not all names are granted.
+    assert_eq!(
+        asked,
+        [
+            "create configmaps *",
+            "delete configmaps *",
+            "delete configmaps a",
+            "delete configmaps b",
+            "list configmaps *",
+            "patch configmaps *",
+            "patch configmaps a",
+            "patch configmaps b",
+            "update bundledeployments *",
+            "watch configmaps *",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn granting_roles_is_reviewed_only_as_escalation() {
+    let role = || {
+        let rules = json!({"rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]});
+        [desired("Role", GROUP, "roles", "keyring", &rules)]
+    };
+    let requests: &[&str] = &[
+        "create roles *",
+        "list roles *",
+        "watch roles *",
+        "get roles *",
+        "patch roles *",
+        "delete roles *",
+        "update bundledeployments *",
+    ];
+    let some: &'static [&'static str] = Vec::leak(requests.to_vec());
+    assert_eq!(lacking(&Webhook::new(some), &role()).await, ["get secrets"]);
+    let all: &'static [&'static str] = Vec::leak([requests, &["escalate roles *"]].concat());
+    assert_eq!(lacking(&Webhook::new(all), &role()).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn delegations_are_granted_only_if_they_were_reviewed() {
+    let nested = |name: &str, account: &str| {
+        let spec = json!({"spec": {"installNamespace": "shop", "serviceAccount": {"name": account}}});
+        desired("BundleDeployment", "core.rukpak.io", "bundledeployments", name, &spec)
+    };
+    let requests: &[&str] = &[
+        "create bundledeployments *",
+        "list bundledeployments *",
+        "watch bundledeployments *",
+        "get bundledeployments *",
+        "patch bundledeployments *",
+        "delete bundledeployments *",
+        "update bundledeployments *",
+        "impersonate serviceaccounts friend",
+    ];
+    let some: &'static [&'static str] = Vec::leak(requests.to_vec());
+    let objects = [nested("a", "deployer"), nested("b", "friend"), nested("c", "root")];
+    assert_eq!(lacking(&Webhook::new(some), &objects).await, [r#"impersonate serviceaccounts "root""#]);
+    // Permissions beyond the limit of reviews are not granted.
+    let many: Vec<Desired> = (0..300).map(|number| nested(&format!("n{number}"), &format!("a{number}"))).collect();
+    let rules = lacking(&Webhook::new(some), &many).await.join(" ");
+    assert!((0..300).all(|number| rules.contains("and") || rules.contains(&format!("\"a{number}\""))), "{rules}");
+    // All permissions can only be granted by rules, regardless of an authorizer's answer for `*`.
+    let class = [desired("ProvisionerClass", "chandler.dev", "provisionerclasses", "helm", &json!({}))];
+    let allowed: &'static [&'static str] = &[
+        "create provisionerclasses *",
+        "list provisionerclasses *",
+        "watch provisionerclasses *",
+        "get provisionerclasses *",
+        "patch provisionerclasses *",
+        "delete provisionerclasses *",
+        "update bundledeployments *",
+        "* * *",
+    ];
+    assert_eq!(lacking(&Webhook::new(allowed), &class).await, ["every verb on every path"]);
+}
+
+#[tokio::test]
+async fn so_many_questions_are_asked_and_no_more() {
+    let webhook = Webhook::new(&[]);
+    let objects: Vec<Desired> =
+        (0..300).map(|number| desired("ConfigMap", "", "configmaps", &format!("c{number}"), &json!({}))).collect();
+    let shown = lacking(&webhook, &objects).await;
+    assert_eq!(webhook.asked.lock().unwrap().len(), REVIEWS);
+    assert!(shown.iter().any(|rule| rule.starts_with("create")), "{shown:?}");
+}

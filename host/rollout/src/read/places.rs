@@ -1,0 +1,141 @@
+//! The places where members of a set may be: kinds and, for namespaced kinds, namespaces.
+//!
+//! With the controller's rights one list covers all namespaces. For a ServiceAccount each namespace is listed by itself, so
+//! that the account needs no permission in other namespaces (KEP-3659 lists the namespaces for this purpose).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kube::api::ApiResource;
+use serde_json::Value;
+
+use crate::{
+    pure::{
+        desired::{Desired, Served},
+        error::RolloutError,
+        inventory::{self, Inventory},
+        live,
+        owner::{Owner, SET_ID},
+    },
+    read::{discovery::Discovery, resolve::cannot_discover},
+};
+
+/// A place where members may be.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Place {
+    /// The kind.
+    pub(crate) resource: ApiResource,
+    /// The namespace; none for cluster-scoped kinds and for all namespaces.
+    pub(crate) namespace: Option<String>,
+    /// Whether the release, the record or the parent lists it. Other places are searched only because both record and parent
+    /// are lost. A ServiceAccount need not have permission to list them: it installed nothing of the kind.
+    pub(crate) certain: bool,
+}
+
+/// Group and kind.
+type GroupKind = (String, String);
+
+/// Every place where the owner may have objects.
+pub(crate) async fn of(
+    discovery: &Discovery,
+    owner: &Owner,
+    parent: &Value,
+    desired: &[Desired],
+) -> Result<Vec<Place>, RolloutError> {
+    let mut kinds: BTreeMap<GroupKind, (Served, bool)> = BTreeMap::new();
+    for desired in desired.iter().filter(|desired| desired.served) {
+        let served = Served { resource: desired.resource.clone(), namespaced: desired.key.namespace.is_some() };
+        kinds.entry(group_kind(&served)).or_insert((served, true));
+    }
+    for (group, kind) in recorded(owner, parent) {
+        if kinds.contains_key(&(group.clone(), kind.clone())) {
+            continue;
+        }
+        // A kind that is no longer served has no objects.
+        if let Some(served) = discovery.any_version(&group, &kind).await.map_err(cannot_discover)? {
+            kinds.insert((group, kind), (served, true));
+        }
+    }
+    let trusted = owner.holdings().is_some_and(|holdings| !holdings.inherits());
+    // A user removed the annotation of the parent, so only a search of all kinds is safe.
+    if !trusted && inventory::group_kinds(parent).is_none() && live::label(parent, SET_ID).is_some() {
+        for served in discovery.every_kind().await.map_err(cannot_discover)? {
+            kinds.entry(group_kind(&served)).or_insert((served, false));
+        }
+    }
+    let namespaces = owner.account.as_ref().map(|_| namespaces(owner, parent, desired));
+    Ok(spread(kinds.into_values(), namespaces.as_ref()))
+}
+
+/// The kinds that may have objects: by the record, else by the parent.
+fn recorded(owner: &Owner, parent: &Value) -> BTreeSet<GroupKind> {
+    match owner.holdings() {
+        Some(holdings) if !holdings.inherits() => {
+            holdings.known().map(|id| (id.group.clone(), id.kind.clone())).collect()
+        }
+        _ => inventory::group_kinds(parent).into_iter().flatten().collect(),
+    }
+}
+
+fn group_kind(served: &Served) -> GroupKind {
+    (served.resource.group.clone(), served.resource.kind.clone())
+}
+
+/// The namespaces where members may be.
+fn namespaces(owner: &Owner, parent: &Value, desired: &[Desired]) -> BTreeSet<String> {
+    let mut namespaces = match owner.holdings() {
+        Some(holdings) if !holdings.inherits() => holdings.known().filter_map(|id| id.namespace.clone()).collect(),
+        _ => Inventory::read(parent).namespaces().clone(),
+    };
+    namespaces.extend(desired.iter().filter_map(|desired| desired.key.namespace.clone()));
+    namespaces.insert(owner.install_namespace.clone());
+    namespaces
+}
+
+/// Each namespaced kind in each of the namespaces, if namespaces are listed individually.
+fn spread(kinds: impl Iterator<Item = (Served, bool)>, namespaces: Option<&BTreeSet<String>>) -> Vec<Place> {
+    let mut places = Vec::new();
+    for (Served { resource, namespaced }, certain) in kinds {
+        let place = |namespace| Place { resource: resource.clone(), namespace, certain };
+        match namespaces {
+            Some(namespaces) if namespaced => {
+                places.extend(namespaces.iter().map(|namespace| place(Some(namespace.clone()))));
+            }
+            // Without a ServiceAccount a refusal concerns the controller, and is reported.
+            None => places.push(Place { certain: true, ..place(None) }),
+            Some(_) => places.push(place(None)),
+        }
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(kind: &str, namespaced: bool) -> Served {
+        let resource = ApiResource {
+            group: String::new(),
+            version: "v1".into(),
+            api_version: "v1".into(),
+            kind: kind.into(),
+            plural: format!("{}s", kind.to_lowercase()),
+        };
+        Served { resource, namespaced }
+    }
+
+    #[test]
+    fn only_service_accounts_list_each_namespace() {
+        let kinds =
+            || [(kind("Pod", true), true), (kind("Node", false), true), (kind("Event", true), false)].into_iter();
+        let shown = |places: Vec<Place>| -> Vec<String> {
+            let line = |place: Place| {
+                let namespace = place.namespace.unwrap_or_else(|| "-".to_owned());
+                format!("{} {namespace}{}", place.resource.kind, if place.certain { "" } else { "?" })
+            };
+            places.into_iter().map(line).collect()
+        };
+        assert_eq!(shown(spread(kinds(), None)), ["Pod -", "Node -", "Event -"]);
+        let namespaces = BTreeSet::from(["a".to_owned(), "b".to_owned()]);
+        assert_eq!(shown(spread(kinds(), Some(&namespaces))), ["Pod a", "Pod b", "Node -", "Event a?", "Event b?"]);
+    }
+}

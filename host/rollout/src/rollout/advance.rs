@@ -1,0 +1,121 @@
+//! Rolls a release out: check, apply stage by stage, prune.
+
+use super::{
+    Rollout,
+    survey::{Survey, SurveyOptions},
+};
+use crate::{
+    client::{account, cluster::Cluster},
+    pure::{
+        deletion_plan::DeletionPlan,
+        drift_options,
+        error::RolloutError,
+        holdings::{ObjectId, Settlement},
+        inventory::Inventory,
+        record::{intent, is_orphaned},
+        refusals::OnRefusal,
+        report::{Changes, Progress},
+        request::RolloutRequest,
+    },
+    read::{
+        checks::Checks,
+        snapshot::{self, Lookup},
+    },
+    write::{
+        orphan, parent,
+        preflight::{self, Passed},
+        prune::{Pruned, delete_in_order},
+        record,
+        stages::{StageContext, StageProgress, Stages},
+    },
+};
+
+impl Rollout {
+    /// Rolls the release out as far as possible now: preflight checks, stage by stage, prune.
+    ///
+    /// No field of any object is written before every check passed that needs no write: probes, kinds, namespaces, collisions
+    /// with objects of other owners and, by dry runs, whether the API server accepts the objects. Nothing is written if the
+    /// cluster already matches the release.
+    pub async fn advance(&self, request: &RolloutRequest<'_>) -> Result<Progress, RolloutError> {
+        let RolloutRequest { owner, release, .. } = *request;
+        let actor = account::actor(&self.cluster, owner).await?;
+        let result = self.advance_as(&actor, request).await;
+        self.set_in_progress(owner, release, matches!(result, Ok(Progress::Waiting { .. })));
+        self.with_missing_permissions(result, &actor, owner, Some(release)).await
+    }
+
+    async fn advance_as(&self, actor: &Cluster, request: &RolloutRequest<'_>) -> Result<Progress, RolloutError> {
+        let RolloutRequest { owner, release, drift: drift_options, .. } = request;
+        let ledger = owner.ledger()?;
+        // Later calls of a rollout would otherwise look up every object of the stages that are still to come.
+        let lookup = if self.is_in_progress(owner, release) { Lookup::ByLabel } else { Lookup::ByLabelAndName };
+        let options = SurveyOptions { lookup, drift: drift_options.drift, on_refusal: OnRefusal::Stop };
+        let parent = snapshot::living_parent_of(&self.cluster, owner).await?;
+        let Survey { desired, probes, dependencies, mut snapshot, mut situations, kept, mut unwanted, .. } =
+            self.survey(actor, request, parent, options).await?;
+        let crds = unwanted.keep.iter().map(|member| member.key.clone()).collect();
+        if drift_options.keeps_stale() {
+            unwanted.keep_all();
+        }
+        let unrepaired = drift_options.apply_to(&desired, &mut situations);
+        if is_orphaned(owner, &snapshot.live, &unwanted) {
+            // If the garbage collector orphaned the objects, the deletion of the owner began before they were read.
+            snapshot::living_parent_of(&self.cluster, owner).await?;
+        }
+        let checks = Checks {
+            own: &self.cluster,
+            actor,
+            access_review: self.access_review(actor, owner),
+            owner,
+            parent: &snapshot.parent,
+            desired: &desired,
+            situations: &situations,
+            unwanted: &unwanted,
+            installation: &self.installation,
+        };
+        let dry_run = lookup == Lookup::ByLabelAndName;
+        let Passed { mut warnings, conflicts } =
+            preflight::before_writing(&checks, &mut snapshot.live, dry_run).await?;
+        let writes = checks.writes();
+        if writes {
+            warnings.splice(0..0, kept);
+        }
+        if writes || unwanted.deleted().next().is_some() || !unwanted.orphan.is_empty() {
+            ledger.begin(intent(&desired, &situations, &snapshot.live)).await?;
+            let inventory = Inventory::of(&desired, unwanted.all());
+            parent::widen(&self.cluster, owner, &mut snapshot.parent, &inventory).await?;
+        }
+        let context = StageContext {
+            cluster: actor,
+            discovery: &self.discovery,
+            owner,
+            desired: &desired,
+            probes: &probes,
+            dependencies: &dependencies,
+        };
+        let mut objects = Stages::new(context, snapshot.live, &situations, drift_options);
+        let progress = objects.run().await;
+        objects.created().for_each(|(desired, live)| self.comparisons.created(desired, live));
+        record::settle(ledger, owner, &desired, objects.ours(), &unwanted).await?;
+        let StageProgress { stage, stages, waiting } = progress?;
+        let mut changes = Changes { warnings, conflicts, unrepaired, kept: crds, ..objects.changes() };
+        changes.repaired = drift_options::repaired(&desired, &situations, &changes.recovered);
+        if !waiting.is_empty() {
+            return Ok(Progress::Waiting { stage, stages, installed: objects.installed(), waiting, changes });
+        }
+        let DeletionPlan { delete, orphan, keep } = unwanted;
+        let orphaned = orphan.iter().map(|member| ObjectId::of(&member.key)).collect();
+        changes.orphaned = orphan::orphan(actor, owner, orphan, orphan::Marks::All).await?;
+        let Pruned { deleted, gone, waiting } = delete_in_order(actor, owner, delete).await?;
+        changes.pruned = deleted;
+        let gone = gone.iter().map(ObjectId::of).collect();
+        let complete = waiting.is_empty();
+        record::note(ledger, Settlement { gone, orphaned, complete, ..Settlement::default() }).await?;
+        if !waiting.is_empty() {
+            return Ok(Progress::Waiting { stage, stages, installed: true, waiting, changes });
+        }
+        let inventory = Inventory::of(&desired, &keep);
+        parent::write(&self.cluster, owner, &mut snapshot.parent, &inventory).await?;
+        Ok(Progress::Complete { stages, changes })
+    }
+}

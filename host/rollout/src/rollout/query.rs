@@ -1,0 +1,77 @@
+//! Questions about single objects and kinds of a release.
+
+use chandler_core::{ObjectKey, Release};
+use kube::api::ApiResource;
+use serde_json::Value;
+
+use super::{
+    Rollout,
+    survey::{Survey, SurveyOptions},
+};
+use crate::{
+    client::account,
+    pure::{
+        dependencies,
+        desired::Served,
+        drift_options::DriftPolicy,
+        error::{ApiError, RolloutError, object_failure},
+        existing_owner::{Collision, ExistingOwner},
+        live,
+        owner::Owner,
+        refusals::OnRefusal,
+        request::RolloutRequest,
+    },
+    read::{
+        adoption::{self, Adoptee},
+        resolve,
+        snapshot::{self, Lookup},
+    },
+};
+
+impl Rollout {
+    /// The objects of a release that exist and belong to another owner, regardless of the owner's collision protection.
+    pub async fn adoptees(&self, owner: &Owner, release: &Release) -> Result<Vec<Adoptee>, RolloutError> {
+        let actor = account::actor(&self.cluster, owner).await?;
+        let options =
+            SurveyOptions { lookup: Lookup::ByLabelAndName, drift: DriftPolicy::Ignore, on_refusal: OnRefusal::Stop };
+        let parent = snapshot::living_parent_of(&self.cluster, owner).await?;
+        let request = RolloutRequest::new(owner, release);
+        let Survey { desired, snapshot, situations, .. } = self.survey(&actor, &request, parent, options).await?;
+        Ok(adoption::find(&actor, &desired, &situations, &snapshot.live).await)
+    }
+
+    /// The kinds of the release that the API server is known to serve: those to watch. A kind that a CRD of the release
+    /// defines is among them once its first object was created.
+    pub fn managed_kinds(&self, release: &Release) -> Vec<ApiResource> {
+        let mut kinds = resolve::known_kinds(&self.discovery, release);
+        kinds.extend(dependencies::watched(release.objects()));
+        kinds
+    }
+
+    /// The kinds and namespaces to watch on behalf of the owner's ServiceAccount: each namespaced kind of
+    /// [`managed_kinds`](Self::managed_kinds) in every namespace in which the release has an object of it.
+    pub fn managed_places(&self, owner: &Owner, release: &Release) -> Vec<(ApiResource, Option<String>)> {
+        resolve::known_places(&self.discovery, owner, release)
+    }
+
+    /// Reads an object of the owner; none if it does not exist. An object of another owner is refused, as
+    /// [`advance`](Self::advance) refuses it.
+    pub async fn own(&self, owner: &Owner, key: &ObjectKey) -> Result<Option<Value>, RolloutError> {
+        let ObjectKey { group, version, kind, .. } = key;
+        let served = self.discovery.kind(group, version, kind).await.map_err(resolve::cannot_discover)?;
+        let Some(Served { resource, namespaced }) = served else { return Ok(None) };
+        let namespace = namespaced.then(|| key.namespace.as_deref().unwrap_or(&owner.install_namespace));
+        let actor = account::actor(&self.cluster, owner).await?;
+        let live = match actor.get(&resource, namespace, &key.name).await {
+            // `advance` reports every permission that the account lacks, and writes nothing that the account may not read.
+            Err(ApiError::Forbidden(_)) if owner.account.is_some() => Ok(None),
+            live => live.map_err(object_failure(key, "read")),
+        };
+        let live = live.map_err(|failure| RolloutError::Objects(vec![failure]))?;
+        match live.as_ref().and_then(|live| live::foreign_owner(live, owner)) {
+            // An object that an earlier owner orphaned is adopted as it is.
+            None | Some(ExistingOwner::LeftBehind { .. }) => Ok(live),
+            Some(existing_owner) => Err(owner.refuse(vec![Collision { object: key.clone(), existing_owner }])),
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Deletes or orphans everything that belongs to an owner.
+
+use super::Rollout;
+use crate::{
+    client::account,
+    pure::{deletion_plan::DeletionPreview, error::RolloutError, owner::Owner, report::Teardown},
+    read::deletion,
+    write::teardown,
+};
+
+impl Rollout {
+    /// Deletes every object of the owner and nothing else, in the reverse of the order in which they were applied. A phase
+    /// begins when the objects of the previous one are gone. Objects that the owner's deletion policy keeps are orphaned.
+    /// With the default policy for CRDs, nothing is deleted while custom resources of other users exist.
+    pub async fn teardown(&self, owner: &Owner) -> Result<Teardown, RolloutError> {
+        if owner.ledger()?.holdings().is_empty() {
+            // Nothing was created, so neither a ServiceAccount nor its permissions are needed.
+            return Ok(Teardown::Complete { deleted: Vec::new(), orphaned: Vec::new() });
+        }
+        let actor = account::actor(&self.cluster, owner).await?;
+        let result = teardown::teardown(&self.cluster, &actor, &self.discovery, owner).await;
+        self.with_missing_permissions(result, &actor, owner, None).await
+    }
+
+    /// Removes the reference to the owner from its objects, so that they stay when the owner is deleted. The garbage collector
+    /// does this only for the kinds that it knows. It may not know kinds of new CustomResourceDefinitions yet, and would delete
+    /// their objects later.
+    pub async fn remove_owner_references(&self, owner: &Owner) -> Result<(), RolloutError> {
+        if owner.ledger()?.holdings().is_empty() {
+            return Ok(());
+        }
+        let actor = account::actor(&self.cluster, owner).await?;
+        teardown::remove_owner_references(&self.cluster, &actor, &self.discovery, owner).await
+    }
+
+    /// Reports what [`teardown`](Self::teardown) would do, and counts the custom resources of every CRD that would be deleted.
+    pub async fn preview_teardown(&self, owner: &Owner) -> Result<DeletionPreview, RolloutError> {
+        let actor = account::actor(&self.cluster, owner).await?;
+        deletion::preview(&self.cluster, &actor, &self.discovery, owner).await
+    }
+}

@@ -1,0 +1,64 @@
+//! Writes the annotations of an ApplySet's parent (KEP-3659).
+//!
+//! They are widened before the first write of a release and narrowed after its last prune, so that after a crash they still
+//! list every kind that the set may contain.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::{
+    client::cluster::Cluster,
+    pure::{
+        error::RolloutError,
+        inventory::{Inventory, is_current, resource},
+        owner::{GROUP_KINDS, NAMESPACES, Owner, SET_ID, TOOL, TOOLING},
+    },
+};
+
+/// The field manager of the parent's annotations, in the form that the KEP recommends.
+const MANAGER: &str = "chandler-applyset";
+
+/// Makes the parent list this inventory and everything that it listed before.
+pub(crate) async fn widen(
+    cluster: &Cluster,
+    owner: &Owner,
+    parent: &mut Value,
+    wanted: &Inventory,
+) -> Result<(), RolloutError> {
+    let wide = wanted.clone().union(Inventory::read(parent));
+    write(cluster, owner, parent, &wide).await
+}
+
+/// Makes the parent list exactly this inventory.
+pub(crate) async fn write(
+    cluster: &Cluster,
+    owner: &Owner,
+    parent: &mut Value,
+    wanted: &Inventory,
+) -> Result<(), RolloutError> {
+    if is_current(parent, owner, wanted) {
+        return Ok(());
+    }
+    let join = |parts: &BTreeSet<String>| parts.iter().map(String::as_str).collect::<Vec<_>>().join(",");
+    let body = json!({
+        "apiVersion": owner.api_version(),
+        "kind": owner.kind,
+        "metadata": {
+            "name": owner.name,
+            // The apply must not create a parent that was deleted meanwhile.
+            "uid": owner.uid,
+            "labels": {SET_ID: owner.set_id()},
+            "annotations": {
+                TOOLING: TOOL,
+                GROUP_KINDS: join(&wanted.group_kinds),
+                NAMESPACES: join(&wanted.namespaces),
+            },
+        },
+    });
+    *parent = cluster
+        .apply_part(&resource(owner), &owner.name, MANAGER, &body)
+        .await
+        .map_err(|error| RolloutError::Request { action: format!("annotate {} {}", owner.kind, owner.name), error })?;
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! The checks before a rollout writes, including dry runs.
+
+use futures::FutureExt as _;
+use serde_json::Value;
+
+use crate::{
+    client::{cluster::Cluster, concurrent::all},
+    pure::{
+        crd::redefined_kinds,
+        desired::Desired,
+        dry_run::{can_be_dry_run, conflict, refused, verb},
+        error::{ObjectFailure, RolloutError, object_failure},
+        refusals::{OnRefusal, Refusals},
+        report::Conflict,
+        situation::{Action, Situation},
+    },
+    read::{checks::Checks, dry_run::dry_run_write},
+    write::apply::claim_fields,
+};
+
+/// Results of checks that passed.
+#[derive(Debug, Default)]
+pub(crate) struct Passed {
+    /// Unsafe changes of CRDs that the configuration allows.
+    pub(crate) warnings: Vec<String>,
+    /// Fields that the apply takes over from other field managers that apply them, too.
+    pub(crate) conflicts: Vec<Conflict>,
+}
+
+/// Runs all checks before a rollout writes. If `dry_runs` is set, every object is checked by a dry run, and the field managers of
+/// `live` are prepared for the apply.
+pub(crate) async fn before_writing(
+    checks: &Checks<'_>,
+    live: &mut [Option<Value>],
+    dry_runs: bool,
+) -> Result<Passed, RolloutError> {
+    let warnings = checks.run(live, &mut Refusals::new(OnRefusal::Stop)).await?;
+    let conflicts = if dry_runs && checks.writes() {
+        dry_run(checks.actor, checks.desired, checks.situations, live).await?
+    } else {
+        Vec::new()
+    };
+    Ok(Passed { warnings, conflicts })
+}
+
+/// Checks every object that will be created or updated by a dry run, so that an invalid field or the change of an immutable one
+/// is found while the old release is still complete.
+///
+/// Also returns the fields that the apply takes over from other field managers.
+///
+/// Only errors about invalid objects count. Any other error may be caused by the dry run itself: by a namespace or a service
+/// account that the release creates, or by a webhook that does not support dry runs.
+pub(crate) async fn dry_run(
+    cluster: &Cluster,
+    desired: &[Desired],
+    situations: &[Situation],
+    live: &mut [Option<Value>],
+) -> Result<Vec<Conflict>, RolloutError> {
+    let redefined = redefined_kinds(desired, situations);
+    let checks = desired.iter().zip(situations).zip(live).filter_map(|((desired, situation), live)| {
+        let action = situation.action();
+        (can_be_dry_run(desired, &redefined) && matches!(action, Action::Create | Action::Update | Action::Adopt))
+            .then(|| check(cluster, desired, action, live).boxed())
+    });
+    let (mut conflicts, mut failures) = (Vec::new(), Vec::new());
+    for result in all(checks.collect()).await {
+        match result {
+            Ok(conflict) => conflicts.extend(conflict),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    if failures.is_empty() { Ok(conflicts) } else { Err(RolloutError::Objects(failures)) }
+}
+
+async fn check(
+    cluster: &Cluster,
+    desired: &Desired,
+    action: Action,
+    live: &mut Option<Value>,
+) -> Result<Option<Conflict>, ObjectFailure> {
+    // Otherwise a field that the release dropped would remain in the dry run.
+    if let (Some(object), Action::Update) = (live.as_mut(), action) {
+        let claimed = claim_fields(cluster, desired, object).await;
+        if let Some(claimed) = claimed.map_err(object_failure(&desired.key, verb(action)))? {
+            *object = claimed;
+        }
+    }
+    match dry_run_write(cluster, desired, action, live.as_ref()).await {
+        Ok(applied) => Ok(live.as_ref().and_then(|live| conflict(desired, live, &applied))),
+        Err(error) => refused(desired, action, &error).map_or(Ok(None), Err),
+    }
+}

@@ -1,0 +1,308 @@
+//! Writes the objects of a release, stage by stage.
+
+use std::ops::Range;
+
+use chandler_core::{ObjectKey, order::Phase};
+use chandler_health::{
+    Dependencies, Health, Probes, assess, needs,
+    probe::Budget,
+    webhook_dependency::{WebhookDependency, Write, webhook_dependencies},
+};
+use futures::FutureExt as _;
+use serde_json::Value;
+
+use crate::{
+    client::{cluster::Cluster, concurrent::all},
+    pure::{
+        crd::is_crd,
+        dependencies::ReleaseDependencies,
+        desired::Desired,
+        drift_options::DriftOptions,
+        error::RolloutError,
+        health::assess_object,
+        owner::Owner,
+        report::{Changes, Unhealthy},
+        situation::{Action, Situation},
+    },
+    read::{discovery::Discovery, resolve::cannot_discover},
+    write::apply::{self, Failure},
+};
+
+/// The context of the stages.
+#[derive(Clone, Copy)]
+pub(crate) struct StageContext<'a> {
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) discovery: &'a Discovery,
+    pub(crate) owner: &'a Owner,
+    pub(crate) desired: &'a [Desired],
+    pub(crate) probes: &'a Probes,
+    pub(crate) dependencies: &'a ReleaseDependencies,
+}
+
+/// The objects of a release and what was done with them.
+pub(crate) struct Stages<'a> {
+    context: StageContext<'a>,
+    live: Vec<Option<Value>>,
+    actions: Vec<Action>,
+    done: Vec<Option<Action>>,
+    /// Whether the release was complete once. Then no stage waits for another one.
+    complete: bool,
+}
+
+/// The progress of the stages.
+pub(crate) struct StageProgress {
+    /// The current stage, counted from 1.
+    pub(crate) stage: usize,
+    /// The number of stages.
+    pub(crate) stages: usize,
+    /// The objects that must become healthy; empty if all stages are done.
+    pub(crate) waiting: Vec<Unhealthy>,
+}
+
+impl<'a> Stages<'a> {
+    /// The objects in their current state.
+    pub(crate) fn new(
+        context: StageContext<'a>,
+        live: Vec<Option<Value>>,
+        situations: &[Situation],
+        drift_options: &DriftOptions,
+    ) -> Self {
+        let actions: Vec<Action> = situations.iter().map(Situation::action).collect();
+        Self { context, live, done: vec![None; actions.len()], actions, complete: drift_options.complete }
+    }
+
+    /// Writes as many objects as possible now.
+    pub(crate) async fn run(&mut self) -> Result<StageProgress, RolloutError> {
+        // Objects of this release are repaired in every stage, regardless of what earlier stages wait for.
+        let changed = self.indices(0..self.actions.len(), Action::Recover);
+        self.write(changed).await?;
+        let stages = ranges(self.context.desired, |desired| desired.stage);
+        let count = stages.len();
+        let mut first = None;
+        for (number, stage) in stages.into_iter().enumerate() {
+            let mut waiting = self.run_stage(stage.clone()).await?;
+            if waiting.is_empty() {
+                waiting = self.gate(stage);
+            }
+            if waiting.is_empty() {
+                continue;
+            }
+            let progress = StageProgress { stage: number + 1, stages: count, waiting };
+            if !self.complete {
+                return Ok(progress);
+            }
+            first.get_or_insert(progress);
+        }
+        Ok(first.unwrap_or(StageProgress { stage: count, stages: count, waiting: Vec::new() }))
+    }
+
+    /// Writes the objects of a stage in the order of the phases, and returns the objects that a phase waits for.
+    async fn run_stage(&mut self, stage: Range<usize>) -> Result<Vec<Unhealthy>, RolloutError> {
+        let desired = self.context.desired;
+        let phases = ranges(desired.get(stage.clone()).unwrap_or_default(), |desired| desired.phase);
+        for phase in phases {
+            let phase = stage.start + phase.start..stage.start + phase.end;
+            let crds = desired.get(phase.start).is_some_and(|first| first.phase == Phase::CustomResourceDefinitions);
+            let created = self.indices(phase.clone(), Action::Create);
+            let unserved = self.unserved(&created).await?;
+            if !unserved.is_empty() {
+                return Ok(unserved);
+            }
+            let mut pending = created;
+            pending.extend(self.indices(phase.clone(), Action::Update));
+            pending.extend(self.indices(phase.clone(), Action::Adopt));
+            let held = self.held(&pending);
+            pending.retain(|index| !held.iter().any(|(held, _)| held == index));
+            self.write(pending).await?;
+            if !held.is_empty() {
+                return Ok(held.into_iter().map(|(_, unhealthy)| unhealthy).collect());
+            }
+            if crds {
+                // The workloads that serve their conversion start later.
+                let waiting = self.unhealthy(phase, &Dependencies::default());
+                if !waiting.is_empty() {
+                    return Ok(waiting);
+                }
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// The objects that cannot be created yet, because the API server does not serve their kind although it has the CRD.
+    async fn unserved(&self, indices: &[usize]) -> Result<Vec<Unhealthy>, RolloutError> {
+        let mut waiting = Vec::new();
+        let mut forgotten: Vec<&str> = Vec::new();
+        for desired in indices.iter().filter_map(|index| self.context.desired.get(*index)) {
+            let ObjectKey { group, version, kind, .. } = &desired.key;
+            if desired.served {
+                continue;
+            }
+            if !forgotten.contains(&group.as_str()) {
+                self.context.discovery.forget(group);
+                forgotten.push(group);
+            }
+            if self.context.discovery.kind(group, version, kind).await.map_err(cannot_discover)?.is_none() {
+                let health = Health::progressing(format!("{kind} in version {group}/{version} is not served yet"));
+                waiting.push(Unhealthy { object: desired.key.clone(), health });
+            }
+        }
+        Ok(waiting)
+    }
+
+    /// The objects in this range with this action.
+    fn indices(&self, range: Range<usize>, action: Action) -> Vec<usize> {
+        range.filter(|index| self.actions.get(*index) == Some(&action)).collect()
+    }
+
+    /// The objects that cannot be written yet, because the API server would call a webhook without ready endpoints.
+    fn held(&self, indices: &[usize]) -> Vec<(usize, Unhealthy)> {
+        if self.context.dependencies.is_empty() {
+            return Vec::new();
+        }
+        let callers = self.live.iter().flatten();
+        let webhooks: Vec<WebhookDependency> = callers.flat_map(webhook_dependencies).collect();
+        let held = indices.iter().filter_map(|index| {
+            let desired = self.context.desired.get(*index)?;
+            let write = Write {
+                group: &desired.key.group,
+                version: &desired.key.version,
+                plural: &desired.resource.plural,
+                creates: self.actions.get(*index) == Some(&Action::Create),
+            };
+            let message = webhooks.iter().find_map(|webhook| webhook.holds(write, self.context.dependencies.all()))?;
+            Some((*index, Unhealthy { object: desired.key.clone(), health: Health::progressing(message) }))
+        });
+        held.collect()
+    }
+
+    /// Writes these objects, several at a time. All are tried before failures are reported.
+    async fn write(&mut self, indices: Vec<usize>) -> Result<(), RolloutError> {
+        let StageContext { cluster, owner, desired, discovery, .. } = self.context;
+        let requests = indices.into_iter().filter_map(|index| {
+            let desired = desired.get(index)?;
+            let live = self.live.get(index)?.as_ref();
+            let adopts = self.actions.get(index) == Some(&Action::Adopt);
+            Some(
+                async move {
+                    let result = match live {
+                        None => apply::create(cluster, owner, desired).await,
+                        Some(live) if adopts => apply::adopt(cluster, desired, live).await,
+                        Some(live) => apply::update(cluster, desired, live).await,
+                    };
+                    (index, result)
+                }
+                .boxed(),
+            )
+        });
+        let results = all(requests.collect()).await;
+        let (mut failures, mut collisions) = (Vec::new(), Vec::new());
+        for (index, result) in results {
+            match result {
+                Ok(object) => {
+                    if let Some((desired, action)) = desired.get(index).zip(self.actions.get(index)) {
+                        tracing::debug!(object = %desired.key, ?action, "written");
+                    }
+                    if let Some(crd) = desired.get(index).filter(|desired| is_crd(&desired.key)) {
+                        let group = crd.value.pointer("/spec/group").and_then(Value::as_str);
+                        discovery.forget(group.unwrap_or_default());
+                    }
+                    self.settle(index, object);
+                }
+                Err(Failure::Object(failure)) => failures.push(failure),
+                Err(Failure::Collision(collision)) => collisions.push(collision),
+            }
+        }
+        if !collisions.is_empty() {
+            return Err(owner.refuse(collisions));
+        }
+        if failures.is_empty() { Ok(()) } else { Err(RolloutError::Objects(failures)) }
+    }
+
+    /// Records that an object matches the release.
+    fn settle(&mut self, index: usize, object: Value) {
+        if let (Some(live), Some(action), Some(done)) =
+            (self.live.get_mut(index), self.actions.get_mut(index), self.done.get_mut(index))
+        {
+            *live = Some(object);
+            *done = Some(std::mem::replace(action, Action::Keep));
+        }
+    }
+
+    /// The objects that a stage waits for: its own, and those of earlier stages whose Services start only in this one.
+    fn gate(&self, range: Range<usize>) -> Vec<Unhealthy> {
+        let stage = self.context.desired.get(range.start).map_or(0, |first| first.stage);
+        let dependencies = self.context.dependencies.at(stage);
+        let mut waiting = self.unhealthy(range.clone(), &dependencies);
+        let earlier = self.context.desired.iter().zip(&self.live).take(range.start);
+        let callers = earlier.filter(|(desired, _)| needs::may_need(&desired.key.group, &desired.key.kind));
+        waiting.extend(callers.filter_map(|(desired, live)| {
+            let health = assess(live.as_ref()?, &dependencies);
+            (!health.is_healthy()).then(|| Unhealthy { object: desired.key.clone(), health })
+        }));
+        waiting
+    }
+
+    /// The objects in this range that are not healthy or do not exist yet.
+    fn unhealthy(&self, range: Range<usize>, dependencies: &Dependencies) -> Vec<Unhealthy> {
+        let mut budget = Budget::default();
+        let objects = self.context.desired.iter().zip(&self.live).take(range.end).skip(range.start);
+        objects
+            .filter_map(|(desired, live)| {
+                let health = assess_object(self.context.probes, &desired.key, live.as_ref(), dependencies, &mut budget);
+                (!health.is_healthy()).then(|| Unhealthy { object: desired.key.clone(), health })
+            })
+            .collect()
+    }
+
+    /// Whether every object matches the release.
+    pub(crate) fn installed(&self) -> bool {
+        self.actions.iter().all(|action| *action == Action::Keep)
+    }
+
+    /// The objects of the release that exist and belong to the owner.
+    pub(crate) fn ours(&self) -> impl Iterator<Item = (&ObjectKey, &Value)> {
+        let objects = self.context.desired.iter().zip(&self.live).zip(&self.actions);
+        objects.filter_map(|((desired, live), action)| {
+            let ours = matches!(action, Action::Keep | Action::Update | Action::Recover);
+            live.as_ref().filter(|_| ours).map(|live| (&desired.key, live))
+        })
+    }
+
+    /// The objects that were created.
+    pub(crate) fn created(&self) -> impl Iterator<Item = (&Desired, &Value)> {
+        let objects = self.context.desired.iter().zip(&self.live).zip(&self.done);
+        objects.filter_map(|((desired, live), done)| {
+            live.as_ref().filter(|_| *done == Some(Action::Create)).map(|live| (desired, live))
+        })
+    }
+
+    /// The changes so far.
+    pub(crate) fn changes(&self) -> Changes {
+        let mut changes = Changes::default();
+        for ((desired, action), done) in self.context.desired.iter().zip(&self.actions).zip(&self.done) {
+            let list = match (done, action) {
+                (Some(Action::Create), _) => &mut changes.created,
+                (Some(Action::Adopt), _) => &mut changes.adopted,
+                (Some(Action::Update), _) => &mut changes.updated,
+                (Some(Action::Recover), _) => &mut changes.recovered,
+                (None, Action::Keep) => &mut changes.unchanged,
+                _ => continue,
+            };
+            list.push(desired.key.clone());
+        }
+        changes
+    }
+}
+
+/// The ranges of objects with the same value, which are contiguous because releases are sorted.
+fn ranges<T: PartialEq>(desired: &[Desired], value: impl Fn(&Desired) -> T) -> Vec<Range<usize>> {
+    let mut start = 0;
+    let chunks = desired.chunk_by(|a, b| value(a) == value(b));
+    chunks
+        .map(|chunk| {
+            let range = start..start + chunk.len();
+            start = range.end;
+            range
+        })
+        .collect()
+}

@@ -1,0 +1,69 @@
+//! Deletes or orphans everything that belongs to an owner.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    client::cluster::Cluster,
+    pure::{
+        error::RolloutError,
+        holdings::{ObjectId, Settlement},
+        live,
+        owner::Owner,
+        report::Teardown,
+    },
+    read::{
+        deletion::{TeardownPlan, count_mode, members, plan},
+        discovery::Discovery,
+    },
+    write::{
+        orphan::{self, Marks},
+        prune::{Pruned, delete_in_order},
+    },
+};
+
+/// Deletes as many objects as possible now. The parent is read with the controller's rights.
+///
+/// Objects that stay are orphaned before any object is deleted, so that an interruption loses nothing.
+pub(crate) async fn teardown(
+    own: &Cluster,
+    cluster: &Cluster,
+    discovery: &Discovery,
+    owner: &Owner,
+) -> Result<Teardown, RolloutError> {
+    let ledger = owner.ledger()?;
+    let Some(TeardownPlan { deletion_plan, in_use, orphaned, all_stay }) =
+        plan(own, cluster, discovery, owner, count_mode(owner)).await?
+    else {
+        // Without the parent the objects are unknown. The garbage collector follows the references to the parent.
+        return Ok(Teardown::Complete { deleted: Vec::new(), orphaned: Vec::new() });
+    };
+    if !deletion_plan.keep.is_empty() {
+        return Ok(Teardown::Held { in_use });
+    }
+    let ids = deletion_plan.orphan.iter().chain(&orphaned).map(|member| ObjectId::of(&member.key));
+    let ids: BTreeSet<ObjectId> = ids.collect();
+    let marks = if all_stay { Marks::Reference } else { Marks::All };
+    let mut changed = orphan::orphan(cluster, owner, deletion_plan.orphan, marks).await?;
+    changed.extend(orphaned.into_iter().map(|member| member.key));
+    if !ids.is_empty() {
+        ledger.settle(Settlement { orphaned: ids, ..Settlement::default() }).await?;
+    }
+    let Pruned { deleted, waiting, .. } = delete_in_order(cluster, owner, deletion_plan.delete).await?;
+    Ok(if waiting.is_empty() {
+        Teardown::Complete { deleted, orphaned: changed }
+    } else {
+        Teardown::Waiting { waiting, deleted, orphaned: changed }
+    })
+}
+
+/// Removes the owner reference from every object that has it. The parent is read with the controller's rights.
+pub(crate) async fn remove_owner_references(
+    own: &Cluster,
+    cluster: &Cluster,
+    discovery: &Discovery,
+    owner: &Owner,
+) -> Result<(), RolloutError> {
+    let Some((_, members)) = members(own, cluster, discovery, owner).await? else { return Ok(()) };
+    let referring = members.into_iter().filter(|member| live::refers_to(&member.object, &owner.uid));
+    orphan::orphan(cluster, owner, referring.collect(), Marks::Reference).await.map(drop)
+}
