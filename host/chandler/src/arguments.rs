@@ -52,6 +52,7 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 #[expect(missing_docs, reason = "a comment here would replace the help text that stands at the type of the arguments")]
 pub enum Command {
+    #[cfg_attr(not(feature = "dev"), command(hide = true))]
     Dev(command::dev::Dev),
     Render(command::render::Render),
     Lint(command::lint::Lint),

@@ -5,6 +5,10 @@ pub mod approve;
 pub mod controller;
 pub mod crds;
 pub mod delete;
+#[cfg(feature = "dev")]
+pub mod dev;
+#[cfg(not(feature = "dev"))]
+#[path = "command/without_dev.rs"]
 pub mod dev;
 pub mod diff;
 pub mod history;

@@ -33,10 +33,12 @@
 pub mod advice;
 pub mod arguments;
 pub mod cache;
+#[cfg(feature = "dev")]
 pub mod cluster_arguments;
 pub mod command;
 pub mod configuration;
 pub mod consent;
+#[cfg(feature = "dev")]
 pub mod control_plane;
 pub mod deployed;
 pub mod diagnostics;
@@ -44,9 +46,11 @@ pub mod difference;
 pub mod error;
 pub mod excerpt;
 pub mod explanation;
+#[cfg(feature = "dev")]
 pub mod fault_arguments;
 pub mod file;
 pub mod following;
+#[cfg(feature = "dev")]
 pub mod installation;
 pub mod live;
 pub mod log;
