@@ -138,7 +138,7 @@ fn assert_result(result: &Result<Release, CallError>, limits: &Limits) {
 
 fn assert_error(error: &CallError, limits: &Limits) {
     let text = error.to_string();
-    assert!(!text.trim().is_empty() && !error.reason().is_empty());
+    assert!(!text.trim().is_empty() && !error.reason().as_str().is_empty());
     assert!(!text.contains(chandler_core::text::is_deceptive), "control characters in {text:?}");
     assert!(!matches!(error, CallError::Internal(_)), "{text}");
     assert_findings(error.diagnostics(), limits);
@@ -206,7 +206,7 @@ pub(crate) fn component_holds(input: &[u8]) {
         Ok(provisioner) => provisioner,
         Err(error) => {
             let text = error.to_string();
-            assert!(!text.trim().is_empty() && !error.reason().is_empty());
+            assert!(!text.trim().is_empty() && !error.reason().as_str().is_empty());
             assert!(text.len() < 64 << 10, "{} bytes", text.len());
             assert!(!matches!(error, chandler_engine::LoadError::Internal(_)), "{text}");
             return assert!(!text.contains(chandler_core::text::is_deceptive), "control characters in {text:?}");
