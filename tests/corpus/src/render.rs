@@ -83,7 +83,9 @@ fn refused(error: &CallError) -> Outcome {
         CallError::InvalidContent(findings) => (Refusal::Content, findings),
         CallError::InvalidConfiguration(findings) => (Refusal::Configuration, findings),
         CallError::UnsupportedContent(findings) => (Refusal::Unsupported, findings),
-        other => return Outcome::Refused(Refusal::Other(other.reason().as_str()), vec![Finding::text(other.to_string())]),
+        other => {
+            return Outcome::Refused(Refusal::Other(other.reason().as_str()), vec![Finding::text(other.to_string())]);
+        }
     };
     // What was reported before a refusal comes with it.
     let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);

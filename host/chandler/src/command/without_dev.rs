@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::{CommandError, terminal::Terminal};
+use crate::{CommandError, view::terminal::Terminal};
 
 /// Try a bundle on a control plane in this process (not part of this build)
 #[derive(Debug, clap::Args)]
@@ -16,8 +16,9 @@ impl Dev {
     /// Fails with the command that installs the full build.
     #[expect(clippy::unused_async, reason = "the build with the feature `dev` awaits")]
     pub async fn run(&self, _: &Terminal) -> Result<ExitCode, CommandError> {
-        Err(CommandError::usage("this build of chandler has no embedded control plane")
-            .hint("install one with the feature `dev`: `cargo install --locked --path host/chandler`"))
+        Err(CommandError::usage("this build of chandler has no embedded control plane").hint(
+            "install one with the feature `dev`: `cargo xtask plugins && cargo install --locked --path host/chandler`",
+        ))
     }
 }
 
@@ -27,9 +28,11 @@ mod tests {
 
     use crate::{
         Arguments,
-        arguments::Command,
-        error::Kind,
-        terminal::{Look, Terminal},
+        command::Command,
+        view::{
+            error::FailureKind,
+            terminal::{Look, Terminal},
+        },
     };
 
     #[tokio::test]
@@ -37,7 +40,7 @@ mod tests {
         let arguments = Arguments::try_parse_from(["chandler", "dev", "--bundle", "x", "--keep"]).unwrap();
         let Command::Dev(dev) = arguments.command else { panic!("another command") };
         let error = dev.run(&Terminal::new(Look::Plain, 80)).await.unwrap_err();
-        assert_eq!(error.kind(), Kind::Usage);
+        assert_eq!(error.kind(), FailureKind::Usage);
         assert!(error.to_string().contains("feature `dev`"), "{error}");
     }
 }
