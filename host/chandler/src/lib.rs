@@ -10,8 +10,7 @@
 //! | [`confirmation`] | asks the user at the terminal before a change |
 //! | [`signals`] | SIGINT and SIGTERM |
 //!
-//! Modules use only those above them in this list in one direction: `command` uses `write`, `write` uses `read`, `read` uses `view`
-//! and `arguments`.
+//! Dependencies point in one direction: `command` uses `write`, `write` uses `read`, `read` uses `view` and `arguments`.
 //!
 //! Without the default feature `dev` the command has no `chandler dev`, and links neither the embedded control plane nor the
 //! embedded registry. `cargo xtask dist` builds it so, for clusters.

@@ -11,7 +11,7 @@ pub struct BundleArguments {
     #[arg(value_name = "BUNDLE")]
     pub bundle: String,
 
-    /// A built-in provisioner class or a component file [default: the first class that detects its format]
+    /// A built-in provisioner class or a component file [default: the first class that detects the format of the bundle]
     #[arg(long, value_name = "CLASS|FILE.wasm")]
     pub provisioner: Option<String>,
 
@@ -32,11 +32,28 @@ pub struct BundleArguments {
     pub kubernetes_version: Option<String>,
 
     /// How the command connects to the registry of an image.
-    #[command(flatten, next_help_heading = "Images")]
+    #[command(flatten)]
     pub registry: RegistryArguments,
 
     /// Directory for unpacked bundles and compiled components
     /// [default: $XDG_CACHE_HOME/chandler, else ~/.cache/chandler]
     #[arg(long, value_name = "DIR", env = "CHANDLER_CACHE_DIRECTORY", hide_env_values = true)]
     pub cache_directory: Option<PathBuf>,
+}
+
+/// Whether the text is a bundle. The name of a BundleDeployment has no slash, colon or dot.
+pub fn is_bundle(text: &str) -> bool {
+    text.contains(['/', ':', '.', std::path::MAIN_SEPARATOR])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_or_an_image_is_a_bundle_and_a_name_is_not() {
+        for (text, bundle) in [("./my-operator", true), (".", true), ("quay.io/x/y:v1", true), ("my-operator", false)] {
+            assert_eq!(is_bundle(text), bundle, "{text}");
+        }
+    }
 }

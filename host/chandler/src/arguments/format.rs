@@ -3,7 +3,7 @@
 /// How a command prints its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum OutputFormat {
-    /// For people
+    /// Human-readable text
     Text,
     /// JSON, with every field
     Json,

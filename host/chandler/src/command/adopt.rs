@@ -64,7 +64,7 @@ pub struct Adopt {
     pub bundle: Option<String>,
 
     /// How the command connects to the registry of an image.
-    #[command(flatten, next_help_heading = "Images")]
+    #[command(flatten)]
     pub registry: RegistryArguments,
 
     /// Directory for unpacked bundles and compiled components
@@ -72,7 +72,7 @@ pub struct Adopt {
     #[arg(long, value_name = "DIR", env = "CHANDLER_CACHE_DIRECTORY", hide_env_values = true)]
     pub cache_directory: Option<PathBuf>,
 
-    /// The kubeconfig [default: $KUBECONFIG, else ~/.kube/config]
+    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 }

@@ -23,8 +23,8 @@ Output:
 
 Exit codes: 0 approved, 1 not approved or failed, 2 wrong usage
 
-Required permissions: the verb `create` on changeapprovals.chandler.dev and, if Chandler's admission policies are installed, the
-verb `approve` on bundledeployments.core.rukpak.io.
+Required permissions: `create` on changeapprovals.chandler.dev and, if Chandler's admission policies
+are installed, `approve` on bundledeployments.core.rukpak.io.
 
 Examples:
   Show the change with every field:
@@ -33,7 +33,7 @@ Examples:
     chandler approve my-operator
   Approve it only if it is the reviewed change, without confirmation:
     chandler approve my-operator --digest sha256:… --yes --reason 'CHG-1234'
-  Approve it although its rollout would be refused now, for example because a conflicting object is being deleted:
+  Approve it although its rollout would be refused now:
     chandler approve my-operator --force")]
 pub struct Approve {
     /// Name of the BundleDeployment
@@ -56,7 +56,7 @@ pub struct Approve {
     #[arg(short, long)]
     pub yes: bool,
 
-    /// The kubeconfig [default: $KUBECONFIG, else ~/.kube/config]
+    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 }

@@ -53,7 +53,7 @@ pub struct Controller {
     )]
     pub cache_directory: PathBuf,
 
-    /// The kubeconfig [default: the service account of the pod, else $KUBECONFIG, else ~/.kube/config]
+    /// Kubeconfig file [default: the service account of the pod, else $KUBECONFIG, else ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
@@ -102,7 +102,7 @@ const GRACE_PERIOD: Duration = Duration::from_secs(25);
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogFormat {
-    /// For people
+    /// Human-readable text
     Text,
     /// One JSON object per line
     Json,

@@ -26,9 +26,11 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
-  The preview on standard output; with -o json, every field. Progress and the result on standard error.
+  The preview on standard output; with -o json, every field.
+  Progress and the result on standard error.
 
-Exit codes: 0 deleted, or not confirmed, or --dry-run; 1 failed; 2 wrong usage; 3 not deleted before the timeout
+Exit codes: 0 deleted, or not confirmed, or --dry-run; 1 failed; 2 wrong usage; 3 not deleted before
+  the timeout
 
 Examples:
   Preview the deletion:
@@ -71,7 +73,7 @@ pub struct Delete {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,
 
-    /// The kubeconfig [default: $KUBECONFIG, else ~/.kube/config]
+    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 }

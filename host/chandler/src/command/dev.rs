@@ -48,7 +48,8 @@ use crate::{
 #[command(after_long_help = "\
 Output:
   Progress, the object tree and the result on standard error.
-  With --keep, one line `export KUBECONFIG=...` on standard output. The kubeconfig is removed at the end, unless --data is set.
+  With --keep, one line `export KUBECONFIG=...` on standard output. The kubeconfig is removed at
+  the end unless --data is set.
 
 Exit codes: 0 healthy, 1 failed, 2 wrong usage, 3 not healthy before the timeout
 

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use chandler_api::BundleDeployment;
 use kube::Api;
 
-use super::rbac::is_bundle;
 use crate::{
     CommandError,
-    arguments::{bundle::BundleArguments, format::OutputFormat},
+    arguments::{
+        bundle::{BundleArguments, is_bundle},
+        format::OutputFormat,
+    },
     read::{cluster, deployed, preview, rendering},
     view::{difference, error::FailureKind, output, terminal::Terminal, text::printable},
 };
@@ -27,7 +29,8 @@ Output:
   The changes on standard output; with -o json, every field.
   Reasons why the rollout would be refused, other findings, and a summary on standard error.
 
-Exit codes: 0 nothing would change, 1 the rollout would be refused, or failed, 2 wrong usage, 4 something would change
+Exit codes: 0 nothing would change, 1 the rollout would be refused, or failed, 2 wrong usage,
+  4 something would change
 
 Examples:
   Preview the pending change, or a change of the spec:
@@ -35,7 +38,8 @@ Examples:
   Preview a new version of the bundle:
     chandler diff ./my-operator-v2 --name my-operator
   List the objects that would be deleted:
-    chandler diff ./my-operator-v2 --name my-operator -o json | jq '.changes[] | select(.kind == \"remove\")'")]
+    chandler diff ./my-operator-v2 --name my-operator -o json |
+      jq '.changes[] | select(.kind == \"remove\")'")]
 pub struct Diff {
     /// The bundle, and how to render it.
     #[command(flatten)]
@@ -45,7 +49,7 @@ pub struct Diff {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,
 
-    /// The kubeconfig [default: $KUBECONFIG, else ~/.kube/config]
+    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 }

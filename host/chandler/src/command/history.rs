@@ -22,7 +22,8 @@ Exit codes: 0 success, 1 failed, 2 wrong usage
 Examples:
   chandler history my-operator
   The digests of all releases that succeeded:
-    chandler history my-operator -o json | jq '.[] | select(.outcome == \"Succeeded\") | .releaseDigest'")]
+    chandler history my-operator -o json |
+      jq '.[] | select(.outcome == \"Succeeded\") | .releaseDigest'")]
 pub struct History {
     /// Name of the BundleDeployment
     #[arg(value_name = "NAME")]
@@ -32,7 +33,7 @@ pub struct History {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,
 
-    /// The kubeconfig [default: $KUBECONFIG, else ~/.kube/config]
+    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 }

@@ -27,7 +27,8 @@ use crate::{
 #[command(after_long_help = "\
 Output:
   The findings on standard output, a summary on standard error.
-  With -o json: {\"bundle\", \"provisioner\", \"format\", \"findings\": [{\"severity\", \"code\", \"message\", \"location\", \"help\"}]}.
+  With -o json: {\"bundle\", \"provisioner\", \"format\", \"findings\": [...]}; each finding has
+  \"severity\", \"code\", \"message\", \"location\" and \"help\".
   With -o sarif: SARIF 2.1.0, which code hosts and editors read.
 
 Exit codes: 0 no errors, 1 errors (with --strict, also warnings), 2 wrong usage
@@ -55,7 +56,7 @@ pub struct Lint {
 /// The format of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LintFormat {
-    /// For people, with an excerpt of the file
+    /// Human-readable text, with an excerpt of the file
     Text,
     /// JSON
     Json,

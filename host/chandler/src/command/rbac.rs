@@ -14,7 +14,7 @@ use kube::{Api, Client, ResourceExt as _};
 
 use crate::{
     CommandError,
-    arguments::bundle::BundleArguments,
+    arguments::bundle::{BundleArguments, is_bundle},
     read::{cluster, deployed, rendering},
     view::{
         output::{self, Format},
@@ -34,10 +34,10 @@ use crate::{
      or colon, as in `./my-operator`")))]
 #[command(after_long_help = "\
 Output:
-  Roles and bindings on standard output, as YAML or JSON for `kubectl apply -f -`, or with -o text each rule with the objects that
-  need it. No output if no permission is missing.
-  Notes about rules that grant more than needed, warnings about roles that grant all permissions or impersonation, and a summary on
-  standard error.
+  Roles and bindings on standard output, as YAML or JSON for `kubectl apply -f -`; with -o text,
+  each rule with the objects that need it. No output if no permission is missing.
+  On standard error, notes about rules that grant more than needed, warnings about roles that grant
+  all permissions or impersonation, and a summary.
 
 Exit codes: 0 success, 1 failed, 2 wrong usage
 
@@ -71,7 +71,7 @@ pub struct Rbac {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = RbacFormat::Yaml)]
     pub output: RbacFormat,
 
-    /// The kubeconfig [default: $KUBECONFIG, else ~/.kube/config]
+    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 }
@@ -83,7 +83,7 @@ pub enum RbacFormat {
     Yaml,
     /// JSON, one `List` with all objects
     Json,
-    /// For people: each rule with the objects that need it
+    /// Human-readable text: each rule with the objects that need it
     Text,
 }
 
@@ -137,12 +137,12 @@ impl Rbac {
         if status.observed_generation != deployment.metadata.generation {
             terminal.line(format!("note: the controller has not observed the current spec of {name} yet"));
         }
-        let places: BTreeMap<Option<String>, Vec<PolicyRule>> = status
+        let rules_by_namespace: BTreeMap<Option<String>, Vec<PolicyRule>> = status
             .missing_permissions
             .into_iter()
             .map(|missing| (missing.namespace, missing.rules.into_iter().map(rule).collect()))
             .collect();
-        if places.is_empty() {
+        if rules_by_namespace.is_empty() {
             let reason = status.conditions.iter().find(|condition| condition.type_ == "Ready");
             let not_found = reason.is_some_and(|ready| ready.reason == Reason::ServiceAccountNotFound.as_str());
             terminal.line(if not_found {
@@ -154,7 +154,7 @@ impl Rbac {
             });
             return Ok(());
         }
-        self.print_roles(&places, account, &supplement_name(&name, &places), terminal)
+        self.print_roles(&rules_by_namespace, account, &supplement_name(&name, &rules_by_namespace), terminal)
     }
 
     /// All permissions that the BundleDeployment needs. Renders its image as the controller does.
@@ -225,26 +225,26 @@ impl Rbac {
         if self.output == RbacFormat::Text {
             return output::print(&needed.text());
         }
-        self.print_roles(&needed.places(), account, &role_name(name), terminal)
+        self.print_roles(&needed.rules_by_namespace(), account, &role_name(name), terminal)
     }
 
     fn print_roles(
         &self,
-        places: &BTreeMap<Option<String>, Vec<PolicyRule>>,
+        rules_by_namespace: &BTreeMap<Option<String>, Vec<PolicyRule>>,
         account: &Account,
         name: &str,
         terminal: &Terminal,
     ) -> Result<(), CommandError> {
-        for warning in permissions::warnings(places.values().flatten()) {
+        for warning in permissions::warnings(rules_by_namespace.values().flatten()) {
             terminal.line(format!("warning: {warning}"));
         }
         let format = if self.output == RbacFormat::Json { Format::Json } else { Format::Yaml };
-        output::print(&output::write(&roles(places, account, name), format)?)?;
-        let rules = places.values().map(Vec::len).sum();
+        output::print(&output::write(&roles(rules_by_namespace, account, name), format)?)?;
+        let number = rules_by_namespace.values().map(Vec::len).sum();
         terminal.line(format!(
             "{} in {} for ServiceAccount {account}",
-            count(rules, "rule"),
-            count(places.len(), "role")
+            count(number, "rule"),
+            count(rules_by_namespace.len(), "role")
         ));
         Ok(())
     }
@@ -278,11 +278,6 @@ fn with_secrets(release: Release, namespace: &str) -> Result<Release, CommandErr
     };
     let declarations = Declarations::of(&release, namespace).map_err(|error| failed(&error))?;
     declarations.outline(&release).map_err(|error| failed(&error))
-}
-
-/// Whether the text is a bundle. The name of a BundleDeployment has no slash, colon or dot.
-pub(super) fn is_bundle(text: &str) -> bool {
-    text.contains(['/', ':', '.', std::path::MAIN_SEPARATOR])
 }
 
 async fn read_role(client: &Client, key: &RoleKey) -> Result<Option<serde_json::Value>, CommandError> {

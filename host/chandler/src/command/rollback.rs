@@ -42,7 +42,7 @@ pub struct Rollback {
     #[arg(long, conflicts_with = "to")]
     pub cancel: bool,
 
-    /// The kubeconfig [default: $KUBECONFIG, else ~/.kube/config]
+    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 }

@@ -24,7 +24,8 @@ use crate::{
 Output:
   The status on standard output; with --watch, progress on standard error.
 
-Exit codes: 0 healthy, 1 not healthy or failed, 2 wrong usage, 3 neither healthy nor failed before the timeout
+Exit codes: 0 healthy, 1 not healthy or failed, 2 wrong usage, 3 neither healthy nor failed before
+  the timeout
 
 Examples:
   chandler status my-operator
@@ -49,7 +50,7 @@ pub struct Status {
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = values::duration, requires = "watch")]
     pub timeout: Duration,
 
-    /// The kubeconfig [default: $KUBECONFIG, else ~/.kube/config]
+    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 }

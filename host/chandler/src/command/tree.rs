@@ -33,7 +33,7 @@ pub struct Tree {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,
 
-    /// The kubeconfig [default: $KUBECONFIG, else ~/.kube/config]
+    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 }

@@ -104,7 +104,7 @@ fn crds<'a>(objects: impl IntoIterator<Item = &'a Object>) -> HashMap<(&'a str, 
 
 impl NeededPermissions {
     /// The rules by the namespace of the role that can grant them; `None` for a ClusterRole.
-    pub fn places(&self) -> BTreeMap<Option<String>, Vec<PolicyRule>> {
+    pub fn rules_by_namespace(&self) -> BTreeMap<Option<String>, Vec<PolicyRule>> {
         place(&self.missing.rules(), &self.own_namespaces)
     }
 
@@ -212,8 +212,8 @@ pub fn role_name(deployment: &str) -> String {
 
 /// The name of the roles that grant only missing permissions. It depends on the rules, so that applying these roles does not replace
 /// others that this command printed before.
-pub fn supplement_name(deployment: &str, places: &BTreeMap<Option<String>, Vec<PolicyRule>>) -> String {
-    let text = format!("{places:?}");
+pub fn supplement_name(deployment: &str, rules: &BTreeMap<Option<String>, Vec<PolicyRule>>) -> String {
+    let text = format!("{rules:?}");
     let digest = chandler_core::Digest::of(text.as_bytes());
     format!("chandler-{deployment}-{}", digest.hex().get(..8).unwrap_or_default())
 }

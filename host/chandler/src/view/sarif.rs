@@ -39,7 +39,7 @@ fn result(diagnostic: &Diagnostic, sources: &Sources<'_>) -> Value {
     result.insert("level".to_owned(), level.into());
     result.insert("message".to_owned(), json!({"text": text}));
     if let Some(location) = &diagnostic.location {
-        result.insert("locations".to_owned(), json!([place(location, sources)]));
+        result.insert("locations".to_owned(), json!([sarif_location(location, sources)]));
     }
     if !diagnostic.related.is_empty() {
         result.insert(
@@ -55,14 +55,14 @@ fn result(diagnostic: &Diagnostic, sources: &Sources<'_>) -> Value {
 }
 
 fn related(related: &Related, sources: &Sources<'_>) -> Value {
-    let mut place = place(&related.location, sources);
-    if let Some(place) = place.as_object_mut() {
-        place.insert("message".to_owned(), json!({"text": related.message}));
+    let mut shown = sarif_location(&related.location, sources);
+    if let Some(fields) = shown.as_object_mut() {
+        fields.insert("message".to_owned(), json!({"text": related.message}));
     }
-    place
+    shown
 }
 
-fn place(location: &Location, sources: &Sources<'_>) -> Value {
+fn sarif_location(location: &Location, sources: &Sources<'_>) -> Value {
     let mut physical = Map::new();
     physical.insert("artifactLocation".to_owned(), json!({"uri": uri(&sources.name(&location.path))}));
     if let Some(line) = location.line {
@@ -74,13 +74,13 @@ fn place(location: &Location, sources: &Sources<'_>) -> Value {
         }
         physical.insert("region".to_owned(), region.into());
     }
-    let mut place = json!({"physicalLocation": physical});
-    if let (Some(pointer), Some(place)) =
-        (location.pointer.as_deref().filter(|text| !text.is_empty()), place.as_object_mut())
+    let mut shown = json!({"physicalLocation": physical});
+    if let (Some(pointer), Some(fields)) =
+        (location.pointer.as_deref().filter(|text| !text.is_empty()), shown.as_object_mut())
     {
-        place.insert("logicalLocations".to_owned(), json!([{"fullyQualifiedName": pointer}]));
+        fields.insert("logicalLocations".to_owned(), json!([{"fullyQualifiedName": pointer}]));
     }
-    place
+    shown
 }
 
 /// A relative path as a URI reference (RFC 3986), percent-encoded.
