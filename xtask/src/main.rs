@@ -7,6 +7,7 @@ mod bench;
 mod command;
 mod corpus;
 mod demo;
+mod dist;
 mod fuzz;
 mod generate;
 mod guests;
@@ -42,6 +43,8 @@ enum Task {
     Corpus(corpus::Corpus),
     /// Fuzz everything that parses untrusted input (release build, libFuzzer)
     Fuzz(fuzz::Fuzz),
+    /// Build the binary that runs in a cluster: `chandler` without the embedded control plane and registry (release build)
+    Dist(dist::Dist),
     /// Write the generated files (CRDs, command-line reference), or check that they are up to date
     Generate(generate::Generate),
 }
@@ -56,6 +59,7 @@ fn main() -> anyhow::Result<()> {
         Task::Soak(soak) => soak.run(),
         Task::Corpus(corpus) => corpus.run(),
         Task::Fuzz(fuzz) => fuzz.run(),
+        Task::Dist(dist) => dist.run(),
         Task::Generate(generate) => generate.run(),
     }
 }
