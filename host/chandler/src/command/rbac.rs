@@ -7,7 +7,6 @@ use chandler_certificates::Declarations;
 use chandler_core::Release;
 use chandler_permissions::{Account, Escalation, ExistingRoles, PolicyRule, RoleKey, roles};
 use chandler_source::Source;
-use chandler_source::Source;
 use k8s_openapi::api::{
     core::v1::Namespace,
     rbac::v1::{ClusterRole, Role},

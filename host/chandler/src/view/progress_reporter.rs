@@ -60,7 +60,7 @@ fn lines(status: &BundleDeploymentStatus) -> Vec<ProgressLine> {
     let is_true = |kind| find_condition(&status.conditions, kind).filter(|condition| condition.status == "True");
     if is_true(ConditionType::Unpacked).is_some() {
         if let Some(source) = &status.resolved_source {
-            push("source", summary::source(source));
+            push("source", chandler_source::describe(source));
         }
         if let Some(digest) = &status.content_digest {
             push("content", digest.clone());

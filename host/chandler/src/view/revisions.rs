@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use chandler_api::{BundleDeployment, Outcome, Revision};
-use chandler_source::describe;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{error::CommandError, progress::seconds, summary, text::one_line};
+use super::{error::CommandError, progress::seconds, text::one_line};
 
 /// The number of characters of a digest in the table.
 const DIGEST_LENGTH: usize = "sha256:".len() + 12;
