@@ -38,7 +38,7 @@ use chandler_api::{BundleDeployment, BundleDeploymentStatus, Reason};
 use chandler_core::{Digest, Release};
 use chandler_records::{Book, Opening, RecordError};
 use chandler_rollout::RolloutError;
-use chandler_runtime::{Guarded as GuardedObject, Slot};
+use chandler_runtime::Slot;
 use futures::FutureExt as _;
 use k8s_openapi::jiff::Timestamp;
 use kube::{
@@ -60,7 +60,7 @@ use self::{
 use crate::{context::Context, problem::Problem};
 
 /// A BundleDeployment that may not decode.
-pub(crate) type Guarded = GuardedObject<BundleDeployment>;
+pub(crate) type Guarded = chandler_runtime::Guarded<BundleDeployment>;
 
 /// One reconcile ended with nothing to say in the status.
 #[derive(Debug, thiserror::Error)]
