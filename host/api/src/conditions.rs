@@ -23,6 +23,9 @@ names! {
         Healthy,
         /// BundleDeployment: there is work that goes on without anybody's help.
         Progressing,
+        /// BundleDeployment: the controller has stopped trying, and only a change by the user helps. Absent otherwise, as kstatus
+        /// expects of a condition that is abnormal when True.
+        Stalled,
         /// BundleDeployment: objects of a complete release are not as released and are left so. Absent where nobody looks.
         Drifted,
         /// ProvisionerClass: the image is known by digest and was pulled.

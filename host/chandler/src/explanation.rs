@@ -256,7 +256,7 @@ fn bundle_text(bundle: &BundleDescription) -> Option<String> {
 /// Whether a condition is one that somebody should look at. `Progressing` is well in either state, and `Drifted` where it is
 /// not the case.
 fn is_wrong(condition: &Condition) -> bool {
-    if condition.type_ == ConditionType::Drifted.as_str() {
+    if [ConditionType::Drifted, ConditionType::Stalled].iter().any(|kind| kind.as_str() == condition.type_) {
         return condition.status == "True";
     }
     condition.status != "True" || condition.type_ == ConditionType::Progressing.as_str()

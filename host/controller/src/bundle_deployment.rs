@@ -15,6 +15,7 @@ mod choose;
 mod decide;
 mod departure;
 pub(crate) mod drift;
+mod failure;
 mod gates;
 mod owner;
 mod preparing;
@@ -28,6 +29,7 @@ mod service_account;
 mod source;
 mod stalled;
 mod status;
+mod undecodable;
 mod upgrade_warnings;
 
 use std::{sync::Arc, time::Duration};
@@ -60,27 +62,30 @@ pub(crate) type Guarded = DeserializeGuard<BundleDeployment>;
 /// One reconcile ended with nothing to say in the status.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReconcileError {
-    /// The status or the finalizers could not be written.
-    #[error("failed to write {what}: {source}")]
-    Write { what: &'static str, source: kube::Error },
-    /// The record could not be written.
+    /// The status could not be written.
+    #[error("failed to write the status: {0}")]
+    Status(#[source] kube::Error),
+    /// The finalizers could not be written.
+    #[error("failed to write the finalizers: {0}")]
+    Finalizers(#[source] kube::Error),
+    /// The record could not be read or written.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The API server was away or somebody else was faster. The status says so only when it happens again and again, so
-    /// that a hiccup does not look like an outage.
+    /// The API server did not answer, or another client was faster. The status reports it only after [`TRANSIENT_FAILURES`] in a
+    /// row, so that one failed request does not look like an outage.
     #[error("{0}")]
-    Hiccup(String),
+    Transient(String),
 }
 
 impl ReconcileError {
     /// Whether an object was written that had changed since it was read.
     fn is_conflict(&self) -> bool {
-        matches!(self, Self::Write { source: kube::Error::Api(status), .. } if status.is_conflict())
+        matches!(self, Self::Status(kube::Error::Api(status)) | Self::Finalizers(kube::Error::Api(status)) if status.is_conflict())
     }
 }
 
-/// After how many failures in a row a hiccup is told in the status.
-const HICCUPS: u32 = 3;
+/// After how many failures in a row the status reports a transient problem.
+const TRANSIENT_FAILURES: u32 = 3;
 
 /// A BundleDeployment that is reconciled.
 struct Subject {
@@ -140,11 +145,23 @@ pub(crate) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
 async fn within(guarded: &Guarded, slot: &Slot, context: &Arc<Context>) -> Result<Action, ReconcileError> {
     let deployment = match &guarded.0 {
         Ok(deployment) => deployment,
-        Err(error) => {
-            tracing::warn!(deployment = %guarded.name_any(), error = %error.error, "not a legal BundleDeployment");
+        Err(invalid) => {
+            undecodable::report(guarded, invalid, context).await?;
             return Ok(Action::await_change());
         }
     };
+    let reconciled = Box::pin(reconcile_deployment(deployment, slot, context)).await;
+    if let Err(error) = &reconciled {
+        failure::report(deployment, error, context).await;
+    }
+    reconciled
+}
+
+async fn reconcile_deployment(
+    deployment: &BundleDeployment,
+    slot: &Slot,
+    context: &Arc<Context>,
+) -> Result<Action, ReconcileError> {
     let intent = decide::decide(deployment);
     if intent == Intent::Leave {
         return Ok(Action::await_change());
@@ -193,10 +210,10 @@ async fn finish(subject: &mut Subject, found: &Assessment, context: &Context) ->
         return Ok(Action::requeue(Duration::ZERO));
     }
     if let Some(problem) = found.problem() {
-        let is_told = !problem.is_hiccup() || context.backoff.failures(&name) >= HICCUPS;
+        let is_told = !problem.is_hiccup() || context.backoff.failures(&name) >= TRANSIENT_FAILURES;
         // What is being deleted is reported on by whoever has seen that.
         if !is_told || (problem.reason == Reason::Deleting && !matches!(found.reached, Reached::NotDeleted(_))) {
-            return Err(ReconcileError::Hiccup(problem.message.clone()));
+            return Err(ReconcileError::Transient(problem.message.clone()));
         }
     }
     report::report(subject, found, context).await?;

@@ -6,7 +6,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use chandler_api::{BundleWarning, ConditionType, Reason, Revision};
+use chandler_api::{BundleWarning, ConditionType, Reason, Revision, find_condition};
 use chandler_core::{ObjectKey, text::printable};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{
@@ -74,8 +74,16 @@ where
 {
     for condition in transitions(old, new) {
         let type_ = if is_trouble(condition) { EventType::Warning } else { EventType::Normal };
-        send(events, object, type_, &condition.reason, &condition.type_, &condition.message).await;
+        send(events, object, type_, cause(condition, new), &condition.type_, &condition.message).await;
     }
+}
+
+/// The reason of an Event about a condition: that of `Progressing` where it has the same message, since it names the cause
+/// (`InvalidContent`) and the condition its consequence (`UpgradeFailed`).
+fn cause<'a>(condition: &'a Condition, all: &'a [Condition]) -> &'a str {
+    let progressing = find_condition(all, ConditionType::Progressing);
+    let same = progressing.filter(|progressing| progressing.message == condition.message);
+    &same.unwrap_or(condition).reason
 }
 
 /// Publishes one Event about something that was done, where there is anything to say of it.
@@ -256,8 +264,8 @@ mod tests {
             condition("Progressing", "False", "InvalidContent", "broken"),
             condition("Ready", "False", "InvalidContent", "broken"),
         ];
-        let reported: Vec<&str> = transitions(&old, &new).iter().map(|condition| condition.reason.as_str()).collect();
-        assert_eq!(reported, ["UpgradeFailed", "InstallationStatusFalse"]);
+        let reported: Vec<&str> = transitions(&old, &new).iter().map(|condition| cause(condition, &new)).collect();
+        assert_eq!(reported, ["InvalidContent", "InstallationStatusFalse"], "the cause, not its consequence");
         assert!(transitions(&new, &new).is_empty());
         let still = [condition("Drifted", "False", "AsReleased", "all is well")];
         assert!(transitions(&[], &still).is_empty());

@@ -196,7 +196,7 @@ names! {
         ProvisionerReady,
         /// A newer component could not be had; the one before stays in use.
         UpdateFailed,
-        /// The limits or the configuration of the class are not legal.
+        /// The limits or the configuration of the class are not legal, or the spec of a BundleDeployment cannot be read.
         InvalidSpec,
     }
 }

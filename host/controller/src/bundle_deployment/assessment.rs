@@ -87,6 +87,8 @@ pub(crate) enum Reached {
     NeedsApproval,
     /// A newer spec was seen while this one was rolled out.
     Superseded,
+    /// The finalizers of the BundleDeployment cannot be written.
+    FinalizersNotWritten(Problem),
     /// The record of the BundleDeployment cannot be read or written.
     Unrecorded(Problem),
     /// There is nobody to render the content.
@@ -151,7 +153,8 @@ impl Assessment {
     /// Why the pass ended early, if it did.
     pub(crate) fn problem(&self) -> Option<&Problem> {
         match &self.reached {
-            Reached::Unrecorded(problem)
+            Reached::FinalizersNotWritten(problem)
+            | Reached::Unrecorded(problem)
             | Reached::NoProvisioner(problem)
             | Reached::NotUnpacked(problem)
             | Reached::NotRendered(problem)

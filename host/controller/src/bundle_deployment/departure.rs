@@ -8,7 +8,6 @@ use chandler_api::{
 };
 use chandler_records::{Book, Subject};
 use chandler_rollout::{Owner, Teardown, deletion_plan::held};
-use k8s_openapi::jiff::Timestamp;
 use kube::{Api, ResourceExt as _, runtime::controller::Action};
 
 use super::{
@@ -16,9 +15,7 @@ use super::{
     assessment::{Assessment, Reached},
     decide::is_held,
     owner::owner_at_deletion,
-    report,
     rolling::told,
-    status,
 };
 use crate::{context::Context, finalizers, problem::Problem};
 
@@ -32,8 +29,7 @@ pub(super) async fn hold(deployment: &BundleDeployment, context: &Context) -> Re
     write_finalizers(deployment, &finalizers, context).await
 }
 
-/// The record of a BundleDeployment, which is made for one that is to be installed. What keeps it from being read or written is
-/// said in the status, too.
+/// The record of a BundleDeployment, which is created for one that the controller will install.
 pub(super) async fn book(
     deployment: &BundleDeployment,
     installs: bool,
@@ -42,18 +38,7 @@ pub(super) async fn book(
     let (name, uid) = (deployment.name_any(), deployment.uid().unwrap_or_default());
     // The record follows our finalizer, and revisions follow the record: what has both had one, which was lost.
     let is_known = is_held(deployment) && deployment.status.as_ref().is_some_and(|status| !status.history.is_empty());
-    let opened = context.records.open(Subject { name: &name, uid: &uid, is_known, installs }).await;
-    match opened {
-        Ok(book) => Ok(book),
-        Err(error) => {
-            let found = Assessment::early(Reached::Unrecorded(Problem::from(&error)));
-            if !error.is_transient() || context.backoff.failures(&name) >= super::HICCUPS {
-                let status = status::derive(deployment, &found, Timestamp::now());
-                report::write(deployment, deployment.status.as_ref(), &status, context).await?;
-            }
-            Err(error.into())
-        }
-    }
+    Ok(context.records.open(Subject { name: &name, uid: &uid, is_known, installs }).await?)
 }
 
 /// The owner of the objects, with the record of them.
@@ -152,7 +137,7 @@ async fn write_finalizers(
     context: &Context,
 ) -> Result<(), ReconcileError> {
     let written = finalizers::write(&Api::all(context.client.clone()), deployment, finalizers).await;
-    written.map_err(|source| ReconcileError::Write { what: "finalizers", source })
+    written.map_err(ReconcileError::Finalizers)
 }
 
 #[cfg(test)]

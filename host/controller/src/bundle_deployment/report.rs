@@ -37,7 +37,7 @@ pub(super) async fn write(
 ) -> Result<(), ReconcileError> {
     let api: Api<BundleDeployment> = Api::all(context.client.clone());
     let written = status_patch::write(&api, &deployment.name_any(), stored, status).await;
-    if written.map_err(|source| ReconcileError::Write { what: "status", source })? {
+    if written.map_err(ReconcileError::Status)? {
         let old = stored.cloned().unwrap_or_default();
         let all = &context.events;
         events::publish(all, deployment, &old.conditions, &status.conditions).await;

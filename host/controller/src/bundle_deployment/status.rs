@@ -45,9 +45,10 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
         Reached::Suspended => draft.no(Type::Progressing, Reason::Suspended, "spec.suspend is true"),
         // Two are said elsewhere, the third by whoever sees the newer spec.
         Reached::NeedsApproval | Reached::Preparing | Reached::Superseded => {}
-        Reached::Unrecorded(problem) | Reached::NoProvisioner(problem) | Reached::NotDeleted(problem) => {
-            draft.blocked(problem);
-        }
+        Reached::FinalizersNotWritten(problem)
+        | Reached::Unrecorded(problem)
+        | Reached::NoProvisioner(problem)
+        | Reached::NotDeleted(problem) => draft.blocked(problem),
         Reached::NotUnpacked(problem) => draft.not_unpacked(problem),
         Reached::NotRendered(problem) => draft.failed(problem, had_release.as_ref(), None),
         Reached::NotPreviewed(problem) => {
@@ -104,6 +105,7 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
     if found.reached == Reached::Suspended {
         draft.ready_while_suspended();
     }
+    draft.stalled(found);
     draft.finish(deployment)
 }
 
@@ -332,12 +334,29 @@ impl Draft {
             self.no(Type::Unpacked, Reason::Unpacking, &message);
             self.yes(Type::Progressing, Reason::Unpacking, &message);
             self.no(Type::Ready, Reason::Unpacking, &message);
+            remove_condition(&mut self.status.conditions, Type::Stalled);
             self.status.candidate = None;
             self.status.pending_change = None;
             self.installed_before(&message);
         }
         self.running(found);
         self.finish(deployment)
+    }
+
+    /// Reports to kstatus that only a change by the user helps: `Stalled` then repeats what `Progressing` says, and is absent otherwise.
+    /// A deadline that has passed is no such case, since the rollout goes on and may still succeed.
+    fn stalled(&mut self, found: &Assessment) {
+        let candidate = found.candidate.as_ref();
+        let rolled_back = matches!(found.reached, Reached::Applied(_))
+            && candidate.is_some_and(|candidate| matches!(candidate.cause, Cause::Failed { .. }));
+        let is_terminal = rolled_back || found.problem().is_some_and(|problem| problem.terminal);
+        let cause =
+            self.condition(Type::Progressing).filter(|it| is_terminal && it.status == ConditionStatus::False.as_str());
+        let cause = cause.and_then(|it| Some((Reason::from_name(&it.reason)?, it.message.clone())));
+        match cause {
+            Some((reason, message)) => self.yes(Type::Stalled, reason, &message),
+            None => drop(remove_condition(&mut self.status.conditions, Type::Stalled)),
+        }
     }
 
     /// Something is in the way: `Progressing` says whether it is tried again, `Ready` repeats the cause.

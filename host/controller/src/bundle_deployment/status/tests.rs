@@ -218,6 +218,47 @@ fn what_cannot_be_rolled_back_says_why() {
 }
 
 #[test]
+fn what_only_the_user_can_fix_is_stalled() {
+    let stalled = |passes_before: &[Assessment], last: Assessment| {
+        let status = passes(deployment(&json!(null)), &[passes_before, &[last]].concat());
+        find_condition(&status.conditions, Type::Stalled)
+            .map(|it| format!("{}/{}: {}", it.status, it.reason, it.message))
+    };
+    let refused = || found(None, Reached::NotRendered(Problem::lasting(Reason::InvalidContent, "broken")));
+    let installed = || found(Some(facts("a")), Reached::Applied(vec![]));
+    assert_eq!(stalled(&[], refused()).as_deref(), Some("True/InvalidContent: broken"));
+    assert_eq!(
+        stalled(&[refused()], Assessment::early(Reached::Preparing)).as_deref(),
+        Some("True/InvalidContent: broken")
+    );
+    assert_eq!(stalled(&[refused()], installed()), None);
+    assert_eq!(stalled(&[refused()], found(Some(facts("a")), waiting(1, false))), None);
+    assert_eq!(stalled(&[refused()], Assessment::early(Reached::Suspended)), None);
+    let away = Reached::NotUnpacked(Problem::passing(Reason::UnpackFailed, "away"));
+    assert_eq!(stalled(&[refused()], Assessment::early(away)), None);
+    let rolled_back =
+        stalled(&[installed(), found(Some(facts("b")), waiting(2, true))], rolling_back(Reached::Applied(vec![])));
+    assert!(rolled_back.is_some_and(|text| text.starts_with("True/RolledBack: revision 2 failed")));
+
+    let mut deployment = deployment(&json!(null));
+    deployment.status = Some(derive(&deployment, &refused(), at(1)));
+    assert_eq!(derive(&deployment, &refused(), at(9)), deployment.status.clone().unwrap(), "it stays quiet");
+    deployment.metadata.generation = Some(2);
+    let next = derive(&deployment, &Assessment::early(Reached::Preparing), at(10));
+    assert_eq!(find_condition(&next.conditions, Type::Stalled), None, "a newer spec has not failed");
+}
+
+#[test]
+fn a_finalizer_that_cannot_be_written_is_reported() {
+    let problem = Problem::passing(Reason::Forbidden, "failed to write the finalizers: no");
+    let status = passes(deployment(&json!(null)), &[Assessment::early(Reached::FinalizersNotWritten(problem))]);
+    insta::assert_snapshot!(lines(&status), @r"
+    Progressing=True/Forbidden @1: failed to write the finalizers: no
+    Ready=False/Forbidden @1: failed to write the finalizers: no
+    ");
+}
+
+#[test]
 fn a_request_that_met_a_passing_failure_is_acted_upon_again() {
     let mut deployment = deployment(&json!(null));
     deployment.metadata.annotations =
