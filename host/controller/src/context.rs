@@ -1,4 +1,4 @@
-//! What both reconcilers work with.
+//! The handles and the shared state of the controller.
 
 use chandler_api::BundleDeployment;
 use chandler_content::Images;
@@ -17,7 +17,7 @@ use crate::{
     supersession::Generations, watches::ManagedWatches,
 };
 
-/// Handles and shared state.
+/// Handles and shared state. A step of a reconcile takes the ones that it uses (`bundle_deployment::handles`), not all of them.
 pub(crate) struct Context {
     pub(crate) client: Client,
     pub(crate) options: Options,

@@ -15,7 +15,7 @@
 //! | `ceiling` | who may name which object of the system namespace |
 //! | `classes` | which class is served by which component |
 //! | `generated_secrets` | Secrets of a release whose values the host generates |
-//! | `fights` | objects that somebody else changes again and again |
+//! | `contention` | objects that another client changes again after each repair |
 //! | `memory` | what is remembered between reconciles |
 //! | `polls` | asks what tags stand for |
 //! | `images` | references, pull secrets and registries |
@@ -39,9 +39,9 @@ mod ceiling;
 pub mod certificates;
 mod classes;
 mod cluster_info;
+mod contention;
 mod context;
 mod events;
-mod fights;
 mod finalizers;
 mod generated_secrets;
 mod housekeeping;

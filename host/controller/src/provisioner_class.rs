@@ -90,7 +90,7 @@ pub(crate) async fn load_into(class: &ProvisionerClass, context: &Context) -> Fo
     let name = class.name_any();
     let loaded = if Classes::is_builtin(&name) {
         let message = format!("{name} is built in and cannot be defined anew: choose another name");
-        Err((Step::Resolve, Problem::lasting(Reason::InvalidSpec, message)))
+        Err((Step::Resolve, Problem::terminal(Reason::InvalidSpec, message)))
     } else {
         load(class, Which::Newest, context).await
     };
@@ -143,7 +143,7 @@ async fn load(
     if !context.options.allow_unsigned {
         let message = "the component is not signed by anybody whom this controller trusts: signatures are not verified by \
                        this version, so the controller must run with --allow-unsigned";
-        return Err((Step::Verify, Problem::lasting(Reason::ProvisionerNotReady, message)));
+        return Err((Step::Verify, Problem::terminal(Reason::ProvisionerNotReady, message)));
     }
     let provisioner = match context.classes.in_use(&class.name_any()) {
         Some(used) if *used.provisioner.digest() == chandler_core::Digest::of(&wasm) => used.provisioner,
@@ -162,7 +162,7 @@ async fn pull(class: &ProvisionerClass, which: Which, context: &Context) -> Resu
     let credentials = match &class.spec.pull_secret {
         Some(secret) => images::credentials(context, User::ProvisionerClass(&class.name_any()), secret, &reference)
             .await
-            .map_err(|message| Problem::passing(Reason::ImageNotResolved, message))?,
+            .map_err(|message| Problem::transient(Reason::ImageNotResolved, message))?,
         None => None,
     };
     let access = ImageAccess { credentials, ..ImageAccess::default() };
@@ -177,7 +177,7 @@ async fn pull(class: &ProvisionerClass, which: Which, context: &Context) -> Resu
 /// The limits of the class, none above the administrator's ceiling.
 fn limits(class: &ProvisionerClass, ceiling: &Limits) -> Result<Limits, Problem> {
     let asked = class.spec.limits.clone().unwrap_or_default().parse();
-    let asked = asked.map_err(|error| Problem::lasting(Reason::InvalidSpec, error.to_string()))?;
+    let asked = asked.map_err(|error| Problem::terminal(Reason::InvalidSpec, error.to_string()))?;
     let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     let limits = Limits {
         time: asked.timeout.unwrap_or(ceiling.time),

@@ -180,7 +180,7 @@ async fn a_crd_of_two_bundle_deployments_belongs_to_one_and_can_be_moved() {
     let release = chandler_core::Release::new(vec![object], vec![], vec![]);
     let found = rollout.adoptees(&owner, &release).await.expect("an answer");
     assert_eq!(found.iter().map(|found| found.object.name.as_str()).collect::<Vec<_>>(), [plural.as_str()]);
-    assert!(found[0].holder.is_controller());
+    assert!(found[0].existing_owner.is_controller());
     let named =
         json!({"kind": found[0].object.kind, "group": found[0].object.group, "name": plural, "uid": found[0].uid});
     let adopt = Patch::Merge(json!({"spec": {"adopt": [named]}}));

@@ -25,11 +25,11 @@ pub(crate) async fn unpack(deployment: &BundleDeployment, context: &Context) -> 
         _ if matches!(source.kind.as_str(), BundleSource::GIT | BundleSource::HTTP) => {
             let message =
                 format!("source type {:?} is not supported by this version: use image or configMaps", source.kind);
-            return Err(Problem::lasting(Reason::UnpackFailed, message));
+            return Err(Problem::terminal(Reason::UnpackFailed, message));
         }
         _ => {
             let message = format!("source type {:?} not supported", source.kind);
-            return Err(Problem::lasting(Reason::UnpackFailed, message));
+            return Err(Problem::terminal(Reason::UnpackFailed, message));
         }
     };
     let content_digest = tree.digest().clone();
@@ -51,14 +51,14 @@ pub(crate) async fn unpack_again(
         (None, Some(maps)) => unpack_config_maps(deployment, maps, context).await?,
         _ => {
             let message = format!("source type {:?} not supported", revision.source.kind);
-            return Err(Problem::lasting(Reason::RevisionUnavailable, message));
+            return Err(Problem::terminal(Reason::RevisionUnavailable, message));
         }
     };
     if tree.digest().as_str() == revision.content_digest {
         return Ok(tree);
     }
     let message = format!("its content was {}; its source holds {} now", revision.content_digest, tree.digest());
-    Err(Problem::lasting(Reason::RevisionUnavailable, message))
+    Err(Problem::terminal(Reason::RevisionUnavailable, message))
 }
 
 /// An image that is named by its digest.
@@ -71,7 +71,7 @@ async fn unpack_pinned(
     let reference: ImageReference = source.reference.parse().map_err(|error| failed(ContentError::Reference(error)))?;
     let Some(digest) = reference.digest().cloned() else {
         let message = format!("its image {reference} is not named by a digest");
-        return Err(Problem::lasting(Reason::RevisionUnavailable, message));
+        return Err(Problem::terminal(Reason::RevisionUnavailable, message));
     };
     // A revision keeps no certificates.
     let now = deployment.spec.source.image.as_ref();
@@ -105,7 +105,7 @@ pub(crate) async fn image_access(
     let credentials = match &source.pull_secret {
         Some(secret) => images::credentials(context, User::BundleDeployment(deployment), secret, reference)
             .await
-            .map_err(|message| Problem::passing(Reason::UnpackFailed, message))?,
+            .map_err(|message| Problem::transient(Reason::UnpackFailed, message))?,
         None => None,
     };
     Ok(ImageAccess {
@@ -171,8 +171,9 @@ async fn unpack_config_maps(
     let mut sets = Vec::new();
     for source in maps {
         let name = &source.config_map.name;
-        let failed =
-            |cause: &str| Problem::passing(Reason::UnpackFailed, format!("get configmap {namespace}/{name}: {cause}"));
+        let failed = |cause: &str| {
+            Problem::transient(Reason::UnpackFailed, format!("get configmap {namespace}/{name}: {cause}"))
+        };
         let map = api.get_opt(name).await.map_err(|error| failed(&api_message(&error)))?;
         // Whoever may not use it is not told whether it is there.
         let Some(map) = map.filter(|map| user.may_name(&map.metadata, false)) else {
@@ -182,7 +183,7 @@ async fn unpack_config_maps(
         };
         if map.immutable != Some(true) {
             let message = format!("configmap {name:?} is not immutable: set immutable: true on {namespace}/{name}");
-            return Err(Problem::passing(Reason::UnpackFailed, message));
+            return Err(Problem::transient(Reason::UnpackFailed, message));
         }
         let text = map.data.unwrap_or_default().into_iter().map(|(key, text)| (key, text.into_bytes()));
         let binary = map.binary_data.unwrap_or_default().into_iter().map(|(key, bytes)| (key, bytes.0));

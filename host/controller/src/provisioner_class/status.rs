@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_step_that_failed_is_named_and_later_ones_are_unknown() {
-        let problem = Problem::lasting(Reason::MissingImports, "imports wasi:http");
+        let problem = Problem::terminal(Reason::MissingImports, "imports wasi:http");
         let failed = |in_use| Found::Failed { step: Step::Check, problem: problem.clone(), in_use };
         assert_eq!(
             reasons(&failed(false)),

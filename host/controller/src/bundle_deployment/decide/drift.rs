@@ -1,0 +1,191 @@
+//! What is done about objects that are not as released, and what is said about them. Pure.
+
+use std::collections::BTreeSet;
+
+use chandler_api::{
+    BundleDeployment, BundleDeploymentSpec, DriftPolicy, DriftState, Drifted, DriftedField, DriftedObject, Reason,
+    drift::{LISTED_FIELDS, LISTED_OBJECTS, PATH_BYTES},
+    names::REPAIR_AT_ANNOTATION,
+};
+use chandler_core::ObjectKey;
+use chandler_rollout::{
+    Drift, DriftKind, DriftOptions, FieldDrift, Ignored, IgnoredFields, IgnoredFieldsError, Observation,
+};
+use kube::ResourceExt as _;
+
+use super::revisions;
+use crate::contention::{ContestedObject, REPAIRS, WINDOW};
+
+/// What a pass found out about objects that are not as released and are left so.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DriftFound {
+    /// What the status lists.
+    pub(crate) drifted: Drifted,
+    /// One line for each object.
+    pub(crate) lines: Vec<String>,
+    /// Whether others change them again and again.
+    pub(crate) contested: bool,
+    /// Whether repairing them failed.
+    pub(crate) failed: bool,
+}
+
+impl DriftFound {
+    /// What is reported and left.
+    pub(crate) fn reported(drift: &[Drift]) -> Self {
+        let lines = drift.iter().map(ToString::to_string).collect();
+        let objects = drift.iter().take(LISTED_OBJECTS).map(object).collect();
+        Self { drifted: Drifted { total: count(drift.len()), objects }, lines, contested: false, failed: false }
+    }
+
+    /// What could not be repaired.
+    pub(crate) fn not_repaired(drift: &[Drift]) -> Self {
+        Self { failed: !drift.is_empty(), ..Self::reported(drift) }
+    }
+
+    /// What is repaired ever less often.
+    pub(crate) fn contested(contested: &[ContestedObject]) -> Self {
+        let drift = contested.iter().cloned().map(|ContestedObject { object, kind }| Drift { object, kind });
+        let drift: Vec<Drift> = drift.collect();
+        let mut found = Self { contested: !drift.is_empty(), ..Self::reported(&drift) };
+        found.drifted.objects.iter_mut().for_each(|object| object.contested = true);
+        found.lines = drift.iter().map(line_of_contested).collect();
+        found
+    }
+
+    /// Why, in the words of the condition, and what a human should know; `list` shortens the lines.
+    pub(crate) fn summary(&self, list: impl Fn(&[String]) -> String) -> (Reason, String) {
+        let objects = match self.lines.len() {
+            1 => "1 object is".to_owned(),
+            number => format!("{number} objects are"),
+        };
+        let lines = list(&self.lines);
+        match (self.lines.is_empty(), self.contested) {
+            (true, _) => (Reason::AsReleased, "every object is as released".to_owned()),
+            (false, true) => {
+                let minutes = WINDOW.as_secs() / 60;
+                let message = format!(
+                    "{objects} changed again by others after each repair, {REPAIRS} times within {minutes} minutes or more \
+                     often; Chandler repairs ever less often: {lines}"
+                );
+                (Reason::Contested, message)
+            }
+            (false, false) if self.failed => {
+                (Reason::RepairFailed, format!("{objects} not as released, and the repair failed: {lines}"))
+            }
+            (false, false) => {
+                (Reason::DriftReported, format!("{objects} not as released, and the policy does not repair: {lines}"))
+            }
+        }
+    }
+}
+
+fn line_of_contested(drift: &Drift) -> String {
+    match drift.kind {
+        DriftKind::Outdated => format!("{} was replaced, without its annotation chandler.dev/applied", drift.object),
+        DriftKind::Missing => format!("{} was deleted", drift.object),
+        _ => drift.to_string(),
+    }
+}
+
+fn object(drift: &Drift) -> DriftedObject {
+    let ObjectKey { group, kind, namespace, name, .. } = drift.object.clone();
+    let (state, fields): (DriftState, &[FieldDrift]) = match &drift.kind {
+        DriftKind::Changed(fields) => (DriftState::Changed, fields),
+        DriftKind::Missing => (DriftState::Missing, &[]),
+        DriftKind::Outdated => (DriftState::Outdated, &[]),
+        DriftKind::Terminating => (DriftState::Terminating, &[]),
+        DriftKind::Foreign(_) => (DriftState::Foreign, &[]),
+        DriftKind::Stale => (DriftState::Stale, &[]),
+    };
+    let omitted = fields.len().saturating_sub(LISTED_FIELDS);
+    DriftedObject {
+        group,
+        kind,
+        namespace,
+        name,
+        state,
+        contested: false,
+        fields: fields.iter().take(LISTED_FIELDS).map(field).collect(),
+        omitted_fields: (omitted > 0).then(|| count(omitted)),
+    }
+}
+
+fn field(field: &FieldDrift) -> DriftedField {
+    let path = field.path.get(..field.path.floor_char_boundary(PATH_BYTES)).unwrap_or_default().to_owned();
+    DriftedField { path, manager: field.manager.as_ref().map(|manager| manager.name.clone()) }
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// What `spec.drift` says.
+pub(crate) fn policy(deployment: &BundleDeployment) -> DriftPolicy {
+    deployment.spec.drift.unwrap_or_default()
+}
+
+/// What is done about drift in this pass: somebody may have asked to have it put right once.
+pub(crate) fn policy_now(deployment: &BundleDeployment) -> chandler_rollout::DriftPolicy {
+    let asked = revisions::request(deployment)
+        .is_some_and(|request| deployment.annotations().get(REPAIR_AT_ANNOTATION).is_some_and(|at| at == request));
+    match policy(deployment) {
+        _ if asked => chandler_rollout::DriftPolicy::Repair,
+        policy => of_rollout(policy),
+    }
+}
+
+/// The policy as the rollout knows it.
+pub fn of_rollout(policy: DriftPolicy) -> chandler_rollout::DriftPolicy {
+    match policy {
+        DriftPolicy::Repair => chandler_rollout::DriftPolicy::Repair,
+        DriftPolicy::Report => chandler_rollout::DriftPolicy::Report,
+        DriftPolicy::Ignore => chandler_rollout::DriftPolicy::Ignore,
+    }
+}
+
+/// The fields that `spec.ignoreDifferences` leaves to others.
+pub fn ignored_fields(spec: &BundleDeploymentSpec) -> Result<Ignored, IgnoredFieldsError> {
+    Ignored::new(spec.ignore_differences.iter().cloned().map(|ignored| IgnoredFields {
+        group: ignored.group,
+        kind: ignored.kind,
+        namespace: ignored.namespace,
+        name: ignored.name,
+        json_pointers: ignored.json_pointers,
+    }))
+}
+
+/// Whether something is to be written about a release that was complete.
+///
+/// Where drift is left as it is, what another release made is still brought to this one: certificates that were renewed, say.
+pub(crate) fn needs_repair(observed: &Observation, drift_options: &DriftOptions) -> bool {
+    if drift_options.drift == chandler_rollout::DriftPolicy::Repair {
+        return !observed.parent_current
+            || observed.drift.iter().any(|drift| !drift_options.contested.contains(&drift.object));
+    }
+    let outdated = observed.drift.iter().any(|drift| drift.kind == DriftKind::Outdated);
+    let stale = observed.drift.iter().any(|drift| drift.kind == DriftKind::Stale);
+    outdated || (!observed.parent_current && !stale)
+}
+
+/// What a pass over a complete release leaves as it is of what was found.
+pub(crate) fn unrepaired(found: &[Drift], drift_options: &DriftOptions) -> Vec<Drift> {
+    let repairs = drift_options.drift == chandler_rollout::DriftPolicy::Repair;
+    let left = |drift: &&Drift| match drift.kind {
+        DriftKind::Outdated => false,
+        _ => !repairs || drift_options.contested.contains(&drift.object),
+    };
+    found.iter().filter(left).cloned().collect()
+}
+
+/// What was put right of what was found: the objects that were written.
+pub(crate) fn repaired<'a>(
+    found: &'a [Drift],
+    changes: &chandler_rollout::Changes,
+) -> impl Iterator<Item = &'a Drift> + use<'a> {
+    let written = [&changes.created, &changes.updated, &changes.recovered].into_iter().flatten();
+    let written: BTreeSet<ObjectKey> = written.cloned().collect();
+    found.iter().filter(move |drift| written.contains(&drift.object))
+}
+
+#[cfg(test)]
+mod tests;

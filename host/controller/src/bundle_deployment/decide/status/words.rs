@@ -1,0 +1,50 @@
+//! What the status says of a rollout, in words.
+
+use chandler_api::Revision;
+
+use super::super::{
+    super::assessment::RollingOut,
+    revisions::{Candidate, Cause},
+};
+
+/// How many objects a message names before it only counts.
+const NAMED: usize = 5;
+
+/// What a rollout waits for.
+pub(super) fn waiting_for(rollout: &RollingOut) -> String {
+    let RollingOut { stage, stages, waiting, .. } = rollout;
+    format!("stage {stage} of {stages} waits for {}", list(waiting))
+}
+
+/// Why another release than that of the spec is rolled out.
+pub(super) fn prefix(candidate: Option<&Candidate>) -> String {
+    match candidate.map(|candidate| &candidate.cause) {
+        None | Some(Cause::Spec | Cause::Waiting(_)) => String::new(),
+        Some(Cause::Pinned(number)) => format!("going to revision {number}, which spec.rollout.toRevision names: "),
+        Some(Cause::Failed { failed, to, .. }) => {
+            format!("going back to revision {to}, since revision {failed} failed: ")
+        }
+    }
+}
+
+pub(super) fn well(current: &Revision, candidate: Option<&Candidate>) -> String {
+    match candidate.map(|candidate| &candidate.cause) {
+        Some(Cause::Pinned(number)) if *number == current.number => {
+            format!("BundleDeployment is healthy; spec.rollout.toRevision keeps it at revision {number}")
+        }
+        Some(Cause::Pinned(number)) => format!(
+            "BundleDeployment is healthy; spec.rollout.toRevision has revision {number} run again as revision {}",
+            current.number
+        ),
+        _ => "BundleDeployment is healthy".to_owned(),
+    }
+}
+
+/// The first few, and how many more.
+pub(super) fn list(items: &[String]) -> String {
+    let named = items.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join("; ");
+    match items.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named}; and {more} more"),
+    }
+}
