@@ -217,8 +217,8 @@ mod tests {
         }
         assert_eq!(pauses, [10, 20, 40, 80, 160, 320, 600, 600]);
         let DriftKind::Changed(fields) = &contention.contested()[0].kind else { panic!("fields were changed") };
-        let told: Vec<&str> = fields.iter().map(|field| field.path.as_str()).collect();
-        assert_eq!(told, ["spec.paused", "spec.replicas"]);
+        let paths: Vec<&str> = fields.iter().map(|field| field.path.as_str()).collect();
+        assert_eq!(paths, ["spec.paused", "spec.replicas"]);
         // The cooldown is over, and then as much time again without a change.
         let pause = contention.next_check(now).unwrap();
         contention.see(&[], (now + pause).saturating_sub(at(1)));

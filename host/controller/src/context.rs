@@ -41,7 +41,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// The BundleDeployments that something concerns which may have been in the way of their candidates.
+    /// The BundleDeployments that a change concerns. Their candidates are tried again, since the change may help.
     pub(crate) fn helped(&self, concerned: impl Fn(&BundleDeployment) -> bool) -> Vec<ObjectRef<Guarded>> {
         let all = self.deployments.state();
         let concerned = all.iter().filter(|guarded| guarded.0.as_ref().is_ok_and(&concerned));
@@ -52,7 +52,7 @@ impl Context {
         concerned
     }
 
-    /// Has a BundleDeployment reconciled. Where nobody listens any more, the controller is stopping.
+    /// Triggers a reconcile of a BundleDeployment. A trigger without a receiver means that the controller is stopping.
     pub(crate) fn wake(&self, name: &str) {
         let _ = self.watches.triggers().send(ObjectRef::new(name));
     }

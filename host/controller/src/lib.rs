@@ -1,8 +1,8 @@
 //! The reconcilers: BundleDeployment and ProvisionerClass.
 //!
-//! A reconcile of a BundleDeployment is one line: source, digest, tree, provisioner, release, rollout, status. Each step
-//! gives a value; what the pass found (`bundle_deployment`'s assessment) is plain data, and the status is derived from it
-//! by one pure function, written only when it differs.
+//! A reconcile of a BundleDeployment is a line of steps: source, tree, class, render, choose, approve, certificates, apply, observe,
+//! status. Each step returns a value of its own type. The assessment is built from these values, and one pure function derives the
+//! status from it, which is written only where it differs. ARCHITECTURE.md walks through the files.
 //!
 //! | module | holds |
 //! |---|---|

@@ -255,7 +255,7 @@ impl ReleasesInUse {
     }
 }
 
-/// How much memory the last release of each BundleDeployment took, in bytes, so that the next pass waits for room before it has
+/// How much memory the last release of each BundleDeployment took, in bytes, so that the next reconcile waits for memory before it loads
 /// the release and not afterwards.
 #[derive(Default)]
 pub(crate) struct Sizes(Mutex<HashMap<String, usize>>);
@@ -280,20 +280,20 @@ impl Sizes {
     }
 }
 
-/// What provisioners asked about the cluster when they made no release, by BundleDeployment.
+/// The facts about the cluster that provisioners requested when they returned no release, by BundleDeployment.
 #[derive(Default)]
 pub(crate) struct Refused(Mutex<HashMap<String, Refusal>>);
 
 struct Refusal {
     asked: Questions,
-    /// What was asked about, without the cluster.
+    /// The target, without the facts about the cluster.
     target: Target,
     /// The questions with the answers that the provisioner got.
     answered: Digest,
 }
 
 impl Refused {
-    /// Notes that a provisioner made no release for a target, after it had asked this.
+    /// Notes that a provisioner returned no release for a target, after it had requested these facts.
     pub(crate) fn note(&self, name: &str, asked: Questions, target: &Target) {
         let answered = Digest::of_json(&asked.answered(target));
         let target = Target { name: target.name.clone(), namespace: target.namespace.clone(), ..Target::default() };
@@ -316,7 +316,7 @@ impl Refused {
         concerned.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Forgets a BundleDeployment, or that there was no release for it.
+    /// Forgets a BundleDeployment, or that its provisioner returned no release.
     pub(crate) fn forget(&self, name: &str) {
         self.all().remove(name);
     }

@@ -19,6 +19,7 @@ mod drift;
 mod drift_atomic;
 mod drift_everything;
 mod evidence;
+mod failing_status;
 mod faults;
 mod forged_records;
 mod generated_secrets;

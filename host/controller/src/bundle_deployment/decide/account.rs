@@ -1,4 +1,4 @@
-//! On whose behalf a BundleDeployment is installed, and what that account lacks.
+//! The ServiceAccount on whose behalf a BundleDeployment is installed, and the permissions that it lacks.
 
 use chandler_api::{BundleDeployment, MissingPermissions};
 use chandler_permissions::{Account, AccountPolicy, NamedAccount, PolicyRule, roles::place};
@@ -7,7 +7,7 @@ use k8s_openapi::api::rbac::v1 as rbac;
 
 use super::spec_error::SpecError;
 
-/// How many bytes of permissions the status holds, about. Objects of an API server hold 1.5 MiB, and watchers carry them.
+/// About how many bytes of permissions the status holds. An API server stores objects of up to 1.5 MiB, and every watcher receives them.
 const BYTES: usize = 64 * 1024;
 
 /// The ServiceAccount on whose behalf a BundleDeployment is installed: that of its spec, else that of the installation; none
@@ -18,14 +18,14 @@ pub(crate) fn account(deployment: &BundleDeployment, policy: &AccountPolicy) -> 
     policy.account(named, &deployment.spec.install_namespace).map_err(|_| SpecError::AccountRequired)
 }
 
-/// The ServiceAccount on whose behalf the objects of a BundleDeployment are deleted. What was installed with the rights of
-/// the controller, before an account was required, is deleted with them, too: nothing new can come to be by it, and nobody
-/// else could.
+/// The ServiceAccount on whose behalf the objects of a BundleDeployment are deleted. Objects that were installed with the rights of the
+/// controller, before an account was required, are deleted with these rights, too: a deletion creates nothing, and no other account may
+/// delete them.
 pub(crate) fn account_for_deletion(deployment: &BundleDeployment, policy: &AccountPolicy) -> Option<Account> {
     account(deployment, policy).ok().flatten()
 }
 
-/// What an account lacks, as the status says it: by place, and no more than so many bytes.
+/// The permissions that an account lacks, for the status: by namespace, and at most [`BYTES`].
 pub(crate) fn missing(found: &PermissionsMissing) -> Vec<MissingPermissions> {
     let mut left = BYTES;
     let mut missing = Vec::new();
@@ -47,7 +47,7 @@ pub(crate) fn missing(found: &PermissionsMissing) -> Vec<MissingPermissions> {
     missing
 }
 
-/// The rule as a type of the API. What is empty is left out.
+/// The rule as a type of the API. Empty members are left out.
 fn of(rule: PolicyRule) -> rbac::PolicyRule {
     let some = |texts: Vec<String>| (!texts.is_empty()).then_some(texts);
     let PolicyRule { verbs, api_groups, resources, resource_names, non_resource_urls } = rule;
@@ -124,9 +124,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_by_place() {
-        let told = missing(&found(2, 0));
-        let text: Vec<String> = told.iter().map(|place| serde_json::to_string(place).unwrap()).collect();
+    fn missing_permissions_are_listed_by_namespace() {
+        let listed = missing(&found(2, 0));
+        let text: Vec<String> = listed.iter().map(|place| serde_json::to_string(place).unwrap()).collect();
         assert_eq!(
             text,
             [
@@ -138,8 +138,8 @@ mod tests {
 
     #[test]
     fn a_status_stays_small() {
-        let told = missing(&found(2000, 200));
-        let bytes = serde_json::to_string(&told).unwrap().len();
+        let listed = missing(&found(2000, 200));
+        let bytes = serde_json::to_string(&listed).unwrap().len();
         assert!((BYTES / 2..BYTES * 3).contains(&bytes), "{bytes}");
     }
 }

@@ -1,4 +1,4 @@
-//! Whether a change waits for approval, and what the status says of it. Pure.
+//! Whether a change waits for approval, and how the status reports it.
 
 use chandler_api::{
     Approval, BundleDeployment, Outcome, PendingChange, Revision,
@@ -13,10 +13,10 @@ use super::revisions::{self, Candidate, Cause};
 /// How many fields of an object are named.
 const NAMED_FIELDS: usize = 5;
 /// How many bytes of refusals a condition repeats.
-const SAID_REFUSALS: usize = 1024;
+const REPORTED_REFUSALS: usize = 1024;
 
-/// Whether the candidate needs approval before it is rolled out. What ran before, and what was approved, needs none; what was
-/// begun without approval, before it was asked for, needs it to go on.
+/// Whether the candidate needs approval before it is rolled out. A release that ran before, or was approved, needs none. A rollout that
+/// began before the spec required approval needs it to go on.
 pub(crate) fn is_needed(deployment: &BundleDeployment, candidate: &Candidate) -> bool {
     let history = deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default();
     if deployment.spec.approval != Some(Approval::Manual) {
@@ -33,7 +33,7 @@ pub(crate) fn is_needed(deployment: &BundleDeployment, candidate: &Candidate) ->
     }
 }
 
-/// Whether a revision ran before, goes back to one that did, or was approved for what the spec says now.
+/// Whether a revision ran before, is a rollback to one that did, or was approved on the terms of the current spec.
 fn may_run(deployment: &BundleDeployment, revision: &Revision) -> bool {
     let is_approved = || {
         let approved = revision.approval.as_ref().and_then(|approval| approval.terms.as_deref());
@@ -42,16 +42,16 @@ fn may_run(deployment: &BundleDeployment, revision: &Revision) -> bool {
     revision.outcome == Outcome::Succeeded || revision.rollback_to.is_some() || is_approved()
 }
 
-/// What stands for all that the spec lets a rollout do beyond the release: on whose behalf, which objects of others it may take, which
-/// checks it may skip, what it deletes.
+/// The digest of all that the spec lets a rollout do beyond the release: its ServiceAccount, the existing objects that it may adopt, the
+/// checks that it may skip, and what it deletes.
 pub(crate) fn terms(deployment: &BundleDeployment) -> String {
     let spec = &deployment.spec;
     let terms = json!([spec.service_account, spec.collision_protection, spec.adopt, spec.deletion, spec.preflight]);
     Digest::of(terms.to_string().as_bytes()).to_string()
 }
 
-/// What stands for the change: what the preview says would be done, what the spec lets the rollout do, and the number of the
-/// revision that would do it. So an approval serves once: the same change after a rollback is another one.
+/// The digest of a change: of its preview, of the terms of the spec, and of the number of its revision. So an approval serves once: the
+/// same change after a rollback is another one.
 pub(crate) fn digest(deployment: &BundleDeployment, candidate: &Candidate, preview: &Preview) -> String {
     let change = preview.digest(&candidate.release.digest, &candidate.install_namespace);
     let number = revisions::number(deployment, candidate);
@@ -83,12 +83,12 @@ pub(crate) fn pending(candidate: &Candidate, digest: String, preview: &Preview) 
     }
 }
 
-/// What the conditions say of a change that waits.
+/// The message of the conditions about a change that waits.
 pub(crate) fn message(name: &str, pending: &PendingChange) -> String {
     let PendingChange { created, changed, removed, refusals, .. } = pending;
     let refused = match refusals.as_slice() {
         [] => String::new(),
-        refusals => format!("would be refused: {}\n", cut(refusals.join("\n"), SAID_REFUSALS)),
+        refusals => format!("would be refused: {}\n", cut(refusals.join("\n"), REPORTED_REFUSALS)),
     };
     format!(
         "{refused}a change waits for approval: {created} objects to create, {changed} to change, {removed} to remove; \
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_begun_goes_on_only_if_it_was_approved_or_ran_before() {
+    fn a_rollout_goes_on_only_if_it_was_approved_or_ran_before() {
         let (same, other) = (Digest::of(b"a"), Digest::of(b"b"));
         let terms = terms(&deployment(json!({})));
         let approval = json!({"approval": {"change": "sha256:1", "approvedBy": "alice", "terms": terms}});
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_spec_lets_a_rollout_do_is_a_part_of_what_is_approved() {
+    fn an_approval_covers_the_terms_of_the_spec() {
         let before = terms(&deployment(json!({"approval": "Manual"})));
         for (spec, same) in [
             (json!({"suspend": true, "drift": "Report", "approval": "Automatic"}), true),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_bounded() {
+    fn a_pending_change_is_bounded() {
         let waits = pending(&candidate(Cause::Spec), "sha256:1".into(), &preview(80));
         assert_eq!((waits.created, waits.changed, waits.objects.len(), waits.omitted), (1, 79, 50, Some(30)));
         assert_eq!(waits.objects[1], "change ConfigMap n/x1: data.0, data.1, data.2, data.3, data.4 and 2 more");
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_refused_is_said_first() {
+    fn refusals_come_first_in_the_message() {
         let pending = PendingChange {
             created: 2,
             refusals: vec!["ConfigMap n/a already exists".into(), "namespaces \"m\" not found".into()],

@@ -1,41 +1,40 @@
-//! What the status says of a bundle itself: its description, and what its provisioner warned of. Pure.
+//! What the status reports of a bundle: its description, and the warnings of its provisioner.
 
 use chandler_api::{BundleDescription, BundleProperty, BundleWarning, bundle::WARNINGS};
 use chandler_core::{Description, Diagnostic, Release, Severity, text::printable};
 
-/// Bytes of one warning's message. With it the warnings of a status take ten kibibytes at the most.
+/// Bytes of one warning's message, so that the warnings of a status take at most ten kibibytes.
 const MESSAGE_BYTES: usize = 1024;
 
-/// The code of the entry that stands for the warnings that are not listed.
+/// The code of the entry that counts the warnings that are not listed.
 const OMITTED: &str = "WarningsOmitted";
 
-/// What a rendered bundle says of itself, and what is odd about it.
+/// The description and the warnings of a rendered bundle.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct BundleFacts {
-    /// What it is, provides and needs; none where its provisioner does not tell.
+    /// What it is, provides and needs; none where its provisioner does not describe it.
     pub(crate) description: Option<BundleDescription>,
-    /// What its provisioner warned of, as much as a status holds.
+    /// The warnings of its provisioner, as many as a status holds.
     pub(crate) warnings: Vec<BundleWarning>,
 }
 
-/// What the status says of the bundle of a release.
+/// What the status reports of the bundle of a release.
 pub(crate) fn facts(release: &Release) -> BundleFacts {
     BundleFacts { description: description(release.description()), warnings: warnings(release.findings()) }
 }
 
-fn description(told: &Description) -> Option<BundleDescription> {
-    let property =
-        |told: &chandler_core::Property| BundleProperty { kind: told.kind.clone(), value: told.value.clone() };
-    (!told.is_empty()).then(|| BundleDescription {
-        name: told.name.clone(),
-        package: told.package.clone(),
-        version: told.version.clone(),
-        properties: told.properties.iter().map(property).collect(),
-        omitted_properties: (told.omitted > 0).then(|| i64::try_from(told.omitted).unwrap_or(i64::MAX)),
+fn description(described: &Description) -> Option<BundleDescription> {
+    let property = |it: &chandler_core::Property| BundleProperty { kind: it.kind.clone(), value: it.value.clone() };
+    (!described.is_empty()).then(|| BundleDescription {
+        name: described.name.clone(),
+        package: described.package.clone(),
+        version: described.version.clone(),
+        properties: described.properties.iter().map(property).collect(),
+        omitted_properties: (described.omitted > 0).then(|| i64::try_from(described.omitted).unwrap_or(i64::MAX)),
     })
 }
 
-/// The first warnings, and how many more there are. What is only worth knowing is left to the command line.
+/// The first warnings, and how many more there are. Only the command line shows findings of severity `info`.
 fn warnings(findings: &[Diagnostic]) -> Vec<BundleWarning> {
     let all: Vec<&Diagnostic> = findings.iter().filter(|finding| finding.severity != Severity::Info).collect();
     // The entry that counts the rest takes one of the places.
@@ -94,17 +93,17 @@ mod tests {
     }
 
     #[test]
-    fn a_bundle_that_says_nothing_has_no_description() {
+    fn a_bundle_without_a_description_has_none_in_the_status() {
         let release = Release::new(vec![], vec![], vec![]);
         assert_eq!(facts(&release).description, None);
         let property = chandler_core::Property { kind: "olm.package".into(), value: json!({"packageName": "p"}) };
-        let told = Description {
+        let description = Description {
             version: Some("1.0.0".into()),
             properties: vec![property],
             omitted: 3,
             ..Description::default()
         };
-        let described = facts(&release.described(told)).description.unwrap();
+        let described = facts(&release.described(description)).description.unwrap();
         assert_eq!(
             serde_json::to_value(described).unwrap(),
             json!({"version": "1.0.0", "omittedProperties": 3,

@@ -1,4 +1,4 @@
-//! What is done about objects that are not as released, and what is said about them. Pure.
+//! Which objects that differ from the release are repaired, and how the status reports the others.
 
 use std::collections::BTreeSet;
 
@@ -16,33 +16,33 @@ use kube::ResourceExt as _;
 use super::revisions;
 use crate::contention::{ContestedObject, REPAIRS, WINDOW};
 
-/// What a pass found out about objects that are not as released and are left so.
+/// The objects that differ from the release and are left so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DriftFound {
     /// What the status lists.
     pub(crate) drifted: Drifted,
     /// One line for each object.
     pub(crate) lines: Vec<String>,
-    /// Whether others change them again and again.
+    /// Whether other clients change them again after each repair.
     pub(crate) contested: bool,
     /// Whether repairing them failed.
     pub(crate) failed: bool,
 }
 
 impl DriftFound {
-    /// What is reported and left.
+    /// Objects that are reported and left.
     pub(crate) fn reported(drift: &[Drift]) -> Self {
         let lines = drift.iter().map(ToString::to_string).collect();
         let objects = drift.iter().take(LISTED_OBJECTS).map(object).collect();
         Self { drifted: Drifted { total: count(drift.len()), objects }, lines, contested: false, failed: false }
     }
 
-    /// What could not be repaired.
+    /// Objects that could not be repaired.
     pub(crate) fn not_repaired(drift: &[Drift]) -> Self {
         Self { failed: !drift.is_empty(), ..Self::reported(drift) }
     }
 
-    /// What is repaired ever less often.
+    /// Objects that are repaired less and less often.
     pub(crate) fn contested(contested: &[ContestedObject]) -> Self {
         let drift = contested.iter().cloned().map(|ContestedObject { object, kind }| Drift { object, kind });
         let drift: Vec<Drift> = drift.collect();
@@ -52,7 +52,7 @@ impl DriftFound {
         found
     }
 
-    /// Why, in the words of the condition, and what a human should know; `list` shortens the lines.
+    /// The reason and the message of the condition; `list` shortens the lines.
     pub(crate) fn summary(&self, list: impl Fn(&[String]) -> String) -> (Reason, String) {
         let objects = match self.lines.len() {
             1 => "1 object is".to_owned(),
@@ -60,21 +60,22 @@ impl DriftFound {
         };
         let lines = list(&self.lines);
         match (self.lines.is_empty(), self.contested) {
-            (true, _) => (Reason::AsReleased, "every object is as released".to_owned()),
+            (true, _) => (Reason::AsReleased, "every object matches the release".to_owned()),
             (false, true) => {
                 let minutes = WINDOW.as_secs() / 60;
                 let message = format!(
-                    "{objects} changed again by others after each repair, {REPAIRS} times within {minutes} minutes or more \
-                     often; Chandler repairs ever less often: {lines}"
+                    "{objects} changed again by other clients after each repair, {REPAIRS} times within {minutes} minutes or \
+                     more often; Chandler repairs less and less often: {lines}"
                 );
                 (Reason::Contested, message)
             }
             (false, false) if self.failed => {
-                (Reason::RepairFailed, format!("{objects} not as released, and the repair failed: {lines}"))
+                (Reason::RepairFailed, format!("{objects} different from the release, and the repair failed: {lines}"))
             }
-            (false, false) => {
-                (Reason::DriftReported, format!("{objects} not as released, and the policy does not repair: {lines}"))
-            }
+            (false, false) => (
+                Reason::DriftReported,
+                format!("{objects} different from the release, and the policy does not repair: {lines}"),
+            ),
         }
     }
 }
@@ -119,22 +120,22 @@ fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// What `spec.drift` says.
+/// The policy of `spec.drift`.
 pub(crate) fn policy(deployment: &BundleDeployment) -> DriftPolicy {
     deployment.spec.drift.unwrap_or_default()
 }
 
-/// What is done about drift in this pass: somebody may have asked to have it put right once.
+/// The policy of this reconcile: the user may have requested one repair.
 pub(crate) fn policy_now(deployment: &BundleDeployment) -> chandler_rollout::DriftPolicy {
-    let asked = revisions::request(deployment)
+    let requested = revisions::request(deployment)
         .is_some_and(|request| deployment.annotations().get(REPAIR_AT_ANNOTATION).is_some_and(|at| at == request));
     match policy(deployment) {
-        _ if asked => chandler_rollout::DriftPolicy::Repair,
+        _ if requested => chandler_rollout::DriftPolicy::Repair,
         policy => of_rollout(policy),
     }
 }
 
-/// The policy as the rollout knows it.
+/// The same policy as a type of the rollout.
 pub fn of_rollout(policy: DriftPolicy) -> chandler_rollout::DriftPolicy {
     match policy {
         DriftPolicy::Repair => chandler_rollout::DriftPolicy::Repair,
@@ -143,7 +144,7 @@ pub fn of_rollout(policy: DriftPolicy) -> chandler_rollout::DriftPolicy {
     }
 }
 
-/// The fields that `spec.ignoreDifferences` leaves to others.
+/// The fields that `spec.ignoreDifferences` leaves to other field managers.
 pub fn ignored_fields(spec: &BundleDeploymentSpec) -> Result<Ignored, IgnoredFieldsError> {
     Ignored::new(spec.ignore_differences.iter().cloned().map(|ignored| IgnoredFields {
         group: ignored.group,
@@ -154,9 +155,9 @@ pub fn ignored_fields(spec: &BundleDeploymentSpec) -> Result<Ignored, IgnoredFie
     }))
 }
 
-/// Whether something is to be written about a release that was complete.
+/// Whether the controller must write objects of a release that was complete.
 ///
-/// Where drift is left as it is, what another release made is still brought to this one: certificates that were renewed, say.
+/// Where the policy leaves drift, objects of an older release are still updated to this one, such as renewed certificates.
 pub(crate) fn needs_repair(observed: &Observation, drift_options: &DriftOptions) -> bool {
     if drift_options.drift == chandler_rollout::DriftPolicy::Repair {
         return !observed.parent_current
@@ -167,7 +168,7 @@ pub(crate) fn needs_repair(observed: &Observation, drift_options: &DriftOptions)
     outdated || (!observed.parent_current && !stale)
 }
 
-/// What a pass over a complete release leaves as it is of what was found.
+/// The drift of a complete release that a reconcile leaves.
 pub(crate) fn unrepaired(found: &[Drift], drift_options: &DriftOptions) -> Vec<Drift> {
     let repairs = drift_options.drift == chandler_rollout::DriftPolicy::Repair;
     let left = |drift: &&Drift| match drift.kind {
@@ -177,7 +178,7 @@ pub(crate) fn unrepaired(found: &[Drift], drift_options: &DriftOptions) -> Vec<D
     found.iter().filter(left).cloned().collect()
 }
 
-/// What was put right of what was found: the objects that were written.
+/// The drift that was repaired: that of objects which were written.
 pub(crate) fn repaired<'a>(
     found: &'a [Drift],
     changes: &chandler_rollout::Changes,

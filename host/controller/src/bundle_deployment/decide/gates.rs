@@ -1,4 +1,4 @@
-//! What a rollout waits for beyond what is known of kinds, and when the health of a complete release is reported.
+//! What a rollout waits for beyond the health rules of kinds, and when the health of a complete release is reported.
 
 use std::time::Duration;
 
@@ -33,8 +33,7 @@ fn rule(number: usize, probe: &Probe) -> Rule {
     }
 }
 
-/// What to do about the health that was found of a release that was complete before. `differs_since` and `now` are times of
-/// one clock that does not go back.
+/// Whether the health of a release that was complete before is reported now. `differs_since` and `now` are times of one monotonic clock.
 pub(crate) fn weigh(
     deployment: &BundleDeployment,
     unhealthy: &[Unhealthy],
@@ -42,7 +41,7 @@ pub(crate) fn weigh(
     now: Duration,
 ) -> Decision {
     let conditions = deployment.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    // What was not known stands for nothing.
+    // Unknown health counts as not reported.
     let reported = find_condition(conditions, ConditionType::Healthy)
         .filter(|healthy| healthy.status != ConditionStatus::Unknown.as_str())
         .map(|healthy| healthy.status == ConditionStatus::True.as_str());
@@ -56,7 +55,7 @@ pub(crate) fn weigh(
     steady(Steadiness { reported, differs_since }, found, now, grace(deployment))
 }
 
-/// Whether the status says that a release is on its way.
+/// Whether the status reports a rollout.
 pub(crate) fn reports_a_rollout(deployment: &BundleDeployment) -> bool {
     let conditions = deployment.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     find_condition(conditions, ConditionType::Progressing)
@@ -107,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_of_the_spec_is_a_rule_that_says_where_it_stands() {
+    fn a_rule_names_its_probe_in_the_spec() {
         let rules = rules(&deployment(None, &json!(null)));
         assert_eq!(rules.len(), 1);
         assert_eq!((rules[0].origin.as_str(), rules[0].selector.version.as_deref()), ("spec.probes[0]", None));
@@ -115,12 +114,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reported_follows_after_the_grace_period() {
+    fn the_reported_health_follows_after_the_grace_period() {
         let seconds = Duration::from_secs;
         let weak = || vec![unhealthy(Health::progressing("0 of 1 replica is available"))];
         let broken = || vec![unhealthy(Health::failed("has failed"))];
         for (reported, grace, found, since, now, healthy, look_again) in [
-            // Nothing was reported yet.
+            // No health was reported yet.
             (None, None, weak(), None, 100, false, None),
             // The grace period of thirty seconds, or that of the spec.
             (Some("True"), None, weak(), None, 100, true, Some(30)),

@@ -1,4 +1,4 @@
-//! A BundleDeployment as the owner of objects. Pure.
+//! A BundleDeployment as the owner of objects.
 
 use chandler_api::{AdoptedObject, BundleDeployment, CollisionProtection, CrdDeletion, Deletion, DeletionPolicy};
 use chandler_permissions::AccountPolicy;
@@ -6,8 +6,8 @@ use chandler_rollout::{CrdPolicy, ObjectId, Owner};
 
 use super::{account, spec_error::SpecError};
 
-/// The owner that a BundleDeployment is when its release is in this namespace, with everything that its spec says about how
-/// objects are treated, and whose objects are handled with the rights of the client. None where it was never stored.
+/// A BundleDeployment as the owner of a release in this namespace, with the settings of its spec about objects. Its objects are handled
+/// with the rights of the client. None where the BundleDeployment was never stored.
 pub fn owner_of(deployment: &BundleDeployment, install_namespace: &str) -> Option<Owner> {
     let spec = &deployment.spec;
     let preflight = spec.preflight.as_ref();
@@ -22,7 +22,7 @@ pub fn owner_of(deployment: &BundleDeployment, install_namespace: &str) -> Optio
     )
 }
 
-/// The same owner, whose objects are handled on behalf of the ServiceAccount that the spec or the installation names.
+/// The same owner, with objects that are handled on behalf of the ServiceAccount of the spec or of the installation.
 pub(crate) fn owner(
     deployment: &BundleDeployment,
     install_namespace: &str,
@@ -31,7 +31,7 @@ pub(crate) fn owner(
     Ok(stored(deployment, install_namespace)?.on_behalf_of(account::account(deployment, policy)?))
 }
 
-/// The same owner, whose objects are about to be deleted.
+/// The same owner, with objects that are about to be deleted.
 pub(crate) fn owner_at_deletion(deployment: &BundleDeployment, policy: &AccountPolicy) -> Result<Owner, SpecError> {
     let owner = stored(deployment, &deployment.spec.install_namespace)?;
     Ok(owner.on_behalf_of(account::account_for_deletion(deployment, policy)))

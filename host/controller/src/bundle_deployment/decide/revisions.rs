@@ -1,7 +1,7 @@
-//! Which revision is to run, and what the history says of each. Pure: the clock comes in as an argument.
+//! Which revision should run, and what the history records of each. The clock comes in as an argument.
 //!
-//! A revision begins when a release is to run that is another one than that of the current revision. What is decided
-//! follows from the history and the spec alone, so a controller that dies at any point decides the same again.
+//! A revision begins when another release than that of the current revision should run. The decisions follow from the history and the
+//! spec alone, so a controller that crashes at any point decides the same again.
 
 use std::time::Duration;
 
@@ -23,28 +23,28 @@ use super::{
 };
 use crate::problem::Problem;
 
-/// A release that is to run, and from what it was made.
+/// A release that should run, and its inputs.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Candidate {
-    /// Why this one.
+    /// Why this release should run.
     pub(crate) cause: Cause,
-    /// The source with everything that can move pinned.
+    /// The source, with tags replaced by digests.
     pub(crate) source: BundleSource,
     /// The digest of the tree.
     pub(crate) content_digest: String,
-    /// What rendered it.
+    /// The provisioner that rendered it.
     pub(crate) provisioner: ProvisionerInUse,
     /// The namespace for objects that name none.
     pub(crate) install_namespace: String,
     /// The configuration, that of the class included.
     pub(crate) config: Config,
-    /// What came out.
+    /// The digest and the size of the release.
     pub(crate) release: ReleaseFacts,
-    /// The approval by which it is rolled out; none where it needs none, or none any more.
+    /// The approval of its rollout; none where it needs none, or no longer needs one.
     pub(crate) approval: Option<ApprovedChange>,
 }
 
-/// The configuration that a release was made with.
+/// The configuration that a release was rendered with.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Config {
     /// All of it.
@@ -55,7 +55,7 @@ pub(crate) enum Config {
 
 #[cfg(test)]
 impl Candidate {
-    /// One with this release, and nothing else that matters.
+    /// A candidate with this release, for tests in which the rest does not matter.
     pub(crate) fn of_release(digest: &Digest, install_namespace: &str) -> Self {
         Self {
             cause: Cause::Spec,
@@ -70,20 +70,20 @@ impl Candidate {
     }
 }
 
-/// Why a release is to run.
+/// Why a release should run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// The spec describes it.
     Spec,
     /// The spec names the revision with this number.
     Pinned(i64),
-    /// What the spec describes waits for approval; the current revision runs on.
+    /// The release of the spec waits for approval; the current revision goes on running.
     Waiting(i64),
-    /// What the spec describes failed.
+    /// The release of the spec failed.
     Failed {
         /// The revision that failed.
         failed: i64,
-        /// Why.
+        /// Why it failed.
         message: String,
         /// The revision that runs again.
         to: i64,
@@ -109,22 +109,22 @@ impl Cause {
     }
 }
 
-/// How far a pass came with the candidate.
+/// How far a reconcile came with the candidate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum RevisionStep<'a> {
-    /// It is not complete and healthy; what it waits for.
+    /// It is not complete and healthy; the text names what it waits for.
     Going(&'a str),
     /// It could not be applied.
     Refused(&'a Problem),
-    /// Everything is as released.
+    /// Every object matches the release and is healthy.
     Complete,
 }
 
-/// What the spec says of revisions, and when the pass is.
+/// What the spec sets about revisions, and the time of the reconcile.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RevisionTerms {
     pub(crate) generation: Option<i64>,
-    /// Whether somebody asked for this pass.
+    /// Whether the user requested this reconcile.
     pub(crate) requested: bool,
     pub(crate) deadline: Option<Duration>,
     pub(crate) limit: usize,
@@ -148,7 +148,7 @@ impl RevisionTerms {
     }
 }
 
-/// The request for a reconcile that was not acted upon yet.
+/// The request for a reconcile that the controller has not handled yet.
 pub(crate) fn request(deployment: &BundleDeployment) -> Option<&str> {
     let asked = deployment.annotations().get(REQUESTED_AT_ANNOTATION)?.as_str();
     let handled = deployment.status.as_ref().and_then(|status| status.last_handled_reconcile_at.as_deref());
@@ -199,9 +199,9 @@ pub(crate) fn pinned(deployment: &BundleDeployment) -> Result<Option<&Revision>,
     pinned.map(Some)
 }
 
-/// The revision that failed with what the spec describes, and the one to go back to; none where the spec's own is to run.
+/// The revision of the spec that failed, and the one to roll back to; none where that of the spec should run.
 ///
-/// A revision that failed is not tried again for the same spec, unless somebody asks for it.
+/// A revision that failed is not tried again for the same spec, unless the user requests it.
 pub(crate) fn rollback<'a>(
     deployment: &'a BundleDeployment,
     release: &str,
@@ -231,7 +231,7 @@ pub(crate) fn has_just_failed(deployment: &BundleDeployment, selection: &Selecti
 
 /// Whether the release that runs is looked after before a new candidate is tried: one that an earlier reconcile did not bring to the
 /// cluster. The checks of the candidate compare it with the cluster, and an object that is missing there, such as a CRD that another
-/// client deleted, is no reason to let it pass.
+/// client deleted, is no reason to accept it.
 pub(crate) fn running_comes_first(deployment: &BundleDeployment, candidate: &Candidate) -> bool {
     let Some(status) = &deployment.status else { return false };
     let succeeded = status.history.last().is_some_and(|current| current.outcome == Outcome::Succeeded);
@@ -242,7 +242,7 @@ fn is_of(revision: &Revision, release: &str, install_namespace: &str) -> bool {
     revision.release_digest == release && revision.install_namespace == install_namespace
 }
 
-/// Whether the candidate is another one than the current revision.
+/// Whether the candidate is another release than that of the current revision.
 pub(crate) fn begins(history: &[Revision], candidate: &Candidate) -> bool {
     !history
         .last()
@@ -258,14 +258,14 @@ pub(crate) fn number(deployment: &BundleDeployment, candidate: &Candidate) -> i6
     }
 }
 
-/// Whether the candidate ran before a newer release and comes back, or has come back.
+/// Whether the candidate ran before a newer release and is being rolled back to, or has been.
 pub(crate) fn is_rollback(deployment: &BundleDeployment, candidate: &Candidate) -> bool {
     let came_back = |current: &Revision| current.rollback_to.is_some();
     let current = history(deployment).last().filter(|_| !begins(history(deployment), candidate));
     candidate.cause.rollback_to().is_some() || current.is_some_and(came_back)
 }
 
-/// Notes in the history what a pass did with the candidate, and gives the current revision.
+/// Records in the history what a reconcile did with the candidate, and returns the current revision.
 pub(crate) fn record<'a>(
     status: &'a mut BundleDeploymentStatus,
     candidate: &Candidate,
@@ -279,7 +279,7 @@ pub(crate) fn record<'a>(
     let current = history.last_mut()?;
     let approved = candidate.approval.is_some() && current.approval != candidate.approval;
     if approved {
-        // It has waited until now, if it was begun before.
+        // A revision that began before its approval waited until now.
         current.start_time = Some(terms.now.clone());
         current.approval.clone_from(&candidate.approval);
     }
@@ -312,7 +312,7 @@ fn begin(history: &mut Vec<Revision>, known: i64, candidate: &Candidate, terms: 
     });
 }
 
-/// One release may be made from other things than before, and can then be made again from these only.
+/// The same release may have other inputs than before, and can then be rendered again from these only.
 fn made_from(current: &mut Revision, candidate: &Candidate, terms: &RevisionTerms) {
     current.generation = terms.generation;
     current.source = without_certificates(&candidate.source);
@@ -345,7 +345,7 @@ fn settle(current: &mut Revision, step: RevisionStep<'_>, terms: &RevisionTerms)
             return;
         }
     };
-    // What once succeeded and is repaired has no deadline; what failed keeps its first cause.
+    // A revision that succeeded once has no deadline while it is repaired; one that failed keeps its first cause.
     if let (Some(message), Outcome::RollingOut) = (failure, current.outcome) {
         current.outcome = Outcome::Failed;
         current.message = Some(cut(message, REVISION_MESSAGE_BYTES));
@@ -353,7 +353,7 @@ fn settle(current: &mut Revision, step: RevisionStep<'_>, terms: &RevisionTerms)
     }
 }
 
-/// Drops the oldest revisions beyond the limit, but none that may have to run again or must not.
+/// Drops the oldest revisions beyond the limit, but none that may run again or must not run again.
 fn shorten(history: &mut Vec<Revision>, terms: &RevisionTerms) {
     let newest = |wanted: &dyn Fn(&Revision) -> bool| history.iter().rfind(|revision| wanted(revision));
     let kept: Vec<i64> = [
@@ -374,7 +374,7 @@ fn shorten(history: &mut Vec<Revision>, terms: &RevisionTerms) {
     });
 }
 
-/// Certificates are long, and those of the spec serve as well.
+/// The source without certificates: they are long, and those of the spec serve as well.
 fn without_certificates(source: &BundleSource) -> BundleSource {
     let mut source = source.clone();
     if let Some(image) = &mut source.image {

@@ -1,29 +1,28 @@
-//! Derives the status from what a pass found. Pure: the clock comes in as an argument.
+//! Derives the status from what a reconcile found. The clock comes in as an argument.
 
+mod candidate;
 mod words;
 
 use chandler_api::{
-    BundleCandidate, BundleDeployment, BundleDeploymentStatus, ConditionStatus, ConditionType as Type, NewCondition,
-    Outcome, PendingChange, Reason, ReleaseInUse, Revision, conditions::remove_condition, find_condition,
-    set_condition,
+    BundleCandidate, BundleDeployment, BundleDeploymentStatus, ConditionType as Type, NewCondition, Outcome,
+    PendingChange, Reason, ReleaseInUse, Revision, conditions::remove_condition, find_condition, set_condition,
 };
 use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{Condition, Time},
     jiff::Timestamp,
 };
 
-use self::words::{list, prefix, waiting_for, well};
+use self::words::{list, waiting_for};
 use super::{
-    super::assessment::{Assessment, ReconcileOutcome, ReleaseFacts, RollingOut},
+    super::assessment::{Assessment, ReconcileOutcome, ReleaseFacts},
     approval,
     drift::DriftFound,
     intent::Clock,
-    revisions::{self, Candidate, Cause, RevisionStep, RevisionTerms},
+    revisions::{self, Candidate, RevisionStep, RevisionTerms},
     upgrade_warnings::{self, RolloutWarnings},
 };
-use crate::problem::Problem;
 
-/// The status after a pass over `deployment`, from the status that it has and what the pass found.
+/// The status after a reconcile of `deployment`, from the status that it has and what the reconcile found.
 pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Timestamp) -> BundleDeploymentStatus {
     let status = deployment.status.clone().unwrap_or_default();
     let had_release = status.release.clone();
@@ -54,7 +53,7 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
         ReconcileOutcome::PreviewFailed(problem) => {
             draft.failed(problem, had_release.as_ref(), candidate.map(|candidate| &candidate.release));
         }
-        // It never came to the cluster: no revision began.
+        // No object was written: no revision began.
         ReconcileOutcome::ApplyFailed(problem)
             if candidate.is_some_and(|it| revisions::begins(&draft.status.history, it)) =>
         {
@@ -68,7 +67,7 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
             }
             match &found.rollout.health {
                 Some(unhealthy) => draft.health(unhealthy, found.rollout.debounce.is_some()),
-                // It runs, and what keeps it from being repaired keeps it from being looked at, too.
+                // It runs, and the problem that prevents the repair prevents the observation, too.
                 None if current.outcome == Outcome::Succeeded => draft.unseen(&problem.message),
                 None => {}
             }
@@ -115,7 +114,7 @@ pub(crate) fn derive(deployment: &BundleDeployment, found: &Assessment, now: Tim
     draft.finish(deployment)
 }
 
-/// How long the rollout of a status has gone on, and how long it may.
+/// How long the rollout of a status has taken, and how long it may take.
 pub(crate) fn clock(deployment: &BundleDeployment, status: &BundleDeploymentStatus, now: Timestamp) -> Clock {
     let rolling_out = status.history.last().filter(|current| current.outcome != Outcome::Succeeded);
     let elapsed = rolling_out.map(|current| revisions::elapsed(current, &Time(now))).unwrap_or_default();
@@ -123,7 +122,7 @@ pub(crate) fn clock(deployment: &BundleDeployment, status: &BundleDeploymentStat
     Clock { elapsed, left: left.and_then(|deadline| deadline.checked_sub(elapsed)) }
 }
 
-/// The API server keeps whole seconds; what differs only below them would be written again and again.
+/// The API server keeps whole seconds; a status that differs only below them would be written again and again.
 fn whole_seconds(now: Timestamp) -> Timestamp {
     Timestamp::from_second(now.as_second()).unwrap_or(now)
 }
@@ -159,8 +158,8 @@ impl Draft {
         }
     }
 
-    /// The status. What came to the same in the end has not changed in between, and conditions stand in one order, whichever was set
-    /// first.
+    /// The status. A condition that ends with the status that it had keeps its transition time, and the order of the conditions does not
+    /// depend on which was set first.
     fn finish(mut self, deployment: &BundleDeployment) -> BundleDeploymentStatus {
         let place = |condition: &Condition| Type::from_name(&condition.type_).map_or((1, None), |kind| (0, Some(kind)));
         self.status.conditions.sort_by_key(place);
@@ -174,7 +173,7 @@ impl Draft {
         self.status
     }
 
-    /// Notes what waits for approval, and since when. While nothing is done it goes on waiting.
+    /// Notes the change that waits for approval, and since when. It goes on waiting while the BundleDeployment is suspended.
     fn pending(&mut self, found: &Assessment) {
         if found.outcome == ReconcileOutcome::Suspended {
             return;
@@ -186,7 +185,7 @@ impl Draft {
         });
     }
 
-    /// Says that a change waits for approval.
+    /// Reports that a change waits for approval.
     fn needs_approval(&mut self, deployment: &BundleDeployment) {
         let Some(pending) = &self.status.pending_change else { return };
         let message = approval::message(deployment.metadata.name.as_deref().unwrap_or_default(), pending);
@@ -194,21 +193,21 @@ impl Draft {
         self.no(Type::Ready, Reason::ApprovalRequired, &message);
     }
 
-    /// Notes that a request for a reconcile was acted upon; one that met a passing failure is acted upon again.
+    /// Notes that a request for a reconcile was handled; one that met a transient problem is handled again.
     fn handled(&mut self, deployment: &BundleDeployment, found: &Assessment) {
-        let passed = found.problem().is_none_or(|problem| problem.terminal || found.candidate().is_some());
-        if let (Some(request), true) = (revisions::request(deployment), passed) {
+        let handled = found.problem().is_none_or(|problem| problem.terminal || found.candidate().is_some());
+        if let (Some(request), true) = (revisions::request(deployment), handled) {
             self.status.last_handled_reconcile_at = Some(request.to_owned());
         }
     }
 
-    /// Notes in the history how far the candidate came, and gives the current revision.
+    /// Records in the history how far the candidate came, and returns the current revision.
     fn record(&mut self, candidate: Option<&Candidate>, step: RevisionStep<'_>, terms: &RevisionTerms) -> Revision {
         let current = candidate.and_then(|candidate| revisions::record(&mut self.status, candidate, step, terms));
         current.cloned().unwrap_or_default()
     }
 
-    /// Notes which bundle the spec describes, where it is not the one that runs. Where it could not be rendered nobody knows.
+    /// Notes which bundle the spec describes, where it is not the one that runs. Unknown where it could not be rendered.
     fn candidate(&mut self, found: &Assessment) {
         self.status.candidate = found.selection.described.as_ref().map(|(facts, digest)| {
             let described = facts.description.clone().unwrap_or_default();
@@ -217,8 +216,8 @@ impl Draft {
         });
     }
 
-    /// Notes what was odd at the last rendering, and what the bundle of the release says of itself. Where the content cannot
-    /// be rendered the cause stands in the conditions, and warnings about what was rendered before would mislead.
+    /// Notes the warnings of the last rendering, and the description of the bundle of the release. Where the content cannot be rendered
+    /// the conditions have the cause, and warnings about an earlier rendering would mislead.
     fn bundle(&mut self, found: &Assessment) {
         self.candidate(found);
         if let Some(bundle) = &found.selection.bundle {
@@ -231,7 +230,7 @@ impl Draft {
         }
     }
 
-    /// Notes what was found about the release that runs while another one is in the way: `Healthy` and `Drifted` are about it.
+    /// Notes what was found about the release that runs while the candidate is another one: `Healthy` and `Drifted` are about it.
     fn running(&mut self, found: &Assessment) {
         let Some(running) = &found.running else { return };
         match &running.health {
@@ -254,9 +253,9 @@ impl Draft {
         }
     }
 
-    /// Says what is not healthy, unless what was found has not lasted: then what was said stands, for the spec as it is now.
-    fn health(&mut self, unhealthy: &[String], unsteady: bool) {
-        if unsteady {
+    /// Reports the health. While it is debounced, the reported health stays and is confirmed for the current spec.
+    fn health(&mut self, unhealthy: &[String], debounced: bool) {
+        if debounced {
             self.confirm(Type::Healthy);
         } else if unhealthy.is_empty() {
             self.yes(Type::Healthy, Reason::Healthy, "BundleDeployment is healthy");
@@ -265,7 +264,7 @@ impl Draft {
         }
     }
 
-    /// Says that the controller could not look at what runs.
+    /// Reports that the controller could not observe the release that runs.
     fn unseen(&mut self, message: &str) {
         self.unknown(Type::Healthy, message);
         if self.condition(Type::Drifted).is_some() {
@@ -290,8 +289,8 @@ impl Draft {
         }
     }
 
-    /// Notes what is not as released. It is about a complete release: a new one begins without, and what was found stands
-    /// while nobody can look.
+    /// Notes the drift. It is about a complete release: a new one begins without it, and the reported drift stays while the controller
+    /// cannot observe.
     fn drift(&mut self, found: &Assessment) {
         match (&found.rollout.drift, &found.outcome) {
             (Some(drift), _) => self.drifted(drift),
@@ -319,146 +318,7 @@ impl Draft {
         self.status.release = Some(ReleaseInUse { digest, objects, stages, start_time, warnings });
     }
 
-    /// A revision is about to be rolled out; what runs goes on running.
-    fn beginning(&mut self, current: &Revision, candidate: Option<&Candidate>) {
-        let size = candidate.map(|candidate| {
-            let ReleaseFacts { objects, stages, .. } = candidate.release;
-            format!(": {objects} objects in {stages} stages")
-        });
-        let message = format!("{}revision {}{}", prefix(candidate), current.number, size.unwrap_or_default());
-        self.yes(Type::Progressing, Reason::RollingOut, &message);
-        self.no(Type::Ready, Reason::RollingOut, &message);
-    }
-
-    /// The bundle of the spec is fetched and rendered, which takes its time. What was said of the same spec before stands until
-    /// there is an outcome: a registry that has become slow is no news.
-    fn prepared(mut self, deployment: &BundleDeployment, found: &Assessment) -> BundleDeploymentStatus {
-        let before = self.condition(Type::Progressing).and_then(|condition| condition.observed_generation);
-        if before != self.generation {
-            let image = deployment.spec.source.image.as_ref().map(|image| image.reference.as_str());
-            let message = format!("fetching and rendering {}", image.unwrap_or("the bundle"));
-            self.no(Type::Unpacked, Reason::Unpacking, &message);
-            self.yes(Type::Progressing, Reason::Unpacking, &message);
-            self.no(Type::Ready, Reason::Unpacking, &message);
-            remove_condition(&mut self.status.conditions, Type::Stalled);
-            self.status.candidate = None;
-            self.status.pending_change = None;
-            self.installed_before(&message);
-        }
-        self.running(found);
-        self.finish(deployment)
-    }
-
-    /// Reports to kstatus that only a change by the user helps: `Stalled` then repeats what `Progressing` says, and is absent otherwise.
-    /// A deadline that has passed is no such case, since the rollout goes on and may still succeed.
-    fn stalled(&mut self, found: &Assessment) {
-        let candidate = found.candidate();
-        let rolled_back = matches!(found.outcome, ReconcileOutcome::Applied(_))
-            && candidate.is_some_and(|candidate| matches!(candidate.cause, Cause::Failed { .. }));
-        let is_terminal = rolled_back || found.problem().is_some_and(|problem| problem.terminal);
-        let cause =
-            self.condition(Type::Progressing).filter(|it| is_terminal && it.status == ConditionStatus::False.as_str());
-        let cause = cause.and_then(|it| Some((Reason::from_name(&it.reason)?, it.message.clone())));
-        match cause {
-            Some((reason, message)) => self.yes(Type::Stalled, reason, &message),
-            None => drop(remove_condition(&mut self.status.conditions, Type::Stalled)),
-        }
-    }
-
-    /// Something is in the way: `Progressing` says whether it is tried again, `Ready` repeats the cause.
-    fn blocked(&mut self, problem: &Problem) {
-        if problem.terminal {
-            self.no(Type::Progressing, problem.reason, &problem.message);
-        } else {
-            self.yes(Type::Progressing, problem.reason, &problem.message);
-        }
-        self.no(Type::Ready, problem.reason, &problem.message);
-    }
-
-    fn not_unpacked(&mut self, problem: &Problem) {
-        self.status.resolved_source = None;
-        self.status.content_digest = None;
-        self.no(Type::Unpacked, Reason::UnpackFailed, &problem.message);
-        self.blocked(problem);
-    }
-
-    /// The release could not be made or applied. What runs goes on running, and the reason of `Installed` says so.
-    fn failed(&mut self, problem: &Problem, before: Option<&ReleaseInUse>, tried: Option<&ReleaseFacts>) {
-        let reason = match before {
-            None => Reason::InstallFailed,
-            Some(before) if tried.is_some_and(|tried| tried.digest.as_str() == before.digest) => {
-                Reason::ReconcileFailed
-            }
-            Some(_) => Reason::UpgradeFailed,
-        };
-        self.no(Type::Installed, reason, &problem.message);
-        if before.is_none() {
-            self.no(Type::Healthy, Reason::InstallationStatusFalse, "the first release is not installed");
-        }
-        self.blocked(problem);
-    }
-
-    fn rolling_out(&mut self, rollout: &RollingOut, waiting: &str, candidate: Option<&Candidate>) {
-        let message = format!("{}{waiting}", prefix(candidate));
-        if rollout.all_applied {
-            self.installed();
-        } else {
-            self.no(Type::Installed, Reason::Installing, &message);
-        }
-        self.no(Type::Healthy, Reason::Unhealthy, &list(&rollout.waiting));
-        self.yes(Type::Progressing, Reason::RollingOut, &message);
-        self.no(Type::Ready, Reason::RollingOut, &message);
-    }
-
-    /// The current revision failed.
-    fn too_late(&mut self, current: &Revision, found: &Assessment, terms: &RevisionTerms) {
-        let limit = match terms.deadline {
-            Some(deadline) if !found.problem().is_some_and(|problem| problem.terminal) => {
-                format!("not complete and healthy within {} s: ", deadline.as_secs())
-            }
-            _ => String::new(),
-        };
-        let cause = current.message.as_deref().unwrap_or_default();
-        let mut message = format!("{}revision {} failed: {limit}{cause}", prefix(found.candidate()), current.number);
-        if let Some(problem) = &found.selection.rollback_problem {
-            message.push_str("; it cannot be rolled back: ");
-            message.push_str(&problem.message);
-        }
-        let reason = match found.problem() {
-            Some(problem) if problem.terminal => problem.reason,
-            _ => Reason::ProgressDeadlineExceeded,
-        };
-        self.no(Type::Progressing, reason, &message);
-        self.no(Type::Ready, reason, &message);
-    }
-
-    fn applied(&mut self, unhealthy: &[String], unsteady: bool, current: &Revision, candidate: Option<&Candidate>) {
-        self.installed();
-        self.health(unhealthy, unsteady);
-        // Where what was found has not lasted, what was said of health stands. What was said of an earlier spec does not.
-        let unhealthy = match self.condition(Type::Healthy).filter(|_| unsteady) {
-            Some(healthy) if healthy.status == ConditionStatus::True.as_str() => None,
-            Some(healthy) => Some(healthy.message.clone()),
-            None => (!unhealthy.is_empty()).then(|| list(unhealthy)),
-        };
-        if let Some(Cause::Failed { failed, message, to }) = candidate.map(|candidate| &candidate.cause) {
-            let message = format!(
-                "revision {failed} failed: {message}; revision {to} runs again as revision {}, and revision {failed} is \
-                 not tried again until the spec or the content changes",
-                current.number
-            );
-            self.no(Type::Progressing, Reason::RolledBack, &message);
-            self.no(Type::Ready, Reason::RolledBack, &message);
-            return;
-        }
-        self.no(Type::Progressing, Reason::Succeeded, "desired state outcome");
-        match unhealthy {
-            None => self.yes(Type::Ready, Reason::Succeeded, &well(current, candidate)),
-            Some(unhealthy) => self.no(Type::Ready, Reason::Unhealthy, &unhealthy),
-        }
-    }
-
-    /// What is suspended is as ready as what runs is healthy.
+    /// While a BundleDeployment is suspended, `Ready` follows `Healthy`.
     fn ready_while_suspended(&mut self) {
         let Some(healthy) = self.condition(Type::Healthy).cloned() else { return };
         let was_ready = self.condition(Type::Ready).is_some_and(|ready| {
@@ -474,18 +334,17 @@ impl Draft {
         }
     }
 
-    /// What was said of the release of an earlier spec, which could not be installed, is not about this one, of which nothing
-    /// came so far.
+    /// `Installed` may report a release of an earlier spec that could not be installed. The current spec has none so far.
     fn installed_before(&mut self, message: &str) {
-        let said = self.condition(Type::Installed).and_then(|installed| Reason::from_name(&installed.reason));
-        match said {
+        let reported = self.condition(Type::Installed).and_then(|installed| Reason::from_name(&installed.reason));
+        match reported {
             Some(Reason::InstallFailed) => self.no(Type::Installed, Reason::InstallFailed, message),
             Some(Reason::UpgradeFailed) => self.installed(),
             _ => {}
         }
     }
 
-    /// Leaves a condition as it is and says that it is about this generation.
+    /// Leaves a condition as it is and sets its generation.
     fn confirm(&mut self, kind: Type) {
         let condition = self.status.conditions.iter_mut().find(|condition| condition.type_ == kind.as_str());
         if let Some(condition) = condition {

@@ -50,7 +50,7 @@ fn what_is_left_is_told_with_fields_and_managers() {
     let found = DriftFound::reported(&drift);
     let (reason, message) = found.summary(list);
     assert_eq!(reason, Reason::DriftReported);
-    insta::assert_snapshot!(message, @"2 objects are not as released, and the policy does not repair: Deployment.apps n/web: spec.replicas was set by kubectl-edit, spec.paused was changed; ConfigMap n/gone does not exist");
+    insta::assert_snapshot!(message, @"2 objects are different from the release, and the policy does not repair: Deployment.apps n/web: spec.replicas was set by kubectl-edit, spec.paused was changed; ConfigMap n/gone does not exist");
     assert_eq!(
         serde_json::to_value(&found.drifted).unwrap(),
         json!({"total": 2, "objects": [
@@ -65,16 +65,16 @@ fn what_is_left_is_told_with_fields_and_managers() {
     let contested = contested.map(|(object, kind)| ContestedObject { object, kind });
     let (reason, message) = DriftFound::contested(&contested).summary(list);
     assert_eq!(reason, Reason::Contested);
-    insta::assert_snapshot!(message, @"2 objects are changed again by others after each repair, 4 times within 2 minutes or more often; Chandler repairs ever less often: Deployment.apps n/web: spec.replicas was set by hpa; ConfigMap n/a was replaced, without its annotation chandler.dev/applied");
+    insta::assert_snapshot!(message, @"2 objects are changed again by other clients after each repair, 4 times within 2 minutes or more often; Chandler repairs less and less often: Deployment.apps n/web: spec.replicas was set by hpa; ConfigMap n/a was replaced, without its annotation chandler.dev/applied");
     assert!(DriftFound::contested(&contested).drifted.objects[0].contested);
 
     let (reason, message) = DriftFound::not_repaired(&drift[1..]).summary(list);
     assert_eq!(reason, Reason::RepairFailed);
-    insta::assert_snapshot!(message, @"1 object is not as released, and the repair failed: ConfigMap n/gone does not exist");
+    insta::assert_snapshot!(message, @"1 object is different from the release, and the repair failed: ConfigMap n/gone does not exist");
     assert_eq!(DriftFound::not_repaired(&[]), DriftFound::reported(&[]));
 
     let (reason, message) = DriftFound::contested(&[]).summary(list);
-    assert_eq!((reason, message.as_str()), (Reason::AsReleased, "every object is as released"));
+    assert_eq!((reason, message.as_str()), (Reason::AsReleased, "every object matches the release"));
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn an_approval_is_kept_and_begins_what_was_begun_without_it() {
     let approved = Candidate { approval: Some(approval.clone()), ..spec.clone() };
     record(&mut status, &approved, RevisionStep::Going("a"), &terms(1, 50));
     assert_eq!(lines(&status), "1 RollingOut 50..-1\n");
-    // Later passes need none and know of none; one that is given again changes nothing.
+    // Later reconciles need no approval and have none; the same approval again changes nothing.
     record(&mut status, &spec, RevisionStep::Going("a"), &terms(1, 55));
     record(&mut status, &approved, RevisionStep::Complete, &terms(1, 56));
     assert_eq!(lines(&status), "1 Succeeded 50..56\n");
@@ -125,11 +125,11 @@ fn an_approval_is_kept_and_begins_what_was_begun_without_it() {
 #[test]
 fn a_terminal_problem_fails_the_revision_at_once() {
     let mut status = BundleDeploymentStatus::default();
-    let passing = Problem::transient(Reason::ObjectRefused, "x");
-    record(&mut status, &candidate(1, Cause::Spec), RevisionStep::Refused(&passing), &terms(1, 0));
+    let transient = Problem::transient(Reason::ObjectRefused, "x");
+    record(&mut status, &candidate(1, Cause::Spec), RevisionStep::Refused(&transient), &terms(1, 0));
     assert_eq!(lines(&status), "1 RollingOut 0..-1\n");
-    let lasting = Problem::terminal(Reason::InvalidOutput, "y");
-    record(&mut status, &candidate(1, Cause::Spec), RevisionStep::Refused(&lasting), &terms(1, 1));
+    let terminal = Problem::terminal(Reason::InvalidOutput, "y");
+    record(&mut status, &candidate(1, Cause::Spec), RevisionStep::Refused(&terminal), &terms(1, 1));
     assert_eq!(lines(&status), "1 Failed 0..1: y\n");
 }
 
@@ -148,11 +148,11 @@ fn a_rollback_goes_to_the_last_revision_that_succeeded() {
     assert_eq!(back(&deployment(&status, json!({}), 1), 2), None, "the default is to hold");
     let mut requested = deployment(&status, on_failure(), 1);
     requested.annotations_mut().insert(REQUESTED_AT_ANNOTATION.into(), "now".into());
-    assert_eq!(back(&requested, 2), None, "somebody asked for it");
+    assert_eq!(back(&requested, 2), None, "the user requested it");
     requested.status.as_mut().unwrap().last_handled_reconcile_at = Some("now".into());
-    assert_eq!(back(&requested, 2), Some((2, 1)), "and it was acted upon");
+    assert_eq!(back(&requested, 2), Some((2, 1)), "the request was handled");
     status.history.remove(0);
-    assert_eq!(back(&deployment(&status, on_failure(), 1), 2), None, "there is nothing to go back to");
+    assert_eq!(back(&deployment(&status, on_failure(), 1), 2), None, "there is no revision to roll back to");
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn a_long_configuration_and_certificates_are_not_kept() {
     assert_eq!(status.history.len(), 1);
 }
 
-/// What happens between two passes, and what the next one comes to.
+/// What happens between two reconciles, and how far the next one comes.
 #[derive(Clone, Debug)]
 struct Happening {
     release: u8,
@@ -242,7 +242,7 @@ proptest! {
             prop_assert!(earlier.iter().all(|revision| revision.outcome != Outcome::RollingOut));
             prop_assert_eq!(last.completion_time.is_none(), last.outcome == Outcome::RollingOut);
 
-            // A pass that is repeated, because the controller died behind it or nothing has changed, changes nothing.
+            // A reconcile that is repeated, after a crash or because nothing has changed, changes nothing.
             let once = status.clone();
             let repeated = RevisionTerms { requested: false, ..terms };
             record(&mut status, &candidate, step(happening.step, &problem), &repeated);

@@ -3,7 +3,13 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
 
 use super::*;
-use crate::bundle_deployment::assessment::{Selection, Unpacked};
+use crate::{
+    bundle_deployment::{
+        assessment::{RollingOut, Selection, Unpacked},
+        decide::revisions::Cause,
+    },
+    problem::Problem,
+};
 
 pub(super) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
@@ -63,17 +69,17 @@ pub(super) fn lines(status: &BundleDeploymentStatus) -> String {
     status.conditions.iter().map(line).collect()
 }
 
-/// Runs passes one after the other, a second apart.
-pub(super) fn passes(mut deployment: BundleDeployment, passes: &[Assessment]) -> BundleDeploymentStatus {
-    for (second, pass) in (1..).zip(passes) {
-        deployment.status = Some(derive(&deployment, pass, at(second)));
+/// Derives the statuses of reconciles one after the other, a second apart.
+pub(super) fn reconciles(mut deployment: BundleDeployment, reconciles: &[Assessment]) -> BundleDeploymentStatus {
+    for (second, reconcile) in (1..).zip(reconciles) {
+        deployment.status = Some(derive(&deployment, reconcile, at(second)));
     }
     deployment.status.unwrap()
 }
 
 #[test]
 fn a_first_installation() {
-    let status = passes(
+    let status = reconciles(
         deployment(&json!(null)),
         &[
             found(Some(facts("a")), waiting(1, false)),
@@ -94,7 +100,7 @@ fn a_first_installation() {
 
 #[test]
 fn a_stage_that_is_not_the_last() {
-    let status = passes(deployment(&json!(null)), &[found(Some(facts("a")), waiting(1, false))]);
+    let status = reconciles(deployment(&json!(null)), &[found(Some(facts("a")), waiting(1, false))]);
     insta::assert_snapshot!(lines(&status), @r"
     Unpacked=True/UnpackSuccessful @1: Successfully unpacked the image Bundle
     Installed=False/Installing @1: stage 1 of 2 waits for Deployment.apps n/d0: not available; Deployment.apps n/d1: not available; Deployment.apps n/d2: not available; Deployment.apps n/d3: not available; Deployment.apps n/d4: not available; and 2 more
@@ -105,9 +111,9 @@ fn a_stage_that_is_not_the_last() {
 }
 
 #[test]
-fn what_fails_names_what_still_runs() {
-    let reason = |passes_before: &[Assessment], last: Assessment| {
-        let status = passes(deployment(&json!(null)), &[passes_before, &[last]].concat());
+fn the_reason_of_installed_names_the_release_that_runs() {
+    let reason = |earlier: &[Assessment], last: Assessment| {
+        let status = reconciles(deployment(&json!(null)), &[earlier, &[last]].concat());
         let installed = status.conditions.iter().find(|condition| condition.type_ == "Installed").unwrap();
         installed.reason.clone()
     };
@@ -125,11 +131,11 @@ fn what_fails_names_what_still_runs() {
 }
 
 #[test]
-fn content_that_is_gone_leaves_the_installation_alone() {
+fn missing_content_does_not_change_installed() {
     let installed = found(Some(facts("a")), ReconcileOutcome::Applied(vec![]));
     let gone =
         Assessment::early(ReconcileOutcome::UnpackFailed(Problem::transient(Reason::UnpackFailed, "no such image")));
-    let status = passes(deployment(&json!(null)), &[installed, gone]);
+    let status = reconciles(deployment(&json!(null)), &[installed, gone]);
     insta::assert_snapshot!(lines(&status), @r"
     Unpacked=False/UnpackFailed @2: no such image
     Installed=True/InstallationSucceeded @1: every object of the release is applied
@@ -144,21 +150,21 @@ fn content_that_is_gone_leaves_the_installation_alone() {
 fn the_deadline_counts_from_the_start_of_the_release() {
     let deployment = deployment(&json!({"progressDeadlineSeconds": 2}));
     let rolling = found(Some(facts("a")), waiting(2, true));
-    let late = passes(deployment.clone(), &[rolling.clone(), rolling.clone(), rolling.clone()]);
+    let late = reconciles(deployment.clone(), &[rolling.clone(), rolling.clone(), rolling.clone()]);
     let reasons = |status: &BundleDeploymentStatus| {
         status.conditions.iter().find(|condition| condition.type_ == "Progressing").unwrap().reason.clone()
     };
     assert_eq!(reasons(&late), "ProgressDeadlineExceeded");
-    let superseded = passes(deployment, &[rolling.clone(), rolling, found(Some(facts("b")), waiting(2, true))]);
+    let superseded = reconciles(deployment, &[rolling.clone(), rolling, found(Some(facts("b")), waiting(2, true))]);
     assert_eq!(reasons(&superseded), "RollingOut");
 }
 
 #[test]
 fn a_pass_that_finds_the_same_changes_nothing() {
     let mut deployment = deployment(&json!(null));
-    let pass = found(Some(facts("a")), ReconcileOutcome::Applied(vec!["Job.batch n/j: failed".into()]));
-    deployment.status = Some(derive(&deployment, &pass, at(1)));
-    assert_eq!(derive(&deployment, &pass, at(99)), deployment.status.unwrap());
+    let reconcile = found(Some(facts("a")), ReconcileOutcome::Applied(vec!["Job.batch n/j: failed".into()]));
+    deployment.status = Some(derive(&deployment, &reconcile, at(1)));
+    assert_eq!(derive(&deployment, &reconcile, at(99)), deployment.status.unwrap());
 }
 
 fn rolling_back(outcome: ReconcileOutcome) -> Assessment {
@@ -169,9 +175,9 @@ fn rolling_back(outcome: ReconcileOutcome) -> Assessment {
 }
 
 #[test]
-fn a_rollback_says_what_failed_and_what_runs() {
+fn a_rollback_names_the_failed_revision_and_the_one_that_runs() {
     let rollout = json!({"progressDeadlineSeconds": 1, "onFailure": "Rollback"});
-    let status = passes(
+    let status = reconciles(
         deployment(&rollout),
         &[
             found(Some(facts("a")), ReconcileOutcome::Applied(vec![])),
@@ -194,13 +200,13 @@ fn a_rollback_says_what_failed_and_what_runs() {
     deployment.status = Some(status);
     deployment.status = Some(derive(&deployment, &rolling_back(ReconcileOutcome::Starting), at(4)));
     insta::assert_snapshot!(ready(deployment.status.as_ref().unwrap()), @r"
-    Progressing=True/RollingOut @4: going back to revision 1, since revision 2 failed: revision 3: 3 objects in 2 stages
-    Ready=False/RollingOut @2: going back to revision 1, since revision 2 failed: revision 3: 3 objects in 2 stages
+    Progressing=True/RollingOut @4: rolling back to revision 1, since revision 2 failed: revision 3: 3 objects in 2 stages
+    Ready=False/RollingOut @2: rolling back to revision 1, since revision 2 failed: revision 3: 3 objects in 2 stages
     ");
     deployment.status = Some(derive(&deployment, &rolling_back(waiting(1, false)), at(4)));
     insta::assert_snapshot!(ready(deployment.status.as_ref().unwrap()), @r"
-    Progressing=True/RollingOut @4: going back to revision 1, since revision 2 failed: stage 1 of 2 waits for Deployment.apps n/d0: not available; Deployment.apps n/d1: not available; Deployment.apps n/d2: not available; Deployment.apps n/d3: not available; Deployment.apps n/d4: not available; and 2 more
-    Ready=False/RollingOut @2: going back to revision 1, since revision 2 failed: stage 1 of 2 waits for Deployment.apps n/d0: not available; Deployment.apps n/d1: not available; Deployment.apps n/d2: not available; Deployment.apps n/d3: not available; Deployment.apps n/d4: not available; and 2 more
+    Progressing=True/RollingOut @4: rolling back to revision 1, since revision 2 failed: stage 1 of 2 waits for Deployment.apps n/d0: not available; Deployment.apps n/d1: not available; Deployment.apps n/d2: not available; Deployment.apps n/d3: not available; Deployment.apps n/d4: not available; and 2 more
+    Ready=False/RollingOut @2: rolling back to revision 1, since revision 2 failed: stage 1 of 2 waits for Deployment.apps n/d0: not available; Deployment.apps n/d1: not available; Deployment.apps n/d2: not available; Deployment.apps n/d3: not available; Deployment.apps n/d4: not available; and 2 more
     ");
     deployment.status = Some(derive(&deployment, &rolling_back(ReconcileOutcome::Applied(vec![])), at(6)));
     insta::assert_snapshot!(ready(deployment.status.as_ref().unwrap()), @r"
@@ -212,11 +218,11 @@ fn a_rollback_says_what_failed_and_what_runs() {
 }
 
 #[test]
-fn what_cannot_be_rolled_back_says_why() {
+fn a_failed_rollback_names_its_cause() {
     let mut late = found(Some(facts("b")), waiting(2, true));
     let problem = Problem::terminal(Reason::RevisionUnavailable, "revision 1: its content is gone");
     late.selection.rollback_problem = Some(problem);
-    let status = passes(deployment(&json!({"progressDeadlineSeconds": 1})), &[late.clone(), late]);
+    let status = reconciles(deployment(&json!({"progressDeadlineSeconds": 1})), &[late.clone(), late]);
     let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready").unwrap();
     assert!(
         ready.message.ends_with("; it cannot be rolled back: revision 1: its content is gone"),
@@ -226,9 +232,9 @@ fn what_cannot_be_rolled_back_says_why() {
 }
 
 #[test]
-fn what_only_the_user_can_fix_is_stalled() {
-    let stalled = |passes_before: &[Assessment], last: Assessment| {
-        let status = passes(deployment(&json!(null)), &[passes_before, &[last]].concat());
+fn stalled_is_true_while_only_the_user_can_help() {
+    let stalled = |earlier: &[Assessment], last: Assessment| {
+        let status = reconciles(deployment(&json!(null)), &[earlier, &[last]].concat());
         find_condition(&status.conditions, Type::Stalled)
             .map(|it| format!("{}/{}: {}", it.status, it.reason, it.message))
     };
@@ -262,7 +268,7 @@ fn what_only_the_user_can_fix_is_stalled() {
 fn a_finalizer_that_cannot_be_written_is_reported() {
     let problem = Problem::transient(Reason::Forbidden, "failed to write the finalizers: no");
     let status =
-        passes(deployment(&json!(null)), &[Assessment::early(ReconcileOutcome::FinalizersNotWritten(problem))]);
+        reconciles(deployment(&json!(null)), &[Assessment::early(ReconcileOutcome::FinalizersNotWritten(problem))]);
     insta::assert_snapshot!(lines(&status), @r"
     Progressing=True/Forbidden @1: failed to write the finalizers: no
     Ready=False/Forbidden @1: failed to write the finalizers: no
@@ -270,18 +276,18 @@ fn a_finalizer_that_cannot_be_written_is_reported() {
 }
 
 #[test]
-fn a_request_that_met_a_passing_failure_is_acted_upon_again() {
+fn a_request_that_met_a_transient_problem_is_handled_again() {
     let mut deployment = deployment(&json!(null));
     deployment.metadata.annotations =
         Some([(chandler_api::names::REQUESTED_AT_ANNOTATION.to_owned(), "now".to_owned())].into());
-    let handled = |pass: &Assessment| derive(&deployment, pass, at(1)).last_handled_reconcile_at;
+    let handled = |reconcile: &Assessment| derive(&deployment, reconcile, at(1)).last_handled_reconcile_at;
     let away = Assessment::early(ReconcileOutcome::UnpackFailed(Problem::transient(Reason::UnpackFailed, "away")));
     assert_eq!(handled(&away), None);
     assert_eq!(handled(&found(Some(facts("a")), ReconcileOutcome::Applied(vec![]))).as_deref(), Some("now"));
 }
 
 #[test]
-fn what_failed_and_what_waits_for_approval_stays_quiet() {
+fn a_failed_revision_and_a_pending_change_write_nothing_again() {
     let mut deployment = deployment(&json!({"progressDeadlineSeconds": 1}));
     let late = found(Some(facts("b")), waiting(2, true));
     for second in 1..4 {
@@ -301,7 +307,7 @@ fn what_failed_and_what_waits_for_approval_stays_quiet() {
 }
 
 #[test]
-fn what_cannot_be_previewed_begins_nothing() {
+fn a_failed_preview_begins_no_revision() {
     let problem = || Problem::transient(Reason::PermissionsMissing, "it may not read");
     let mut deployment = deployment(&json!(null));
     let status = derive(&deployment, &found(Some(facts("a")), ReconcileOutcome::PreviewFailed(problem())), at(1));
@@ -336,21 +342,21 @@ fn the_bundle_is_that_of_the_release_and_its_warnings_are_those_of_the_last_rend
     let refused =
         with("2.0.0", &["New"], ReconcileOutcome::ApplyFailed(Problem::terminal(Reason::ObjectRefused, "no")));
     let broken = |problem| found(None, ReconcileOutcome::RenderFailed(problem));
-    let told = |last: Assessment| {
-        let status = passes(deployment(&json!(null)), &[installed.clone(), last]);
+    let reported = |last: Assessment| {
+        let status = reconciles(deployment(&json!(null)), &[installed.clone(), last]);
         let codes: Vec<String> = status.warnings.into_iter().map(|warning| warning.code).collect();
         (status.bundle.and_then(|bundle| bundle.version).unwrap_or_default(), codes.join(" "))
     };
     let is = |version: &str, codes: &str| (version.to_owned(), codes.to_owned());
-    assert_eq!(told(installed.clone()), is("1.0.0", "Old"));
-    assert_eq!(told(refused), is("1.0.0", "New"), "the old release still runs");
-    assert_eq!(told(with("2.0.0", &[], waiting(1, false))), is("2.0.0", ""));
-    assert_eq!(told(broken(Problem::terminal(Reason::InvalidContent, "broken"))), is("1.0.0", ""));
-    assert_eq!(told(broken(Problem::transient(Reason::InternalError, "later"))), is("1.0.0", "Old"));
+    assert_eq!(reported(installed.clone()), is("1.0.0", "Old"));
+    assert_eq!(reported(refused), is("1.0.0", "New"), "the old release still runs");
+    assert_eq!(reported(with("2.0.0", &[], waiting(1, false))), is("2.0.0", ""));
+    assert_eq!(reported(broken(Problem::terminal(Reason::InvalidContent, "broken"))), is("1.0.0", ""));
+    assert_eq!(reported(broken(Problem::transient(Reason::InternalError, "later"))), is("1.0.0", "Old"));
 }
 
 #[test]
-fn health_that_has_not_lasted_is_not_told() {
+fn health_that_has_not_lasted_is_not_reported() {
     let mut deployment = deployment(&json!(null));
     let healthy = found(Some(facts("r")), ReconcileOutcome::Applied(vec![]));
     deployment.status = Some(derive(&deployment, &healthy, at(1)));
@@ -359,7 +365,7 @@ fn health_that_has_not_lasted_is_not_told() {
     weak.rollout.debounce = Some(std::time::Duration::from_secs(9));
     assert_eq!(derive(&deployment, &weak, at(5)), before, "nothing is written");
 
-    // What was said holds for a newer spec, too.
+    // The reported health holds for a newer spec, too.
     deployment.metadata.generation = Some(2);
     let confirmed = derive(&deployment, &weak, at(6));
     for kind in ["Healthy", "Progressing", "Ready"] {
@@ -367,7 +373,7 @@ fn health_that_has_not_lasted_is_not_told() {
         assert_eq!((condition.observed_generation, condition.last_transition_time.0), (Some(2), at(1)), "{kind}");
     }
     weak.rollout.debounce = None;
-    let told = derive(&deployment, &weak, at(40));
-    let ready = told.conditions.iter().find(|condition| condition.type_ == "Ready").unwrap();
+    let reported = derive(&deployment, &weak, at(40));
+    let ready = reported.conditions.iter().find(|condition| condition.type_ == "Ready").unwrap();
     assert_eq!((ready.status.as_str(), ready.last_transition_time.0), ("False", at(40)));
 }

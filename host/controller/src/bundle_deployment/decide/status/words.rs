@@ -1,4 +1,4 @@
-//! What the status says of a rollout, in words.
+//! The messages of the status about a rollout.
 
 use chandler_api::Revision;
 
@@ -10,24 +10,24 @@ use super::super::{
 /// How many objects a message names before it only counts.
 const NAMED: usize = 5;
 
-/// What a rollout waits for.
+/// The objects that a rollout waits for.
 pub(super) fn waiting_for(rollout: &RollingOut) -> String {
     let RollingOut { stage, stages, waiting, .. } = rollout;
     format!("stage {stage} of {stages} waits for {}", list(waiting))
 }
 
-/// Why another release than that of the spec is rolled out.
+/// Why the release is another one than that of the spec.
 pub(super) fn prefix(candidate: Option<&Candidate>) -> String {
     match candidate.map(|candidate| &candidate.cause) {
         None | Some(Cause::Spec | Cause::Waiting(_)) => String::new(),
         Some(Cause::Pinned(number)) => format!("going to revision {number}, which spec.rollout.toRevision names: "),
         Some(Cause::Failed { failed, to, .. }) => {
-            format!("going back to revision {to}, since revision {failed} failed: ")
+            format!("rolling back to revision {to}, since revision {failed} failed: ")
         }
     }
 }
 
-pub(super) fn well(current: &Revision, candidate: Option<&Candidate>) -> String {
+pub(super) fn healthy(current: &Revision, candidate: Option<&Candidate>) -> String {
     match candidate.map(|candidate| &candidate.cause) {
         Some(Cause::Pinned(number)) if *number == current.number => {
             format!("BundleDeployment is healthy; spec.rollout.toRevision keeps it at revision {number}")
