@@ -23,6 +23,9 @@ names! {
         Healthy,
         /// BundleDeployment: the controller makes progress or retries, without user action.
         Progressing,
+        /// BundleDeployment: the controller has stopped trying, and only a change by the user helps. Absent otherwise, as kstatus
+        /// expects of a condition that is abnormal when True.
+        Stalled,
         /// BundleDeployment: objects of a complete release differ from the release and are not repaired. Absent if objects are not
         /// compared.
         Drifted,

@@ -1,303 +1,280 @@
 //! The reconciler of BundleDeployments.
 //!
-//! There are two tracks: the release that runs, which is repaired, watched and reported, and the candidate, which is fetched,
-//! rendered, checked and approved. Only a candidate that passed every check replaces what runs; what is wrong with it never
-//! keeps the other track from being looked after.
+//! There are two tracks: the release that runs, which is repaired, watched and reported, and the candidate, which is fetched, rendered,
+//! checked and approved. Only a candidate that passed every check replaces the release that runs; a problem with it never keeps the
+//! controller from looking after the other track.
 //!
-//! [`decide`](decide::decide) tells what to do without a client, the steps do it, and [`status::derive`] tells what to say
-//! about it. What was rolled out is read from the record that only the controller writes, never from the status.
+//! One reconcile is a line of steps: `source -> tree -> class -> render -> choose -> approve -> certificates -> apply -> observe ->
+//! status`. Each [step](steps) has its own output and error type, and takes the output of the step before it, so that an illegal order
+//! does not compile: a rollout takes an `Approved`, which only the approval makes, out of a `Chosen`, which only the choice makes.
+//! [`decide`] holds the decisions: no client, no context. [`errors`] turns errors into the problem that the status reports, and the
+//! [`assessment`] is built from the outputs at the end. Revisions are read from the record that only the controller writes, never from
+//! the status.
 
-mod approval;
 mod approvals;
 mod assessment;
-mod bundle;
-mod certificates;
-mod choose;
 mod decide;
-mod departure;
-pub(crate) mod drift;
-mod gates;
-mod owner;
-mod preparing;
+mod errors;
+mod failed_candidates;
+mod handles;
 mod reconciler;
-mod render;
-mod report;
-mod rerender;
-mod revisions;
-mod rolling;
-mod running;
-mod service_account;
-mod source;
-mod stalled;
-mod status;
-mod upgrade_warnings;
+mod steps;
+mod subject;
 
 use std::{sync::Arc, time::Duration};
 
 use chandler_api::{BundleDeployment, BundleDeploymentStatus, Reason};
-use chandler_core::{Digest, Release};
-use chandler_records::{Book, Opening, RecordError};
-use chandler_rollout::RolloutError;
+use chandler_core::Release;
+use chandler_records::{Opening, RecordError};
 use chandler_runtime::Slot;
 use futures::FutureExt as _;
 use k8s_openapi::jiff::Timestamp;
 use kube::{
     ResourceExt as _,
+    core::error_boundary::InvalidObject,
     runtime::{controller::Action, reflector::ObjectRef},
 };
 
-pub use self::owner::owner_of;
+pub use self::decide::owner::owner_of;
 pub(crate) use self::{
-    approvals::Approvals, preparing::Preparing, reconciler::BundleDeployments, service_account::account,
-    stalled::Stalled,
+    approvals::Approvals,
+    decide::{account::account, drift},
+    failed_candidates::FailedCandidates,
+    reconciler::BundleDeployments,
+    steps::prepare::Preparations,
 };
 use self::{
-    assessment::{Assessment, Reached},
-    decide::{Intent, Route},
-    revisions::Cause,
-    stalled::Begun,
+    assessment::{Assessment, ReconcileOutcome, Running, Selection},
+    decide::{
+        intent::{self, Intent, Route},
+        revisions, status,
+    },
+    errors::Halted,
+    handles::{ApproveHandles, FinalizeHandles, PrepareHandles, RolloutHandles, ScheduleHandles, StatusHandles},
+    steps::{
+        approve::{self, Approved},
+        choose, failure, finalize, report,
+        rollout::{self, RolledOut},
+        running, undecodable,
+    },
+    subject::Subject,
 };
 use crate::{context::Context, problem::Problem};
 
-/// A BundleDeployment that may not decode.
+/// A BundleDeployment, or why it cannot be decoded: one such object does not stop the watch.
 pub(crate) type Guarded = chandler_runtime::Guarded<BundleDeployment>;
 
-/// One reconcile ended with nothing to say in the status.
+/// A reconcile that could not be finished. [`failure`] decides which of these the status reports.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReconcileError {
-    /// The status or the finalizers could not be written.
-    #[error("failed to write {what}: {source}")]
-    Write { what: &'static str, source: kube::Error },
-    /// The record could not be written.
+    /// The status could not be written.
+    #[error("failed to write the status: {0}")]
+    Status(#[source] kube::Error),
+    /// The finalizers could not be written.
+    #[error("failed to write the finalizers: {0}")]
+    Finalizers(#[source] kube::Error),
+    /// The record could not be read or written.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The API server was away or somebody else was faster. The status says so only when it happens again and again, so
-    /// that a hiccup does not look like an outage.
+    /// The API server did not answer, or another client was faster. The status reports it only after [`TRANSIENT_FAILURES`] in a
+    /// row, so that one failed request does not look like an outage.
     #[error("{0}")]
-    Hiccup(String),
+    Transient(String),
 }
 
 impl ReconcileError {
     /// Whether an object was written that had changed since it was read.
     fn is_conflict(&self) -> bool {
-        matches!(self, Self::Write { source: kube::Error::Api(status), .. } if status.is_conflict())
+        matches!(self, Self::Status(kube::Error::Api(status)) | Self::Finalizers(kube::Error::Api(status)) if status.is_conflict())
     }
 }
 
-/// After how many failures in a row a hiccup is told in the status.
-const HICCUPS: u32 = 3;
+/// After how many failures in a row the status reports a transient problem.
+const TRANSIENT_FAILURES: u32 = 3;
 
-/// A BundleDeployment that is reconciled.
-struct Subject {
-    /// As it was read, but with the revisions of the record: whoever may write the status decides nothing.
-    deployment: BundleDeployment,
-    /// The status that is stored.
-    stored: Option<BundleDeploymentStatus>,
-    book: Arc<Book>,
-    /// When the pass began.
-    begun: Begun,
-}
+/// A newer spec ended the reconcile.
+struct Superseded;
 
-impl Subject {
-    fn new(deployment: BundleDeployment, book: Arc<Book>, begun: Begun) -> Self {
-        let mut subject = Self { stored: deployment.status.clone(), deployment, book, begun };
-        subject.read_record();
-        subject
-    }
-
-    /// Takes the revisions from the record.
-    fn read_record(&mut self) {
-        let state = self.book.state();
-        if self.deployment.status.is_none() && state.history.is_empty() {
-            return;
-        }
-        let status = self.deployment.status.get_or_insert_default();
-        status.revision = state.history.last().map(|current| current.number);
-        status.history.clone_from(&state.history);
-    }
-
-    fn pass<'a>(&'a self, context: &'a Arc<Context>, slot: &'a Slot) -> Pass<'a> {
-        Pass { deployment: &self.deployment, book: &self.book, context, slot }
-    }
-}
-
-/// What the steps of one reconcile work with.
-#[derive(Clone, Copy)]
-struct Pass<'a> {
-    deployment: &'a BundleDeployment,
-    book: &'a Arc<Book>,
-    context: &'a Arc<Context>,
-    slot: &'a Slot,
-}
-
-/// One reconcile, as soon as there is a slot for it.
+/// One reconcile, as soon as it gets a slot.
 async fn reconcile(name: &str, context: &Arc<Context>) -> Result<Action, ReconcileError> {
-    let pass = async |slot: &Slot| {
-        // It may have changed, or gone, while there was no slot.
+    let work = async |slot: &Slot| {
+        // The object may have changed, or gone, while the reconcile waited for the slot.
         match context.deployments.get(&ObjectRef::new(name)) {
-            Some(newest) => within(&newest, slot, context).await,
+            Some(newest) => reconcile_in_slot(&newest, slot, context).await,
             None => Ok(Action::await_change()),
         }
     };
-    context.slots.within(pass).await.unwrap_or_else(|| Ok(Action::await_change()))
+    context.slots.within(work).await.unwrap_or_else(|| Ok(Action::await_change()))
 }
 
-async fn within(guarded: &Guarded, slot: &Slot, context: &Arc<Context>) -> Result<Action, ReconcileError> {
-    // The runtime reports one that does not decode, with the reconcile that its change triggers.
-    let Ok(deployment) = &guarded.0 else { return Ok(Action::await_change()) };
-    let intent = decide::decide(deployment);
-    if intent == Intent::Leave {
+async fn reconcile_in_slot(guarded: &Guarded, slot: &Slot, context: &Arc<Context>) -> Result<Action, ReconcileError> {
+    let deployment = match &guarded.0 {
+        Ok(deployment) => deployment,
+        Err(invalid) => {
+            report_undecodable(guarded, invalid, context).await?;
+            return Ok(Action::await_change());
+        }
+    };
+    let reconciled = Box::pin(reconcile_deployment(deployment, slot, context)).await;
+    if let Err(error) = &reconciled {
+        let failures = context.backoff.failures(&deployment.name_any());
+        failure::report(StatusHandles::of(context), deployment, error, failures).await;
+    }
+    reconciled
+}
+
+/// Reports a BundleDeployment that cannot be decoded.
+async fn report_undecodable(
+    guarded: &Guarded,
+    invalid: &InvalidObject,
+    context: &Context,
+) -> Result<(), ReconcileError> {
+    undecodable::report(StatusHandles::of(context), guarded, invalid).await
+}
+
+async fn reconcile_deployment(
+    deployment: &BundleDeployment,
+    slot: &Slot,
+    context: &Arc<Context>,
+) -> Result<Action, ReconcileError> {
+    let (name, intent) = (deployment.name_any(), intent::decide(deployment));
+    if intent == Intent::Ignore {
         return Ok(Action::await_change());
     }
     if intent != Intent::Deploy {
-        context.memory.preparing.end(&deployment.name_any());
+        context.memory.preparing.end(&name);
     }
-    let begun = context.memory.stalled.begin();
+    let began = context.memory.failed.changes();
     let orphans = context.generations.is_orphaning(deployment);
     if intent == Intent::Deploy {
-        let pause = context.memory.fights.breathe(&deployment.name_any(), asked(deployment));
+        let pause = context.memory.conflicts.cooldown(&name, revisions::requested(deployment));
         if !pause.is_zero() {
             return Ok(Action::requeue(pause));
         }
     }
-    // What may not be installed, or is not to be yet, needs neither a finalizer nor a record.
-    let account = service_account::account(deployment, &context.options.accounts);
-    let installs = intent == Intent::Deploy && account.is_ok();
+    // A BundleDeployment that may not be installed, or is not installed yet, needs neither a finalizer nor a record.
+    let installs = intent == Intent::Deploy && account(deployment, &context.options.accounts).is_ok();
+    let finalize = FinalizeHandles::of(context);
     if installs {
-        departure::hold(deployment, context).await?;
+        finalize::add_finalizer(&finalize, deployment).await?;
     }
-    let book = departure::book(deployment, installs, context).await?;
-    let mut subject = Subject::new(deployment.clone(), book, begun);
+    let book = finalize::open_record(&finalize, deployment, installs).await?;
+    let mut subject = Subject::new(deployment.clone(), book, began);
     let found = match intent {
-        Intent::Leave => return Ok(Action::await_change()),
-        Intent::LetGo => return departure::let_go(&subject, departure::Objects::Stay, context).await,
-        Intent::TearDown if orphans => return departure::let_go(&subject, departure::Objects::Stay, context).await,
-        Intent::TearDown => match departure::tear_down(&subject, context).await? {
+        Intent::Ignore => return Ok(Action::await_change()),
+        Intent::RemoveFinalizer => {
+            return finalize::remove_finalizer(&finalize, &subject, finalize::Objects::Orphaned).await;
+        }
+        Intent::TearDown if orphans => {
+            return finalize::remove_finalizer(&finalize, &subject, finalize::Objects::Orphaned).await;
+        }
+        Intent::TearDown => match finalize::tear_down(&finalize, &subject).await {
             Some(found) => found,
-            None => return departure::let_go(&subject, departure::Objects::Gone, context).await,
+            None => return finalize::remove_finalizer(&finalize, &subject, finalize::Objects::Deleted).await,
         },
         Intent::Suspend => {
-            let mut found = Assessment::early(Reached::Suspended);
-            found.running = Box::pin(running::look_after(subject.pass(context, slot), &mut found)).await;
-            found
+            let running = look_after(&subject, slot, context);
+            Assessment::early(ReconcileOutcome::Suspended).with_running(Box::pin(running).await)
         }
-        Intent::Deploy => Box::pin(deploy(&mut subject, slot, context)).await,
+        Intent::Deploy => match Box::pin(deploy(&mut subject, slot, context)).await {
+            Ok(found) => found,
+            Err(Superseded) => return Ok(Action::requeue(Duration::ZERO)),
+        },
     };
     finish(&mut subject, &found, context).await
 }
 
-/// Says what was found, and when to look again.
+/// Reports what the reconcile found, and schedules the next one.
 async fn finish(subject: &mut Subject, found: &Assessment, context: &Context) -> Result<Action, ReconcileError> {
-    let name = subject.deployment.name_any();
-    if found.reached == Reached::Superseded {
-        return Ok(Action::requeue(Duration::ZERO));
-    }
+    let name = subject.name();
     if let Some(problem) = found.problem() {
-        let is_told = !problem.is_hiccup() || context.backoff.failures(&name) >= HICCUPS;
-        // What is being deleted is reported on by whoever has seen that.
-        if !is_told || (problem.reason == Reason::Deleting && !matches!(found.reached, Reached::NotDeleted(_))) {
-            return Err(ReconcileError::Hiccup(problem.message.clone()));
+        let is_reported = !problem.is_api_unavailable() || context.backoff.failures(&name) >= TRANSIENT_FAILURES;
+        // The reconcile that sees the deletion reports on it.
+        let is_deletion = matches!(found.outcome, ReconcileOutcome::DeletionFailed(_));
+        if !is_reported || (problem.reason == Reason::Deleting && !is_deletion) {
+            return Err(ReconcileError::Transient(problem.message.clone()));
         }
     }
-    report::report(subject, found, context).await?;
-    if let Some(left) = found.stalled {
+    report::report(StatusHandles::of(context), subject, found).await?;
+    if let Some(left) = found.retry_in {
         return Ok(report::action(Some(left), found));
     }
-    let pause = report::next(&subject.deployment, found, context);
-    context.memory.stalled.note(&name, subject.begun, asked(&subject.deployment), pause, found);
+    let pause = report::next(&ScheduleHandles::of(context), &subject.deployment, found);
+    context.memory.failed.note(&name, subject.began, revisions::requested(&subject.deployment), pause, found);
     Ok(report::action(pause, found))
 }
 
-/// What stands for everything that the spec and the administrator ask of a pass.
-fn asked(deployment: &BundleDeployment) -> Digest {
-    let generation = deployment.metadata.generation.unwrap_or_default().to_string();
-    let request = revisions::request(deployment).unwrap_or_default();
-    let uid = deployment.metadata.uid.as_deref().unwrap_or_default();
-    Digest::of([generation.as_str(), request, uid].join(" ").as_bytes())
-}
-
-/// Both tracks: `source -> digest -> tree -> provisioner -> release -> rollout` for the candidate, and, where that did not
-/// come to the cluster, what runs.
-async fn deploy(subject: &mut Subject, slot: &Slot, context: &Arc<Context>) -> Assessment {
-    let mut found = Assessment::early(Reached::Beginning);
-    slot.carry(context.memory.sizes.of(&subject.deployment.name_any())).await;
+/// Both tracks: the candidate, and the release that runs where the candidate did not come to the cluster.
+async fn deploy(subject: &mut Subject, slot: &Slot, context: &Arc<Context>) -> Result<Assessment, Superseded> {
+    slot.carry(context.memory.sizes.of(&subject.name())).await;
     subject.book.open_revision(None);
-    let stalled = context.memory.stalled.of(&subject.deployment.name_any(), &asked(&subject.deployment));
-    match stalled {
-        // Nothing has changed that could help, and it is not time to try again.
-        Some(stalled) => found = stalled,
-        None => match prepare(subject.pass(context, slot), &mut found).await {
-            Ok(release) => {
-                if running::comes_first(&subject.deployment, found.candidate.as_ref()) {
-                    Box::pin(look_after(subject, &mut found, slot, context)).await;
-                }
-                if found.reached != Reached::Superseded {
-                    bring(subject, &mut found, release, slot, context).await;
-                }
-            }
-            Err(reached) => found.reached = reached,
-        },
+    let requested = revisions::requested(&subject.deployment);
+    if let Some(failed) = context.memory.failed.get(&subject.name(), &requested) {
+        // Nothing has changed that could help, and the candidate is not due for another try.
+        let running = look_after_unless_superseded(subject, slot, context).await?;
+        return Ok(failed.with_running(running));
     }
-    let history = subject.deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default();
-    match running::is_left_alone(&found, history) {
-        true if found.running.is_none() => Box::pin(look_after(subject, &mut found, slot, context)).await,
-        true => {}
-        // What was found of it is out of date: another one is on its way.
-        false => found.running = None,
-    }
-    found
-}
-
-/// Looks after what runs, until a newer spec is seen.
-async fn look_after(subject: &Subject, found: &mut Assessment, slot: &Slot, context: &Arc<Context>) {
-    let looked = tokio::select! {
-        running = running::look_after(subject.pass(context, slot), found) => Some(running),
-        () = context.generations.newer_than(&subject.deployment) => None,
-    };
-    match looked {
-        Some(running) => found.running = running,
-        None => found.reached = Reached::Superseded,
+    match select(subject, slot, context).await {
+        Ok(approved) => {
+            let first = if revisions::running_comes_first(&subject.deployment, approved.candidate()) {
+                look_after_unless_superseded(subject, slot, context).await?
+            } else {
+                None
+            };
+            bring(subject, &approved, first, slot, context).await
+        }
+        Err(Halted { selection, outcome }) => {
+            let running = look_after_unless_superseded(subject, slot, context).await?;
+            Ok(Assessment::of_selection(selection, outcome).with_running(running))
+        }
     }
 }
 
-/// The release that is to run, with every approval that it needs.
-async fn prepare(pass: Pass<'_>, found: &mut Assessment) -> Result<Arc<Release>, Reached> {
-    // Before anything is fetched or read, and before anything is tried with it: no revision has failed for that.
-    service_account::account(pass.deployment, &pass.context.options.accounts).map_err(Reached::NotRendered)?;
-    drift::ignored(pass.deployment).map_err(Reached::NotRendered)?;
-    let release = choose::choose(pass, found).await?;
-    let described = bundle::facts(&release);
-    found.bundle = Some(described.clone());
-    let digest = release.digest().clone();
-    let release = choose::approved(pass, found, release).await?;
-    if found.candidate.as_ref().is_some_and(|candidate| matches!(candidate.cause, Cause::Waiting(_))) {
-        found.bundle = Some(bundle::BundleFacts { warnings: described.warnings.clone(), ..bundle::facts(&release) });
-        found.described = Some((described, digest));
-    }
-    Ok(release)
+/// The release that may run: prepared, chosen and approved.
+async fn select(subject: &Subject, slot: &Slot, context: &Arc<Context>) -> Result<Approved, Halted> {
+    // A spec that is refused for these fetches nothing, and no revision has failed for it.
+    account(&subject.deployment, &context.options.accounts)?;
+    drift::ignored_fields(&subject.deployment.spec).map_err(decide::spec_error::SpecError::from)?;
+    let prepare = PrepareHandles::of(context, slot);
+    let chosen = choose::choose(&prepare, subject).await?;
+    Ok(approve::approve(&ApproveHandles::of(context), &prepare, subject, chosen).await?)
 }
 
-/// Brings a release to the cluster.
-async fn bring(
-    subject: &mut Subject,
-    found: &mut Assessment,
-    release: Arc<Release>,
+/// Looks after the release that runs.
+async fn look_after(subject: &Subject, slot: &Slot, context: &Arc<Context>) -> Option<Running> {
+    running::look_after(&PrepareHandles::of(context, slot), RolloutHandles::of(context, slot), subject).await
+}
+
+/// Looks after the release that runs, until the watch brings a newer spec.
+async fn look_after_unless_superseded(
+    subject: &Subject,
     slot: &Slot,
     context: &Arc<Context>,
-) {
-    let Some(candidate) = found.candidate.clone() else { return };
-    let history = subject.deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default();
-    let route = decide::route(history, &candidate);
-    let begins = revisions::begins(history, &candidate);
-    let announced = Arc::default();
-    if route == Route::Advance && (begins || candidate.approval.is_some()) {
-        let opening = opening(subject, found, &release, Arc::clone(&announced), context);
+) -> Result<Option<Running>, Superseded> {
+    tokio::select! {
+        running = Box::pin(look_after(subject, slot, context)) => Ok(running),
+        () = context.generations.newer_than(&subject.deployment) => Err(Superseded),
+    }
+}
+
+/// Brings an approved release to the cluster, and looks after the one that runs where it did not get there.
+async fn bring(
+    subject: &mut Subject,
+    approved: &Approved,
+    running: Option<Running>,
+    slot: &Slot,
+    context: &Arc<Context>,
+) -> Result<Assessment, Superseded> {
+    let candidate = approved.candidate();
+    let route = intent::route(subject.history(), candidate);
+    let announced = Announced::default();
+    if route == Route::Advance && (revisions::begins(subject.history(), candidate) || candidate.approval.is_some()) {
+        let opening = opening(subject, approved.selection(), running.clone(), approved.release(), &announced, context);
         subject.book.open_revision(Some(opening));
     }
-    let described = found.bundle.clone();
     let rolled_out = tokio::select! {
-        rolled_out = rolling::roll_out(subject.pass(context, slot), found, release, route) => rolled_out.map_err(Reached::NotApplied),
-        () = context.generations.newer_than(&subject.deployment) => Err(Reached::Superseded),
+        rolled_out = rollout::roll_out(RolloutHandles::of(context, slot), subject, approved, route) => Ok(rolled_out),
+        () = context.generations.newer_than(&subject.deployment) => Err(Superseded),
     };
     subject.book.open_revision(None);
     if let Some(status) = announced.lock().await.take() {
@@ -305,60 +282,50 @@ async fn bring(
         subject.deployment.status = Some(status);
     }
     subject.read_record();
-    found.reached = rolled_out.unwrap_or_else(|reached| reached);
-    let history = subject.deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default();
-    if let (true, Some(described)) = (revisions::begins(history, &candidate), described) {
-        found.described = Some((described, candidate.release.digest));
+    let RolledOut { findings, result } = rolled_out?;
+    let outcome = match result {
+        Ok(state) => state.into(),
+        Err(failure) => ReconcileOutcome::ApplyFailed(Problem::from(&failure)),
+    };
+    let mut selection = approved.selection();
+    if revisions::begins(subject.history(), candidate) {
+        selection.described = selection.bundle.clone().map(|bundle| (bundle, candidate.release.digest.clone()));
     }
+    let found = Assessment { rollout: findings, ..Assessment::of_selection(selection, outcome) };
+    // What was found about a release that is being replaced is out of date.
+    let running = match running {
+        _ if !intent::running_needs_look(&found.outcome, subject.history(), candidate) => None,
+        Some(running) => Some(running),
+        None => look_after_unless_superseded(subject, slot, context).await?,
+    };
+    Ok(found.with_running(running))
 }
 
 /// A status that was written before the first write to the cluster.
 type Announced = Arc<tokio::sync::Mutex<Option<BundleDeploymentStatus>>>;
 
-/// What begins with the first write to the cluster. The status then says so, so that whoever sees the cluster change can see
-/// why.
+/// What happens with the first write to the cluster: the record begins a revision, and the status announces it, so that a user who sees
+/// the cluster change can see the cause.
 fn opening(
     subject: &Subject,
-    found: &Assessment,
+    selection: Selection,
+    running: Option<Running>,
     release: &Arc<Release>,
-    announced: Announced,
+    announced: &Announced,
     context: &Arc<Context>,
 ) -> Opening {
+    let found = Assessment::of_selection(selection, ReconcileOutcome::Starting).with_running(running);
     let (deployment, stored) = (subject.deployment.clone(), subject.stored.clone());
-    let status = status::derive(&deployment, found, Timestamp::now());
+    let status = status::derive(&deployment, &found, Timestamp::now());
     let history = status.history.clone();
-    let context = Arc::clone(context);
+    let (context, announced) = (Arc::clone(context), Arc::clone(announced));
     let announce = async move {
-        match report::write(&deployment, stored.as_ref(), &status, &context).await {
+        match report::write(StatusHandles::of(&context), &deployment, stored.as_ref(), &status).await {
             Ok(()) => *announced.lock().await = Some(status),
             Err(error) => {
-                tracing::debug!(deployment = %deployment.name_any(), %error, "the beginning was not announced");
+                tracing::debug!(deployment = %deployment.name_any(), %error, "the status does not announce the revision");
             }
         }
     };
     Opening { history, release: Arc::clone(release), announce: announce.boxed() }
-}
-
-impl From<&RecordError> for Problem {
-    fn from(error: &RecordError) -> Self {
-        Self::passing(Reason::RecordUnavailable, error.to_string())
-    }
-}
-
-impl From<&RolloutError> for Problem {
-    fn from(error: &RolloutError) -> Self {
-        let reason = error.reason();
-        let lasting = matches!(
-            reason,
-            Reason::InvalidOutput
-                | Reason::InvalidConfiguration
-                | Reason::ReservedObjects
-                | Reason::CRDCheckLimitExceeded
-        );
-        let missing_permissions = match error {
-            RolloutError::PermissionsMissing(found) => service_account::missing(found),
-            _ => Vec::new(),
-        };
-        Self { terminal: lasting, missing_permissions, ..Self::passing(reason, error.to_string()) }
-    }
 }

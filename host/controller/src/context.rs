@@ -1,4 +1,4 @@
-//! What both reconcilers work with.
+//! The handles and the shared state of the controller.
 
 use chandler_api::BundleDeployment;
 use chandler_content::Images;
@@ -21,7 +21,7 @@ use crate::{
     watches::ManagedWatches,
 };
 
-/// Handles and shared state.
+/// Handles and shared state. A step of a reconcile takes the ones that it uses (`bundle_deployment::handles`), not all of them.
 pub(crate) struct Context {
     pub(crate) client: Client,
     pub(crate) options: Options,
@@ -45,7 +45,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// The BundleDeployments that something concerns which may have been in the way of their candidates.
+    /// The BundleDeployments that a change concerns. Their candidates are tried again, since the change may help.
     pub(crate) fn helped(&self, concerned: impl Fn(&BundleDeployment) -> bool) -> Vec<ObjectRef<Guarded>> {
         let all = self.deployments.state();
         let concerned = all.iter().filter(|guarded| guarded.0.as_ref().is_ok_and(&concerned));
@@ -56,7 +56,7 @@ impl Context {
         concerned
     }
 
-    /// Has a BundleDeployment reconciled. Where nobody listens any more, the controller is stopping.
+    /// Triggers a reconcile of a BundleDeployment. A trigger without a receiver means that the controller is stopping.
     pub(crate) fn wake(&self, name: &str) {
         let _ = self.watches.triggers().send(ObjectRef::new(name));
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use chandler_api::{BundleWarning, ConditionType, Reason, Revision};
+use chandler_api::{BundleWarning, ConditionType, Reason, Revision, find_condition};
 use chandler_core::ObjectKey;
 use chandler_runtime::{
     Events, Notice,
@@ -29,9 +29,17 @@ where
     K: Resource<DynamicType = ()> + Debug,
 {
     for (type_, condition) in transitions(old, new, classify) {
-        let Condition { reason, type_: action, message, .. } = condition;
-        events.publish(object, Notice { type_, reason, action, message }).await;
+        let Condition { type_: action, message, .. } = condition;
+        events.publish(object, Notice { type_, reason: cause(condition, new), action, message }).await;
     }
+}
+
+/// The reason of an Event about a condition: that of `Progressing` where it has the same message, since it names the cause
+/// (`InvalidContent`) and the condition its consequence (`UpgradeFailed`).
+fn cause<'a>(condition: &'a Condition, all: &'a [Condition]) -> &'a str {
+    let progressing = find_condition(all, ConditionType::Progressing);
+    let same = progressing.filter(|progressing| progressing.message == condition.message);
+    &same.unwrap_or(condition).reason
 }
 
 /// Publishes one Event about an action, if `lines` describes any.
@@ -167,10 +175,14 @@ mod tests {
         ];
         let published = |old: &[Condition], new: &[Condition]| -> Vec<(EventType, String)> {
             let transitions = transitions(old, new, classify);
-            transitions.into_iter().map(|(type_, condition)| (type_, condition.reason.clone())).collect()
+            transitions.into_iter().map(|(type_, condition)| (type_, cause(condition, new).to_owned())).collect()
         };
         let warning = |reason: &str| (EventType::Warning, reason.to_owned());
-        assert_eq!(published(&old, &new), [warning("UpgradeFailed"), warning("InstallationStatusFalse")]);
+        assert_eq!(
+            published(&old, &new),
+            [warning("InvalidContent"), warning("InstallationStatusFalse")],
+            "the cause, not its consequence"
+        );
         assert!(published(&new, &new).is_empty());
         let still = [condition("Drifted", "False", "AsReleased", "all is well")];
         assert!(published(&[], &still).is_empty());

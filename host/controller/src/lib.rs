@@ -12,7 +12,7 @@
 //! | `provisioner_class` | the reconciler of ProvisionerClasses |
 //! | `context` | the handles that both share |
 //! | `memory` | state between reconciles that may be lost |
-//! | `fights` | managed objects that another field manager changes repeatedly |
+//! | `contention` | managed objects that another field manager changes repeatedly |
 //! | `problem` | why a step failed, as the status reports it |
 //! | `polls` | resolves sources that can move again, at an interval |
 //! | [`certificates`] | Secrets that a release requests: serving certificates and generated values |
@@ -22,9 +22,9 @@
 
 mod bundle_deployment;
 pub mod certificates;
+mod contention;
 mod context;
 mod events;
-mod fights;
 mod housekeeping;
 mod memory;
 pub mod options;

@@ -1,4 +1,4 @@
-//! What is remembered of BundleDeployments between reconciles. Losing it costs time and nothing else.
+//! What the controller remembers of BundleDeployments between reconciles. Losing it costs time and nothing else.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -12,8 +12,8 @@ use chandler_runtime::ClusterInfo;
 use chandler_source::Resolutions;
 
 use crate::{
-    bundle_deployment::{Preparing, Stalled},
-    fights::Fights,
+    bundle_deployment::{FailedCandidates, Preparations},
+    contention::Contention,
 };
 
 /// Everything that is remembered.
@@ -22,19 +22,19 @@ pub(crate) struct Memory {
     /// What sources that can move resolved to last.
     pub(crate) resolutions: Resolutions,
     /// Which releases are in use.
-    pub(crate) in_use: InUse,
+    pub(crate) in_use: ReleasesInUse,
     /// How much memory releases take.
     pub(crate) sizes: Sizes,
-    /// What was asked about the cluster where a provisioner made no release.
+    /// The facts about the cluster that a provisioner requested and then returned no release.
     pub(crate) refused: Refused,
-    /// Since when the health of releases has not been as it is reported.
-    pub(crate) unsteady: Unsteady,
-    /// Objects that others change again and again.
-    pub(crate) fights: Quarrels,
-    /// Candidates that cannot be had.
-    pub(crate) stalled: Stalled,
+    /// Since when the health of releases differs from the reported health.
+    pub(crate) debounce: HealthDebounce,
+    /// Objects that other clients change again after each repair.
+    pub(crate) conflicts: OwnershipConflicts,
+    /// Candidates that failed.
+    pub(crate) failed: FailedCandidates,
     /// Candidates that are being fetched and rendered.
-    pub(crate) preparing: Preparing,
+    pub(crate) preparing: Preparations,
 }
 
 impl Memory {
@@ -44,71 +44,71 @@ impl Memory {
         self.in_use.forget(name);
         self.sizes.forget(name);
         self.refused.forget(name);
-        self.unsteady.forget(name);
-        self.fights.forget(name);
+        self.debounce.forget(name);
+        self.conflicts.forget(name);
         self.try_again(name);
     }
 
-    /// Has the candidate of a BundleDeployment tried anew at the next reconcile: something changed that it depends on.
+    /// Has the candidate of a BundleDeployment tried at the next reconcile: something that it depends on changed.
     pub(crate) fn try_again(&self, name: &str) {
-        self.stalled.clear(name);
+        self.failed.clear(name);
         self.preparing.end(name);
     }
 
-    /// The same for those which a change of the cluster concerns: their provisioners asked for what is another answer now.
+    /// The same for those that a change of the cluster concerns: the facts that their provisioners requested have changed.
     pub(crate) fn cluster_changed(&self, cluster: &ClusterInfo) {
-        self.stalled.clear_those(&self.refused.concerned(cluster));
-        // What is being rendered was begun for the cluster as it was.
+        self.failed.clear_those(&self.refused.concerned(cluster));
+        // Preparations that are under way began with the old facts.
         self.preparing.end_all();
     }
 }
 
-/// The objects of each BundleDeployment that others change again and again.
-pub(crate) struct Quarrels {
+/// The ownership conflicts of each BundleDeployment.
+pub(crate) struct OwnershipConflicts {
     origin: Instant,
-    all: Mutex<HashMap<String, Quarrel>>,
+    all: Mutex<HashMap<String, Conflicts>>,
 }
 
 #[derive(Default)]
-struct Quarrel {
-    fights: Fights,
-    /// When the last pass began, and what it was asked to do.
-    pass: Option<(Duration, Digest)>,
+struct Conflicts {
+    contention: Contention,
+    /// When the last reconcile began, and what the user requested of it.
+    reconcile: Option<(Duration, Digest)>,
 }
 
-impl Default for Quarrels {
+impl Default for OwnershipConflicts {
     fn default() -> Self {
         Self { origin: Instant::now(), all: Mutex::default() }
     }
 }
 
-impl Quarrels {
-    /// How often a BundleDeployment is looked at while others change its objects all the time: each change of theirs would
-    /// else have everything compared.
-    const BREATH: Duration = Duration::from_secs(2);
+impl OwnershipConflicts {
+    /// How often a BundleDeployment is reconciled while another client changes its objects all the time: without this, each of those
+    /// changes would have everything compared.
+    const COOLDOWN: Duration = Duration::from_secs(2);
 
-    /// How long to wait with a pass that is asked to do this; zero where it may begin, and then it has begun.
-    pub(crate) fn breathe(&self, name: &str, asked: Digest) -> Duration {
+    /// How long to wait with a reconcile of this request; zero where it may begin, and then it has begun.
+    pub(crate) fn cooldown(&self, name: &str, requested: Digest) -> Duration {
         let now = self.origin.elapsed();
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(quarrel) = all.get_mut(name).filter(|quarrel| quarrel.fights.look_again(now).is_some()) else {
+        let Some(known) = all.get_mut(name).filter(|known| known.contention.next_check(now).is_some()) else {
             return Duration::ZERO;
         };
-        if let Some((began, before)) = &quarrel.pass
-            && *before == asked
-            && let Some(pause) = began.saturating_add(Self::BREATH).checked_sub(now)
+        if let Some((began, before)) = &known.reconcile
+            && *before == requested
+            && let Some(pause) = began.saturating_add(Self::COOLDOWN).checked_sub(now)
         {
             return pause;
         }
-        quarrel.pass = Some((now, asked));
+        known.reconcile = Some((now, requested));
         Duration::ZERO
     }
 
-    /// Does something with the fights about the objects of a BundleDeployment, now.
-    pub(crate) fn of<T>(&self, name: &str, act: impl FnOnce(&mut Fights, Duration) -> T) -> T {
+    /// Calls `act` with the contested objects of a BundleDeployment and the time.
+    pub(crate) fn of<T>(&self, name: &str, act: impl FnOnce(&mut Contention, Duration) -> T) -> T {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = act(&mut all.entry(name.to_owned()).or_default().fights, self.origin.elapsed());
-        all.retain(|_, quarrel| quarrel.fights != Fights::default());
+        let result = act(&mut all.entry(name.to_owned()).or_default().contention, self.origin.elapsed());
+        all.retain(|_, known| known.contention != Contention::default());
         result
     }
 
@@ -117,19 +117,19 @@ impl Quarrels {
     }
 }
 
-/// Since when the health of each BundleDeployment has not been as it is reported.
-pub(crate) struct Unsteady {
+/// Since when the health of each BundleDeployment differs from the reported health.
+pub(crate) struct HealthDebounce {
     origin: Instant,
     since: Mutex<HashMap<String, Duration>>,
 }
 
-impl Default for Unsteady {
+impl Default for HealthDebounce {
     fn default() -> Self {
         Self { origin: Instant::now(), since: Mutex::default() }
     }
 }
 
-impl Unsteady {
+impl HealthDebounce {
     /// Now, by the clock of these times.
     pub(crate) fn now(&self) -> Duration {
         self.origin.elapsed()
@@ -155,16 +155,16 @@ impl Unsteady {
     }
 }
 
-/// What the last release of each BundleDeployment was made from, and beside it what that of an earlier revision was, while
-/// that runs again: what the cache of releases is to keep.
+/// The cache keys of the last release of each BundleDeployment, and of that of an earlier revision while that one runs again: the
+/// cache of releases must keep these.
 #[derive(Default)]
-pub(crate) struct InUse(Mutex<HashMap<String, Vec<Made>>>);
+pub(crate) struct ReleasesInUse(Mutex<HashMap<String, Vec<Made>>>);
 
 /// How many releases of one BundleDeployment are in use at the most.
 const IN_USE: usize = 2;
 
-impl InUse {
-    /// Notes what a release was made from that a BundleDeployment uses.
+impl ReleasesInUse {
+    /// Notes that a BundleDeployment uses a release.
     pub(crate) fn note(&self, name: &str, made: &Made) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let used = all.entry(name.to_owned()).or_default();
@@ -173,7 +173,7 @@ impl InUse {
         used.truncate(IN_USE);
     }
 
-    /// Notes that a BundleDeployment uses no other release than this one any more.
+    /// Notes that a BundleDeployment uses only this release any more.
     pub(crate) fn keep_only(&self, name: &str, made: &Made) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(used) = all.get_mut(name) {
@@ -192,7 +192,7 @@ impl InUse {
     }
 }
 
-/// How much memory the last release of each BundleDeployment took, in bytes, so that the next pass waits for room before it has
+/// How much memory the last release of each BundleDeployment took, in bytes, so that the next reconcile waits for memory before it loads
 /// the release and not afterwards.
 #[derive(Default)]
 pub(crate) struct Sizes(Mutex<HashMap<String, usize>>);
@@ -217,20 +217,20 @@ impl Sizes {
     }
 }
 
-/// What provisioners asked about the cluster when they made no release, by BundleDeployment.
+/// The facts about the cluster that provisioners requested when they returned no release, by BundleDeployment.
 #[derive(Default)]
 pub(crate) struct Refused(Mutex<HashMap<String, Refusal>>);
 
 struct Refusal {
     asked: RecordedFacts,
-    /// What was asked about, without the cluster.
+    /// The target, without the facts about the cluster.
     target: Target,
     /// The digest of the facts with their values for that target.
     answered: Digest,
 }
 
 impl Refused {
-    /// Notes that a provisioner made no release for a target, after it had asked this.
+    /// Notes that a provisioner returned no release for a target, after it had requested these facts.
     pub(crate) fn note(&self, name: &str, asked: RecordedFacts, target: &Target) {
         let answered = Digest::of_json(&asked.values(target));
         let target = Target { name: target.name.clone(), namespace: target.namespace.clone(), ..Target::default() };
@@ -253,7 +253,7 @@ impl Refused {
         concerned.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Forgets a BundleDeployment, or that there was no release for it.
+    /// Forgets a BundleDeployment, or that its provisioner returned no release.
     pub(crate) fn forget(&self, name: &str) {
         self.all().remove(name);
     }
@@ -273,7 +273,7 @@ mod tests {
     fn the_last_two_releases_of_each_are_in_use() {
         let key = |name: &str| Digest::of(name.as_bytes());
         let made = |name: &str| Made { inputs: key("inputs"), key: key(name) };
-        let in_use = InUse::default();
+        let in_use = ReleasesInUse::default();
         for name in ["a", "b", "a", "c"] {
             in_use.note("one", &made(name));
         }

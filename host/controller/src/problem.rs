@@ -1,4 +1,4 @@
-//! Why a step failed, in the words of the status.
+//! Why a reconcile ended early, as the status reports it.
 
 use std::time::Duration;
 
@@ -7,67 +7,70 @@ use chandler_content::{ContentError, FailureClass};
 use chandler_engine::{CallError, LoadError, Retry};
 use chandler_source::SourceError;
 
-/// Why a pass ended early.
+/// Why a reconcile ended early.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Problem {
     /// The reason for the conditions.
     pub(crate) reason: Reason,
-    /// What happened, where, and what would help.
+    /// The cause, the object, and what helps.
     pub(crate) message: String,
-    /// Whether only a change of the specification, the content or the class helps, so that trying again is pointless.
+    /// Whether only a change of the spec, the content or the class helps, so that the controller does not retry.
     pub(crate) terminal: bool,
     /// The permissions that a ServiceAccount lacks, where that is the problem.
     pub(crate) missing_permissions: Vec<MissingPermissions>,
-    /// How long whoever was asked wants to be left alone; zero where he did not say so.
+    /// How long the server asked the controller to wait (`Retry-After`); zero where it did not.
     pub(crate) retry_after: Duration,
 }
 
 impl Problem {
-    /// Something that may pass.
-    pub(crate) fn passing(reason: Reason, message: impl Into<String>) -> Self {
+    /// A problem that the controller retries.
+    pub(crate) fn transient(reason: Reason, message: impl Into<String>) -> Self {
         let (message, missing_permissions) = (message.into(), Vec::new());
         Self { reason, message, terminal: false, missing_permissions, retry_after: Duration::ZERO }
     }
 
-    /// Something that only a change helps against.
-    pub(crate) fn lasting(reason: Reason, message: impl Into<String>) -> Self {
-        Self { terminal: true, ..Self::passing(reason, message) }
+    /// A problem that only a change by the user fixes.
+    pub(crate) fn terminal(reason: Reason, message: impl Into<String>) -> Self {
+        Self { terminal: true, ..Self::transient(reason, message) }
     }
 
-    /// Whether nothing is wrong but that it takes its time.
-    pub(crate) fn is_being_prepared(&self) -> bool {
-        self.reason == Reason::Unpacking
-    }
-
-    /// Whether it is likely to be gone at the next try.
-    pub(crate) fn is_hiccup(&self) -> bool {
+    /// Whether the API server did not answer or another client was faster, so that the next try is likely to succeed.
+    pub(crate) fn is_api_unavailable(&self) -> bool {
         self.reason == Reason::Retrying
     }
 }
 
-/// Content that could not be had; `reason` is that of the object's own condition.
+/// The message of the API server, without the parts that change from try to try.
+pub(crate) fn api_message(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Content that could not be fetched; `reason` is that of the object's own condition.
 pub(crate) fn content(reason: Reason, error: &ContentError) -> Problem {
     let terminal = error.class() == FailureClass::Permanent;
     let retry_after = error.retry_after().unwrap_or_default();
-    Problem { terminal, retry_after, ..Problem::passing(reason, error.to_string()) }
+    Problem { terminal, retry_after, ..Problem::transient(reason, error.to_string()) }
 }
 
 /// A source whose content is not available; `reason` is that of the object's own condition.
 pub(crate) fn source(reason: Reason, error: &SourceError) -> Problem {
     let terminal = error.class() == FailureClass::Permanent;
     let retry_after = error.retry_after().unwrap_or_default();
-    Problem { terminal, retry_after, ..Problem::passing(reason, error.to_string()) }
+    Problem { terminal, retry_after, ..Problem::transient(reason, error.to_string()) }
 }
 
 impl From<&CallError> for Problem {
     fn from(error: &CallError) -> Self {
-        Self { terminal: error.retry() == Retry::OnChange, ..Self::passing(error.reason(), error.to_string()) }
+        Self { terminal: error.retry() == Retry::OnChange, ..Self::transient(error.reason(), error.to_string()) }
     }
 }
 
 impl From<&LoadError> for Problem {
     fn from(error: &LoadError) -> Self {
-        Self { terminal: error.retry() == Retry::OnChange, ..Self::passing(error.reason(), error.to_string()) }
+        Self { terminal: error.retry() == Retry::OnChange, ..Self::transient(error.reason(), error.to_string()) }
     }
 }
 
@@ -78,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_registry_is_left_alone_for_as_long_as_it_asks() {
+    fn retry_after_of_a_registry_is_honoured() {
         let refused = |failure, seconds: Option<u64>| {
             let retry_after = seconds.map(Duration::from_secs);
             let error = RegistryError { image: "a:v1".into(), failure, message: "no".into(), retry_after };

@@ -196,7 +196,7 @@ names! {
         ProvisionerReady,
         /// A newer component is not available. The previous one stays in use.
         UpdateFailed,
-        /// The limits or the configuration of the class are invalid.
+        /// The limits or the configuration of the class are not legal, or the spec of a BundleDeployment cannot be read.
         InvalidSpec,
     }
 }

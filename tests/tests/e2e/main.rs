@@ -25,6 +25,7 @@ mod drift;
 mod drift_atomic;
 mod drift_random_edits;
 mod failed_update;
+mod failing_status;
 mod forged_managed_fields;
 mod generated_secrets;
 mod health;

@@ -258,7 +258,7 @@ fn bundle_text(bundle: &BundleDescription) -> Option<String> {
 
 /// Whether a condition may have a suggested action. `Progressing` may in either state, `Drifted` only if it is true.
 fn needs_attention(condition: &Condition) -> bool {
-    if condition.type_ == ConditionType::Drifted.as_str() {
+    if [ConditionType::Drifted, ConditionType::Stalled].iter().any(|kind| kind.as_str() == condition.type_) {
         return condition.status == "True";
     }
     condition.status != "True" || condition.type_ == ConditionType::Progressing.as_str()

@@ -1,55 +1,83 @@
-//! What one pass over a BundleDeployment found: plain data, from which the status is derived.
+//! What one reconcile of a BundleDeployment found: plain data, built from the outputs of the steps, from which the status is
+//! derived.
 
 use std::time::Duration;
 
 use chandler_api::{BundleSource, PendingChange, ProvisionerInUse};
-use chandler_core::{Digest, ObjectKey};
+use chandler_core::{Digest, ObjectKey, Release};
 
-use super::{bundle::BundleFacts, drift::DriftFound, revisions::Candidate, running::Running};
+use super::decide::{bundle::BundleFacts, drift::DriftFound, revisions::Candidate};
 use crate::problem::Problem;
 
-/// What one pass found.
+/// What one reconcile found.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Assessment {
-    /// Where the content came from; none where it was not looked for or could not be had.
+    /// The release that should run, as far as the steps came.
+    pub(crate) selection: Selection,
+    /// What the rollout of that release found; empty where the steps did not come that far.
+    pub(crate) rollout: RolloutFindings,
+    /// What was found about the release that runs, where the candidate is another one.
+    pub(crate) running: Option<Running>,
+    /// How long it is until the candidate is tried again; none where this reconcile tried it.
+    pub(crate) retry_in: Option<Duration>,
+    /// How far the reconcile came.
+    pub(crate) outcome: ReconcileOutcome,
+}
+
+/// What is known of the release that should run. Each step adds to it by value; a step that fails hands over what there is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Selection {
+    /// Where the content came from; none where it was not needed or could not be fetched.
     pub(crate) unpacked: Option<Unpacked>,
-    /// What rendered it; none where the pass did not come so far.
+    /// The provisioner that rendered it, or was about to.
     pub(crate) provisioner: Option<ProvisionerInUse>,
-    /// The release that is to run; none where the pass did not come so far.
+    /// The release that should run.
     pub(crate) candidate: Option<Candidate>,
-    /// What the bundle of that release says of itself; none where the pass did not come so far.
+    /// The description and the warnings of its bundle.
     pub(crate) bundle: Option<BundleFacts>,
     /// The bundle that the spec describes, and the digest of its release, where it is not the one that runs.
     pub(crate) described: Option<(BundleFacts, Digest)>,
-    /// What was found about the release that runs, where the pass is about another one.
-    pub(crate) running: Option<Running>,
-    /// What of the release is not healthy, as far as it was seen before anything failed; none where nobody looked.
-    pub(crate) health: Option<Vec<String>>,
-    /// How long it is until the candidate is tried again; none where it was tried.
-    pub(crate) stalled: Option<Duration>,
     /// Why a revision that failed cannot be rolled back.
-    pub(crate) no_way_back: Option<Problem>,
+    pub(crate) rollback_problem: Option<Problem>,
     /// The change that waits for approval.
     pub(crate) pending: Option<PendingChange>,
-    /// When the certificates of the release want to be looked at; none where it has none.
+}
+
+/// What a rollout found out about the objects of one release.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct RolloutFindings {
+    /// The objects that were unhealthy before anything failed; none where the rollout did not look.
+    pub(crate) health: Option<Vec<String>>,
+    /// When the certificates of the release are due; none where it has none.
     pub(crate) renewal: Option<Duration>,
-    /// When objects that others change again and again want to be looked at; none where there are none.
-    pub(crate) contest: Option<Duration>,
-    /// What was found unsafe about the release before it was rolled out, and did not stop it.
+    /// When an object with an ownership conflict is due; none where there is no conflict.
+    pub(crate) contention: Option<Duration>,
+    /// Unsafe changes that the configuration allows.
     pub(crate) warnings: Vec<String>,
     /// CRDs that the release no longer has and that stay while custom resources exist.
     pub(crate) kept: Vec<ObjectKey>,
-    /// Which fields the release took over from others who apply them, too.
+    /// Fields that the release took over from other field managers that apply them, too.
     pub(crate) conflicts: Vec<String>,
-    /// What is not as released and left so; none where nobody looked.
+    /// Objects that differ from the release and are left so; none where the rollout did not look.
     pub(crate) drift: Option<DriftFound>,
-    /// What was put right that somebody had changed, as far as it is news.
+    /// Repaired objects, as far as an Event should report them.
     pub(crate) repaired: Vec<String>,
-    /// How long the health that was found still has to last until it is reported; until then the conditions stay as they
-    /// are. None where it is reported at once.
-    pub(crate) unsteady: Option<std::time::Duration>,
-    /// How far the pass came.
-    pub(crate) reached: Reached,
+    /// How long the health that was found must last until it is reported; until then the conditions stay as they are. None
+    /// where it is reported at once.
+    pub(crate) debounce: Option<Duration>,
+}
+
+/// What was found about the release that runs, beside the problem with the one that does not.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Running {
+    /// The description of its bundle; none where its release is unavailable.
+    pub(crate) bundle: Option<BundleFacts>,
+    /// Its unhealthy objects; the error says why its health is unknown.
+    pub(crate) health: Result<Vec<String>, String>,
+    /// Why it could not be repaired.
+    pub(crate) not_repaired: Option<String>,
+    /// What looking after it found.
+    pub(crate) findings: RolloutFindings,
 }
 
 /// Content that was fetched and verified.
@@ -61,7 +89,7 @@ pub(crate) struct Unpacked {
     pub(crate) content_digest: Digest,
 }
 
-/// What the status says of a release.
+/// What the status reports of a release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReleaseFacts {
     /// The digest over its objects, stages and probes.
@@ -70,43 +98,57 @@ pub(crate) struct ReleaseFacts {
     pub(crate) objects: usize,
     /// How many stages it has.
     pub(crate) stages: usize,
-    /// The version of its bundle, where it says so.
+    /// The version of its bundle, where the bundle has one.
     pub(crate) version: Option<String>,
 }
 
-/// How far a pass came.
+impl ReleaseFacts {
+    /// Those of a release.
+    pub(crate) fn of(release: &Release) -> Self {
+        let mut stages: Vec<u32> = release.objects().iter().map(|object| object.stage).collect();
+        stages.dedup();
+        Self {
+            digest: release.digest().clone(),
+            objects: release.objects().len(),
+            stages: stages.len().max(1),
+            version: release.description().version.clone(),
+        }
+    }
+}
+
+/// How far a reconcile came.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Reached {
-    /// Nowhere, because `spec.suspend` is true.
+pub(crate) enum ReconcileOutcome {
+    /// `spec.suspend` is true: no candidate was looked for.
     Suspended,
-    /// The release is being fetched and rendered, and takes its time.
+    /// The release is being fetched and rendered in the background.
     Preparing,
-    /// A release that was not rolled out before is about to be.
-    Beginning,
-    /// What is to run waits for approval, and nothing runs meanwhile.
-    NeedsApproval,
-    /// A newer spec was seen while this one was rolled out.
-    Superseded,
+    /// A revision is about to begin.
+    Starting,
+    /// The candidate waits for approval, and no release runs meanwhile.
+    ApprovalRequired,
+    /// The finalizers of the BundleDeployment cannot be written.
+    FinalizersNotWritten(Problem),
     /// The record of the BundleDeployment cannot be read or written.
-    Unrecorded(Problem),
-    /// There is nobody to render the content.
-    NoProvisioner(Problem),
-    /// The content could not be had.
-    NotUnpacked(Problem),
-    /// The provisioner gave no release.
-    NotRendered(Problem),
-    /// The release needs approval, and what it would change could not be found out. Nothing was begun.
-    NotPreviewed(Problem),
+    RecordUnavailable(Problem),
+    /// No provisioner can render the content.
+    ProvisionerUnavailable(Problem),
+    /// The content could not be fetched.
+    UnpackFailed(Problem),
+    /// The provisioner returned no release, or the spec does not allow one.
+    RenderFailed(Problem),
+    /// The release needs approval, and its changes could not be previewed. No revision began.
+    PreviewFailed(Problem),
     /// The release could not be applied.
-    NotApplied(Problem),
+    ApplyFailed(Problem),
     /// The release is being rolled out.
     RollingOut(RollingOut),
-    /// The release is in place; the list says what is not well.
+    /// Every object is applied; the list names the unhealthy ones.
     Applied(Vec<String>),
-    /// The objects are being deleted; the list says what is still there.
+    /// The objects are being deleted; the list names those that remain.
     Deleting(Vec<String>),
     /// The objects could not be deleted.
-    NotDeleted(Problem),
+    DeletionFailed(Problem),
 }
 
 /// A rollout that waits.
@@ -118,47 +160,61 @@ pub(crate) struct RollingOut {
     pub(crate) stages: usize,
     /// Whether every object is applied, so that only health is waited for.
     pub(crate) all_applied: bool,
-    /// What is waited for.
+    /// The objects that the rollout waits for.
     pub(crate) waiting: Vec<String>,
 }
 
-impl Assessment {
-    /// A pass that ended before it had anything.
-    pub(crate) fn early(reached: Reached) -> Self {
-        Self {
-            unpacked: None,
-            provisioner: None,
-            candidate: None,
-            bundle: None,
-            described: None,
-            running: None,
-            health: None,
-            stalled: None,
-            no_way_back: None,
-            pending: None,
-            renewal: None,
-            contest: None,
-            warnings: Vec::new(),
-            kept: Vec::new(),
-            conflicts: Vec::new(),
-            drift: None,
-            repaired: Vec::new(),
-            unsteady: None,
-            reached,
+impl ReconcileOutcome {
+    /// The problem that ended the reconcile, if one did.
+    pub(crate) fn problem(&self) -> Option<&Problem> {
+        match self {
+            Self::FinalizersNotWritten(problem)
+            | Self::RecordUnavailable(problem)
+            | Self::ProvisionerUnavailable(problem)
+            | Self::UnpackFailed(problem)
+            | Self::RenderFailed(problem)
+            | Self::PreviewFailed(problem)
+            | Self::ApplyFailed(problem)
+            | Self::DeletionFailed(problem) => Some(problem),
+            Self::Suspended
+            | Self::Preparing
+            | Self::Starting
+            | Self::ApprovalRequired
+            | Self::RollingOut(_)
+            | Self::Applied(_)
+            | Self::Deleting(_) => None,
         }
     }
+}
 
-    /// Why the pass ended early, if it did.
+impl Assessment {
+    /// That of a reconcile that ended before it selected a release.
+    pub(crate) fn early(outcome: ReconcileOutcome) -> Self {
+        Self::of_selection(Selection::default(), outcome)
+    }
+
+    /// That of a reconcile that ended before it rolled a release out.
+    pub(crate) fn of_selection(selection: Selection, outcome: ReconcileOutcome) -> Self {
+        Self { selection, rollout: RolloutFindings::default(), running: None, retry_in: None, outcome }
+    }
+
+    /// The same, with what was found about the release that runs.
+    pub(crate) fn with_running(self, running: Option<Running>) -> Self {
+        Self { running, ..self }
+    }
+
+    /// The problem that ended the reconcile, if one did.
     pub(crate) fn problem(&self) -> Option<&Problem> {
-        match &self.reached {
-            Reached::Unrecorded(problem)
-            | Reached::NoProvisioner(problem)
-            | Reached::NotUnpacked(problem)
-            | Reached::NotRendered(problem)
-            | Reached::NotPreviewed(problem)
-            | Reached::NotApplied(problem)
-            | Reached::NotDeleted(problem) => Some(problem),
-            _ => None,
-        }
+        self.outcome.problem()
+    }
+
+    /// The candidate, where the steps came that far.
+    pub(crate) fn candidate(&self) -> Option<&Candidate> {
+        self.selection.candidate.as_ref()
+    }
+
+    /// What was found about the release that runs, and about the candidate.
+    pub(crate) fn findings(&self) -> impl Iterator<Item = &RolloutFindings> {
+        self.running.iter().map(|running| &running.findings).chain([&self.rollout])
     }
 }

@@ -13,11 +13,11 @@ use k8s_openapi::{
 };
 use kube::{
     Api, ResourceExt as _,
-    core::PartialObjectMeta,
+    core::{PartialObjectMeta, error_boundary::InvalidObject},
     runtime::{controller::Action, watcher},
 };
 
-use super::{ReconcileError, reconcile};
+use super::{Guarded, ReconcileError, reconcile, report_undecodable};
 use crate::context::Context;
 
 /// The reconciler of BundleDeployments.
@@ -71,6 +71,10 @@ impl Reconciler for BundleDeployments {
 
     async fn reconcile(&self, deployment: &BundleDeployment) -> Result<Action, ReconcileError> {
         reconcile(&deployment.name_any(), &self.0).await
+    }
+
+    async fn undecodable(&self, guarded: &Guarded, invalid: &InvalidObject) -> Result<(), ReconcileError> {
+        report_undecodable(guarded, invalid, &self.0).await
     }
 
     fn backoff(&self) -> &Backoff {

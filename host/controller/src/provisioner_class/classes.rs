@@ -47,9 +47,9 @@ impl Classes {
         match defined.get(name) {
             Some(Ok(class)) => Ok(class.clone()),
             Some(Err(message)) => {
-                Err(Problem::passing(Reason::ProvisionerNotReady, format!("ProvisionerClass {name}: {message}")))
+                Err(Problem::transient(Reason::ProvisionerNotReady, format!("ProvisionerClass {name}: {message}")))
             }
-            None => Err(Problem::passing(Reason::ProvisionerMissing, missing(name, &self.selector))),
+            None => Err(Problem::transient(Reason::ProvisionerMissing, missing(name, &self.selector))),
         }
     }
 

@@ -65,7 +65,7 @@ impl ProvisionerClasses {
         let (name, classes) = (class.name_any(), &self.context.classes);
         let loaded = if Classes::is_builtin(&name) {
             let message = format!("{name} is a built-in class and cannot be redefined: choose another name");
-            Err((LoadStep::Resolve, Problem::lasting(Reason::InvalidSpec, message)))
+            Err((LoadStep::Resolve, Problem::terminal(Reason::InvalidSpec, message)))
         } else {
             self.load_artifact(class, Artifact::Newest).await
         };
@@ -111,7 +111,7 @@ impl ProvisionerClasses {
         if !context.options.allow_unsigned {
             let message = "the component is not signed by anybody whom this controller trusts: signatures are not verified by \
                            this version, so the controller must run with --allow-unsigned";
-            return Err((LoadStep::Verify, Problem::lasting(Reason::ProvisionerNotReady, message)));
+            return Err((LoadStep::Verify, Problem::terminal(Reason::ProvisionerNotReady, message)));
         }
         let provisioner = match context.classes.in_use(&class.name_any()) {
             Some(used) if *used.provisioner.digest() == Digest::of(&wasm) => used.provisioner,
@@ -136,7 +136,7 @@ impl ProvisionerClasses {
                 .sources
                 .credentials(Grantee::ProvisionerClass(&class.name_any()), secret, &reference)
                 .await
-                .map_err(|error| Problem::passing(Reason::ImageNotResolved, error.to_string()))?,
+                .map_err(|error| Problem::transient(Reason::ImageNotResolved, error.to_string()))?,
             None => None,
         };
         let access = ImageAccess { credentials, ..ImageAccess::default() };
@@ -152,7 +152,7 @@ impl ProvisionerClasses {
 /// The limits of a class, capped by the administrator's ceiling.
 fn limits(class: &ProvisionerClass, ceiling: &Limits) -> Result<Limits, Problem> {
     let requested = class.spec.limits.clone().unwrap_or_default().parse();
-    let requested = requested.map_err(|error| Problem::lasting(Reason::InvalidSpec, error.to_string()))?;
+    let requested = requested.map_err(|error| Problem::terminal(Reason::InvalidSpec, error.to_string()))?;
     let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     let limits = Limits {
         time: requested.timeout.unwrap_or(ceiling.time),

@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_failed_step_is_reported_and_later_ones_are_unknown() {
-        let problem = Problem::lasting(Reason::MissingImports, "imports wasi:http");
+        let problem = Problem::terminal(Reason::MissingImports, "imports wasi:http");
         let failed = |in_use| LoadOutcome::Failed { step: LoadStep::Check, problem: problem.clone(), in_use };
         assert_eq!(
             reasons(&failed(false)),

@@ -1,0 +1,275 @@
+//! Whether a change waits for approval, and how the status reports it.
+
+use chandler_api::{
+    Approval, BundleDeployment, Outcome, PendingChange, Revision,
+    approval::{LINE_BYTES, LISTED_CHANGES, LISTED_FINDINGS, LISTED_REFUSALS, REFUSAL_BYTES},
+};
+use chandler_core::{Digest, text::printable};
+use chandler_rollout::{Change, ChangeKind, Preview};
+use serde_json::json;
+
+use super::revisions::{self, Candidate, Cause};
+
+/// How many fields of an object are named.
+const NAMED_FIELDS: usize = 5;
+/// How many bytes of refusals a condition repeats.
+const REPORTED_REFUSALS: usize = 1024;
+
+/// Whether the candidate needs approval before it is rolled out. A release that ran before, or was approved, needs none. A rollout that
+/// began before the spec required approval needs it to go on.
+pub(crate) fn is_needed(deployment: &BundleDeployment, candidate: &Candidate) -> bool {
+    let history = deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default();
+    if deployment.spec.approval != Some(Approval::Manual) {
+        return false;
+    }
+    let current = history.last().filter(|_| !revisions::begins(history, candidate));
+    match candidate.cause {
+        Cause::Waiting(_) | Cause::Failed { .. } => false,
+        Cause::Spec => !current.is_some_and(|current| may_run(deployment, current)),
+        Cause::Pinned(number) => {
+            let named = history.iter().find(|revision| revision.number == number);
+            ![named, current].into_iter().flatten().any(|revision| may_run(deployment, revision))
+        }
+    }
+}
+
+/// Whether a revision ran before, is a rollback to one that did, or was approved on the terms of the current spec.
+fn may_run(deployment: &BundleDeployment, revision: &Revision) -> bool {
+    let is_approved = || {
+        let approved = revision.approval.as_ref().and_then(|approval| approval.terms.as_deref());
+        approved == Some(terms(deployment).as_str())
+    };
+    revision.outcome == Outcome::Succeeded || revision.rollback_to.is_some() || is_approved()
+}
+
+/// The digest of all that the spec lets a rollout do beyond the release: its ServiceAccount, the existing objects that it may adopt, the
+/// checks that it may skip, and what it deletes.
+pub(crate) fn terms(deployment: &BundleDeployment) -> String {
+    let spec = &deployment.spec;
+    let terms = json!([spec.service_account, spec.collision_protection, spec.adopt, spec.deletion, spec.preflight]);
+    Digest::of(terms.to_string().as_bytes()).to_string()
+}
+
+/// The digest of a change: of its preview, of the terms of the spec, and of the number of its revision. So an approval serves once: the
+/// same change after a rollback is another one.
+pub(crate) fn digest(deployment: &BundleDeployment, candidate: &Candidate, preview: &Preview) -> String {
+    let change = preview.digest(&candidate.release.digest, &candidate.install_namespace);
+    let number = revisions::number(deployment, candidate);
+    Digest::of(json!([change, number, terms(deployment)]).to_string().as_bytes()).to_string()
+}
+
+/// The revision that runs on while a change waits for approval; none where none succeeded.
+pub(crate) fn runs_meanwhile(history: &[Revision]) -> Option<&Revision> {
+    history.last().filter(|current| current.outcome == Outcome::Succeeded)
+}
+
+/// The change that waits for approval.
+pub(crate) fn pending(candidate: &Candidate, digest: String, preview: &Preview) -> PendingChange {
+    let count = |kinds: &[ChangeKind]| {
+        i64::try_from(kinds.iter().map(|kind| preview.count(*kind)).sum::<usize>()).unwrap_or(i64::MAX)
+    };
+    let omitted = preview.changes.len().saturating_sub(LISTED_CHANGES);
+    PendingChange {
+        digest,
+        release_digest: candidate.release.digest.to_string(),
+        created: count(&[ChangeKind::Create]),
+        changed: count(&[ChangeKind::Change, ChangeKind::Adopt, ChangeKind::Repair]),
+        removed: count(&[ChangeKind::Remove, ChangeKind::Orphan]),
+        objects: preview.changes.iter().take(LISTED_CHANGES).map(line).collect(),
+        omitted: (omitted > 0).then(|| i64::try_from(omitted).unwrap_or(i64::MAX)),
+        refusals: first(&preview.refusals, LISTED_REFUSALS, REFUSAL_BYTES),
+        findings: first(&preview.findings, LISTED_FINDINGS, LINE_BYTES),
+        since: None,
+    }
+}
+
+/// The message of the conditions about a change that waits.
+pub(crate) fn message(name: &str, pending: &PendingChange) -> String {
+    let PendingChange { created, changed, removed, refusals, .. } = pending;
+    let refused = match refusals.as_slice() {
+        [] => String::new(),
+        refusals => format!("would be refused: {}\n", cut(refusals.join("\n"), REPORTED_REFUSALS)),
+    };
+    format!(
+        "{refused}a change waits for approval: {created} objects to create, {changed} to change, {removed} to remove; \
+         `chandler diff {name}` shows it, `chandler approve {name}` approves it"
+    )
+}
+
+fn first(lines: &[String], count: usize, bytes: usize) -> Vec<String> {
+    lines.iter().take(count).map(|line| cut(line.clone(), bytes)).collect()
+}
+
+fn line(change: &Change) -> String {
+    let mut line = format!("{} {}", change.kind, change.object);
+    for (index, field) in change.fields.iter().take(NAMED_FIELDS).enumerate() {
+        line.push_str(if index == 0 { ": " } else { ", " });
+        line.push_str(&field.path);
+    }
+    let more = change.fields.len().saturating_sub(NAMED_FIELDS);
+    if more > 0 {
+        line.extend([" and ", &more.to_string(), " more"]);
+    }
+    if let Some(note) = &change.note {
+        line.extend([" (", note.as_str(), ")"]);
+    }
+    cut(line, LINE_BYTES)
+}
+
+fn cut(line: String, bytes: usize) -> String {
+    let mut line = printable(&line).into_owned();
+    line.truncate(line.floor_char_boundary(bytes));
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use chandler_core::ObjectKey;
+    use chandler_rollout::FieldChange;
+
+    use super::*;
+    use crate::bundle_deployment::assessment::ReleaseFacts;
+
+    fn deployment(spec: serde_json::Value) -> BundleDeployment {
+        let mut object = json!({
+            "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": "a"},
+            "spec": {"installNamespace": "n", "provisionerClassName": "c", "source": {"type": "image"}},
+        });
+        object["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        serde_json::from_value(object).unwrap()
+    }
+
+    fn candidate(cause: Cause) -> Candidate {
+        Candidate {
+            cause,
+            source: chandler_api::BundleSource::default(),
+            content_digest: String::new(),
+            provisioner: chandler_api::ProvisionerInUse::default(),
+            install_namespace: "n".into(),
+            config: super::revisions::Config::Known(serde_json::Map::new()),
+            release: ReleaseFacts { digest: Digest::of(b"a"), objects: 1, stages: 1, version: None },
+            approval: None,
+        }
+    }
+
+    fn preview(objects: usize) -> Preview {
+        let change = |number: usize| Change {
+            kind: if number == 0 { ChangeKind::Create } else { ChangeKind::Change },
+            object: ObjectKey {
+                group: String::new(),
+                version: "v1".into(),
+                kind: "ConfigMap".into(),
+                namespace: Some("n".into()),
+                name: format!("x{number}"),
+            },
+            fields: (0..7).map(|it| FieldChange { path: format!("data.{it}"), before: None, after: None }).collect(),
+            note: None,
+        };
+        let changes = (0..objects).map(change).collect();
+        Preview { changes, unchanged: 0, refusals: vec!["y".repeat(9999); 99], findings: vec!["x".repeat(9999); 99] }
+    }
+
+    fn with_history(outcome: &str, release: &Digest, more: &serde_json::Value) -> BundleDeployment {
+        let mut revision = json!({
+            "number": 3, "source": {"type": "image"}, "contentDigest": "", "provisioner": {"class": "c", "digest": ""},
+            "installNamespace": "n", "configDigest": "", "releaseDigest": release, "outcome": outcome,
+        });
+        revision.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let mut deployment = deployment(json!({"approval": "Manual"}));
+        deployment.status = serde_json::from_value(json!({"history": [revision], "revision": 3})).unwrap();
+        deployment
+    }
+
+    #[test]
+    fn only_a_new_revision_needs_approval() {
+        let manual = deployment(json!({"approval": "Manual"}));
+        assert!(is_needed(&manual, &candidate(Cause::Spec)));
+        assert!(!is_needed(&manual, &candidate(Cause::Waiting(1))));
+        assert!(!is_needed(&deployment(json!({})), &candidate(Cause::Spec)));
+        assert!(!is_needed(&deployment(json!({"approval": "Automatic"})), &candidate(Cause::Spec)));
+    }
+
+    #[test]
+    fn a_rollout_goes_on_only_if_it_was_approved_or_ran_before() {
+        let (same, other) = (Digest::of(b"a"), Digest::of(b"b"));
+        let terms = terms(&deployment(json!({})));
+        let approval = json!({"approval": {"change": "sha256:1", "approvedBy": "alice", "terms": terms}});
+        let on_other_terms = json!({"approval": {"change": "sha256:1", "approvedBy": "alice", "terms": "sha256:2"}});
+        for (outcome, release, more, spec, pinned) in [
+            ("Succeeded", &same, json!({}), false, false),
+            ("RollingOut", &same, json!({}), true, true),
+            ("Failed", &same, json!({}), true, true),
+            ("RollingOut", &same, approval.clone(), false, false),
+            ("Failed", &same, approval.clone(), false, false),
+            ("RollingOut", &same, on_other_terms.clone(), true, true),
+            ("Succeeded", &same, on_other_terms, false, false),
+            ("RollingOut", &same, json!({"rollbackTo": 1}), false, false),
+            // Another one is the current revision, but the spec may name that one.
+            ("Succeeded", &other, json!({}), true, false),
+            ("Superseded", &other, json!({}), true, true),
+        ] {
+            let deployment = with_history(outcome, release, &more);
+            assert_eq!(is_needed(&deployment, &candidate(Cause::Spec)), spec, "{outcome} {more}");
+            assert_eq!(is_needed(&deployment, &candidate(Cause::Pinned(3))), pinned, "{outcome} {more}");
+            let failed = Cause::Failed { failed: 3, message: String::new(), to: 1 };
+            assert!(!is_needed(&deployment, &candidate(failed)), "what ran before needs none");
+        }
+    }
+
+    #[test]
+    fn an_approval_covers_the_terms_of_the_spec() {
+        let before = terms(&deployment(json!({"approval": "Manual"})));
+        for (spec, same) in [
+            (json!({"suspend": true, "drift": "Report", "approval": "Automatic"}), true),
+            (json!({"collisionProtection": "None"}), false),
+            (json!({"serviceAccount": {"name": "admin"}}), false),
+            (json!({"adopt": [{"kind": "ConfigMap", "name": "a", "uid": "u"}]}), false),
+            (json!({"deletion": {"crds": "Delete"}}), false),
+            (json!({"preflight": {}}), false),
+        ] {
+            assert_eq!(terms(&deployment(spec.clone())) == before, same, "{spec}");
+        }
+    }
+
+    #[test]
+    fn an_approval_serves_for_one_revision() {
+        let candidate = candidate(Cause::Spec);
+        let of = |deployment: &BundleDeployment, objects| digest(deployment, &candidate, &preview(objects));
+        let (first, other) = (deployment(json!({})), Digest::of(b"b"));
+        assert_eq!(of(&first, 1), of(&first, 1));
+        assert_ne!(of(&first, 1), of(&first, 2));
+        assert_ne!(of(&first, 1), of(&with_history("Succeeded", &other, &json!({})), 1));
+        let begun = with_history("RollingOut", &candidate.release.digest, &json!({}));
+        assert_eq!(revisions::number(&begun, &candidate), 3, "it goes on as it was begun");
+        assert_eq!(revisions::number(&with_history("Succeeded", &other, &json!({})), &candidate), 4);
+    }
+
+    #[test]
+    fn a_pending_change_is_bounded() {
+        let waits = pending(&candidate(Cause::Spec), "sha256:1".into(), &preview(80));
+        assert_eq!((waits.created, waits.changed, waits.objects.len(), waits.omitted), (1, 79, 50, Some(30)));
+        assert_eq!(waits.objects[1], "change ConfigMap n/x1: data.0, data.1, data.2, data.3, data.4 and 2 more");
+        assert_eq!((waits.refusals.len(), waits.findings.len()), (10, 10));
+        assert!(serde_json::to_vec(&waits).unwrap().len() < 64 << 10);
+        assert!(message("a", &waits).len() < 2048);
+        let nothing = Preview { changes: vec![], unchanged: 1, refusals: vec![], findings: vec![] };
+        let nothing = pending(&candidate(Cause::Spec), "sha256:1".into(), &nothing);
+        assert_eq!((nothing.created, nothing.changed, nothing.removed), (0, 0, 0), "it waits all the same");
+    }
+
+    #[test]
+    fn refusals_come_first_in_the_message() {
+        let pending = PendingChange {
+            created: 2,
+            refusals: vec!["ConfigMap n/a already exists".into(), "namespaces \"m\" not found".into()],
+            ..PendingChange::default()
+        };
+        insta::assert_snapshot!(message("harbour", &pending), @r#"
+        would be refused: ConfigMap n/a already exists
+        namespaces "m" not found
+        a change waits for approval: 2 objects to create, 0 to change, 0 to remove; `chandler diff harbour` shows it, `chandler approve harbour` approves it
+        "#);
+        let pending = PendingChange { refusals: vec![], ..pending };
+        assert!(message("harbour", &pending).starts_with("a change waits for approval: "));
+    }
+}

@@ -1,0 +1,259 @@
+//! What a reconcile of a BundleDeployment does, and when the next one is.
+
+use std::time::Duration;
+
+use chandler_api::{BundleDeployment, BundleSource, Outcome, Reason, Revision, names::TEARDOWN_FINALIZER};
+use chandler_source::Source;
+use kube::ResourceExt as _;
+
+use super::{
+    super::assessment::{Assessment, ReconcileOutcome},
+    revisions::{Candidate, begins},
+};
+
+/// How soon a rollout that has just begun is checked without a watch event.
+const SOON: Duration = Duration::from_secs(1);
+/// How long a rollout goes without a watch event before it is checked.
+const ROLLOUT_CHECK: Duration = Duration::from_secs(30);
+
+/// How soon a preparation is checked, although its end triggers a reconcile.
+const PREPARATION_CHECK: Duration = Duration::from_secs(30);
+
+/// How often the controller checks for the custom resources that keep CRDs: it does not watch them.
+const CRDS_CHECK: Duration = Duration::from_mins(5);
+/// The same while a deletion waits for them.
+const HELD_CHECK: Duration = Duration::from_secs(15);
+/// How often the refusals of a pending change are checked again: not every cause of them is watched.
+const REFUSAL_CHECK: Duration = Duration::from_mins(1);
+
+/// What a reconcile does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Intent {
+    /// Nothing: it is being deleted and has no finalizer of ours.
+    Ignore,
+    /// Report that it is suspended, and look at the release that runs.
+    Suspend,
+    /// Delete the objects of the release.
+    TearDown,
+    /// Remove our finalizers and orphan the objects: `kubectl delete --cascade=orphan`.
+    RemoveFinalizer,
+    /// Fetch, render and roll out.
+    Deploy,
+}
+
+/// Whether it has our finalizer.
+pub(crate) fn has_finalizer(deployment: &BundleDeployment) -> bool {
+    deployment.finalizers().iter().any(|finalizer| finalizer == TEARDOWN_FINALIZER)
+}
+
+/// The finalizer of a deletion that leaves dependents alone (`metav1.FinalizerOrphanDependents`).
+const ORPHAN: &str = "orphan";
+
+/// What a reconcile does about this object. Deletion comes first: an object that is being deleted is never installed again (RukPak
+/// did, and left a cached archive behind).
+pub(crate) fn decide(deployment: &BundleDeployment) -> Intent {
+    let held = has_finalizer(deployment);
+    let orphans = deployment.finalizers().iter().any(|finalizer| finalizer == ORPHAN);
+    match (deployment.metadata.deletion_timestamp.is_some(), held) {
+        (true, true) if orphans => Intent::RemoveFinalizer,
+        (true, true) => Intent::TearDown,
+        // The objects that RukPak installed are not ours to delete, but its finalizers are ours to remove.
+        (true, false) if !deployment.finalizers().is_empty() => Intent::TearDown,
+        (true, false) => Intent::Ignore,
+        (false, _) if deployment.spec.suspend => Intent::Suspend,
+        (false, _) => Intent::Deploy,
+    }
+}
+
+/// How a release is rolled out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// It was complete at the last reconcile: observe it.
+    Observe,
+    /// Apply it.
+    Advance,
+}
+
+/// How a candidate is rolled out, by the revisions of the record.
+pub(crate) fn route(history: &[Revision], candidate: &Candidate) -> Route {
+    let succeeded = history.last().is_some_and(|current| current.outcome == Outcome::Succeeded);
+    if succeeded && !begins(history, candidate) { Route::Observe } else { Route::Advance }
+}
+
+/// When a BundleDeployment is reconciled again without a trigger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Only when something changes.
+    Change,
+    /// After this time.
+    After(Duration),
+    /// When the tag of its image is due to be resolved again.
+    Poll,
+    /// After this time, and the count of failures stays.
+    Unchanged(Duration),
+    /// Later with each failure.
+    BackOff,
+}
+
+/// How long a rollout has taken, and how long it may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Clock {
+    /// Since the rollout began; zero where that is unknown.
+    pub(crate) elapsed: Duration,
+    /// Until its deadline; none where it has none or the deadline has passed.
+    pub(crate) left: Option<Duration>,
+}
+
+/// When the next reconcile is.
+pub(crate) fn next(found: &Assessment, clock: Clock, source: &BundleSource) -> Next {
+    match &found.outcome {
+        ReconcileOutcome::RollingOut(_) | ReconcileOutcome::Deleting(_) => {
+            // Not every cause of waiting is watched: a kind that the API server begins to serve is not. So check often at first,
+            // and less and less often.
+            let pause = (clock.elapsed / 4).clamp(SOON, ROLLOUT_CHECK);
+            // A second more, since the status counts whole seconds.
+            let deadline = clock.left.map(|left| left + Duration::from_secs(1));
+            Next::After(deadline.map_or(pause, |left| left.min(pause)))
+        }
+        ReconcileOutcome::Starting => Next::After(Duration::ZERO),
+        ReconcileOutcome::Preparing => Next::Unchanged(PREPARATION_CHECK),
+        ReconcileOutcome::ApprovalRequired => poll(source),
+        ReconcileOutcome::Suspended => Next::Change,
+        ReconcileOutcome::Applied(_) => found.rollout.debounce.map_or_else(|| poll(source), Next::After),
+        ReconcileOutcome::DeletionFailed(problem) if problem.reason == Reason::CustomResourcesExist => {
+            Next::After(HELD_CHECK)
+        }
+        _ => match found.problem() {
+            // Without an account nothing is polled.
+            Some(problem) if problem.reason == Reason::ServiceAccountRequired => Next::Change,
+            // The tag may move to better content.
+            Some(problem) if problem.terminal => poll(source),
+            _ => Next::BackOff,
+        },
+    }
+}
+
+/// When something of the release that runs, or of a pending change, is due, whatever the reconcile waits for.
+pub(crate) fn due(found: &Assessment) -> impl Iterator<Item = Duration> {
+    let crds = found.findings().any(|findings| !findings.kept.is_empty()).then_some(CRDS_CHECK);
+    let running = found.running.as_ref().and_then(|running| running.findings.debounce);
+    let refused = found.selection.pending.as_ref().is_some_and(|pending| !pending.refusals.is_empty());
+    let refused = refused.then_some(REFUSAL_CHECK);
+    let dates = found.findings().flat_map(|findings| [findings.renewal, findings.contention]);
+    dates.chain([crds, running, refused]).flatten()
+}
+
+/// Whether the release that runs must be looked after beside a rollout that ended like this: it is another one than the candidate.
+pub(crate) fn running_needs_look(outcome: &ReconcileOutcome, history: &[Revision], candidate: &Candidate) -> bool {
+    matches!(outcome, ReconcileOutcome::ApplyFailed(_)) && begins(history, candidate)
+}
+
+fn poll(source: &BundleSource) -> Next {
+    let moves = Source::parse(source).is_ok_and(|source| source.can_move());
+    if moves { Next::Poll } else { Next::Change }
+}
+
+#[cfg(test)]
+mod tests {
+    use chandler_core::Digest;
+    use serde_json::json;
+
+    use super::*;
+    use crate::problem::Problem;
+
+    fn deployment(
+        metadata: serde_json::Value,
+        spec: &serde_json::Value,
+        status: &serde_json::Value,
+    ) -> BundleDeployment {
+        let mut object = json!({
+            "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": metadata,
+            "spec": {"installNamespace": "n", "provisionerClassName": "c", "source": {"type": "image"}},
+            "status": status,
+        });
+        json_patch_merge(&mut object["spec"], spec);
+        serde_json::from_value(object).unwrap()
+    }
+
+    fn json_patch_merge(target: &mut serde_json::Value, patch: &serde_json::Value) {
+        for (key, value) in patch.as_object().unwrap() {
+            target[key] = value.clone();
+        }
+    }
+
+    #[test]
+    fn deletion_comes_before_everything() {
+        let deleted = "2026-01-01T00:00:00Z";
+        for (metadata, suspend, intent) in [
+            (json!({}), false, Intent::Deploy),
+            (json!({}), true, Intent::Suspend),
+            (json!({"deletionTimestamp": deleted, "finalizers": [TEARDOWN_FINALIZER]}), true, Intent::TearDown),
+            (
+                json!({"deletionTimestamp": deleted, "finalizers": [TEARDOWN_FINALIZER, "orphan"]}),
+                false,
+                Intent::RemoveFinalizer,
+            ),
+            (json!({"deletionTimestamp": deleted, "finalizers": ["other"]}), false, Intent::TearDown),
+            (json!({"deletionTimestamp": deleted}), false, Intent::Ignore),
+        ] {
+            let deployment = deployment(metadata.clone(), &json!({"suspend": suspend}), &json!(null));
+            assert_eq!(decide(&deployment), intent, "{metadata} {suspend}");
+        }
+    }
+
+    #[test]
+    fn only_a_revision_that_was_complete_is_observed() {
+        let (a, b) = (Digest::of(b"a"), Digest::of(b"b"));
+        let revision = |digest: &Digest, outcome| Revision {
+            release_digest: digest.to_string(),
+            install_namespace: "n".into(),
+            outcome,
+            ..Revision::default()
+        };
+        let candidate = Candidate::of_release(&a, "n");
+        for (history, expected) in [
+            (vec![], Route::Advance),
+            (vec![revision(&a, Outcome::Succeeded)], Route::Observe),
+            (vec![revision(&a, Outcome::RollingOut)], Route::Advance),
+            (vec![revision(&a, Outcome::Failed)], Route::Advance),
+            (vec![revision(&a, Outcome::Succeeded), revision(&b, Outcome::Succeeded)], Route::Advance),
+        ] {
+            assert_eq!(route(&history, &candidate), expected, "{history:?}");
+        }
+    }
+
+    #[test]
+    fn a_terminal_problem_is_not_retried() {
+        let source =
+            |reference: &str| serde_json::from_value(json!({"type": "image", "image": {"ref": reference}})).unwrap();
+        let (tag, digest) = (source("a:v1"), source("a@sha256:0"));
+        let terminal = Assessment::early(ReconcileOutcome::RenderFailed(Problem::terminal(Reason::InvalidContent, "")));
+        let transient = Assessment::early(ReconcileOutcome::UnpackFailed(Problem::transient(Reason::UnpackFailed, "")));
+        let none = Clock::default();
+        let refused =
+            Assessment::early(ReconcileOutcome::RenderFailed(Problem::terminal(Reason::ServiceAccountRequired, "")));
+        assert_eq!(next(&refused, none, &tag), Next::Change);
+        assert_eq!(next(&terminal, none, &digest), Next::Change);
+        assert_eq!(next(&terminal, none, &tag), Next::Poll);
+        assert_eq!(next(&transient, none, &digest), Next::BackOff);
+        let held =
+            Assessment::early(ReconcileOutcome::DeletionFailed(Problem::transient(Reason::CustomResourcesExist, "")));
+        assert_eq!(next(&held, none, &digest), Next::After(HELD_CHECK));
+        assert_eq!(next(&Assessment::early(ReconcileOutcome::Applied(vec![])), none, &digest), Next::Change);
+    }
+
+    #[test]
+    fn a_rollout_is_checked_less_and_less_often_but_at_its_deadline() {
+        let waiting = Assessment::early(ReconcileOutcome::Deleting(vec![]));
+        let source = BundleSource::default();
+        let pause = |elapsed, left: Option<u64>| {
+            let clock = Clock { elapsed: Duration::from_secs(elapsed), left: left.map(Duration::from_secs) };
+            next(&waiting, clock, &source)
+        };
+        let seconds = |seconds| Next::After(Duration::from_secs(seconds));
+        assert_eq!(pause(0, None), seconds(1));
+        assert_eq!(pause(40, None), seconds(10));
+        assert_eq!(pause(4000, None), seconds(30));
+        assert_eq!(pause(4000, Some(2)), seconds(3));
+    }
+}

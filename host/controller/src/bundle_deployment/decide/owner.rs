@@ -1,0 +1,66 @@
+//! A BundleDeployment as the owner of objects.
+
+use chandler_api::{AdoptedObject, BundleDeployment, CollisionProtection, CrdDeletion, Deletion, DeletionPolicy};
+use chandler_permissions::AccountPolicy;
+use chandler_rollout::{CrdPolicy, ObjectId, Owner};
+
+use super::{account, spec_error::SpecError};
+
+/// A BundleDeployment as the owner of a release in this namespace, with the settings of its spec about objects. Its objects are handled
+/// with the rights of the client. None where the BundleDeployment was never stored.
+pub fn owner_of(deployment: &BundleDeployment, install_namespace: &str) -> Option<Owner> {
+    let spec = &deployment.spec;
+    let preflight = spec.preflight.as_ref();
+    let crd_upgrades = preflight.and_then(|preflight| preflight.crd_upgrade_safety.clone()).unwrap_or_default();
+    let owner = Owner::of(deployment, install_namespace)?;
+    Some(
+        owner
+            .with_crd_upgrades(crd_upgrades)
+            .with_collisions(collisions(spec.collision_protection.unwrap_or_default()))
+            .with_deletion(deletion(spec.deletion.unwrap_or_default()))
+            .adopting(spec.adopt.iter().map(adopted).collect()),
+    )
+}
+
+/// The same owner, with objects that are handled on behalf of the ServiceAccount of the spec or of the installation.
+pub(crate) fn owner(
+    deployment: &BundleDeployment,
+    install_namespace: &str,
+    policy: &AccountPolicy,
+) -> Result<Owner, SpecError> {
+    Ok(stored(deployment, install_namespace)?.on_behalf_of(account::account(deployment, policy)?))
+}
+
+/// The same owner, with objects that are about to be deleted.
+pub(crate) fn owner_at_deletion(deployment: &BundleDeployment, policy: &AccountPolicy) -> Result<Owner, SpecError> {
+    let owner = stored(deployment, &deployment.spec.install_namespace)?;
+    Ok(owner.on_behalf_of(account::account_for_deletion(deployment, policy)))
+}
+
+fn stored(deployment: &BundleDeployment, install_namespace: &str) -> Result<Owner, SpecError> {
+    owner_of(deployment, install_namespace).ok_or(SpecError::NeverStored)
+}
+
+fn adopted(object: &AdoptedObject) -> (ObjectId, String) {
+    let AdoptedObject { group, kind, namespace, name, uid } = object.clone();
+    (ObjectId { group, kind, namespace, name }, uid)
+}
+
+fn collisions(protection: CollisionProtection) -> chandler_rollout::CollisionProtection {
+    match protection {
+        CollisionProtection::Prevent => chandler_rollout::CollisionProtection::Prevent,
+        CollisionProtection::IfNoController => chandler_rollout::CollisionProtection::IfNoController,
+        CollisionProtection::None => chandler_rollout::CollisionProtection::None,
+    }
+}
+
+fn deletion(deletion: Deletion) -> chandler_rollout::Deletion {
+    chandler_rollout::Deletion {
+        orphan: deletion.policy == Some(DeletionPolicy::Orphan),
+        crds: match deletion.crds {
+            None => CrdPolicy::WhileUnused,
+            Some(CrdDeletion::Keep) => CrdPolicy::Keep,
+            Some(CrdDeletion::Delete) => CrdPolicy::Delete,
+        },
+    }
+}

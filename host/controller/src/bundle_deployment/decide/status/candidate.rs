@@ -1,0 +1,163 @@
+//! The conditions about the candidate: how far it came, and the problem that stopped it.
+
+use chandler_api::{
+    BundleDeployment, BundleDeploymentStatus, ConditionStatus, ConditionType as Type, Reason, ReleaseInUse, Revision,
+    conditions::remove_condition,
+};
+
+use super::{
+    super::{
+        super::assessment::{Assessment, ReconcileOutcome, ReleaseFacts, RollingOut},
+        revisions::{Candidate, Cause, RevisionTerms},
+    },
+    Draft,
+    words::{healthy, list, prefix},
+};
+use crate::problem::Problem;
+
+impl Draft {
+    /// A revision is about to be rolled out; the release that runs goes on running.
+    pub(super) fn beginning(&mut self, current: &Revision, candidate: Option<&Candidate>) {
+        let size = candidate.map(|candidate| {
+            let ReleaseFacts { objects, stages, .. } = candidate.release;
+            format!(": {objects} objects in {stages} stages")
+        });
+        let message = format!("{}revision {}{}", prefix(candidate), current.number, size.unwrap_or_default());
+        self.yes(Type::Progressing, Reason::RollingOut, &message);
+        self.no(Type::Ready, Reason::RollingOut, &message);
+    }
+
+    /// The bundle of the spec is being fetched and rendered. The conditions about the same spec stay until there is an outcome: a
+    /// registry that becomes slow changes no condition.
+    pub(super) fn prepared(mut self, deployment: &BundleDeployment, found: &Assessment) -> BundleDeploymentStatus {
+        let before = self.condition(Type::Progressing).and_then(|condition| condition.observed_generation);
+        if before != self.generation {
+            let image = deployment.spec.source.image.as_ref().map(|image| image.reference.as_str());
+            let message = format!("fetching and rendering {}", image.unwrap_or("the bundle"));
+            self.no(Type::Unpacked, Reason::Unpacking, &message);
+            self.yes(Type::Progressing, Reason::Unpacking, &message);
+            self.no(Type::Ready, Reason::Unpacking, &message);
+            remove_condition(&mut self.status.conditions, Type::Stalled);
+            self.status.candidate = None;
+            self.status.pending_change = None;
+            self.installed_before(&message);
+        }
+        self.running(found);
+        self.finish(deployment)
+    }
+
+    /// Reports to kstatus that only a change by the user helps: `Stalled` then repeats what `Progressing` says, and is absent otherwise.
+    /// A deadline that has passed is no such case, since the rollout goes on and may still succeed.
+    pub(super) fn stalled(&mut self, found: &Assessment) {
+        let candidate = found.candidate();
+        let rolled_back = matches!(found.outcome, ReconcileOutcome::Applied(_))
+            && candidate.is_some_and(|candidate| matches!(candidate.cause, Cause::Failed { .. }));
+        let is_terminal = rolled_back || found.problem().is_some_and(|problem| problem.terminal);
+        let cause =
+            self.condition(Type::Progressing).filter(|it| is_terminal && it.status == ConditionStatus::False.as_str());
+        let cause = cause.and_then(|it| Some((Reason::from_name(&it.reason)?, it.message.clone())));
+        match cause {
+            Some((reason, message)) => self.yes(Type::Stalled, reason, &message),
+            None => drop(remove_condition(&mut self.status.conditions, Type::Stalled)),
+        }
+    }
+
+    /// Reports a problem: `Progressing` is True while the controller retries, `Ready` repeats the cause.
+    pub(super) fn blocked(&mut self, problem: &Problem) {
+        if problem.terminal {
+            self.no(Type::Progressing, problem.reason, &problem.message);
+        } else {
+            self.yes(Type::Progressing, problem.reason, &problem.message);
+        }
+        self.no(Type::Ready, problem.reason, &problem.message);
+    }
+
+    pub(super) fn not_unpacked(&mut self, problem: &Problem) {
+        self.status.resolved_source = None;
+        self.status.content_digest = None;
+        self.no(Type::Unpacked, Reason::UnpackFailed, &problem.message);
+        self.blocked(problem);
+    }
+
+    /// The release could not be rendered or applied. The reason of `Installed` reports whether another release goes on running.
+    pub(super) fn failed(&mut self, problem: &Problem, before: Option<&ReleaseInUse>, tried: Option<&ReleaseFacts>) {
+        let reason = match before {
+            None => Reason::InstallFailed,
+            Some(before) if tried.is_some_and(|tried| tried.digest.as_str() == before.digest) => {
+                Reason::ReconcileFailed
+            }
+            Some(_) => Reason::UpgradeFailed,
+        };
+        self.no(Type::Installed, reason, &problem.message);
+        if before.is_none() {
+            self.no(Type::Healthy, Reason::InstallationStatusFalse, "the first release is not installed");
+        }
+        self.blocked(problem);
+    }
+
+    pub(super) fn rolling_out(&mut self, rollout: &RollingOut, waiting: &str, candidate: Option<&Candidate>) {
+        let message = format!("{}{waiting}", prefix(candidate));
+        if rollout.all_applied {
+            self.installed();
+        } else {
+            self.no(Type::Installed, Reason::Installing, &message);
+        }
+        self.no(Type::Healthy, Reason::Unhealthy, &list(&rollout.waiting));
+        self.yes(Type::Progressing, Reason::RollingOut, &message);
+        self.no(Type::Ready, Reason::RollingOut, &message);
+    }
+
+    /// The current revision failed.
+    pub(super) fn too_late(&mut self, current: &Revision, found: &Assessment, terms: &RevisionTerms) {
+        let limit = match terms.deadline {
+            Some(deadline) if !found.problem().is_some_and(|problem| problem.terminal) => {
+                format!("not complete and healthy within {} s: ", deadline.as_secs())
+            }
+            _ => String::new(),
+        };
+        let cause = current.message.as_deref().unwrap_or_default();
+        let mut message = format!("{}revision {} failed: {limit}{cause}", prefix(found.candidate()), current.number);
+        if let Some(problem) = &found.selection.rollback_problem {
+            message.push_str("; it cannot be rolled back: ");
+            message.push_str(&problem.message);
+        }
+        let reason = match found.problem() {
+            Some(problem) if problem.terminal => problem.reason,
+            _ => Reason::ProgressDeadlineExceeded,
+        };
+        self.no(Type::Progressing, reason, &message);
+        self.no(Type::Ready, reason, &message);
+    }
+
+    pub(super) fn applied(
+        &mut self,
+        unhealthy: &[String],
+        debounced: bool,
+        current: &Revision,
+        candidate: Option<&Candidate>,
+    ) {
+        self.installed();
+        self.health(unhealthy, debounced);
+        // While health is debounced, `Ready` follows the reported health, not what was reported about an earlier spec.
+        let unhealthy = match self.condition(Type::Healthy).filter(|_| debounced) {
+            Some(healthy) if healthy.status == ConditionStatus::True.as_str() => None,
+            Some(healthy) => Some(healthy.message.clone()),
+            None => (!unhealthy.is_empty()).then(|| list(unhealthy)),
+        };
+        if let Some(Cause::Failed { failed, message, to }) = candidate.map(|candidate| &candidate.cause) {
+            let message = format!(
+                "revision {failed} failed: {message}; revision {to} runs again as revision {}, and revision {failed} is \
+                 not tried again until the spec or the content changes",
+                current.number
+            );
+            self.no(Type::Progressing, Reason::RolledBack, &message);
+            self.no(Type::Ready, Reason::RolledBack, &message);
+            return;
+        }
+        self.no(Type::Progressing, Reason::Succeeded, "desired state outcome");
+        match unhealthy {
+            None => self.yes(Type::Ready, Reason::Succeeded, &healthy(current, candidate)),
+            Some(unhealthy) => self.no(Type::Ready, Reason::Unhealthy, &unhealthy),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The messages of the status about a rollout.
+
+use chandler_api::Revision;
+
+use super::super::{
+    super::assessment::RollingOut,
+    revisions::{Candidate, Cause},
+};
+
+/// How many objects a message names before it only counts.
+const NAMED: usize = 5;
+
+/// The objects that a rollout waits for.
+pub(super) fn waiting_for(rollout: &RollingOut) -> String {
+    let RollingOut { stage, stages, waiting, .. } = rollout;
+    format!("stage {stage} of {stages} waits for {}", list(waiting))
+}
+
+/// Why the release is another one than that of the spec.
+pub(super) fn prefix(candidate: Option<&Candidate>) -> String {
+    match candidate.map(|candidate| &candidate.cause) {
+        None | Some(Cause::Spec | Cause::Waiting(_)) => String::new(),
+        Some(Cause::Pinned(number)) => format!("going to revision {number}, which spec.rollout.toRevision names: "),
+        Some(Cause::Failed { failed, to, .. }) => {
+            format!("rolling back to revision {to}, since revision {failed} failed: ")
+        }
+    }
+}
+
+pub(super) fn healthy(current: &Revision, candidate: Option<&Candidate>) -> String {
+    match candidate.map(|candidate| &candidate.cause) {
+        Some(Cause::Pinned(number)) if *number == current.number => {
+            format!("BundleDeployment is healthy; spec.rollout.toRevision keeps it at revision {number}")
+        }
+        Some(Cause::Pinned(number)) => format!(
+            "BundleDeployment is healthy; spec.rollout.toRevision has revision {number} run again as revision {}",
+            current.number
+        ),
+        _ => "BundleDeployment is healthy".to_owned(),
+    }
+}
+
+/// The first few, and how many more.
+pub(super) fn list(items: &[String]) -> String {
+    let named = items.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join("; ");
+    match items.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named}; and {more} more"),
+    }
+}

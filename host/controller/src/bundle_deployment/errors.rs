@@ -1,0 +1,212 @@
+//! How the errors of the steps become the problem that the status reports, and the outcome of the reconcile. In one place.
+
+use chandler_api::Reason;
+use chandler_records::RecordError;
+use chandler_rollout::RolloutError;
+
+use super::{
+    assessment::{ReconcileOutcome, Selection},
+    decide::{account, spec_error::SpecError},
+    steps::{
+        approve::{ApproveError, NotApproved, PreviewError},
+        certificates::CertificatesError,
+        choose::ChooseError,
+        finalize::FinalizeError,
+        prepare::{PreparationPanicked, PrepareError, PrepareFailure},
+        render::RenderError,
+        rerender::{RerenderCause, RerenderError},
+        restore::RestoreError,
+        rollout::RolloutFailure,
+    },
+};
+use crate::{certificates::CompletionError, problem::Problem};
+
+/// The steps ended before a rollout: how far they came, and what is known of the candidate.
+pub(super) struct Halted {
+    pub(super) selection: Selection,
+    pub(super) outcome: ReconcileOutcome,
+}
+
+impl Halted {
+    fn early(outcome: ReconcileOutcome) -> Self {
+        Self { selection: Selection::default(), outcome }
+    }
+}
+
+impl From<SpecError> for Halted {
+    fn from(error: SpecError) -> Self {
+        Self::early(ReconcileOutcome::RenderFailed(Problem::from(&error)))
+    }
+}
+
+impl From<ChooseError> for Halted {
+    fn from(error: ChooseError) -> Self {
+        match error {
+            ChooseError::Pending => Self::early(ReconcileOutcome::Preparing),
+            ChooseError::Spec(error) => error.into(),
+            ChooseError::Prepare(failure) => failure.into(),
+            ChooseError::Restore { error, unpacked } => Self {
+                selection: Selection { unpacked, ..Selection::default() },
+                outcome: ReconcileOutcome::RenderFailed(Problem::from(&error)),
+            },
+        }
+    }
+}
+
+impl From<PrepareFailure> for Halted {
+    fn from(failure: PrepareFailure) -> Self {
+        let PrepareFailure { unpacked, provisioner, error } = failure;
+        let outcome = match &error {
+            PrepareError::Class(error) => ReconcileOutcome::ProvisionerUnavailable(error.0.clone()),
+            PrepareError::Unpack(error) => ReconcileOutcome::UnpackFailed(error.0.clone()),
+            PrepareError::Spec(error) => ReconcileOutcome::RenderFailed(Problem::from(error)),
+            PrepareError::Render(error) => ReconcileOutcome::RenderFailed(Problem::from(error)),
+            PrepareError::Panicked(error) => ReconcileOutcome::RenderFailed(Problem::from(error)),
+        };
+        Self { selection: Selection { unpacked, provisioner, ..Selection::default() }, outcome }
+    }
+}
+
+impl From<NotApproved> for Halted {
+    fn from(NotApproved { selection, error }: NotApproved) -> Self {
+        let outcome = match &error {
+            ApproveError::Required => ReconcileOutcome::ApprovalRequired,
+            ApproveError::Preview(error) => ReconcileOutcome::PreviewFailed(Problem::from(error)),
+        };
+        Self { selection, outcome }
+    }
+}
+
+impl From<&SpecError> for Problem {
+    fn from(error: &SpecError) -> Self {
+        let message = error.to_string();
+        match error {
+            SpecError::AccountRequired => Self::terminal(Reason::ServiceAccountRequired, message),
+            SpecError::IgnoredFields(_) | SpecError::ConfigTooDeep { .. } => {
+                Self::terminal(Reason::InvalidConfiguration, message)
+            }
+            SpecError::RevisionNotKept { .. } => Self::terminal(Reason::RevisionUnavailable, message),
+            SpecError::NeverStored => Self::transient(Reason::InternalError, message),
+        }
+    }
+}
+
+impl From<&RenderError> for Problem {
+    fn from(error: &RenderError) -> Self {
+        Self::from(&error.0)
+    }
+}
+
+impl From<&PreparationPanicked> for Problem {
+    fn from(error: &PreparationPanicked) -> Self {
+        Self::transient(Reason::InternalError, error.to_string())
+    }
+}
+
+impl From<&RerenderError> for Problem {
+    fn from(error: &RerenderError) -> Self {
+        let problem = match &error.cause {
+            RerenderCause::Class(error) => error.0.clone(),
+            RerenderCause::Unpack(error) => error.0.clone(),
+            RerenderCause::Render(error) => Self::from(error),
+            RerenderCause::ConfigNotKept | RerenderCause::Differs(_) => {
+                Self::terminal(Reason::RevisionUnavailable, error.cause.to_string())
+            }
+        };
+        Self { message: error.to_string(), ..problem }
+    }
+}
+
+impl From<&RestoreError> for Problem {
+    fn from(error: &RestoreError) -> Self {
+        match error {
+            RestoreError::Pending(_) => Self::transient(Reason::Unpacking, error.to_string()),
+            RestoreError::Rerender(error) => Self::from(error),
+            RestoreError::Panicked(error) => Self::from(error),
+        }
+    }
+}
+
+impl From<&CertificatesError> for Problem {
+    fn from(CertificatesError(error): &CertificatesError) -> Self {
+        match error {
+            CompletionError::Declaration(_) | CompletionError::Generated(_) => {
+                Self::terminal(Reason::InvalidOutput, error.to_string())
+            }
+            CompletionError::Read(error) => Self::from(error),
+            CompletionError::Issue(_) | CompletionError::Object(_) | CompletionError::Randomness(_) => {
+                Self::transient(Reason::InternalError, error.to_string())
+            }
+        }
+    }
+}
+
+impl From<&PreviewError> for Problem {
+    fn from(error: &PreviewError) -> Self {
+        match error {
+            PreviewError::Spec(error) => Self::from(error),
+            PreviewError::Certificates(error) => Self::from(error),
+            PreviewError::Rollout(error) => Self::from(error),
+        }
+    }
+}
+
+impl From<&FinalizeError> for Problem {
+    fn from(error: &FinalizeError) -> Self {
+        match error {
+            FinalizeError::Spec(error) => Self::from(error),
+            FinalizeError::Rollout(error) => Self::from(error),
+        }
+    }
+}
+
+impl From<&RolloutFailure> for Problem {
+    fn from(failure: &RolloutFailure) -> Self {
+        match failure {
+            RolloutFailure::Spec(error) => Self::from(error),
+            RolloutFailure::Certificates(error) => Self::from(error),
+            RolloutFailure::Observe(error) => Self::from(&error.0),
+            RolloutFailure::Apply(error) => Self::from(&error.0),
+            RolloutFailure::Record(error) => Self::from(error),
+        }
+    }
+}
+
+impl From<&RecordError> for Problem {
+    fn from(error: &RecordError) -> Self {
+        Self::transient(Reason::RecordUnavailable, error.to_string())
+    }
+}
+
+impl From<&RolloutError> for Problem {
+    fn from(error: &RolloutError) -> Self {
+        let reason = error.reason();
+        let terminal = matches!(
+            reason,
+            Reason::InvalidOutput
+                | Reason::InvalidConfiguration
+                | Reason::ReservedObjects
+                | Reason::CRDCheckLimitExceeded
+        );
+        let missing_permissions = match error {
+            RolloutError::PermissionsMissing(found) => account::missing(found),
+            _ => Vec::new(),
+        };
+        Self { terminal, missing_permissions, ..Self::transient(reason, error.to_string()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_revision_that_cannot_be_rendered_again_is_named_in_the_message() {
+        let error = RerenderError { revision: 3, cause: RerenderCause::Differs("its release was a".into()) };
+        let problem = Problem::from(&RestoreError::from(error));
+        assert_eq!(
+            (problem.reason, problem.terminal, problem.message.as_str()),
+            (Reason::RevisionUnavailable, true, "revision 3: its release was a")
+        );
+    }
+}

@@ -1,0 +1,158 @@
+//! What each step with effects may use, carved out of the context of the controller.
+//!
+//! No step takes the whole context. A step that needs none of these takes data, and is in [`decide`](super::decide).
+
+use std::{sync::Arc, time::Duration};
+
+use chandler_certificates::Policy;
+use chandler_permissions::AccountPolicy;
+use chandler_records::Records;
+use chandler_releases::Releases;
+use chandler_rollout::Rollout;
+use chandler_runtime::{Backoff, ClusterInfoWatch, Events, GenerationTracker, Slot};
+use chandler_source::Resolutions;
+use kube::Client;
+
+use super::{approvals::Approvals, steps::prepare::Preparations};
+use crate::{
+    context::Context,
+    memory::{HealthDebounce, Memory, OwnershipConflicts, Refused, ReleasesInUse, Sizes},
+    watches::ManagedWatches,
+};
+
+/// What rendering uses: caches, and the facts about the cluster. The provisioner comes with its class.
+pub(super) struct RenderHandles<'a> {
+    pub(super) releases: &'a Releases,
+    pub(super) cluster_info: &'a ClusterInfoWatch,
+    pub(super) in_use: &'a ReleasesInUse,
+    pub(super) refused: &'a Refused,
+}
+
+/// What preparing a release in the background uses.
+pub(super) struct PrepareHandles<'a> {
+    /// A preparation outlives the reconcile that began it, so it needs a context of its own, out of which it carves its handles.
+    pub(super) context: &'a Arc<Context>,
+    pub(super) preparations: &'a Preparations,
+    pub(super) releases: &'a Releases,
+    pub(super) in_use: &'a ReleasesInUse,
+    pub(super) slot: &'a Slot,
+}
+
+/// What completing a release with certificates and generated Secrets uses.
+#[derive(Clone, Copy)]
+pub(super) struct CertificateHandles<'a> {
+    pub(super) rollout: &'a Rollout,
+    pub(super) policy: &'a Policy,
+}
+
+/// What the approval of a change uses.
+pub(super) struct ApproveHandles<'a> {
+    pub(super) approvals: &'a Approvals,
+    pub(super) accounts: &'a AccountPolicy,
+    pub(super) certificates: CertificateHandles<'a>,
+}
+
+/// What a rollout uses.
+#[derive(Clone, Copy)]
+pub(super) struct RolloutHandles<'a> {
+    pub(super) rollout: &'a Rollout,
+    pub(super) certificates: CertificateHandles<'a>,
+    pub(super) accounts: &'a AccountPolicy,
+    pub(super) watches: &'a ManagedWatches,
+    pub(super) events: &'a Events,
+    pub(super) conflicts: &'a OwnershipConflicts,
+    pub(super) debounce: &'a HealthDebounce,
+    pub(super) sizes: &'a Sizes,
+    pub(super) slot: &'a Slot,
+}
+
+/// What writing a status uses.
+#[derive(Clone, Copy)]
+pub(super) struct StatusHandles<'a> {
+    pub(super) client: &'a Client,
+    pub(super) events: &'a Events,
+}
+
+/// What scheduling the next reconcile uses.
+pub(super) struct ScheduleHandles<'a> {
+    pub(super) backoff: &'a Backoff,
+    pub(super) resolutions: &'a Resolutions,
+    pub(super) poll_interval: Duration,
+}
+
+/// What opening the record and finalizing a BundleDeployment use.
+pub(super) struct FinalizeHandles<'a> {
+    pub(super) client: &'a Client,
+    pub(super) rollout: &'a Rollout,
+    pub(super) records: &'a Records,
+    pub(super) accounts: &'a AccountPolicy,
+    pub(super) memory: &'a Memory,
+    pub(super) watches: &'a ManagedWatches,
+    pub(super) generations: &'a GenerationTracker,
+    pub(super) backoff: &'a Backoff,
+}
+
+impl<'a> RenderHandles<'a> {
+    pub(super) fn of(context: &'a Context) -> Self {
+        let Context { releases, cluster_info, memory, .. } = context;
+        Self { releases, cluster_info, in_use: &memory.in_use, refused: &memory.refused }
+    }
+}
+
+impl<'a> PrepareHandles<'a> {
+    pub(super) fn of(context: &'a Arc<Context>, slot: &'a Slot) -> Self {
+        let Context { releases, memory, .. } = context.as_ref();
+        Self { context, preparations: &memory.preparing, releases, in_use: &memory.in_use, slot }
+    }
+}
+
+impl<'a> CertificateHandles<'a> {
+    pub(super) fn of(context: &'a Context) -> Self {
+        Self { rollout: &context.rollout, policy: &context.options.certificates }
+    }
+}
+
+impl<'a> ApproveHandles<'a> {
+    pub(super) fn of(context: &'a Context) -> Self {
+        let Context { approvals, options, .. } = context;
+        Self { approvals, accounts: &options.accounts, certificates: CertificateHandles::of(context) }
+    }
+}
+
+impl<'a> RolloutHandles<'a> {
+    pub(super) fn of(context: &'a Context, slot: &'a Slot) -> Self {
+        let Context { rollout, options, watches, events, memory, .. } = context;
+        Self {
+            rollout,
+            certificates: CertificateHandles::of(context),
+            accounts: &options.accounts,
+            watches,
+            events,
+            conflicts: &memory.conflicts,
+            debounce: &memory.debounce,
+            sizes: &memory.sizes,
+            slot,
+        }
+    }
+}
+
+impl<'a> StatusHandles<'a> {
+    pub(super) fn of(context: &'a Context) -> Self {
+        let Context { client, events, .. } = context;
+        Self { client, events }
+    }
+}
+
+impl<'a> ScheduleHandles<'a> {
+    pub(super) fn of(context: &'a Context) -> Self {
+        let Context { backoff, memory, options, .. } = context;
+        Self { backoff, resolutions: &memory.resolutions, poll_interval: options.image_poll_interval }
+    }
+}
+
+impl<'a> FinalizeHandles<'a> {
+    pub(super) fn of(context: &'a Context) -> Self {
+        let Context { client, rollout, records, options, memory, watches, generations, backoff, .. } = context;
+        Self { client, rollout, records, accounts: &options.accounts, memory, watches, generations, backoff }
+    }
+}

@@ -1,0 +1,156 @@
+//! Approve: a chosen release may run, or the one that runs goes on while the other waits for approval.
+
+use std::sync::Arc;
+
+use chandler_api::ApprovedChange;
+use chandler_core::{Digest, Release};
+use chandler_rollout::{Preview, RolloutError, RolloutRequest};
+
+use super::{
+    super::{
+        assessment::{Selection, Unpacked},
+        decide::{
+            approval,
+            bundle::{self, BundleFacts},
+            drift, gates,
+            revisions::{Candidate, Cause},
+            spec_error::SpecError,
+        },
+        handles::{ApproveHandles, PrepareHandles},
+        subject::Subject,
+    },
+    certificates::{self, CertificatesError},
+    choose::Chosen,
+    restore::{self, Restored},
+};
+use crate::problem::Problem;
+
+/// A release that may run. Only this step makes one, and a rollout takes nothing else.
+pub(in super::super) struct Approved {
+    pub(super) release: Arc<Release>,
+    pub(super) candidate: Candidate,
+    unpacked: Option<Unpacked>,
+    bundle: BundleFacts,
+    described: Option<(BundleFacts, Digest)>,
+    pending: Option<chandler_api::PendingChange>,
+    rollback_problem: Option<Problem>,
+}
+
+/// A chosen release may not run now, and no other one does.
+#[derive(Debug)]
+pub(in super::super) struct NotApproved {
+    /// What is known of it.
+    pub(in super::super) selection: Selection,
+    pub(in super::super) error: ApproveError,
+}
+
+/// Why a chosen release may not run now.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ApproveError {
+    /// The change waits for approval.
+    #[error("the change waits for approval")]
+    Required,
+    /// Its changes could not be previewed, so they cannot be approved.
+    #[error(transparent)]
+    Preview(#[from] PreviewError),
+}
+
+/// The changes of a release could not be previewed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PreviewError {
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    #[error(transparent)]
+    Certificates(#[from] CertificatesError),
+    #[error(transparent)]
+    Rollout(#[from] RolloutError),
+}
+
+impl Approved {
+    pub(in super::super) fn candidate(&self) -> &Candidate {
+        &self.candidate
+    }
+
+    pub(in super::super) fn release(&self) -> &Arc<Release> {
+        &self.release
+    }
+
+    /// What the status reports of the release.
+    pub(in super::super) fn selection(&self) -> Selection {
+        Selection {
+            unpacked: self.unpacked.clone(),
+            provisioner: Some(self.candidate.provisioner.clone()),
+            candidate: Some(self.candidate.clone()),
+            bundle: Some(self.bundle.clone()),
+            described: self.described.clone(),
+            rollback_problem: self.rollback_problem.clone(),
+            pending: self.pending.clone(),
+        }
+    }
+
+    fn of(chosen: Chosen) -> Self {
+        let Chosen { release, candidate, unpacked, bundle, rollback_problem } = chosen;
+        Self { release, candidate, unpacked, bundle, described: None, pending: None, rollback_problem }
+    }
+}
+
+/// The release that may run: the chosen one or, while that waits for approval, the one that runs.
+pub(in super::super) async fn approve(
+    handles: &ApproveHandles<'_>,
+    restore_handles: &PrepareHandles<'_>,
+    subject: &Subject,
+    chosen: Chosen,
+) -> Result<Approved, NotApproved> {
+    let deployment = &subject.deployment;
+    if !approval::is_needed(deployment, &chosen.candidate) {
+        return Ok(Approved::of(chosen));
+    }
+    let preview = match preview(handles, subject, &chosen).await {
+        Ok(preview) => preview,
+        Err(error) => return Err(NotApproved { selection: chosen.selection(), error: error.into() }),
+    };
+    let change = approval::digest(deployment, &chosen.candidate, &preview);
+    if let Some(given) = handles.approvals.of(deployment, &change) {
+        let approved_by = given.spec.approved_by;
+        let approval = Some(ApprovedChange { change, approved_by, terms: Some(approval::terms(deployment)) });
+        let mut approved = Approved::of(chosen);
+        approved.candidate.approval = approval;
+        return Ok(approved);
+    }
+    let pending = approval::pending(&chosen.candidate, change, &preview);
+    let required = |chosen: &Chosen, pending| NotApproved {
+        selection: Selection { pending: Some(pending), ..chosen.selection() },
+        error: ApproveError::Required,
+    };
+    let Some(current) = approval::runs_meanwhile(subject.history()) else {
+        return Err(required(&chosen, pending));
+    };
+    match restore::restore(restore_handles, subject, current, Cause::Waiting(current.number)).await {
+        Ok(Restored { release, candidate }) => {
+            let warnings = chosen.bundle.warnings.clone();
+            Ok(Approved {
+                bundle: BundleFacts { warnings, ..bundle::facts(&release) },
+                described: Some((chosen.bundle, chosen.release.digest().clone())),
+                pending: Some(pending),
+                unpacked: chosen.unpacked,
+                rollback_problem: chosen.rollback_problem,
+                release,
+                candidate,
+            })
+        }
+        Err(error) => {
+            tracing::debug!(deployment = %subject.name(), %error, "the release that runs is left alone until approval");
+            Err(required(&chosen, pending))
+        }
+    }
+}
+
+/// What the candidate would change.
+async fn preview(handles: &ApproveHandles<'_>, subject: &Subject, chosen: &Chosen) -> Result<Preview, PreviewError> {
+    let deployment = &subject.deployment;
+    let owner = subject.owner(&chosen.candidate, handles.accounts)?;
+    let completed = certificates::complete(handles.certificates, deployment, &owner, &chosen.release).await?;
+    let (rules, drift) = (gates::rules(deployment), drift::policy_now(deployment));
+    let request = RolloutRequest::new(&owner, &completed.release).rules(&rules).drift(drift);
+    Ok(handles.certificates.rollout.preview(&request).await?)
+}

@@ -1,0 +1,32 @@
+//! Class: the name of a provisioner class becomes a component that can be called.
+
+use chandler_api::ProvisionerInUse;
+
+use crate::{
+    problem::Problem,
+    provisioner_class::{Class, Classes},
+};
+
+/// A class that can be used, and what the status reports of it.
+pub(super) struct ResolvedClass {
+    pub(super) class: Class,
+    pub(super) in_use: ProvisionerInUse,
+}
+
+/// No class of this name can be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.message)]
+pub(crate) struct ClassError(pub(crate) Problem);
+
+/// The class of a name.
+pub(super) async fn resolve(classes: &Classes, name: &str) -> Result<ResolvedClass, ClassError> {
+    let class = classes.get(name).await.map_err(ClassError)?;
+    let facts = class.provisioner.facts();
+    let in_use = ProvisionerInUse {
+        class: name.to_owned(),
+        name: Some(facts.name.clone()),
+        version: Some(facts.version.clone()),
+        digest: class.provisioner.digest().to_string(),
+    };
+    Ok(ResolvedClass { class, in_use })
+}

@@ -1,0 +1,162 @@
+//! Finalize: adds and removes the finalizers of a BundleDeployment, opens its record, and deletes or orphans its objects.
+
+use std::sync::Arc;
+
+use chandler_api::{
+    BundleDeployment, Reason,
+    names::{CLEANUP_UNPACK_CACHE_FINALIZER, DELETE_CACHED_BUNDLE_FINALIZER, TEARDOWN_FINALIZER},
+};
+use chandler_records::{Record, Subject as RecordSubject};
+use chandler_rollout::{RolloutError, Teardown, deletion_plan::held};
+use chandler_runtime::finalizers;
+use kube::{Api, ResourceExt as _, runtime::controller::Action};
+
+use super::{
+    super::{
+        ReconcileError,
+        assessment::{Assessment, ReconcileOutcome},
+        decide::{intent::has_finalizer, spec_error::SpecError},
+        handles::FinalizeHandles,
+        subject::Subject,
+    },
+    rollout::line,
+};
+use crate::problem::Problem;
+
+/// The objects of a release could not be deleted or orphaned.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FinalizeError {
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    #[error(transparent)]
+    Rollout(#[from] RolloutError),
+}
+
+/// Adds our finalizer before anything is created. That includes the record, which is deleted with the finalizer.
+pub(in super::super) async fn add_finalizer(
+    handles: &FinalizeHandles<'_>,
+    deployment: &BundleDeployment,
+) -> Result<(), ReconcileError> {
+    if has_finalizer(deployment) {
+        return Ok(());
+    }
+    let mut finalizers = deployment.finalizers().to_vec();
+    finalizers.push(TEARDOWN_FINALIZER.to_owned());
+    write_finalizers(handles, deployment, &finalizers).await
+}
+
+/// The record of a BundleDeployment, which is created for one that the controller will install.
+pub(in super::super) async fn open_record(
+    handles: &FinalizeHandles<'_>,
+    deployment: &BundleDeployment,
+    installs: bool,
+) -> Result<Arc<Record>, ReconcileError> {
+    let (name, uid) = (deployment.name_any(), deployment.uid().unwrap_or_default());
+    // The record follows our finalizer, and revisions follow the record: an object that has both had a record, which was lost.
+    let is_known =
+        has_finalizer(deployment) && deployment.status.as_ref().is_some_and(|status| !status.history.is_empty());
+    Ok(handles.records.open(RecordSubject { name: &name, uid: &uid, is_known, installs }).await?)
+}
+
+/// Deletes or orphans the objects of the release. None once that is done and the finalizers can be removed.
+pub(in super::super) async fn tear_down(handles: &FinalizeHandles<'_>, subject: &Subject) -> Option<Assessment> {
+    let torn_down: Result<Teardown, FinalizeError> = async {
+        let owner = subject.owner_at_deletion(handles.accounts)?;
+        Ok(handles.rollout.teardown(&owner).await?)
+    }
+    .await;
+    let name = subject.name();
+    let outcome = match torn_down {
+        Ok(Teardown::Complete { deleted, orphaned }) => {
+            tracing::info!(deployment = %name, deleted = deleted.len(), orphaned = orphaned.len(), "torn down");
+            return None;
+        }
+        Ok(Teardown::Waiting { waiting, .. }) => ReconcileOutcome::Deleting(waiting.iter().map(line).collect()),
+        Ok(Teardown::Held { in_use }) => {
+            ReconcileOutcome::DeletionFailed(Problem::transient(Reason::CustomResourcesExist, held(&in_use)))
+        }
+        Err(error) => ReconcileOutcome::DeletionFailed(with_orphaning(&name, Problem::from(&error))),
+    };
+    Some(Assessment::early(outcome))
+}
+
+/// The problem of a deletion. Where rights are missing, the message names the deletion that needs none.
+fn with_orphaning(name: &str, problem: Problem) -> Problem {
+    let is_about_rights =
+        matches!(problem.reason, Reason::ServiceAccountNotFound | Reason::PermissionsMissing | Reason::Forbidden);
+    if !is_about_rights {
+        return problem;
+    }
+    let message = format!(
+        "{}; or leave the objects where they are: kubectl delete bundledeployment {name} --cascade=orphan",
+        problem.message
+    );
+    Problem { message, ..problem }
+}
+
+/// What became of the objects of a BundleDeployment that is being deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Objects {
+    /// They were deleted, or orphaned one by one.
+    Deleted,
+    /// All of them stay.
+    Orphaned,
+}
+
+/// Closes the record, forgets the BundleDeployment and removes our finalizers, so that the API server deletes it.
+pub(in super::super) async fn remove_finalizer(
+    handles: &FinalizeHandles<'_>,
+    subject: &Subject,
+    objects: Objects,
+) -> Result<Action, ReconcileError> {
+    let (deployment, name) = (&subject.deployment, subject.name());
+    if objects == Objects::Orphaned {
+        orphan_objects(handles, subject).await;
+        subject.book.leave_all().await?;
+    }
+    handles.records.close(&name, &subject.book).await?;
+    handles.memory.forget(&name);
+    handles.watches.forget(&name);
+    handles.generations.forget(&name);
+    handles.backoff.succeeded(&name);
+    let ours = [TEARDOWN_FINALIZER, DELETE_CACHED_BUNDLE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER];
+    let kept = deployment.finalizers().iter().filter(|finalizer| !ours.contains(&finalizer.as_str()));
+    write_finalizers(handles, deployment, &kept.cloned().collect::<Vec<_>>()).await?;
+    Ok(Action::await_change())
+}
+
+/// Removes our owner references, as far as that is allowed: `--cascade=orphan` has to work without rights, too.
+async fn orphan_objects(handles: &FinalizeHandles<'_>, subject: &Subject) {
+    let orphaned: Result<(), FinalizeError> = async {
+        let owner = subject.owner_at_deletion(handles.accounts)?;
+        Ok(handles.rollout.remove_owner_references(&owner).await.map(drop)?)
+    }
+    .await;
+    if let Err(error) = orphaned {
+        tracing::warn!(deployment = %subject.name(), %error, "the owner references are left to the garbage collector");
+    }
+}
+
+async fn write_finalizers(
+    handles: &FinalizeHandles<'_>,
+    deployment: &BundleDeployment,
+    finalizers: &[String],
+) -> Result<(), ReconcileError> {
+    let written = finalizers::write(&Api::all(handles.client.clone()), deployment, finalizers).await;
+    written.map_err(ReconcileError::Finalizers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deletion_without_rights_names_the_one_that_needs_none() {
+        let message = |reason| with_orphaning("harbour", Problem::transient(reason, "no")).message;
+        assert_eq!(
+            message(Reason::ServiceAccountNotFound),
+            "no; or leave the objects where they are: kubectl delete bundledeployment harbour --cascade=orphan"
+        );
+        assert_eq!(message(Reason::ObjectRefused), "no");
+    }
+}

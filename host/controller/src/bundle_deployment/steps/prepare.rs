@@ -1,0 +1,160 @@
+//! Prepare: class, source, tree and render, in the background. A registry that sends a byte now and then, or a provisioner that takes all
+//! the time it gets, holds up only the BundleDeployments that wait for it.
+
+use std::sync::Arc;
+
+use chandler_api::{BundleDeployment, ProvisionerInUse, Revision};
+use chandler_core::{Digest, Release};
+use chandler_releases::Made;
+use chandler_runtime::{Jobs, Panicked};
+use kube::ResourceExt as _;
+
+use super::{
+    super::{
+        assessment::{ReleaseFacts, Unpacked},
+        decide::{
+            config::Config,
+            revisions::{self, Candidate, Cause},
+            spec_error::SpecError,
+        },
+        handles::{PrepareHandles, RenderHandles},
+    },
+    class::{self, ClassError, ResolvedClass},
+    render::{self, RenderError, RenderInput},
+    rerender::{self, RerenderError, Rerendered},
+    unpack::{self, SourceHandles, UnpackError, UnpackedContent},
+};
+use crate::context::Context;
+
+/// What is being fetched and rendered.
+#[derive(Default)]
+pub(crate) struct Preparations {
+    candidates: Jobs<Result<Prepared, PrepareFailure>>,
+    revisions: Jobs<Result<Rerendered, RerenderError>>,
+}
+
+impl Preparations {
+    /// Ends the preparations of a BundleDeployment.
+    pub(crate) fn end(&self, name: &str) {
+        self.candidates.end(name);
+        self.revisions.end(name);
+    }
+
+    /// Ends all preparations.
+    pub(crate) fn end_all(&self) {
+        self.candidates.end_all();
+        self.revisions.end_all();
+    }
+}
+
+/// The release that a spec describes. Only this step makes one.
+pub(crate) struct Prepared {
+    pub(super) release: Arc<Release>,
+    pub(super) made: Made,
+    pub(super) candidate: Candidate,
+    pub(super) unpacked: Unpacked,
+}
+
+/// Why the release that a spec describes is unavailable.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PrepareError {
+    #[error(transparent)]
+    Class(#[from] ClassError),
+    #[error(transparent)]
+    Unpack(#[from] UnpackError),
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    #[error(transparent)]
+    Render(#[from] RenderError),
+    #[error(transparent)]
+    Panicked(#[from] PreparationPanicked),
+}
+
+/// A preparation panicked; the log has the panic.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the controller panicked while it prepared the bundle: please report what its log says")]
+pub(crate) struct PreparationPanicked;
+
+/// A preparation that failed, and what it found before.
+#[derive(Debug)]
+pub(crate) struct PrepareFailure {
+    pub(crate) unpacked: Option<Unpacked>,
+    pub(crate) provisioner: Option<ProvisionerInUse>,
+    pub(crate) error: PrepareError,
+}
+
+impl From<PrepareError> for PrepareFailure {
+    fn from(error: PrepareError) -> Self {
+        Self { unpacked: None, provisioner: None, error }
+    }
+}
+
+/// The release that the spec describes; none while it is being prepared.
+pub(super) async fn described(
+    handles: &PrepareHandles<'_>,
+    deployment: &BundleDeployment,
+) -> Option<Result<Prepared, PrepareFailure>> {
+    let name = deployment.name_any();
+    let (jobs, requested) = (&handles.preparations.candidates, revisions::requested(deployment));
+    let work = || describe(deployment.clone(), Arc::clone(handles.context));
+    let outcome = jobs.outcome(&name, &requested, work, wake(&name, handles.context));
+    let outcome = handles.slot.lend(outcome).await?;
+    Some(outcome.unwrap_or_else(|Panicked| Err(PrepareError::from(PreparationPanicked).into())))
+}
+
+/// The release of an earlier revision, rendered again; none while it is being prepared.
+pub(super) async fn rerendered(
+    handles: &PrepareHandles<'_>,
+    deployment: &BundleDeployment,
+    revision: &Revision,
+) -> Option<Result<Result<Rerendered, RerenderError>, PreparationPanicked>> {
+    let work = || {
+        let (deployment, revision, context) = (deployment.clone(), revision.clone(), Arc::clone(handles.context));
+        async move {
+            let (source, render) = (SourceHandles::of(&context), RenderHandles::of(&context));
+            rerender::rerender(&context.classes, source, &render, &deployment, &revision).await
+        }
+    };
+    let (name, number) = (deployment.name_any(), revision.number);
+    let requested = revisions::requested(deployment);
+    let requested = Digest::of([requested.as_str(), &revision.release_digest].join(" ").as_bytes());
+    let (jobs, job) = (&handles.preparations.revisions, format!("{name}/{number}"));
+    let outcome = handles.slot.lend(jobs.outcome(&job, &requested, work, wake(&name, handles.context))).await?;
+    Some(outcome.map_err(|Panicked| PreparationPanicked))
+}
+
+/// Triggers a reconcile of a BundleDeployment, later.
+fn wake(name: &str, context: &Arc<Context>) -> impl FnOnce() + Send + 'static {
+    let (name, context) = (name.to_owned(), Arc::clone(context));
+    move || context.wake(&name)
+}
+
+async fn describe(deployment: BundleDeployment, context: Arc<Context>) -> Result<Prepared, PrepareFailure> {
+    let (name, spec) = (deployment.name_any(), &deployment.spec);
+    let ResolvedClass { class, in_use } =
+        class::resolve(&context.classes, &spec.provisioner_class_name).await.map_err(PrepareError::from)?;
+    let UnpackedContent { tree, facts } =
+        unpack::unpack(SourceHandles::of(&context), &deployment).await.map_err(PrepareError::from)?;
+    let failed = |error: PrepareError| PrepareFailure {
+        unpacked: Some(facts.clone()),
+        provisioner: Some(in_use.clone()),
+        error,
+    };
+    let config = Config::layered(&spec.provisioner_class_name, &class.defaults, spec.config.as_ref());
+    let config = config.map_err(|error| failed(error.into()))?;
+    let install_namespace = spec.install_namespace.as_str();
+    let input = RenderInput { name: &name, install_namespace, class: &class, tree, config: &config };
+    let rendered = render::render(&RenderHandles::of(&context), input).await;
+    let rendered = rendered.map_err(|error| failed(error.into()))?;
+    let candidate = Candidate {
+        cause: Cause::Spec,
+        source: facts.resolved_source.clone(),
+        content_digest: facts.content_digest.to_string(),
+        provisioner: in_use,
+        install_namespace: install_namespace.to_owned(),
+        config: revisions::Config::Known(config.get().clone()),
+        release: ReleaseFacts::of(&rendered.release),
+        approval: None,
+    };
+    Ok(Prepared { release: rendered.release, made: rendered.made, candidate, unpacked: facts })
+}

@@ -1,0 +1,113 @@
+//! Render: content becomes a release, through the provisioner of its class.
+//!
+//! Rendering is a pure function of content, component, configuration and those facts about the target that the provisioner
+//! requests. So a release is cached until one of these changes, over restarts too, and a reconcile that changes nothing calls no
+//! plugin; neither does one after a change of the cluster that the provisioner did not ask about.
+
+use std::sync::Arc;
+
+use chandler_content::Tree;
+use chandler_core::{Content as _, Digest, Release, Request, Target};
+use chandler_engine::{CallError, Provisioned};
+use chandler_releases::Made;
+use chandler_runtime::ClusterInfoWatch;
+use serde_json::{Map, Value};
+
+use super::super::{decide::config::Config, handles::RenderHandles};
+use crate::provisioner_class::Class;
+
+/// What a release is rendered from.
+pub(in super::super) struct RenderInput<'a> {
+    /// The BundleDeployment.
+    pub(in super::super) name: &'a str,
+    /// The namespace for objects that name none.
+    pub(in super::super) install_namespace: &'a str,
+    pub(in super::super) class: &'a Class,
+    pub(in super::super) tree: Tree,
+    pub(in super::super) config: &'a Config,
+}
+
+/// A release, and the key of its inputs in the cache.
+pub(crate) struct Rendered {
+    pub(crate) made: Made,
+    pub(crate) release: Arc<Release>,
+}
+
+/// The provisioner returned no release.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub(crate) struct RenderError(#[from] pub(crate) CallError);
+
+/// Renders a release, or takes it from the cache.
+pub(in super::super) async fn render(
+    handles: &RenderHandles<'_>,
+    input: RenderInput<'_>,
+) -> Result<Rendered, RenderError> {
+    let RenderInput { name, install_namespace, class, tree, config } = input;
+    let target = target(name, install_namespace, handles.cluster_info).await;
+    let request = Request { config: config.get().clone(), target };
+    let inputs = inputs(tree.digest(), class.provisioner.digest(), &request.config);
+    if let Some((made, release)) = handles.releases.get_for(&inputs, &request.target).await {
+        handles.in_use.note(name, &made);
+        handles.refused.forget(name);
+        return Ok(Rendered { made, release });
+    }
+    let Provisioned { result, asked } =
+        class.provisioner.provision_and_record(&request, Arc::new(tree), &class.limits).await;
+    let release = match result {
+        Ok(release) => Arc::new(release),
+        Err(error) => {
+            handles.refused.note(name, asked, &request.target);
+            return Err(RenderError(error));
+        }
+    };
+    handles.refused.forget(name);
+    tracing::info!(
+        deployment = %name,
+        release = %release.digest().short(),
+        objects = release.objects().len(),
+        "rendered"
+    );
+    let made = handles.releases.insert_for(&inputs, &request.target, &asked, Arc::clone(&release)).await;
+    handles.in_use.note(name, &made);
+    Ok(Rendered { made, release })
+}
+
+/// The target of the objects of a BundleDeployment: the cluster as it was last polled.
+pub(super) async fn target(name: &str, install_namespace: &str, cluster_info: &ClusterInfoWatch) -> Target {
+    let cluster_info = cluster_info.get().await;
+    Target {
+        name: name.to_owned(),
+        namespace: install_namespace.to_owned(),
+        kubernetes_version: cluster_info.kubernetes_version.clone(),
+        api_kinds: cluster_info.api_kinds.clone(),
+    }
+}
+
+/// The digest of all that a release depends on, beside the facts about the target that its provisioner requests.
+fn inputs(content: &Digest, component: &Digest, config: &Map<String, Value>) -> Digest {
+    Digest::of_json(&(content, component, config))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_inputs_change_with_each_of_their_parts() {
+        let map = |value: Value| value.as_object().cloned().unwrap();
+        let (a, b) = (Digest::of(b"a"), Digest::of(b"b"));
+        let one = inputs(&a, &b, &map(json!({})));
+        assert_eq!(one, inputs(&a, &b, &map(json!({}))));
+        for other in [
+            inputs(&b, &b, &map(json!({}))),
+            inputs(&a, &a, &map(json!({}))),
+            inputs(&b, &a, &map(json!({}))),
+            inputs(&a, &b, &map(json!({"x": 1}))),
+        ] {
+            assert_ne!(one, other);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Status: writes what a reconcile found, and schedules the next one.
+
+use std::time::Duration;
+
+use chandler_api::{BundleDeployment, BundleDeploymentStatus};
+use chandler_runtime::status_patch;
+use chandler_source::Source;
+use k8s_openapi::jiff::Timestamp;
+use kube::{Api, ResourceExt as _, runtime::controller::Action};
+
+use super::super::{
+    ReconcileError,
+    assessment::Assessment,
+    decide::{
+        intent::{self, Next},
+        revisions, status,
+    },
+    handles::{ScheduleHandles, StatusHandles},
+    subject::Subject,
+};
+use crate::events;
+
+/// Writes what a reconcile found: first the record, then the status, which is a copy for users.
+pub(in super::super) async fn report(
+    handles: StatusHandles<'_>,
+    subject: &mut Subject,
+    found: &Assessment,
+) -> Result<(), ReconcileError> {
+    let status = status::derive(&subject.deployment, found, Timestamp::now());
+    if status.history != subject.book.state().history {
+        subject.book.write_history(&status.history).await?;
+    }
+    write(handles, &subject.deployment, subject.stored.as_ref(), &status).await?;
+    let repaired: Vec<String> = found.findings().flat_map(|findings| findings.repaired.iter().cloned()).collect();
+    events::publish_done(handles.events, &subject.deployment, "DriftRepaired", "Repair", &repaired).await;
+    subject.stored = Some(status.clone());
+    subject.deployment.status = Some(status);
+    Ok(())
+}
+
+/// Writes a status over the one that is stored.
+pub(in super::super) async fn write(
+    handles: StatusHandles<'_>,
+    deployment: &BundleDeployment,
+    stored: Option<&BundleDeploymentStatus>,
+    status: &BundleDeploymentStatus,
+) -> Result<(), ReconcileError> {
+    let StatusHandles { client, events } = handles;
+    let api: Api<BundleDeployment> = Api::all(client.clone());
+    let written = status_patch::write(&api, &deployment.name_any(), stored, status).await;
+    if written.map_err(ReconcileError::Status)? {
+        let old = stored.cloned().unwrap_or_default();
+        events::publish(events, deployment, &old.conditions, &status.conditions).await;
+        events::publish_approval(events, deployment, &old.history, &status.history).await;
+        events::publish_warnings(events, deployment, "RenderedWithWarnings", &old.warnings, &status.warnings).await;
+        let of = |status: &BundleDeploymentStatus| status.release.clone().unwrap_or_default().warnings;
+        events::publish_warnings(events, deployment, "UpgradedWithWarnings", &of(&old), &of(status)).await;
+    }
+    Ok(())
+}
+
+/// How long it is until the next reconcile without a trigger; none where the controller waits for a change.
+pub(in super::super) fn next(
+    handles: &ScheduleHandles<'_>,
+    deployment: &BundleDeployment,
+    found: &Assessment,
+) -> Option<Duration> {
+    let name = deployment.name_any();
+    let status = deployment.status.clone().unwrap_or_default();
+    let clock = status::clock(deployment, &status, Timestamp::now());
+    // Only the next reconcile knows that the revision failed.
+    if revisions::has_just_failed(deployment, &found.selection) {
+        return Some(Duration::ZERO);
+    }
+    match intent::next(found, clock, &deployment.spec.source) {
+        Next::Change => {
+            handles.backoff.succeeded(&name);
+            None
+        }
+        Next::After(pause) => {
+            handles.backoff.succeeded(&name);
+            Some(pause)
+        }
+        Next::Poll => {
+            handles.backoff.succeeded(&name);
+            // A tag that was resolved is polled without a reconcile.
+            let polled = Source::parse(&deployment.spec.source)
+                .is_ok_and(|source| handles.resolutions.is_polled(&name, &source));
+            (!polled).then_some(handles.poll_interval)
+        }
+        Next::Unchanged(pause) => Some(pause),
+        Next::BackOff => {
+            let requested = found.problem().map(|problem| problem.retry_after).unwrap_or_default();
+            let pause = handles.backoff.failed(&name).max(requested);
+            Some(clock.left.map_or(pause, |left| pause.min(left + Duration::from_secs(1))))
+        }
+    }
+}
+
+/// The next reconcile: after this pause, or earlier where something of the release that runs is due.
+pub(in super::super) fn action(pause: Option<Duration>, found: &Assessment) -> Action {
+    pause.into_iter().chain(intent::due(found)).min().map_or_else(Action::await_change, Action::requeue)
+}

@@ -1,0 +1,92 @@
+//! Restore: the release of an earlier revision, from the record or the cache, else rendered again from its inputs.
+
+use std::sync::Arc;
+
+use chandler_api::Revision;
+use chandler_core::{Digest, Release};
+use chandler_records::{Record, RecordError};
+use chandler_releases::Releases;
+
+use super::{
+    super::{
+        assessment::ReleaseFacts,
+        decide::revisions::{Candidate, Cause, Config},
+        handles::PrepareHandles,
+        subject::Subject,
+    },
+    prepare::{self, PreparationPanicked},
+    rerender::{RerenderError, Rerendered},
+};
+
+/// The release of an earlier revision. Only this step makes one.
+pub(super) struct Restored {
+    pub(super) release: Arc<Release>,
+    pub(super) candidate: Candidate,
+}
+
+/// The release of an earlier revision is unavailable.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RestoreError {
+    /// It is being rendered again.
+    #[error("revision {0} is fetched and rendered again")]
+    Pending(i64),
+    #[error(transparent)]
+    Rerender(#[from] RerenderError),
+    #[error(transparent)]
+    Panicked(#[from] PreparationPanicked),
+}
+
+/// The release of a revision, which runs for this cause.
+pub(super) async fn restore(
+    handles: &PrepareHandles<'_>,
+    subject: &Subject,
+    revision: &Revision,
+    cause: Cause,
+) -> Result<Restored, RestoreError> {
+    let kept = match kept(revision, &subject.book, handles.releases).await {
+        Ok(kept) => kept,
+        Err(error) => {
+            tracing::warn!(deployment = %subject.name(), %error, "a kept release cannot be read and is rendered again");
+            None
+        }
+    };
+    let (release, provisioner, config) = if let Some(release) = kept {
+        let config = match &revision.config {
+            Some(config) => Config::Known(config.clone()),
+            None => Config::Digest(revision.config_digest.clone()),
+        };
+        (release, revision.provisioner.clone(), config)
+    } else {
+        let rerendered = prepare::rerendered(handles, &subject.deployment, revision).await;
+        let Rerendered { rendered, provisioner, config } =
+            rerendered.ok_or(RestoreError::Pending(revision.number))???;
+        (rendered.release, provisioner, Config::Known(config.get().clone()))
+    };
+    let candidate = Candidate {
+        cause,
+        source: revision.source.clone(),
+        content_digest: revision.content_digest.clone(),
+        provisioner,
+        install_namespace: revision.install_namespace.clone(),
+        config,
+        release: ReleaseFacts::of(&release),
+        approval: None,
+    };
+    Ok(Restored { release, candidate })
+}
+
+/// The release of a revision from the record; none where its bytes are not kept.
+async fn kept(revision: &Revision, book: &Record, releases: &Releases) -> Result<Option<Arc<Release>>, RecordError> {
+    let Ok(digest) = revision.release_digest.parse::<Digest>() else { return Ok(None) };
+    if !book.keeps(&digest) {
+        return Ok(None);
+    }
+    // The cache holds a rendered release under the digest of its inputs, and this one under its own.
+    let key = Digest::of(format!("release {digest}").as_bytes());
+    if let Some(release) = releases.get(&key).await {
+        return Ok(Some(release));
+    }
+    let Some(release) = book.release(&digest).await?.map(Arc::new) else { return Ok(None) };
+    releases.insert(key, Arc::clone(&release)).await;
+    Ok(Some(release))
+}

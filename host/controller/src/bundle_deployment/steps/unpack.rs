@@ -1,0 +1,106 @@
+//! Source and tree: a source becomes a digest and a verified tree.
+
+use std::time::Duration;
+
+use chandler_api::{BundleDeployment, BundleSource, Reason, Revision};
+use chandler_content::{Store, Tree};
+use chandler_core::{Content as _, Digest};
+use chandler_source::{Obtained, Resolutions, Source, SourceError, Sources, Wanted, describe};
+use kube::ResourceExt as _;
+
+use super::super::{assessment::Unpacked, decide::revisions};
+use crate::{
+    context::Context,
+    problem::{self, Problem},
+};
+
+/// Content that was fetched and verified.
+pub(super) struct UnpackedContent {
+    pub(super) tree: Tree,
+    pub(super) facts: Unpacked,
+}
+
+/// The content could not be fetched, verified or unpacked.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.message)]
+pub(crate) struct UnpackError(pub(crate) Problem);
+
+/// What fetching content uses.
+#[derive(Clone, Copy)]
+pub(super) struct SourceHandles<'a> {
+    sources: &'a Sources,
+    store: &'a Store,
+    resolutions: &'a Resolutions,
+    poll_interval: Duration,
+}
+
+impl<'a> SourceHandles<'a> {
+    pub(super) fn of(context: &'a Context) -> Self {
+        let Context { sources, images, memory, options, .. } = context;
+        Self {
+            sources,
+            store: images.store(),
+            resolutions: &memory.resolutions,
+            poll_interval: options.image_poll_interval,
+        }
+    }
+}
+
+/// Fetches the content that the spec names, or reads it from the cache.
+pub(super) async fn unpack(
+    handles: SourceHandles<'_>,
+    deployment: &BundleDeployment,
+) -> Result<UnpackedContent, UnpackError> {
+    let failed = |error: SourceError| UnpackError(problem::source(Reason::UnpackFailed, &error));
+    let source = Source::parse(&deployment.spec.source).map_err(|error| failed(error.into()))?;
+    let again = revisions::request(deployment).is_some();
+    let wanted = Wanted {
+        deployment: &deployment.name_any(),
+        source: &source,
+        resolutions: handles.resolutions,
+        interval: (!again).then_some(handles.poll_interval),
+        in_use: in_use(deployment),
+    };
+    let Obtained { pinned, tree } = handles.sources.obtain(&wanted).await.map_err(failed)?;
+    let content_digest = tree.digest().clone();
+    Ok(UnpackedContent { tree, facts: Unpacked { resolved_source: pinned, content_digest } })
+}
+
+/// Reads the content of a revision from the cache, or fetches it again from its pinned source.
+pub(super) async fn unpack_again(
+    handles: SourceHandles<'_>,
+    deployment: &BundleDeployment,
+    revision: &Revision,
+) -> Result<Tree, UnpackError> {
+    let digest = revision.content_digest.parse::<Digest>().ok();
+    if let Some(tree) = digest.and_then(|digest| handles.store.tree(&digest)) {
+        return Ok(tree);
+    }
+    let failed = |error: SourceError| UnpackError(problem::source(Reason::RevisionUnavailable, &error));
+    let unavailable = |message: String| Err(UnpackError(Problem::terminal(Reason::RevisionUnavailable, message)));
+    let mut source = Source::parse(&revision.source).map_err(|error| failed(error.into()))?;
+    if source.can_move() {
+        return unavailable(format!("its {} is not named by a digest", describe(&revision.source)));
+    }
+    if let Ok(current) = Source::parse(&deployment.spec.source) {
+        source = source.with_certificates_of(&current);
+    }
+    let wanted = Wanted {
+        deployment: &deployment.name_any(),
+        source: &source,
+        resolutions: handles.resolutions,
+        interval: None,
+        in_use: None,
+    };
+    let Obtained { tree, .. } = handles.sources.obtain(&wanted).await.map_err(failed)?;
+    if tree.digest().as_str() == revision.content_digest {
+        return Ok(tree);
+    }
+    unavailable(format!("its content was {}; its source holds {} now", revision.content_digest, tree.digest()))
+}
+
+/// The source of the current revision, if it was rendered from this very specification.
+fn in_use(deployment: &BundleDeployment) -> Option<&BundleSource> {
+    let current = deployment.status.as_ref()?.history.last()?;
+    (current.generation == deployment.metadata.generation).then_some(&current.source)
+}

@@ -1,0 +1,67 @@
+//! A BundleDeployment that is being reconciled, with its record.
+
+use std::sync::Arc;
+
+use chandler_api::{BundleDeployment, BundleDeploymentStatus, Revision};
+use chandler_permissions::AccountPolicy;
+use chandler_records::Record;
+use chandler_rollout::Owner;
+use kube::ResourceExt as _;
+
+use super::{
+    decide::{drift, owner, revisions, revisions::Candidate, spec_error::SpecError},
+    failed_candidates::ChangeCount,
+};
+
+/// A BundleDeployment that is being reconciled.
+pub(super) struct Subject {
+    /// As the watch brought it, but with the revisions of the record: a client that may write the status decides nothing.
+    pub(super) deployment: BundleDeployment,
+    /// The status as it is stored.
+    pub(super) stored: Option<BundleDeploymentStatus>,
+    /// The record that only the controller writes.
+    pub(super) book: Arc<Record>,
+    /// What had changed when the reconcile began.
+    pub(super) began: ChangeCount,
+}
+
+impl Subject {
+    pub(super) fn new(deployment: BundleDeployment, book: Arc<Record>, began: ChangeCount) -> Self {
+        let mut subject = Self { stored: deployment.status.clone(), deployment, book, began };
+        subject.read_record();
+        subject
+    }
+
+    /// Takes the revisions from the record.
+    pub(super) fn read_record(&mut self) {
+        let state = self.book.state();
+        if self.deployment.status.is_none() && state.history.is_empty() {
+            return;
+        }
+        let status = self.deployment.status.get_or_insert_default();
+        status.revision = state.history.last().map(|current| current.number);
+        status.history.clone_from(&state.history);
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.deployment.name_any()
+    }
+
+    pub(super) fn history(&self) -> &[Revision] {
+        self.deployment.status.as_ref().map(|status| status.history.as_slice()).unwrap_or_default()
+    }
+
+    /// The owner of the objects of a candidate, which the rollout notes in the record.
+    pub(super) fn owner(&self, candidate: &Candidate, accounts: &AccountPolicy) -> Result<Owner, SpecError> {
+        let rollback = revisions::is_rollback(&self.deployment, candidate);
+        let owner = owner::owner(&self.deployment, &candidate.install_namespace, accounts)?;
+        let owner = owner.rollback(rollback).ignoring(drift::ignored_fields(&self.deployment.spec)?);
+        Ok(owner.recorded_in(Arc::<Record>::clone(&self.book)))
+    }
+
+    /// The owner of the objects that are about to be deleted.
+    pub(super) fn owner_at_deletion(&self, accounts: &AccountPolicy) -> Result<Owner, SpecError> {
+        let owner = owner::owner_at_deletion(&self.deployment, accounts)?;
+        Ok(owner.recorded_in(Arc::<Record>::clone(&self.book)))
+    }
+}
