@@ -26,7 +26,7 @@ impl LeaderElection for AlwaysLeader {
     async fn acquired(&self) {}
 
     async fn lost(&self) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
