@@ -9,7 +9,7 @@
 //! 1. [`Declarations::of`] reads the requests of the release.
 //! 2. [`Stored::read`] parses the Secret from the cluster.
 //! 3. [`decide`](decide::decide) decides what to do with it at a given time, and [`Decision::take`] computes its new
-//! content, with new keys if needed.
+//!    content, with new keys if needed.
 //! 4. [`Declarations::complete`] adds the result to the release that is applied.
 //!
 //! # Replacing a certificate

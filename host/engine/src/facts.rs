@@ -270,7 +270,7 @@ mod tests {
         the contract is not supported: the component is built against version "0.2.0", and this host supports 0.1
         the contract is not supported: the component is built against version "0.2.0", and this host supports 0.1
         the custom section `chandler:provisioner` is malformed: it declares version "0.1.7" of the contract, but the component exports version "0.1.0"
-        capabilities are declared that nothing grants: cluster/read
+        the component requires capabilities that were not granted: cluster/read
         the custom section `chandler:provisioner` is malformed: missing field `contract` at line 1 column 2
         the custom section `chandler:provisioner` is malformed: control character (\u0000-\u001F) found while parsing a string at line 2 column 0
         "#);

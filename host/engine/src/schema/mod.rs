@@ -208,15 +208,15 @@ mod tests {
         insta::assert_snapshot!(text, @r##"
         refers to "https://example.com/schema.json", which it does not contain
         refers to "file:///etc/passwd", which it does not contain
-        is recursive, or more than 64 levels deep when its references are expanded
+        is recursive, or more than 64 levels deep after its references are expanded
         refers to "#/$defs/none", which it does not contain
         uses $dynamicRef, which is not supported
-        has more than 100000 parts when its references are expanded
+        has more than 100000 parts after its references are expanded
         is not a JSON schema: "nonsense" is not valid under any of the schemas listed in the 'anyOf' keyword
         contains the pattern "(a{1000}){1000}", which takes more than 1 MiB of memory
-        names another dialect than https://json-schema.org/draft/2020-12/schema
+        uses a dialect other than https://json-schema.org/draft/2020-12/schema
         is neither an object nor a boolean
-        is recursive, or more than 64 levels deep when its references are expanded
+        is recursive, or more than 64 levels deep after its references are expanded
         is not JSON: EOF while parsing an object at line 1 column 1
         "##);
     }
