@@ -1,4 +1,4 @@
-//! Finds the components that `cargo xtask plugins` builds and hands their paths to the crate.
+//! Passes the paths of the components that `cargo xtask plugins` builds to the crate.
 
 use std::{env, path::PathBuf, process::exit};
 

@@ -1,7 +1,7 @@
 //! Measures large releases: `cargo xtask bench --rollouts [objects] [crds]`.
 //!
-//! The API server is the embedded control plane, in this process, or the one that the environment names as it does for the
-//! end-to-end tests.
+//! The API server is the embedded control plane in this process, or the one that the environment selects, as for the end-to-end
+//! tests.
 
 #![expect(clippy::print_stdout, reason = "it is a program whose result is its output")]
 

@@ -1,4 +1,4 @@
-//! Changes that wait for approval, and approving them.
+//! Pending changes, and approving them.
 
 use chandler_api::{BundleDeployment, ChangeApproval, PendingChange};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
@@ -7,7 +7,7 @@ use kube::{Api, api::PostParams};
 use crate::World;
 
 impl World {
-    /// What waits for approval, once something does.
+    /// Waits until a change is pending approval, and returns it.
     pub async fn pending(&self, name: &str) -> PendingChange {
         let deployment = self.condition(name, "Progressing", "False", "ApprovalRequired").await;
         deployment.status.and_then(|status| status.pending_change).expect("a pending change")
@@ -16,7 +16,8 @@ impl World {
     /// Approves a change, as `chandler approve` does.
     pub async fn approve(&self, name: &str, change: &str) -> ChangeApproval {
         let deployment: BundleDeployment = self.deployments().get(name).await.expect("the BundleDeployment");
-        let approval = ChangeApproval::of(&deployment, change, &self.user().await, None).expect("it is stored");
+        let approval =
+            ChangeApproval::of(&deployment, change, &self.user().await, None).expect("a stored BundleDeployment");
         self.approvals().create(&PostParams::default(), &approval).await.expect("the approval is accepted")
     }
 
@@ -25,7 +26,7 @@ impl World {
         Api::all(self.client.clone())
     }
 
-    /// Who the API server takes the test for.
+    /// The user name of the test, as the API server authenticates it.
     pub async fn user(&self) -> String {
         let reviews: Api<SelfSubjectReview> = Api::all(self.client.clone());
         let review = reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await.expect("an answer");

@@ -18,7 +18,7 @@ pub fn sample(name: &str) -> Bundle {
     Bundle::copy_of(&workspace().join("tests/fixtures").join(name))
 }
 
-/// The sample `plain/lighthouse` with an image that nothing can pull: its stage of workloads does not end.
+/// The sample `plain/lighthouse` with an image that cannot be pulled: its workload stage never becomes healthy.
 pub fn stalled_lighthouse() -> Bundle {
     sample("plain/lighthouse").replacing(
         "manifests/0000_50_lighthouse_keeper.yaml",
@@ -27,12 +27,12 @@ pub fn stalled_lighthouse() -> Bundle {
     )
 }
 
-/// A ConfigMap for a bundle, whose data say where it is `from`.
+/// A ConfigMap for a bundle, with `from` in its data.
 pub fn config_map(name: &str, from: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{from: {from}}}\n")
 }
 
-/// A real bundle of the shared fixtures, where there are any.
+/// A real bundle of the shared fixtures, if the machine has them.
 pub fn shared(name: &str) -> Option<Bundle> {
     fixture(name).map(|path| Bundle::copy_of(&path))
 }
@@ -53,7 +53,7 @@ impl Bundle {
         bundle
     }
 
-    /// Where it is.
+    /// The directory.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
@@ -61,21 +61,21 @@ impl Bundle {
     /// Writes a file.
     pub fn with(self, path: &str, text: &str) -> Self {
         let path = self.path().join(path);
-        fs::create_dir_all(path.parent().expect("a file lies in a directory")).expect("a directory");
+        fs::create_dir_all(path.parent().expect("a file has a parent directory")).expect("a directory");
         fs::write(path, text).expect("a file");
         self
     }
 
     /// Removes a file.
     pub fn without(self, path: &str) -> Self {
-        fs::remove_file(self.path().join(path)).expect("the file is there");
+        fs::remove_file(self.path().join(path)).expect("the file exists");
         self
     }
 
-    /// Replaces a text, which must be there, in a file.
+    /// Replaces a text in a file. The file must contain it.
     pub fn replacing(self, path: &str, from: &str, to: &str) -> Self {
-        let text = fs::read_to_string(self.path().join(path)).expect("the file is there");
-        assert!(text.contains(from), "{path} does not hold {from:?}");
+        let text = fs::read_to_string(self.path().join(path)).expect("the file exists");
+        assert!(text.contains(from), "{path} does not contain {from:?}");
         let text = text.replace(from, to);
         self.with(path, &text)
     }
@@ -83,7 +83,7 @@ impl Bundle {
 
 fn copy(source: &Path, target: &Path) {
     fs::create_dir_all(target).expect("a directory");
-    for entry in fs::read_dir(source).expect("the bundle is there") {
+    for entry in fs::read_dir(source).expect("the bundle exists") {
         let entry = entry.expect("an entry");
         let to = target.join(entry.file_name());
         if entry.file_type().expect("a type").is_dir() {

@@ -1,5 +1,5 @@
-//! A small bundle with a bit of everything: a CRD and a custom resource of it, a workload behind a webhook with a
-//! certificate from the host, and configuration, in three stages.
+//! A small bundle with many kinds of objects, in three stages: a CRD and a custom resource, a workload behind a webhook with a
+//! certificate from the host, and configuration.
 
 use crate::bundles::Bundle;
 
@@ -28,7 +28,7 @@ metadata: {name: keeper, annotations: {certificates.chandler.dev/serving-secret:
 spec: {selector: {app: keeper}, ports: [{port: 443, targetPort: 8443}]}
 ";
 
-/// It is never called: nothing has this resource.
+/// The API server never calls it: no object of this resource exists.
 const WEBHOOK: &str = "
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
@@ -73,8 +73,8 @@ fn bundle(namespace: &str, depth: &str, image: &str, colour: &str) -> Bundle {
         .with("manifests/0000_30_buoys_01_outer.yaml", &buoy(colour))
 }
 
-/// An object of a kind that the others have none of: where it is must be known although they do not say it.
-fn alone(api_version: &str, kind: &str, name: &str) -> String {
+/// The only object of its kind in the bundle: the controller must find it without another object of that kind.
+fn only_object_of_its_kind(api_version: &str, kind: &str, name: &str) -> String {
     format!("apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: {name}}}\n")
 }
 
@@ -82,20 +82,26 @@ fn alone(api_version: &str, kind: &str, name: &str) -> String {
 pub fn first(namespace: &str) -> Bundle {
     bundle(namespace, "10", PAUSE, "red")
         .with("manifests/0000_30_buoys_02_old.yaml", &map("old", "1"))
-        .with("manifests/0000_30_buoys_03_old_kind.yaml", &alone("v1", "ServiceAccount", "old"))
+        .with("manifests/0000_30_buoys_03_old_kind.yaml", &only_object_of_its_kind("v1", "ServiceAccount", "old"))
 }
 
 /// The second version, which changes objects in each stage, adds two and removes two.
 pub fn second(namespace: &str) -> Bundle {
     bundle(namespace, "20", "registry.k8s.io/pause:3.11", "green")
         .with("manifests/0000_30_buoys_02_new.yaml", &map("new", "1"))
-        .with("manifests/0000_30_buoys_03_new_kind.yaml", &alone("coordination.k8s.io/v1", "Lease", "new"))
+        .with(
+            "manifests/0000_30_buoys_03_new_kind.yaml",
+            &only_object_of_its_kind("coordination.k8s.io/v1", "Lease", "new"),
+        )
 }
 
-/// A third one that never becomes healthy, and comes no farther than its second stage.
+/// A third version that never becomes healthy and stops in its second stage.
 pub fn broken(namespace: &str) -> Bundle {
     bundle(namespace, "30", "registry.invalid/keeper:v3", "black")
         .with("manifests/0000_10_buoys_04_early.yaml", &map("early", "1"))
-        .with("manifests/0000_10_buoys_05_early_kind.yaml", &alone("rbac.authorization.k8s.io/v1", "Role", "early"))
+        .with(
+            "manifests/0000_10_buoys_05_early_kind.yaml",
+            &only_object_of_its_kind("rbac.authorization.k8s.io/v1", "Role", "early"),
+        )
         .with("manifests/0000_30_buoys_04_late.yaml", &map("late", "1"))
 }

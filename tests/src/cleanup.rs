@@ -1,7 +1,7 @@
-//! Removes what runs made, and nothing else: what has the name and the label of one of them.
+//! Deletes the objects of runs, and nothing else: an object must have both the name and the label of a run.
 //!
-//! BundleDeployments go first, with a controller that deletes the objects of their releases and takes its finalizers off. Only
-//! where that takes too long are the finalizers taken off here, and it is told what may be left. Everything else follows.
+//! BundleDeployments are deleted first, while a controller deletes the objects of their releases and removes its finalizers. Only
+//! if that takes too long does the clean-up remove the finalizers itself, and report what may be left. Everything else follows.
 
 use std::{collections::BTreeSet, fmt::Debug, time::Duration};
 
@@ -29,17 +29,17 @@ use tokio::{
 
 use crate::{
     run::{self, LABEL, Run},
-    stand_in,
+    simulated_controllers,
 };
 
-/// How long the removal of BundleDeployments may take before their finalizers are taken off.
+/// How long the deletion of BundleDeployments may take before the clean-up removes their finalizers.
 pub const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Removes what these runs made, while a controller works on it. Says what may be left.
+/// Deletes the objects of these runs, while a controller runs. Returns messages about what may be left.
 pub async fn remove(client: &Client, runs: &BTreeSet<Run>, patience: Duration) -> Vec<String> {
     let deployments: Api<BundleDeployment> = Api::all(client.clone());
-    for deployment in made(&deployments, runs).await {
-        // Custom resources that a test left, and accounts that are gone, are in nobody's way.
+    for deployment in created_by(&deployments, runs).await {
+        // Neither leftover custom resources nor deleted service accounts must block the deletion.
         let everything = json!({"spec": {
             "deletion": {"policy": "Delete", "crds": "Delete"}, "serviceAccount": null, "suspend": false,
         }});
@@ -56,9 +56,9 @@ pub async fn remove(client: &Client, runs: &BTreeSet<Run>, patience: Duration) -
     delete_all::<ClusterRoleBinding>(client, runs).await;
     delete_all::<ClusterRole>(client, runs).await;
     delete_all::<CustomResourceDefinition>(client, runs).await;
-    // A bare API server never finishes this, so nobody waits.
+    // A bare API server never completes this, so do not wait.
     delete_all::<Namespace>(client, runs).await;
-    let told = |deployment: BundleDeployment| {
+    let describe = |deployment: BundleDeployment| {
         let name = deployment.name_any();
         let progressing = deployment.status.iter().flat_map(|status| &status.conditions);
         let message =
@@ -69,15 +69,15 @@ pub async fn remove(client: &Client, runs: &BTreeSet<Run>, patience: Duration) -
             message.map(String::as_str).collect::<Vec<_>>().join("; ")
         )
     };
-    left.into_iter().map(told).collect()
+    left.into_iter().map(describe).collect()
 }
 
-/// Whether BundleDeployments of these runs are there.
+/// Whether BundleDeployments of these runs exist.
 pub async fn has_deployments(client: &Client, runs: &BTreeSet<Run>) -> bool {
-    !made(&Api::<BundleDeployment>::all(client.clone()), runs).await.is_empty()
+    !created_by(&Api::<BundleDeployment>::all(client.clone()), runs).await.is_empty()
 }
 
-/// The same with a controller of its own, for runs that have none.
+/// Like [`remove`], with its own controller, for runs without one.
 pub async fn remove_alone(config: Config, runs: &BTreeSet<Run>, bare: bool) -> anyhow::Result<Vec<String>> {
     let client = Client::try_from(config)?;
     let cache = tempfile::tempdir()?;
@@ -91,37 +91,36 @@ pub async fn remove_alone(config: Config, runs: &BTreeSet<Run>, bare: bool) -> a
     let controller = chandler_controller::run(client.clone(), options, async {
         let _ = stopped.await;
     });
-    let stand_in = stand_in::namespaces(client.clone(), bare);
+    let finalizer = simulated_controllers::finalize_namespaces(client.clone(), bare);
     let work = Box::pin(async {
         let left = remove(&client, runs, PATIENCE).await;
         if bare {
-            // Nobody else finishes this.
+            // Only the simulated namespace controller, which ends with this function, completes this.
             remaining(&Api::<Namespace>::all(client.clone()), runs, PATIENCE / 6).await;
         }
         drop(stop);
         left
     });
-    let help = Box::pin(futures::future::join(controller, stand_in));
+    let help = Box::pin(futures::future::join(controller, finalizer));
     match futures::future::select(work, help).await {
         Either::Left((left, _)) => Ok(left),
         Either::Right(((ended, ()), _)) => {
             ended?;
-            anyhow::bail!("the controller stopped")
+            anyhow::bail!("the controller stopped early")
         }
     }
 }
 
-/// Tells what may be left.
+/// Prints what may be left.
 pub fn report(removed: anyhow::Result<Vec<String>>) {
     match removed {
         Ok(left) => left.iter().for_each(|left| eprintln!("{left}")),
-        Err(error) => eprintln!("what end-to-end tests made could not be removed: {error:#}"),
+        Err(error) => eprintln!("failed to delete the objects of end-to-end tests: {error:#}"),
     }
 }
 
-/// Removes what a test left when it ended too early, whatever runtime it was on. Blocks until it is done, for two minutes at the
-/// most.
-pub fn block(config: Config, run: Run, bare: bool) {
+/// Deletes what a failed test left, on any runtime. Blocks until it is done, for at most two minutes.
+pub fn remove_blocking(config: Config, run: Run, bare: bool) {
     let work = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let runs = BTreeSet::from([run]);
@@ -133,14 +132,14 @@ pub fn block(config: Config, run: Run, bare: bool) {
     let Ok(thread) = std::thread::Builder::new().name("cleanup".to_owned()).spawn(work) else { return };
     let join = move || thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the clean-up panicked")));
     report(match Handle::try_current().map(|handle| handle.runtime_flavor()) {
-        // Other tasks of this thread go on elsewhere, such as an API server.
+        // Other tasks of this thread, such as an API server, move to other threads.
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(join),
         _ => join(),
     });
 }
 
-/// The runs that were killed and left something.
-pub async fn dead(client: &Client, now: Timestamp) -> BTreeSet<Run> {
+/// The killed runs that left something.
+pub async fn killed_runs(client: &Client, now: Timestamp) -> BTreeSet<Run> {
     let mut runs = BTreeSet::new();
     runs.extend(left_over::<BundleDeployment>(client, now).await);
     runs.extend(left_over::<ProvisionerClass>(client, now).await);
@@ -157,30 +156,30 @@ where
 {
     let all = labelled(&Api::<K>::all(client.clone())).await;
     let left = all.into_iter().filter(|object| run::is_left_over(object.meta(), now));
-    // A BundleDeployment that is being deleted waits for a controller; everything else goes by itself.
+    // A terminating BundleDeployment waits for a controller; everything else disappears without help.
     left.filter(|object| object.meta().deletion_timestamp.is_none() || K::kind(&()) == "BundleDeployment")
         .filter_map(|object| Run::of(object.meta()))
         .collect()
 }
 
-/// Everything that carries the label, whatever its name.
+/// All objects with the label, regardless of their names.
 async fn labelled<K>(api: &Api<K>) -> Vec<K>
 where
     K: Clone + DeserializeOwned + Debug,
 {
     match api.list(&ListParams::default().labels(LABEL)).await {
         Ok(list) => list.items,
-        // Its CRD is not there.
+        // Its CRD is not installed.
         Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
         Err(error) => {
-            eprintln!("what end-to-end tests made cannot be listed: {error}");
+            eprintln!("failed to list the objects of end-to-end tests: {error}");
             Vec::new()
         }
     }
 }
 
-/// What these runs made.
-async fn made<K>(api: &Api<K>, runs: &BTreeSet<Run>) -> Vec<K>
+/// The objects of these runs.
+async fn created_by<K>(api: &Api<K>, runs: &BTreeSet<Run>) -> Vec<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug,
 {
@@ -189,7 +188,7 @@ where
     all
 }
 
-/// Waits until nothing of it is there; gives what is there when the patience is over.
+/// Waits until no object of these runs exists. Returns what still exists after `patience`.
 async fn remaining<K>(api: &Api<K>, runs: &BTreeSet<Run>, patience: Duration) -> Vec<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug,
@@ -199,7 +198,7 @@ where
     let _ = tokio::time::timeout(patience, async {
         loop {
             tick.tick().await;
-            left = made(api, runs).await;
+            left = created_by(api, runs).await;
             if left.is_empty() {
                 return;
             }
@@ -214,12 +213,12 @@ where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
 {
     let api: Api<K> = Api::all(client.clone());
-    for object in made(&api, runs).await {
+    for object in created_by(&api, runs).await {
         let _ = api.delete(&object.name_any(), &this(&object)).await;
     }
 }
 
-/// Deletes the object that was looked at, not another one that got its name.
+/// Deletes this very object, not another one with the same name.
 fn this<K: Resource>(object: &K) -> DeleteParams {
     let preconditions = Preconditions { uid: object.meta().uid.clone(), resource_version: None };
     DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() }

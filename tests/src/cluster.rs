@@ -2,12 +2,13 @@
 //!
 //! | environment | server |
 //! |---|---|
-//! | nothing | the embedded control plane, one for each test |
+//! | unset | the embedded control plane, one for each test |
 //! | `KUBECONFIG` | that cluster; tests take turns on it |
-//! | `KUBEBUILDER_ASSETS` | `etcd` and `kube-apiserver` from that directory, and `kube-controller-manager` where it is there; tests take turns |
+//! | `KUBEBUILDER_ASSETS` | `etcd` and `kube-apiserver` from that directory, and `kube-controller-manager` if it is there; tests take turns |
 //!
-//! A cluster that holds BundleDeployments or ProvisionerClasses of others is refused by [`guard`]. What killed runs left on it
-//! more than an hour ago is removed. On a server without a controller manager [`stand_in`] does what a test needs of one, as an ordinary client.
+//! [`preflight`] refuses a cluster that contains BundleDeployments or ProvisionerClasses of other users. Leftovers of killed runs
+//! are deleted once they are more than an hour old. On a server without a controller manager, [`simulated_controllers`] does what
+//! the tests need of one, as an ordinary client.
 
 use std::{env, path::PathBuf, sync::Arc};
 
@@ -19,9 +20,9 @@ use kube::{
 };
 use tokio::sync::{Mutex, OnceCell, OwnedMutexGuard, oneshot};
 
-use crate::{cleanup, envtest::Envtest, guard, stand_in};
+use crate::{cleanup, envtest::Envtest, preflight, simulated_controllers};
 
-/// An API server that a test may use as its own until the last clone is dropped.
+/// An API server that a test has for itself until the last clone is dropped.
 #[derive(Clone)]
 pub struct Cluster(Arc<Server>);
 
@@ -30,9 +31,9 @@ struct Server {
     config: Config,
     /// Whether garbage is collected and namespaces are emptied.
     controllers: bool,
-    /// Whether it goes on when the tests end.
+    /// Whether it keeps running when the tests end.
     outlives_tests: bool,
-    /// Keeps the simulation of workloads alive.
+    /// Keeps the workload simulation running.
     _simulation: Option<oneshot::Sender<()>>,
     embedded: Option<DevCluster>,
     envtest: Option<Envtest>,
@@ -40,7 +41,7 @@ struct Server {
 }
 
 impl Cluster {
-    /// The server that the environment names.
+    /// The server that the environment selects.
     pub async fn acquire() -> Self {
         rustls_provider();
         match Source::from_environment() {
@@ -58,7 +59,7 @@ impl Cluster {
         }
     }
 
-    /// An embedded control plane with options of its own, for tests about what only it can do.
+    /// An embedded control plane with these options, for tests about its own features.
     pub async fn embedded(options: Options) -> Self {
         rustls_provider();
         let embedded = DevCluster::start(options).await.expect("the embedded control plane starts");
@@ -80,24 +81,24 @@ impl Cluster {
 
     async fn external(config: Config, envtest: Option<Envtest>, turn: OwnedMutexGuard<()>) -> Self {
         let client = Client::try_from(config.clone()).expect("a client");
-        let admitted = guard::admit(&client, guard::is_allowed()).await;
-        admitted.unwrap_or_else(|refusal| panic!("{refusal:#}"));
-        let complete = stand_in::is_needless(&client).await;
+        let checked = preflight::check(&client, preflight::is_allowed()).await;
+        checked.unwrap_or_else(|refusal| panic!("{refusal:#}"));
+        let complete = simulated_controllers::are_needless(&client).await;
         let controllers = complete || envtest.as_ref().is_some_and(Envtest::has_controllers);
         let simulation = if complete {
             None
         } else {
-            guard::admit_stand_in(&client).await.unwrap_or_else(|refusal| panic!("{refusal:#}"));
+            preflight::check_workloads(&client).await.unwrap_or_else(|refusal| panic!("{refusal:#}"));
             let (stop, stopped) = oneshot::channel();
             let simulated = client.clone();
-            tokio::spawn(stand_in::run(simulated, !controllers, async move {
+            tokio::spawn(simulated_controllers::run(simulated, !controllers, async move {
                 let _ = stopped.await;
             }));
             Some(stop)
         };
-        let dead = cleanup::dead(&client, Timestamp::now()).await;
-        if !dead.is_empty() {
-            cleanup::report(cleanup::remove_alone(config.clone(), &dead, !controllers).await);
+        let killed = cleanup::killed_runs(&client, Timestamp::now()).await;
+        if !killed.is_empty() {
+            cleanup::report(cleanup::remove_alone(config.clone(), &killed, !controllers).await);
         }
         Self(Arc::new(Server {
             client,
@@ -116,12 +117,12 @@ impl Cluster {
         self.0.client.clone()
     }
 
-    /// How to reach it with all rights, for clients as other users.
+    /// A client configuration with all rights, from which tests derive clients of other users.
     pub fn config(&self) -> Config {
         self.0.config.clone()
     }
 
-    /// A kubeconfig with all rights, YAML; `None` where `KUBECONFIG` names one.
+    /// A kubeconfig with all rights, as YAML; `None` if `KUBECONFIG` names one.
     pub fn kubeconfig(&self) -> Option<String> {
         let embedded = self.0.embedded.as_ref().map(DevCluster::kubeconfig);
         embedded.or_else(|| self.0.envtest.as_ref().map(|envtest| envtest.kubeconfig().to_owned()))
@@ -132,12 +133,12 @@ impl Cluster {
         self.0.controllers
     }
 
-    /// The embedded control plane, where this is that.
+    /// The embedded control plane, if this cluster is one.
     pub fn devcluster(&self) -> Option<&DevCluster> {
         self.0.embedded.as_ref()
     }
 
-    /// Whether it goes on when this one is dropped, so that what is left over stays.
+    /// Whether the server keeps running when this is dropped, so that leftovers stay.
     pub fn outlives_this(&self) -> bool {
         self.0.outlives_tests || Arc::strong_count(&self.0) > 1
     }
@@ -167,7 +168,7 @@ impl Source {
     }
 }
 
-/// Tests install cluster-scoped objects of the same names, so on a shared server one runs after the other.
+/// Tests install cluster-scoped objects with the same names, so they run one after another on a shared server.
 async fn turn() -> OwnedMutexGuard<()> {
     static TURN: OnceCell<Arc<Mutex<()>>> = OnceCell::const_new();
     let turn = TURN.get_or_init(|| async { Arc::new(Mutex::new(())) }).await;
@@ -175,6 +176,6 @@ async fn turn() -> OwnedMutexGuard<()> {
 }
 
 fn rustls_provider() {
-    // An error says that another test was first.
+    // An error means that another test was first.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }

@@ -1,7 +1,7 @@
 //! A real control plane: `etcd` and `kube-apiserver` from the directory that `KUBEBUILDER_ASSETS` names.
 //!
-//! Where the directory holds `kube-controller-manager` too, its controllers of garbage, namespaces and accounts run. Nothing else of a
-//! cluster does: no workload becomes available by itself.
+//! If the directory contains `kube-controller-manager`, its controllers for garbage collection, namespaces and accounts run, too.
+//! Nothing else of a cluster runs: no workload becomes available by itself.
 
 use std::{
     fs::{self, File},
@@ -19,15 +19,15 @@ use rcgen::{
 };
 use tempfile::TempDir;
 
-/// Those controllers of the controller manager that act on the API alone.
+/// The controllers of the controller manager that need nothing but the API.
 const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,serviceaccount-controller,\
                            root-ca-certificate-publisher-controller,clusterrole-aggregation-controller,\
                            validatingadmissionpolicy-status-controller";
 
-/// How long the processes may take until the API server answers.
+/// How long the processes may take until the API server is ready.
 const START: Duration = Duration::from_secs(90);
 
-/// The running processes. They end when it is dropped.
+/// The running processes. They are killed when this is dropped.
 pub struct Envtest {
     config: kube::Config,
     kubeconfig: String,
@@ -45,7 +45,7 @@ impl Drop for Process {
 }
 
 impl Envtest {
-    /// Starts both and waits until the API server is ready.
+    /// Starts the processes and waits until the API server is ready.
     pub async fn start(assets: &Path) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir()?;
         let path = |name: &str| directory.path().join(name).display().to_string();
@@ -124,12 +124,12 @@ impl Envtest {
         Ok(())
     }
 
-    /// How to reach it, for kubectl: YAML, with the administrator's key.
+    /// A kubeconfig with the administrator's key, as YAML.
     pub fn kubeconfig(&self) -> &str {
         &self.kubeconfig
     }
 
-    /// How to reach it.
+    /// A client configuration with the administrator's key.
     pub fn config(&self) -> &kube::Config {
         &self.config
     }
@@ -143,7 +143,7 @@ impl Envtest {
             for (name, Process(child)) in &mut self.processes {
                 if let Some(status) = child.try_wait()? {
                     let log = fs::read_to_string(self.directory.path().join(format!("{name}.log")))?;
-                    bail!("{name} ended with {status}:\n{log}");
+                    bail!("{name} exited with {status}:\n{log}");
                 }
             }
             let ready = client.request_text(http::Request::get("/readyz").body(Vec::new())?).await;
@@ -163,7 +163,7 @@ struct Credentials {
     key: String,
 }
 
-/// Certificates of a CA of our own: for the server, and for an administrator (`system:masters`).
+/// Creates a CA, and certificates of it for the server and for an administrator (`system:masters`).
 fn write_credentials(directory: &Path) -> anyhow::Result<Credentials> {
     let authority_key = KeyPair::generate()?;
     let mut authority = CertificateParams::new(Vec::new())?;
@@ -232,7 +232,7 @@ fn spawn(command: &mut Command, log: &Path) -> anyhow::Result<Process> {
     Ok(Process(child))
 }
 
-/// Three ports that were free a moment ago, held together so that they differ.
+/// Three ports that were free a moment ago. They are bound at the same time, so they differ.
 fn free_ports() -> anyhow::Result<[u16; 3]> {
     let listeners =
         [TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?];

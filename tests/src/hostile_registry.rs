@@ -1,4 +1,4 @@
-//! A registry that accepts connections and answers as a hostile one would.
+//! A registry that accepts connections and responds as a hostile one would.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -12,24 +12,24 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// What became of the connections to a hostile registry.
+/// Counts of the connections to a hostile registry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Connections {
-    /// How many came about.
+    /// How many were opened.
     pub opened: usize,
-    /// How many of them the other side has given up.
-    pub given_up: usize,
+    /// How many of them the client has closed.
+    pub closed: usize,
 }
 
-/// How a hostile registry answers.
+/// How a hostile registry responds.
 #[derive(Clone, Debug)]
-enum Manner {
+enum Behaviour {
     Silent,
     Trickling(Duration),
     Redirecting(String),
 }
 
-/// A registry that never gives what it is asked for. It ends when it is dropped.
+/// A registry that never serves content. It stops when it is dropped.
 pub struct HostileRegistry {
     address: SocketAddr,
     connections: Arc<watch::Sender<Connections>>,
@@ -37,26 +37,26 @@ pub struct HostileRegistry {
 }
 
 impl HostileRegistry {
-    /// It never answers.
+    /// Starts a registry that never responds.
     pub async fn silent() -> Self {
-        Self::start(Manner::Silent).await
+        Self::start(Behaviour::Silent).await
     }
 
-    /// It answers without an end, a byte at a time, with this much time between two.
+    /// Starts a registry whose response never ends and is sent byte by byte, with this pause after each.
     pub async fn trickling(pause: Duration) -> Self {
-        Self::start(Manner::Trickling(pause)).await
+        Self::start(Behaviour::Trickling(pause)).await
     }
 
-    /// It sends everybody who asks to this URL.
+    /// Starts a registry that redirects every request to this URL.
     pub async fn redirecting(url: &str) -> Self {
-        Self::start(Manner::Redirecting(url.to_owned())).await
+        Self::start(Behaviour::Redirecting(url.to_owned())).await
     }
 
-    async fn start(manner: Manner) -> Self {
+    async fn start(behaviour: Behaviour) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("its address");
         let connections = Arc::new(watch::Sender::new(Connections::default()));
-        let task = tokio::spawn(accept(listener, manner, Arc::clone(&connections)));
+        let task = tokio::spawn(accept(listener, behaviour, Arc::clone(&connections)));
         Self { address, connections, task }
     }
 
@@ -70,12 +70,12 @@ impl HostileRegistry {
         format!("{}/{name}@{digest}", self.address)
     }
 
-    /// What became of its connections so far.
+    /// The connections so far.
     pub fn connections(&self) -> Connections {
         *self.connections.borrow()
     }
 
-    /// Waits until the connections are as wanted.
+    /// Waits until the connections satisfy the condition.
     pub async fn until(&self, what: &str, wanted: impl FnMut(&Connections) -> bool) {
         let mut connections = self.connections.subscribe();
         let in_time = tokio::time::timeout(crate::wait::PATIENCE, connections.wait_for(wanted)).await;
@@ -89,27 +89,27 @@ impl Drop for HostileRegistry {
     }
 }
 
-async fn accept(listener: TcpListener, manner: Manner, connections: Arc<watch::Sender<Connections>>) {
+async fn accept(listener: TcpListener, behaviour: Behaviour, connections: Arc<watch::Sender<Connections>>) {
     let mut held = tokio::task::JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         connections.send_modify(|connections| connections.opened += 1);
-        held.spawn(hold(stream, manner.clone(), Arc::clone(&connections)));
+        held.spawn(hold(stream, behaviour.clone(), Arc::clone(&connections)));
         while held.try_join_next().is_some() {}
     }
 }
 
-/// Answers until the other side closes the connection.
-async fn hold(stream: TcpStream, manner: Manner, connections: Arc<watch::Sender<Connections>>) {
+/// Responds until the client closes the connection.
+async fn hold(stream: TcpStream, behaviour: Behaviour, connections: Arc<watch::Sender<Connections>>) {
     let (requests, answers) = stream.into_split();
-    match manner {
-        Manner::Silent => closed(requests).await,
-        Manner::Trickling(pause) => tokio::select! {
+    match behaviour {
+        Behaviour::Silent => closed(requests).await,
+        Behaviour::Trickling(pause) => tokio::select! {
             () = closed(requests) => {}
             () = trickle(answers, pause) => {}
         },
-        Manner::Redirecting(url) => redirect(requests, answers, &url).await,
+        Behaviour::Redirecting(url) => redirect(requests, answers, &url).await,
     }
-    connections.send_modify(|connections| connections.given_up += 1);
+    connections.send_modify(|connections| connections.closed += 1);
 }
 
 async fn closed(mut requests: OwnedReadHalf) {
@@ -127,7 +127,7 @@ async fn trickle(mut answers: OwnedWriteHalf, pause: Duration) {
     }
 }
 
-/// Answers each request with the redirect. Requests are small and arrive in one piece on loopback.
+/// Responds to each request with the redirect. Requests are small and arrive in one piece on loopback.
 async fn redirect(mut requests: OwnedReadHalf, mut answers: OwnedWriteHalf, url: &str) {
     let answer = format!("HTTP/1.1 307 Temporary Redirect\r\nLocation: {url}\r\nContent-Length: 0\r\n\r\n");
     let mut request = [0; 8192];

@@ -1,4 +1,4 @@
-//! A controller that loses sight of something for a while: requests about it are interrupted, and everything else goes on.
+//! Blocks some requests of a client for a while, such as the watches of one kind; all others go through.
 
 use std::{
     pin::Pin,
@@ -16,63 +16,63 @@ use kube::{
 use tokio::sync::watch;
 use tower::{Layer, Service};
 
-/// Which requests are concerned, by method and path.
-type Concerns = dyn Fn(&Method, &str) -> bool + Send + Sync;
+/// Selects requests by method and path.
+type Matches = dyn Fn(&Method, &str) -> bool + Send + Sync;
 
-/// Interrupts some requests. A clone is the same.
+/// Blocks some requests of a client while it is active. Clones share their state.
 #[derive(Clone)]
 pub struct Interruption {
-    /// Which ones.
-    concerns: Arc<Concerns>,
-    /// Whether they are interrupted.
+    /// Selects the requests to block.
+    matches: Arc<Matches>,
+    /// Whether requests are blocked.
     active: Arc<watch::Sender<bool>>,
-    /// How many requests it has struck.
-    struck: Arc<watch::Sender<usize>>,
+    /// How many requests were blocked.
+    blocked: Arc<watch::Sender<usize>>,
 }
 
 impl Interruption {
-    /// One of the kind with this plural name, which has not begun.
+    /// Blocks reads of the kind with this plural name. Not active yet.
     pub fn of(plural: &'static str) -> Self {
-        Self::where_(move |method, path| method == Method::GET && path.ends_with(plural))
+        Self::matching(move |method, path| method == Method::GET && path.ends_with(plural))
     }
 
-    /// One of everything in a namespace: what a webhook does that never answers. It has not begun.
+    /// Blocks all requests for objects in a namespace, as an admission webhook without a response does. Not active yet.
     pub fn of_namespace(namespace: &str) -> Self {
         let part = format!("/namespaces/{namespace}/");
-        Self::where_(move |_, path| path.contains(&part))
+        Self::matching(move |_, path| path.contains(&part))
     }
 
-    fn where_(concerns: impl Fn(&Method, &str) -> bool + Send + Sync + 'static) -> Self {
-        Self { concerns: Arc::new(concerns), active: Arc::new(watch::Sender::new(false)), struck: Arc::default() }
+    fn matching(matches: impl Fn(&Method, &str) -> bool + Send + Sync + 'static) -> Self {
+        Self { matches: Arc::new(matches), active: Arc::new(watch::Sender::new(false)), blocked: Arc::default() }
     }
 
-    /// A client that is interrupted.
+    /// A client whose requests are blocked while this is active.
     pub fn client(&self, config: Config) -> Client {
         ClientBuilder::try_from(config).expect("a usable configuration").with_layer(self).build()
     }
 
-    /// Ends the watches that there are; requests wait from now on.
+    /// Ends current watches, and blocks requests from now on.
     pub fn begin(&self) {
         self.active.send_replace(true);
     }
 
-    /// Lets them go on.
+    /// Unblocks requests.
     pub fn end(&self) {
         self.active.send_replace(false);
     }
 
-    /// Waits until it strikes a request.
-    pub async fn strikes(&self) {
-        let mut struck = self.struck.subscribe();
-        let waited = tokio::time::timeout(crate::wait::PATIENCE, struck.wait_for(|count| *count > 0)).await;
-        assert!(waited.is_ok(), "no request was interrupted");
+    /// Waits until a request was blocked.
+    pub async fn request_blocked(&self) {
+        let mut blocked = self.blocked.subscribe();
+        let waited = tokio::time::timeout(crate::wait::PATIENCE, blocked.wait_for(|count| *count > 0)).await;
+        assert!(waited.is_ok(), "no request was blocked");
     }
 
-    /// Ready when it is as wanted.
+    /// Completes when this becomes active or inactive.
     fn until(&self, wanted: bool) -> BoxFuture<'static, ()> {
         let mut active = self.active.subscribe();
         Box::pin(async move {
-            // An error would say that the sender is gone: then nothing is interrupted any more.
+            // If the sender was dropped, nothing is blocked any more.
             let _ = active.wait_for(|active| *active == wanted).await;
         })
     }
@@ -86,7 +86,7 @@ impl<S> Layer<S> for Interruption {
     }
 }
 
-/// A client's service with an [`Interruption`].
+/// The service of an [`Interruption`] layer.
 #[derive(Clone)]
 pub struct Interrupted<S> {
     inner: S,
@@ -109,24 +109,24 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let concerned = (self.interruption.concerns)(request.method(), request.uri().path());
+        let matches = (self.interruption.matches)(request.method(), request.uri().path());
         let interruption = self.interruption.clone();
-        // Nothing is sent before this is polled.
-        let answer = self.inner.call(request);
+        // Nothing is sent before this future is polled.
+        let response = self.inner.call(request);
         Box::pin(async move {
-            if concerned {
+            if matches {
                 if *interruption.active.borrow() {
-                    interruption.struck.send_modify(|count| *count += 1);
+                    interruption.blocked.send_modify(|count| *count += 1);
                 }
                 interruption.until(false).await;
             }
-            let answer = answer.await?;
-            Ok(answer.map(|inner| Stream { inner, end: concerned.then(|| interruption.until(true)) }))
+            let response = response.await?;
+            Ok(response.map(|inner| Stream { inner, end: matches.then(|| interruption.until(true)) }))
         })
     }
 }
 
-/// A body that ends when the interruption begins.
+/// A response body that ends when the interruption becomes active.
 pub struct Stream<B> {
     inner: B,
     end: Option<BoxFuture<'static, ()>>,

@@ -1,4 +1,4 @@
-//! Large releases, and what they cost: an installation, a pass that finds nothing to do, an upgrade of one object, a deletion.
+//! Large releases, and what they cost: an installation, a reconcile without changes, an upgrade of one object, a deletion.
 
 use std::{
     cell::Cell,
@@ -11,21 +11,21 @@ use chandler_api::{BundleDeployment, names::REQUESTED_AT_ANNOTATION};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
-use crate::{Cut, Mortal, World, bundles::Bundle, lifeline::Life, wait, world::condition};
+use crate::{ControllerThread, CrashPoint, World, bundles::Bundle, crash_point::Activity, wait, world::condition};
 
-/// How long one step may take before it is said that it never ends.
+/// How long one step may take before the measurement fails.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// After how many looks without a request a controller is taken to have nothing to do.
-const QUIET: u32 = 5;
+/// After how many polls without a new request a controller counts as idle.
+const IDLE_POLLS: u32 = 5;
 
-/// How many objects one file of a bundle holds.
-const FILE: usize = 100;
+/// How many objects one file of a bundle contains.
+const OBJECTS_PER_FILE: usize = 100;
 
-/// A release with so many objects, of which the last one holds this.
+/// A bundle with `count` objects. `last` is a value in the last one.
 pub fn objects(count: usize, last: &str) -> Bundle {
     let numbers: Vec<usize> = (0..count).collect();
-    numbers.chunks(FILE).enumerate().fold(Bundle::empty(), |bundle, (file, numbers)| {
+    numbers.chunks(OBJECTS_PER_FILE).enumerate().fold(Bundle::empty(), |bundle, (file, numbers)| {
         let text = numbers.iter().fold(String::new(), |mut text, number| {
             let value = if number + 1 == count { last } else { "some text" };
             let _ = writeln!(text, "---\n{}", object(*number, value));
@@ -48,8 +48,8 @@ fn object(number: usize, value: &str) -> String {
     }
 }
 
-/// A release with so many CustomResourceDefinitions, ten in a group, and a custom resource of each in a stage after them. The
-/// last custom resource holds this.
+/// A bundle with `count` CRDs, ten in each API group, and a custom resource of each in a later stage. `last` is a value in the last
+/// custom resource.
 pub fn crds(count: usize, last: &str) -> Bundle {
     (0..count).fold(Bundle::empty(), |bundle, number| {
         let value = if number + 1 == count { last } else { "some text" };
@@ -75,18 +75,18 @@ pub fn crds(count: usize, last: &str) -> Bundle {
 pub struct Cost {
     /// Which step.
     pub step: &'static str,
-    /// From the request to its end.
+    /// The time from the request to its completion.
     pub time: Duration,
-    /// The requests of the controller: `METHOD path`, and `(dry run)` behind those that were to change nothing.
+    /// The requests of the controller: `METHOD path`, with `(dry run)` appended to dry runs.
     pub requests: Vec<String>,
-    /// Those that changed something.
+    /// Its successful writes.
     pub writes: Vec<String>,
     /// How often a provisioner was called.
-    pub calls: u64,
+    pub provisioner_calls: u64,
 }
 
 impl fmt::Display for Cost {
-    /// One line: the time, the number of requests, and of which verbs.
+    /// One line: the time, and the number of requests by verb.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut verbs: BTreeMap<String, usize> = BTreeMap::new();
         for request in &self.requests {
@@ -95,78 +95,83 @@ impl fmt::Display for Cost {
             *verbs.entry(format!("{verb}{dry_run}")).or_default() += 1;
         }
         let verbs: Vec<String> = verbs.into_iter().map(|(verb, count)| format!("{count} {verb}")).collect();
-        let Self { step, time, requests, calls, .. } = self;
-        write!(f, "{step:<20} {time:>8.2?} {:>6} requests ({}), {calls} calls", requests.len(), verbs.join(", "))
+        let Self { step, time, requests, provisioner_calls, .. } = self;
+        write!(
+            f,
+            "{step:<20} {time:>8.2?} {:>6} requests ({}), {provisioner_calls} provisioner calls",
+            requests.len(),
+            verbs.join(", ")
+        )
     }
 }
 
 /// Takes a release through all steps; the second bundle is the first with one object changed.
 pub async fn measure(world: &World, class: &str, first: &Bundle, second: &Bundle) -> Vec<Cost> {
-    let controller = Mortal::start(world.config(), world.options(), Cut::Never);
-    let mut meter = Meter { controller, before: Life::default(), costs: Vec::new() };
+    let controller = ControllerThread::start(world.config(), world.options(), CrashPoint::Never);
+    let mut meter = Meter { controller, before: Activity::default(), costs: Vec::new() };
 
     let image = world.push(first).await;
     let begin = Instant::now();
     world.deploy(&world.name(), class, &image).await;
     ready(world).await;
-    meter.note("installation", begin).await;
+    meter.record("installation", begin).await;
 
-    let asked = json!({"metadata": {"annotations": {REQUESTED_AT_ANNOTATION: "now"}}});
+    let request = json!({"metadata": {"annotations": {REQUESTED_AT_ANNOTATION: "now"}}});
     let begin = Instant::now();
     world
         .deployments()
-        .patch(&world.name(), &PatchParams::default(), &Patch::Merge(asked))
+        .patch(&world.name(), &PatchParams::default(), &Patch::Merge(request))
         .await
-        .expect("it can be asked");
-    wait::within(PATIENCE, &world.deployments(), &world.name(), "looked at", |deployment| {
+        .expect("a reconcile can be requested");
+    wait::within(PATIENCE, &world.deployments(), &world.name(), "reconciled", |deployment| {
         let status = deployment.and_then(|deployment| deployment.status.as_ref());
         status.is_some_and(|status| status.last_handled_reconcile_at.as_deref() == Some("now"))
     })
     .await;
-    meter.note("nothing to do", begin).await;
+    meter.record("nothing to do", begin).await;
 
     let image = world.push(second).await;
     let begin = Instant::now();
     world.deploy(&world.name(), class, &image).await;
     ready(world).await;
-    meter.note("one object changed", begin).await;
+    meter.record("one object changed", begin).await;
 
     let begin = Instant::now();
-    world.deployments().delete(&world.name(), &DeleteParams::default()).await.expect("it is there");
+    world.deployments().delete(&world.name(), &DeleteParams::default()).await.expect("the BundleDeployment exists");
     wait::within(PATIENCE, &world.deployments(), &world.name(), "gone", |deployment| deployment.is_none()).await;
-    meter.note("deletion", begin).await;
+    meter.record("deletion", begin).await;
     meter.controller.stop().await;
     meter.costs
 }
 
 struct Meter {
-    controller: Mortal,
-    before: Life,
+    controller: ControllerThread,
+    before: Activity,
     costs: Vec<Cost>,
 }
 
 impl Meter {
-    /// Notes what was done since the step before. What the status brings about in the end belongs to the step, too.
-    async fn note(&mut self, step: &'static str, begin: Instant) {
+    /// Records the cost since the previous step. Requests that the final status update triggers count, too.
+    async fn record(&mut self, step: &'static str, begin: Instant) {
         let time = begin.elapsed();
         let seen = Cell::new((0, 0));
-        wait::eventually("the controller has nothing more to do", || async {
+        wait::eventually("the controller is idle", || async {
             let (before, times) = seen.get();
-            let now = self.controller.life().requests.len();
+            let now = self.controller.activity().requests.len();
             seen.set((now, if now == before { times + 1 } else { 0 }));
-            times >= QUIET
+            times >= IDLE_POLLS
         })
         .await;
-        let life = self.controller.life();
+        let activity = self.controller.activity();
         let since = |all: &[String], before: &[String]| all.get(before.len()..).unwrap_or_default().to_vec();
         self.costs.push(Cost {
             step,
             time,
-            requests: since(&life.requests, &self.before.requests),
-            writes: since(&life.writes, &self.before.writes),
-            calls: life.calls - self.before.calls,
+            requests: since(&activity.requests, &self.before.requests),
+            writes: since(&activity.writes, &self.before.writes),
+            provisioner_calls: activity.provisioner_calls - self.before.provisioner_calls,
         });
-        self.before = life;
+        self.before = activity;
     }
 }
 

@@ -1,51 +1,56 @@
-//! What the end-to-end tests share: an API server, a controller on it, a registry with bundles, and waiting.
+//! The support library of the end-to-end tests: an API server, a controller on it, a registry with bundles, and waiting.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`run`] | what one test makes, told from everything else by name and label |
-//! | [`guard`] | keeps the tests from what is others' |
-//! | [`cleanup`] | removes what runs made |
-//! | [`cluster`] | an API server: embedded by default, or the one that the environment names |
+//! | [`run`] | the objects that one test creates, identified by name and label |
+//! | [`preflight`] | checks that keep the tests away from other users' objects |
+//! | [`cleanup`] | deletes the objects of runs |
+//! | [`cluster`] | an API server: embedded by default, or selected by the environment |
 //! | [`envtest`] | `etcd` and `kube-apiserver` from `KUBEBUILDER_ASSETS` |
-//! | [`stand_in`] | what a controller manager would do where there is none |
+//! | [`simulated_controllers`] | simulates a controller manager where there is none |
 //! | [`world`] | a cluster with a registry and a running controller |
-//! | [`large`] | large releases, and what they cost |
-//! | [`interruption`] | a controller that loses sight of something for a while |
-//! | [`hostile_registry`] | a registry that never answers, trickles or redirects |
-//! | [`lifeline`], [`mortal`] | a controller that dies at a chosen place, as a process does |
-//! | [`state`] | what is in a cluster of a BundleDeployment, without what no two runs have in common |
-//! | [`renders`] | how often bundles were rendered |
-//! | [`tls`] | whether a client accepts a server |
-//! | [`wait`] | waiting for conditions, never for time |
-//! | [`approvals`] | changes that wait for approval, and approving them |
+//! | [`large`] | large releases, and the requests and time that they take |
+//! | [`interruption`] | blocks some requests of a controller for a while |
+//! | [`hostile_registry`] | a registry that never answers, answers very slowly, or redirects |
+//! | [`controller_thread`], [`crash_point`] | crash injection: a controller that crashes at a chosen point |
+//! | [`state`] | a BundleDeployment and its objects, normalized so that runs compare equal |
+//! | [`renders`] | counts how often bundles were rendered |
+//! | [`tls`] | checks whether a TLS client accepts a server |
+//! | [`wait`] | waits for conditions, never for a fixed time |
+//! | [`approvals`] | pending changes, and approving them |
 //! | [`bundles`] | the sample bundles and small changes to them |
-//! | [`buoys`] | a small bundle with a bit of everything, in three versions |
+//! | [`buoys`] | a small bundle with many kinds of objects, in three versions |
 
-#![expect(clippy::expect_used, clippy::panic, clippy::missing_panics_doc, reason = "a test that cannot go on panics")]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    reason = "a failed precondition of a test panics"
+)]
 
 pub mod approvals;
 pub mod bundles;
 pub mod buoys;
 pub mod cleanup;
 pub mod cluster;
+pub mod controller_thread;
+pub mod crash_point;
 pub mod envtest;
-pub mod guard;
 pub mod hostile_registry;
 pub mod interruption;
 pub mod large;
-pub mod lifeline;
-pub mod mortal;
+pub mod preflight;
 pub mod renders;
 pub mod run;
-pub mod stand_in;
+pub mod simulated_controllers;
 pub mod state;
 pub mod tls;
 pub mod wait;
 pub mod world;
 
 pub use cluster::Cluster;
+pub use controller_thread::ControllerThread;
+pub use crash_point::CrashPoint;
 pub use interruption::Interruption;
-pub use lifeline::Cut;
-pub use mortal::Mortal;
 pub use run::Run;
 pub use world::World;

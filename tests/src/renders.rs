@@ -1,4 +1,4 @@
-//! How often bundles were rendered: what controllers of this process say in their logs.
+//! Counts how often bundles were rendered, from the log events of the controllers in this process.
 
 use std::{
     collections::HashMap,
@@ -13,18 +13,18 @@ use tracing::{
 };
 use tracing_subscriber::{Layer, filter::filter_fn, layer::Context, registry::LookupSpan};
 
-/// By BundleDeployment, whose names differ from test to test.
+/// The counts by BundleDeployment. Each test uses different names.
 static RENDERS: LazyLock<Mutex<HashMap<String, usize>>> = LazyLock::new(Mutex::default);
 
-/// How often a provisioner was called for a BundleDeployment and made a release.
+/// How often a provisioner rendered a release for a BundleDeployment.
 pub fn of(deployment: &str) -> usize {
     RENDERS.lock().unwrap_or_else(PoisonError::into_inner).get(deployment).copied().unwrap_or_default()
 }
 
-/// Counts what is logged of renders.
+/// Counts log events about renders.
 struct Counter;
 
-/// Counts what is logged of renders, and looks at nothing else.
+/// A layer that counts log events about renders, and filters out all others.
 pub(crate) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
     Counter.with_filter(filter_fn(is_render).with_max_level_hint(LevelFilter::INFO))
 }
@@ -37,22 +37,22 @@ fn is_render(metadata: &Metadata<'_>) -> bool {
 
 impl<S: Subscriber> Layer<S> for Counter {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
-        let mut found = Found::default();
-        event.record(&mut found);
-        if found.message == "rendered" {
-            *RENDERS.lock().unwrap_or_else(PoisonError::into_inner).entry(found.deployment).or_default() += 1;
+        let mut fields = EventFields::default();
+        event.record(&mut fields);
+        if fields.message == "rendered" {
+            *RENDERS.lock().unwrap_or_else(PoisonError::into_inner).entry(fields.deployment).or_default() += 1;
         }
     }
 }
 
-/// The fields of an event.
+/// The relevant fields of a log event.
 #[derive(Default)]
-struct Found {
+struct EventFields {
     message: String,
     deployment: String,
 }
 
-impl Visit for Found {
+impl Visit for EventFields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         match field.name() {
             "message" => self.message = format!("{value:?}"),

@@ -1,6 +1,6 @@
-//! A run: what one test makes, told from everything else on the cluster by its name and by a label.
+//! A run: the objects that one test creates. Their name and a label distinguish them from everything else on the cluster.
 //!
-//! Neither alone is enough: a name may be chosen by chance, and a label is copied easily.
+//! Both are required: another object may have such a name by chance, and a label is easily copied.
 
 use std::{
     fmt,
@@ -18,44 +18,44 @@ use k8s_openapi::{
 };
 use serde_json::{Map, Value};
 
-/// Whatever a run makes carries this label with the run's name as its value.
+/// The label of every object that a run creates. Its value is the name of the run.
 pub const LABEL: &str = "chandler.dev/e2e-run";
 
-/// What the name of every run begins with.
+/// The prefix of the names of all runs.
 const PREFIX: &str = "e2e-";
 
-/// So many hexadecimal digits of it stand for the process.
+/// How many hexadecimal digits of a run's name identify the process.
 const DIGITS: usize = 8;
 
-/// No test takes as long: what a run made before that is left over from one that was killed.
-const LONGEST: SignedDuration = SignedDuration::from_hours(1);
+/// No test takes this long: older objects are leftovers of a killed run.
+const MAX_AGE: SignedDuration = SignedDuration::from_hours(1);
 
 /// A run, by its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Run(String);
 
 impl Run {
-    /// One that differs from those of other tests, processes and machines.
-    #[expect(clippy::new_without_default, reason = "no two are equal")]
+    /// Creates a run with a name that no other test, process or machine uses.
+    #[expect(clippy::new_without_default, reason = "no two runs are equal")]
     pub fn new() -> Self {
         static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
         static COUNT: AtomicU32 = AtomicU32::new(0);
         Self(format!("{PREFIX}{:0DIGITS$x}-{}", *PROCESS & 0xffff_ffff, COUNT.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// The run that made an object; none for everything else.
+    /// The run that created an object, if any.
     pub fn of(metadata: &ObjectMeta) -> Option<Self> {
         let run = metadata.labels.as_ref()?.get(LABEL)?;
         let named = metadata.name.as_ref()?.contains(run.as_str());
         (named && run.starts_with(PREFIX)).then(|| Self(run.clone()))
     }
 
-    /// Its name, which stands in the name of everything that it makes.
+    /// Its name. The names of all its objects contain it.
     pub fn name(&self) -> &str {
         &self.0
     }
 
-    /// Puts the label on an object.
+    /// Adds the label to an object.
     pub fn mark(&self, object: &mut Value) {
         let labels = object.pointer_mut("/metadata/labels").filter(|labels| labels.is_object());
         if let Some(labels) = labels {
@@ -73,7 +73,7 @@ impl fmt::Display for Run {
     }
 }
 
-/// Whether only a run gives such a name, or the namespace of a case of the conformance suite has it.
+/// Whether this is the name of an object of a run, or of the namespace of a conformance case.
 pub fn is_name(name: &str) -> bool {
     let (prefix, rest) = name.split_once(PREFIX).unwrap_or(("x", ""));
     let digits = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
@@ -82,16 +82,16 @@ pub fn is_name(name: &str) -> bool {
         && rest.get(DIGITS..).is_some_and(|rest| rest.starts_with('-'))
 }
 
-/// What runs made.
+/// Selects the objects of these runs.
 pub fn selector<'a>(runs: impl IntoIterator<Item = &'a Run>) -> WatchSelector {
     let names: Vec<&str> = runs.into_iter().map(Run::name).collect();
-    format!("{LABEL} in ({})", names.join(",")).parse().expect("names of runs are values of labels")
+    format!("{LABEL} in ({})", names.join(",")).parse().expect("the name of a run is a valid label value")
 }
 
-/// Whether an object is left over from a run that was killed.
+/// Whether an object is a leftover of a killed run.
 pub fn is_left_over(metadata: &ObjectMeta, now: Timestamp) -> bool {
     let made = metadata.creation_timestamp.as_ref().map(|time| time.0);
-    Run::of(metadata).is_some() && made.is_some_and(|made| now.duration_since(made) > LONGEST)
+    Run::of(metadata).is_some() && made.is_some_and(|made| now.duration_since(made) > MAX_AGE)
 }
 
 #[cfg(test)]
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_name_and_label_to_be_of_a_run() {
+    fn an_object_belongs_to_a_run_by_name_and_label() {
         for (name, label, run) in [
             ("e2e-1-0-bd", Some("e2e-1-0"), Some("e2e-1-0")),
             ("widgets.e2e-1-0.example.com", Some("e2e-1-0"), Some("e2e-1-0")),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_runs_are_known() {
+    fn names_of_runs_are_recognized() {
         let run = Run::new();
         assert!(is_name(run.name()) && is_name(&format!("{run}-bd")) && is_name(&format!("conformance-{run}-3")));
         for name in ["e2e-tests", "e2e-12345678", "mye2e-12345678-0", "e2e-1234567-0", "default", ""] {
@@ -132,18 +132,18 @@ mod tests {
     }
 
     #[test]
-    fn what_an_old_run_made_is_left_over() {
+    fn an_object_of_an_old_run_is_a_leftover() {
         let now = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(10);
         for (minutes, label, left) in [(61, Some("e2e-1-0"), true), (59, Some("e2e-1-0"), false), (6000, None, false)] {
             let made = Time(now - SignedDuration::from_mins(minutes));
             let metadata = ObjectMeta { creation_timestamp: Some(made), ..metadata("e2e-1-0", label) };
             assert_eq!(is_left_over(&metadata, now), left, "{minutes} {label:?}");
         }
-        assert!(!is_left_over(&metadata("e2e-1-0", Some("e2e-1-0")), now), "when it was made is not known");
+        assert!(!is_left_over(&metadata("e2e-1-0", Some("e2e-1-0")), now), "the creation time is unknown");
     }
 
     #[test]
-    fn what_is_marked_is_of_the_run_and_keeps_its_labels() {
+    fn a_marked_object_belongs_to_the_run_and_keeps_its_labels() {
         let run = Run::new();
         assert_ne!(run, Run::new());
         for mut object in [

@@ -1,4 +1,4 @@
-//! What is in a cluster of a BundleDeployment, without what no two runs have in common: UIDs, versions, times, keys.
+//! A BundleDeployment and its objects, normalized: without UIDs, versions, times and keys, which differ between runs.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -15,8 +15,8 @@ use crate::{
     tls::{Identity, handshake},
 };
 
-/// Members of any map that differ from run to run.
-const FLEETING: &[&str] = &[
+/// Fields of any object that differ between runs.
+const VOLATILE: &[&str] = &[
     "uid",
     "resourceVersion",
     "creationTimestamp",
@@ -33,33 +33,35 @@ const FLEETING: &[&str] = &[
     "certificates.chandler.dev/serving-digest",
 ];
 
-/// Kinds that a control plane makes by itself, and that carry the labels of what they are made for.
+/// Kinds that the control plane creates, with the labels of the object that they are created for.
 const DERIVED: &[&str] = &["endpoints", "endpointslices", "events", "pods", "replicasets"];
 
-/// A digest in hexadecimal digits has so many of them.
+/// The number of hexadecimal digits of a digest.
 const DIGEST: usize = 64;
 
-/// What an ApplySet is called begins so; the rest is a digest, of the name of the BundleDeployment among others.
-const SET: &str = "applyset-";
+/// The prefix of ApplySet names. The rest is a digest over the name of the BundleDeployment and more.
+const APPLY_SET_PREFIX: &str = "applyset-";
 
-/// What is there of a BundleDeployment.
+/// A BundleDeployment and its objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// The BundleDeployment itself; null where there is none.
+    /// The BundleDeployment itself; null if it does not exist.
     pub deployment: Value,
-    /// Everything that carries its label, by kind and name.
+    /// All objects with its label, by kind and name.
     pub objects: BTreeMap<String, Value>,
     /// The UIDs of these objects.
     pub uids: BTreeMap<String, String>,
 }
 
 impl State {
-    /// What is there now.
+    /// Reads the current state.
     pub async fn of(world: &World, name: &str) -> Self {
         let mut state = Self::default();
         let registry = world.registry.address().to_string();
-        let mut names =
-            Names { known: vec![(world.namespace.clone(), "NAMESPACE"), (registry, "REGISTRY")], digests: Vec::new() };
+        let mut names = Placeholders {
+            known: vec![(world.namespace.clone(), "NAMESPACE"), (registry, "REGISTRY")],
+            digests: Vec::new(),
+        };
         let owned = ListParams::default().labels(&format!("core.rukpak.io/owner-name={name}"));
         let found = list(&world.client, None, &owned).await;
         let identity = found.values().find_map(|object| identity(&object.data));
@@ -69,18 +71,18 @@ impl State {
             if let Some(map) = value.as_object_mut() {
                 map.remove("status");
             }
-            trust(&mut value, identity.as_ref());
-            let value = lasting(value, &mut names);
+            replace_ca_bundles(&mut value, identity.as_ref());
+            let value = normalize(value, &mut names);
             state.uids.insert(key.clone(), uid);
             state.objects.insert(key, value);
         }
         let deployment = world.deployments().get_opt(name).await.expect("the API server answers");
         let deployment = serde_json::to_value(deployment).expect("an object is JSON");
-        state.deployment = lasting(deployment, &mut names);
+        state.deployment = normalize(deployment, &mut names);
         state
     }
 
-    /// What is in this state that is not in the other, line by line; empty where they are equal but for UIDs.
+    /// The differences from another state, line by line; empty if they are equal except for UIDs.
     pub fn difference(&self, other: &Self) -> String {
         let (ours, others) = (self.to_string(), other.to_string());
         if ours == others {
@@ -96,26 +98,26 @@ impl State {
 }
 
 impl fmt::Display for State {
-    /// One line for each value, with its place.
+    /// One line for each value, with its path.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         lines(f, "BundleDeployment", &self.deployment)?;
         self.objects.iter().try_for_each(|(key, object)| lines(f, key, object))
     }
 }
 
-fn lines(f: &mut fmt::Formatter<'_>, place: &str, value: &Value) -> fmt::Result {
+fn lines(f: &mut fmt::Formatter<'_>, path: &str, value: &Value) -> fmt::Result {
     match value {
         Value::Object(map) if !map.is_empty() => {
-            map.iter().try_for_each(|(name, value)| lines(f, &format!("{place}/{name}"), value))
+            map.iter().try_for_each(|(name, value)| lines(f, &format!("{path}/{name}"), value))
         }
         Value::Array(items) if !items.is_empty() => {
-            items.iter().enumerate().try_for_each(|(number, item)| lines(f, &format!("{place}/{number}"), item))
+            items.iter().enumerate().try_for_each(|(number, item)| lines(f, &format!("{path}/{number}"), item))
         }
-        value => writeln!(f, "{place} = {value}"),
+        value => writeln!(f, "{path} = {value}"),
     }
 }
 
-/// What is in a namespace that the control plane did not put there by itself.
+/// The objects in a namespace, without those that the control plane creates in every namespace.
 pub async fn content_of(client: &Client, namespace: &str) -> Vec<String> {
     let all = list(client, Some(namespace), &ListParams::default()).await;
     let own = ["ConfigMap kube-root-ca.crt", "ServiceAccount default"];
@@ -124,7 +126,7 @@ pub async fn content_of(client: &Client, namespace: &str) -> Vec<String> {
 
 /// All objects, or those of a namespace, by kind and name.
 async fn list(client: &Client, namespace: Option<&str>, parameters: &ListParams) -> BTreeMap<String, DynamicObject> {
-    let discovery = Discovery::new(client.clone()).run_aggregated().await.expect("the API server tells its kinds");
+    let discovery = Discovery::new(client.clone()).run_aggregated().await.expect("the API server serves discovery");
     let kinds = discovery.groups().flat_map(kube::discovery::ApiGroup::recommended_resources);
     let kinds: Vec<ApiResource> = kinds
         .filter(|(kind, capabilities)| {
@@ -141,9 +143,9 @@ async fn list(client: &Client, namespace: Option<&str>, parameters: &ListParams)
         };
         match api.list(parameters).await {
             Ok(list) => list.items.into_iter().map(|object| (key(&kind, &object), object)).collect(),
-            // Its CRD was deleted meanwhile.
+            // Its CRD was deleted in the meantime.
             Err(kube::Error::Api(status)) if status.code == 404 || status.code == 405 => Vec::new(),
-            Err(error) => panic!("{} cannot be listed: {error}", kind.plural),
+            Err(error) => panic!("failed to list {}: {error}", kind.plural),
         }
     });
     stream::iter(lists).buffered(8).collect::<Vec<Vec<_>>>().await.into_iter().flatten().collect()
@@ -153,30 +155,30 @@ fn key(kind: &ApiResource, object: &DynamicObject) -> String {
     format!("{} {}", kind.kind, object.metadata.name.as_deref().unwrap_or_default())
 }
 
-/// What no two runs have in common is taken away, or replaced by a name that they have.
-fn lasting(value: Value, names: &mut Names) -> Value {
+/// Removes values that differ between runs, or replaces them by placeholders.
+fn normalize(value: Value, names: &mut Placeholders) -> Value {
     match value {
         Value::Object(map) => {
             let mut result = Map::new();
             let secret = map.contains_key("tls.key");
             for (name, value) in map {
                 let value = match name.as_str() {
-                    name if FLEETING.contains(&name) => continue,
+                    name if VOLATILE.contains(&name) => continue,
                     "managedFields" => managers(&value),
                     _ if secret => json!("something"),
-                    _ => lasting(value, names),
+                    _ => normalize(value, names),
                 };
                 result.insert(name, value);
             }
             Value::Object(result)
         }
-        Value::Array(items) => items.into_iter().map(|item| lasting(item, names)).collect(),
+        Value::Array(items) => items.into_iter().map(|item| normalize(item, names)).collect(),
         Value::String(text) => Value::String(names.replace(text)),
         other => other,
     }
 }
 
-/// Which of our field managers have a record, and of what.
+/// The `managedFields` entries of Chandler's field managers: manager, operation and subresource.
 fn managers(records: &Value) -> Value {
     let text = |record: &Value, name: &str| record[name].as_str().unwrap_or_default().to_owned();
     let records = records.as_array().into_iter().flatten();
@@ -190,17 +192,17 @@ fn managers(records: &Value) -> Value {
     json!(ours)
 }
 
-/// What stands for texts that differ from run to run.
+/// Placeholders for texts that differ between runs.
 #[derive(Default)]
-struct Names {
+struct Placeholders {
     known: Vec<(String, &'static str)>,
     digests: Vec<String>,
 }
 
-impl Names {
-    /// The text with what is known replaced by its name, and each digest by a number: equal digests have equal numbers.
+impl Placeholders {
+    /// Replaces known texts by their placeholders, and each digest by a number: equal digests get equal numbers.
     fn replace(&mut self, mut text: String) -> String {
-        if text.starts_with(SET) {
+        if text.starts_with(APPLY_SET_PREFIX) {
             return format!("SET{}", self.number(&text));
         }
         for (known, name) in &self.known {
@@ -239,8 +241,8 @@ fn identity(object: &Value) -> Option<Identity> {
     Some(Identity { certificate: entry("tls.crt")?, key: entry("tls.key")? })
 }
 
-/// Replaces each `caBundle` by what a client that trusts it says to the server with the identity.
-fn trust(value: &mut Value, identity: Option<&Identity>) {
+/// Replaces each `caBundle` by the result of a TLS handshake: a client that trusts it connects to a server with the identity.
+fn replace_ca_bundles(value: &mut Value, identity: Option<&Identity>) {
     use base64::{Engine as _, engine::general_purpose::STANDARD};
     match value {
         Value::Object(map) => {
@@ -252,9 +254,9 @@ fn trust(value: &mut Value, identity: Option<&Identity>) {
                 let trusted = identity.map(|identity| handshake(identity, &bundle, &server));
                 map.insert("caBundle".to_owned(), json!(format!("{trusted:?}")));
             }
-            map.values_mut().for_each(|value| trust(value, identity));
+            map.values_mut().for_each(|value| replace_ca_bundles(value, identity));
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| trust(item, identity)),
+        Value::Array(items) => items.iter_mut().for_each(|item| replace_ca_bundles(item, identity)),
         _ => {}
     }
 }
@@ -264,13 +266,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_from_run_to_run_does_not_count() {
+    fn values_that_differ_between_runs_are_ignored() {
         let (a, b) = ("a".repeat(DIGEST), "b".repeat(DIGEST));
         let state = |namespace: &str, first: &str, second: &str, data: &str| State {
-            deployment: lasting(
+            deployment: normalize(
                 json!({"metadata": {"uid": namespace, "name": "x"}, "spec": {"in": format!("{namespace}/x")},
                        "status": {"was": format!("sha256:{first}"), "is": format!("sha256:{second}")}, "data": data}),
-                &mut Names { known: vec![(namespace.to_owned(), "NAMESPACE")], digests: Vec::new() },
+                &mut Placeholders { known: vec![(namespace.to_owned(), "NAMESPACE")], digests: Vec::new() },
             ),
             ..State::default()
         };

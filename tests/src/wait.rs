@@ -1,16 +1,16 @@
-//! Waiting for conditions, never for time.
+//! Waits for conditions, never for a fixed time.
 
 use std::{fmt::Debug, future::Future, time::Duration};
 
 use kube::{Api, Resource, api::WatchParams};
 use serde::de::DeserializeOwned;
 
-/// How long a test waits before it says what it saw last. Generous: it is reached only by a failure.
+/// How long a test waits before it fails with the last state. Generous: only failing tests wait that long.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Waits until the object satisfies the condition, and returns it.
 ///
-/// Asks again at every change of the object; panics with its last state when [`PATIENCE`] is over.
+/// Reads the object again at every change. Panics with its last state after [`PATIENCE`].
 pub async fn until<K>(api: &Api<K>, name: &str, what: &str, condition: impl Fn(Option<&K>) -> bool) -> Option<K>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -18,7 +18,7 @@ where
     within(PATIENCE, api, name, what, condition).await
 }
 
-/// The same, with another patience.
+/// Like [`until`], with another timeout.
 pub async fn within<K>(
     patience: Duration,
     api: &Api<K>,
@@ -44,7 +44,7 @@ where
     last
 }
 
-/// Returns at the next change of the object, or after a second where the watch is interrupted or cannot start.
+/// Returns at the next change of the object, or after a second if the watch ends or cannot start.
 async fn change<K>(api: &Api<K>, name: &str, last: Option<&K>)
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -58,7 +58,7 @@ where
     }
 }
 
-/// Asks again and again until the answer is yes; for what cannot be watched.
+/// Polls until the condition holds, for state that cannot be watched.
 pub async fn eventually<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
     let mut tick = tokio::time::interval(Duration::from_millis(100));
     let seen = tokio::time::timeout(PATIENCE, async {
@@ -70,5 +70,5 @@ pub async fn eventually<F: Future<Output = bool>>(what: &str, mut condition: imp
         }
     })
     .await;
-    assert!(seen.is_ok(), "never happened: {what}");
+    assert!(seen.is_ok(), "not true in time: {what}");
 }

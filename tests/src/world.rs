@@ -21,20 +21,20 @@ use tempfile::TempDir;
 use tokio::{sync::oneshot, task::JoinHandle};
 use tracing_subscriber::{Layer as _, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
-use crate::{Cluster, Run, bundles::Bundle, cleanup, guard, renders, run, wait};
+use crate::{Cluster, Run, bundles::Bundle, cleanup, preflight, renders, run, wait};
 
-/// Everything that an end-to-end test needs. End the test with [`World::finish`], which removes what it made. One that is dropped
-/// earlier, since the test panicked, has it removed as far as it can be within two minutes.
+/// Everything that an end-to-end test needs. End the test with [`World::finish`], which deletes what the test created. If the test
+/// panics, dropping the world deletes as much as possible within two minutes.
 ///
-/// Whatever it makes has its [`Run`] in the name and as a label, and its controllers see nothing else.
+/// All its objects have its [`Run`] in their names and as a label, and its controllers select only these.
 pub struct World {
     /// A client with all rights.
     pub client: Client,
     /// A registry on loopback that the controller pulls from.
     pub registry: Registry,
-    /// The namespace to install into, of this test alone.
+    /// The namespace to install into, for this test only.
     pub namespace: String,
-    /// Where the controller looks for Secrets and ConfigMaps, of this test alone.
+    /// The namespace from which the controller reads Secrets and ConfigMaps, for this test only.
     pub system_namespace: String,
     run: Run,
     finished: bool,
@@ -54,14 +54,14 @@ impl World {
         Self::on(Cluster::acquire().await).await
     }
 
-    /// The same on a given cluster.
+    /// Like [`World::new`], on a given cluster.
     pub async fn on(cluster: Cluster) -> Self {
         let mut world = Self::without_controller(cluster).await;
         world.start_controller();
         world
     }
 
-    /// The same with nobody who does anything about BundleDeployments.
+    /// Like [`World::on`], without a controller.
     pub async fn without_controller(cluster: Cluster) -> Self {
         logging();
         let client = cluster.client();
@@ -77,20 +77,20 @@ impl World {
             cluster,
             client,
         };
-        guard::install_crds(&world.client).await.unwrap_or_else(|refusal| panic!("{refusal:#}"));
+        preflight::install_crds(&world.client).await.unwrap_or_else(|refusal| panic!("{refusal:#}"));
         for name in [&world.namespace, &world.system_namespace] {
             let _: Namespace = world.create(json!({"metadata": {"name": name}})).await;
         }
         world
     }
 
-    /// What this world makes is told by it from everything else.
+    /// Identifies the objects of this world.
     pub fn run(&self) -> &Run {
         &self.run
     }
 
-    /// Creates an object that lives in no namespace, with the label of the run. Its name has to carry the name of the run, as
-    /// [`World::name`] does.
+    /// Creates a cluster-scoped object with the label of the run. Its name must contain the name of the run, as [`World::name`]
+    /// does.
     pub async fn create<K>(&self, mut object: Value) -> K
     where
         K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + Debug + DeserializeOwned + Serialize,
@@ -100,21 +100,21 @@ impl World {
         Api::all(self.client.clone()).create(&PostParams::default(), &object).await.expect("the object is accepted")
     }
 
-    /// Puts the label of the run on an object that a test makes by other ways.
+    /// Adds the label of the run to an object that a test creates by other means.
     pub fn mark(&self, object: &mut Value) {
         self.run.mark(object);
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        // What lives in a namespace of the run goes with it.
+        // An object in a namespace of the run is deleted with that namespace.
         let named = text("/metadata/name").contains(self.run.name());
-        assert!(named || text("/metadata/namespace").contains(self.run.name()), "{object} would be left over");
+        assert!(named || text("/metadata/namespace").contains(self.run.name()), "the clean-up would not find {object}");
     }
 
-    /// How to reach the API server with all rights, for clients as other users.
+    /// A client configuration with all rights, from which tests derive clients of other users.
     pub fn config(&self) -> kube::Config {
         self.cluster.config()
     }
 
-    /// A kubeconfig with all rights, YAML; none where `KUBECONFIG` names one.
+    /// A kubeconfig with all rights, as YAML; `None` if `KUBECONFIG` names one.
     pub fn kubeconfig(&self) -> Option<String> {
         self.cluster.kubeconfig()
     }
@@ -124,34 +124,34 @@ impl World {
         self.cluster.is_embedded()
     }
 
-    /// Whether garbage is collected, and objects are orphaned, by somebody.
+    /// Whether a garbage collector runs, which also orphans objects.
     pub fn collects_garbage(&self) -> bool {
         self.cluster.has_controllers()
     }
 
-    /// Whether something checks the types of the expressions in admission policies.
+    /// Whether a controller type-checks the expressions in admission policies.
     pub fn checks_policies(&self) -> bool {
         !self.is_embedded() && self.cluster.has_controllers()
     }
 
-    /// The embedded control plane, where the API server is that.
+    /// The embedded control plane, if the API server is one.
     pub fn embedded(&self) -> Option<&DevCluster> {
         self.cluster.devcluster()
     }
 
-    /// Starts the controller, with the cache that an earlier one left.
+    /// Starts the controller, with the cache of the previous one.
     pub fn start_controller(&mut self) {
         self.start_controller_on(self.client.clone());
     }
 
-    /// Starts the controller with a client of its own.
+    /// Starts the controller with its own client.
     pub fn start_controller_on(&mut self, client: Client) {
         self.start_controller_with(client, |_| {});
     }
 
-    /// Starts the controller with a client of its own and changed options.
+    /// Starts the controller with its own client and changed options.
     pub fn start_controller_with(&mut self, client: Client, change: impl FnOnce(&mut Options)) {
-        assert!(self.controller.is_none(), "one controller is enough");
+        assert!(self.controller.is_none(), "a controller is already running");
         let mut options = self.options();
         change(&mut options);
         let (stop, stopped) = oneshot::channel::<()>();
@@ -164,7 +164,7 @@ impl World {
         self.controller = Some(Controller { stop, running });
     }
 
-    /// How a controller of this world runs.
+    /// The options of this world's controllers.
     pub fn options(&self) -> Options {
         Options {
             watch_selector: run::selector([&self.run]),
@@ -175,17 +175,17 @@ impl World {
         }
     }
 
-    /// Where the controller keeps its caches.
+    /// The directory of the controller's caches.
     pub fn cache(&self) -> &Path {
         self.cache.path()
     }
 
-    /// Stops the controller and waits until it is gone.
+    /// Stops the controller and waits until it has stopped.
     pub async fn stop_controller(&mut self) {
         let controller = self.controller.take().expect("the controller runs");
         let _ = controller.stop.send(());
         let stopped = tokio::time::timeout(wait::PATIENCE, controller.running).await;
-        stopped.expect("the controller stops when asked").expect("the controller does not panic");
+        stopped.expect("the controller stops in time").expect("the controller does not panic");
     }
 
     /// Pushes a bundle and returns the reference of its image, with the digest.
@@ -202,7 +202,7 @@ impl World {
         format!("{}-bd", self.run)
     }
 
-    /// The ConfigMaps of the namespace that bundles are installed into.
+    /// The ConfigMaps of the install namespace.
     pub fn config_maps(&self) -> Api<ConfigMap> {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
@@ -261,16 +261,16 @@ impl World {
             })
         })
         .await;
-        found.expect("what is ready exists")
+        found.expect("a ready BundleDeployment exists")
     }
 
     /// Deletes a BundleDeployment and waits until it is gone.
     pub async fn delete(&self, name: &str) {
-        self.deployments().delete(name, &DeleteParams::default()).await.expect("the object is there");
+        self.deployments().delete(name, &DeleteParams::default()).await.expect("the BundleDeployment exists");
         wait::until(&self.deployments(), name, "gone", |deployment| deployment.is_none()).await;
     }
 
-    /// Removes what this world made, and stops the controller.
+    /// Deletes what this world created, and stops the controller.
     pub async fn finish(mut self) {
         let runs = [self.run.clone()].into();
         if self.controller.is_none() && cleanup::has_deployments(&self.client, &runs).await {
@@ -293,7 +293,7 @@ impl Drop for World {
         if let Some(controller) = self.controller.take() {
             controller.running.abort();
         }
-        cleanup::block(self.cluster.config(), self.run.clone(), !self.cluster.has_controllers());
+        cleanup::remove_blocking(self.cluster.config(), self.run.clone(), !self.cluster.has_controllers());
     }
 }
 
@@ -303,7 +303,7 @@ pub fn condition<'a>(deployment: &'a BundleDeployment, type_: &str) -> Option<&'
 }
 
 fn logging() {
-    // An error says that another test was first.
+    // An error means that another test was first.
     let written = tracing_subscriber::fmt::layer()
         .with_test_writer()
         .with_filter(tracing_subscriber::EnvFilter::from_default_env());

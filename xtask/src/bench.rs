@@ -9,12 +9,12 @@ pub(crate) struct Bench {
     #[arg(long)]
     control_plane: bool,
 
-    /// Measure the controller with 1,000 BundleDeployments that nothing happens to: processor time, memory, requests and calls of
+    /// Measure the controller with 1,000 unchanged BundleDeployments: CPU time, memory, requests and calls of
     /// provisioners, while idle and after a restart
     #[arg(long, conflicts_with = "control_plane")]
     idle: bool,
 
-    /// Measure the rollout of 2,000 objects and of 120 definitions: time, and requests of the controller
+    /// Measure the rollout of 2,000 objects and of 120 CRDs: time, and requests of the controller
     #[arg(long, conflicts_with_all = ["control_plane", "idle"])]
     rollouts: bool,
 

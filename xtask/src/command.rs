@@ -1,4 +1,4 @@
-//! Running other programs.
+//! Runs other programs.
 
 use std::{
     env,
@@ -15,19 +15,19 @@ pub(crate) fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// Where cargo puts what it builds.
+/// The cargo target directory.
 pub(crate) fn target_directory() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |directory| root().join(directory))
 }
 
-/// `cargo` with these arguments, at the root of the workspace.
+/// `cargo` with these arguments, in the root of the workspace.
 pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root()).args(arguments);
     command
 }
 
-/// Runs a command and fails with its text where it fails.
+/// Runs a command; the error has its command line.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let text = format!("{command:?}");
     let status = command.status().with_context(|| format!("failed to start {text}"))?;
@@ -37,7 +37,7 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a command prints, without the white space around it.
+/// The trimmed standard output of a command.
 pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
     let text = format!("{command:?}");
     let output = command.output().with_context(|| format!("failed to start {text}"))?;

@@ -7,8 +7,8 @@ use crate::{command, guests};
 /// Install a bundle on the embedded control plane.
 #[derive(clap::Args)]
 pub(crate) struct Demo {
-    /// A registry+v1 or plain+v0 bundle directory (the sample operator where none is given), then arguments of
-    /// `chandler dev`, for example --keep; `--` may stand before either
+    /// A registry+v1 or plain+v0 bundle directory (default: the sample operator), then arguments of `chandler dev`, for
+    /// example --keep; `--` may precede either
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bundle_may_stand_behind_dashes() {
+    fn the_bundle_may_follow_a_double_dash() {
         for (given, bundle, rest) in [
             ("", None, ""),
             ("b", Some("b"), ""),

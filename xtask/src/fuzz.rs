@@ -10,14 +10,14 @@ use anyhow::{Context as _, bail};
 
 use crate::{command, guests};
 
-/// The memory that a target may have, with the fuzzer, its corpus and the engine: far above what inputs may take.
+/// The memory limit of a target, with the fuzzer, its corpus and the engine: far above what inputs may take.
 const MEBIBYTES: u32 = 2048;
-/// No input may take longer than this.
+/// The time limit of an input.
 const SECONDS_PER_INPUT: u32 = 20;
-/// Larger inputs seldom find more, and slowly.
+/// Larger inputs rarely find more, and are slow.
 const INPUT_BYTES: u32 = 64 << 10;
 
-/// Feed hostile inputs to everything that reads what others wrote.
+/// Fuzz everything that parses untrusted input.
 #[derive(clap::Args)]
 pub(crate) struct Fuzz {
     /// How long each target runs
@@ -31,7 +31,7 @@ pub(crate) struct Fuzz {
     fixtures: PathBuf,
 }
 
-/// What became of one target.
+/// The result of one target.
 struct Outcome {
     target: String,
     executions: String,
@@ -68,7 +68,7 @@ impl Fuzz {
     }
 }
 
-/// Installs cargo-fuzz where it is missing.
+/// Installs cargo-fuzz if it is missing.
 fn ensure_cargo_fuzz() -> anyhow::Result<()> {
     if command::output(&mut command::cargo(["fuzz", "--version"])).is_ok() {
         return Ok(());
@@ -77,7 +77,7 @@ fn ensure_cargo_fuzz() -> anyhow::Result<()> {
     command::run(&mut command::cargo(["install", "--locked", "cargo-fuzz"]))
 }
 
-/// The targets of the project, each of which is a file.
+/// The targets of the project: one per file.
 fn known_targets(project: &Path) -> anyhow::Result<Vec<String>> {
     let directory = project.join("fuzz_targets");
     let entries = fs::read_dir(&directory).with_context(|| format!("failed to list {}", directory.display()))?;
@@ -89,13 +89,14 @@ fn known_targets(project: &Path) -> anyhow::Result<Vec<String>> {
     Ok(targets)
 }
 
-/// Runs one target, in a process of its own.
+/// Runs one target, in a separate process.
 fn fuzz(project: &Path, target: &str, seconds: u64) -> anyhow::Result<Outcome> {
     let artifacts = project.join("artifacts").join(target);
     let before = count(&artifacts);
     let log = project.join("target").join(format!("{target}.log"));
     fs::create_dir_all(project.join("target"))?;
-    // Panics are what is looked for; the memory of a program without them is safe. So no sanitizer, and no nightly compiler.
+    // The targets look for panics; code without `unsafe` has no memory errors. So no sanitizer, and no nightly
+    // compiler.
     let mut run = command::cargo(["fuzz", "run", "--sanitizer", "none", "--fuzz-dir"]);
     run.arg(project).arg(target).arg("--");
     run.args([
@@ -127,7 +128,7 @@ fn fuzz(project: &Path, target: &str, seconds: u64) -> anyhow::Result<Outcome> {
     })
 }
 
-/// Temporary files in memory, where there is such a place: the disk is not what is tested.
+/// Temporary files in memory, if available: the disk is not under test.
 fn in_memory(run: &mut Command) {
     let memory = Path::new("/dev/shm");
     if env::var_os("TMPDIR").is_none() && memory.is_dir() {

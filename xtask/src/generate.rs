@@ -1,4 +1,5 @@
-//! `cargo xtask generate`: files that are made from the code and committed, so that a reader and a reviewer see them.
+//! `cargo xtask generate`: files that are generated from the code and committed, so that readers and reviewers see
+//! them.
 
 use std::fs;
 
@@ -6,10 +7,10 @@ use anyhow::{Context as _, bail};
 
 use crate::{command, guests};
 
-/// Write the generated files, or check them.
+/// Write or check the generated files.
 #[derive(clap::Args)]
 pub(crate) struct Generate {
-    /// Change nothing; fail where a file is not what the code makes
+    /// Change nothing; fail if a file is out of date
     #[arg(long)]
     check: bool,
 }
@@ -29,7 +30,7 @@ impl Generate {
                 continue;
             }
             if self.check {
-                bail!("{file} is not what the code makes: run `cargo xtask generate` and commit the result");
+                bail!("{file} is out of date: run `cargo xtask generate` and commit the result");
             }
             if let Some(directory) = path.parent() {
                 fs::create_dir_all(directory)?;

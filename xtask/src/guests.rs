@@ -1,4 +1,4 @@
-//! Builds the guests: core modules for wasm32-unknown-unknown, made into components.
+//! Builds the guests: core modules for wasm32-unknown-unknown, converted to components.
 
 use std::{fs, path::Path};
 
@@ -9,7 +9,7 @@ use crate::{command, wasm_target};
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// A guest: its package and where its component goes, below `target/plugins`.
+/// A guest: its package and the path of its component below `target/plugins`.
 struct Guest {
     package: &'static str,
     component: &'static str,
@@ -47,7 +47,7 @@ fn componentize(guest: &Guest, plugins: &Path) -> anyhow::Result<()> {
     write_if_changed(&plugins.join(guest.component), &component)
 }
 
-/// Leaves an unchanged file alone, so that what embeds it is not built again.
+/// Does not touch an unchanged file, so that the crates that embed it are not rebuilt.
 fn write_if_changed(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     if fs::read(path).is_ok_and(|old| old == bytes) {
         return Ok(());

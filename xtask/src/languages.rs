@@ -1,4 +1,5 @@
-//! Builds the test components of other languages, from the contract and their sources, with the tools of these languages.
+//! Builds the test components in other languages, from the contract and their sources, with the tools of these
+//! languages.
 
 use std::{
     fs,
@@ -8,7 +9,7 @@ use std::{
 
 use crate::command;
 
-/// The tools, in the versions that are known to work.
+/// The tools, in tested versions.
 const QUICKJS: &str = "componentize-qjs@0.4.5";
 const STARLINGMONKEY: &str = "@bytecodealliance/jco@1.35.0";
 const PYTHON: &str = "componentize-py==0.25.1";
@@ -26,7 +27,7 @@ pub(crate) fn build_all() -> anyhow::Result<()> {
 }
 
 struct Languages {
-    /// Where tools are installed and components are built.
+    /// The directory in which tools are installed and components are built.
     directory: PathBuf,
     guests: PathBuf,
     contract: PathBuf,
@@ -48,7 +49,7 @@ impl Languages {
     }
 
     fn install(&self) -> anyhow::Result<()> {
-        // Without a package.json of its own, npm would install beside one of a directory above.
+        // Without its own package.json, npm would install into a parent directory that has one.
         fs::write(self.directory.join("package.json"), "{\"private\": true}\n")?;
         command::run(self.at("npm").args([
             "install",
@@ -62,7 +63,7 @@ impl Languages {
         command::run(self.at(self.directory.join("python/bin/pip")).args(["install", "--quiet", PYTHON]))
     }
 
-    /// `--sync` and `--stub-wasi` leave out what the sandbox does not have: asynchronous components and WASI.
+    /// `--sync` and `--stub-wasi` omit what the sandbox lacks: asynchronous components and WASI.
     fn quickjs(&self) -> anyhow::Result<()> {
         let mut build = self.at(self.directory.join("node_modules/.bin/componentize-qjs"));
         build.arg("--wit").arg(&self.contract).arg("--js").arg(self.guests.join("javascript/provisioner.js"));
@@ -70,7 +71,7 @@ impl Languages {
         self.keep("quickjs")
     }
 
-    /// `-d all` leaves out WASI.
+    /// `-d all` omits WASI.
     fn starlingmonkey(&self) -> anyhow::Result<()> {
         let mut build = self.at(self.directory.join("node_modules/.bin/jco"));
         let preopens = self.guests.join("javascript/preopens.mjs");

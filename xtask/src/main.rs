@@ -1,12 +1,13 @@
-//! Tasks of the project. `cargo xtask --help` lists them.
+//! Project tasks. `cargo xtask --help` lists them.
 //!
-//! Everything that a fresh machine needs beyond `rustup` and a C compiler is installed or built here, so that
-//! `cargo xtask demo` and `cargo xtask test` work on a clean clone.
+//! Everything that a fresh machine needs besides `rustup` and a C compiler is installed or built here, so that `cargo
+//! xtask demo` and `cargo xtask test` work on a clean clone.
 
 mod bench;
 mod command;
 mod corpus;
 mod demo;
+mod dist;
 mod fuzz;
 mod generate;
 mod guests;
@@ -26,7 +27,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Install a bundle on the embedded control plane and show how it becomes healthy
+    /// Install a bundle on the embedded control plane and show its progress
     Demo(demo::Demo),
     /// Build the guests and run all tests
     Test(test::Test),
@@ -38,10 +39,12 @@ enum Task {
     Bench(bench::Bench),
     /// Measure honest tenants among hostile ones (release build)
     Soak(soak::Soak),
-    /// Render a tree of registry+v1 bundles and compare with what the reference made of them (release build)
+    /// Render a tree of registry+v1 bundles and compare with the output of OLM v1 (release build)
     Corpus(corpus::Corpus),
-    /// Feed hostile inputs to everything that reads what others wrote (release build, libFuzzer)
+    /// Fuzz everything that parses untrusted input (release build, libFuzzer)
     Fuzz(fuzz::Fuzz),
+    /// Build the binary that runs in a cluster: `chandler` without the embedded control plane and registry (release build)
+    Dist(dist::Dist),
     /// Write the generated files (CRDs, command-line reference), or check that they are up to date
     Generate(generate::Generate),
 }
@@ -56,6 +59,7 @@ fn main() -> anyhow::Result<()> {
         Task::Soak(soak) => soak.run(),
         Task::Corpus(corpus) => corpus.run(),
         Task::Fuzz(fuzz) => fuzz.run(),
+        Task::Dist(dist) => dist.run(),
         Task::Generate(generate) => generate.run(),
     }
 }

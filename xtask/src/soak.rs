@@ -2,19 +2,19 @@
 
 use crate::{command, guests};
 
-/// Install, update and delete the BundleDeployments of honest tenants, first by themselves, then beside hostile ones, in a release
-/// build: how long each step takes, and what the controller uses.
+/// Install, update and delete the BundleDeployments of honest tenants, first alone, then beside hostile ones, in a
+/// release build; print the duration of each step and the controller's resource usage.
 #[derive(clap::Args)]
 pub(crate) struct Soak {
-    /// How long each of the two parts takes
+    /// Minutes for each of the two parts
     #[arg(long, default_value_t = 10.0)]
     minutes: f64,
 
-    /// How many BundleDeployments there are; a third of them are hostile
+    /// The number of BundleDeployments; a third of them are hostile
     #[arg(long, default_value_t = 200)]
     deployments: u32,
 
-    /// Only this way of being hostile, such as `spin`; may be given several times
+    /// Only this attack, such as `spin`; may be given several times
     #[arg(long = "way", value_name = "NAME")]
     ways: Vec<String>,
 }

@@ -1,7 +1,7 @@
-//! Makes sure that rustc has a standard library for a Wasm target.
+//! Ensures that rustc has a standard library for a Wasm target.
 //!
-//! `rustup target add` does it in seconds. Where rustup may not download, the library is built from the sources of exactly
-//! the installed rustc: rustup's `rust-src` component if it is there, else Debian's package of the same version, which is
+//! `rustup target add` does it in seconds. If rustup cannot download, the library is built from the sources of exactly
+//! the installed rustc: rustup's `rust-src` component if installed, else Debian's package of the same version, which is
 //! unpacked and never installed.
 
 use std::{
@@ -14,7 +14,7 @@ use anyhow::{Context as _, bail};
 
 use crate::command::{output, run};
 
-/// Installs the target where it is missing.
+/// Installs the target if it is missing.
 pub(crate) fn ensure(target: &str) -> anyhow::Result<()> {
     let sysroot = PathBuf::from(output(Command::new("rustc").args(["--print", "sysroot"]))?);
     let libraries = sysroot.join("lib/rustlib").join(target).join("lib");
@@ -59,7 +59,7 @@ fn build(target: &str, sysroot: &Path, libraries: &Path) -> anyhow::Result<()> {
     run(Command::new("cargo")
         .current_dir(&package)
         .args(["build", "--release", "--target", target, "-Zbuild-std=std,panic_abort,proc_macro"])
-        // The stable compiler builds its own standard library with this variable set, as its own bootstrap does.
+        // The stable compiler accepts the flags with this variable set, as its own bootstrap does.
         .env("RUSTC_BOOTSTRAP", "1")
         .env("__CARGO_TESTS_ONLY_SRC_ROOT", &sources)
         .env("CARGO_TARGET_DIR", &built)
@@ -76,11 +76,11 @@ fn build(target: &str, sysroot: &Path, libraries: &Path) -> anyhow::Result<()> {
             fs::copy(&path, libraries.join(name))?;
         }
     }
-    if has_std(libraries) { Ok(()) } else { bail!("the build made no libstd in {}", libraries.display()) }
+    if has_std(libraries) { Ok(()) } else { bail!("the build produced no libstd in {}", libraries.display()) }
 }
 
-/// The sources of the standard library from Debian's package `rust-src` of rustc's own version, from the mirror that apt is
-/// configured with, through an apt state of its own below `work`.
+/// The sources of the standard library from Debian's package `rust-src` of rustc's own version, from the mirror
+/// configured for apt, with a separate apt state below `work`.
 fn debian_sources(work: &Path) -> anyhow::Result<PathBuf> {
     let version = output(Command::new("rustc").arg("-vV"))?
         .lines()
@@ -132,7 +132,7 @@ fn debian_sources(work: &Path) -> anyhow::Result<PathBuf> {
         .flatten()
         .map(|entry| entry.path().join("library"))
         .find(|path| path.is_dir())
-        .context("the package rust-src holds no library directory")
+        .context("the package rust-src contains no library directory")
 }
 
 fn debian_mirror() -> anyhow::Result<String> {

@@ -1,4 +1,4 @@
-//! What the status says about a bundle itself: what it is, what it provides and needs, and what is odd about it.
+//! The metadata of a bundle in the status: its name, what it provides and requires, and warnings about it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,27 +6,27 @@ use serde_json::Value;
 
 use crate::schema;
 
-/// How many warnings a status holds.
+/// The most warnings that a status holds.
 pub const WARNINGS: usize = 10;
 
-/// What a bundle says of itself, as its provisioner read it.
+/// The metadata of a bundle, as its provisioner read it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BundleDescription {
-    /// The name of this version of it, such as argocd-operator.v0.6.0.
+    /// The name of this version of the bundle, such as argocd-operator.v0.6.0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The package that it is a version of.
+    /// The package of the bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// Its version.
+    /// The version of the bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// What it provides and needs, by type: olm.gvk, olm.gvk.required, olm.package.required, olm.constraint,
+    /// What the bundle provides and requires, by type: olm.gvk, olm.gvk.required, olm.package.required, olm.constraint,
     /// olm.maxOpenShiftVersion and others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub properties: Vec<BundleProperty>,
-    /// How many more properties there are that found no place here.
+    /// The number of properties that are not listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omitted_properties: Option<i64>,
 }
@@ -35,35 +35,35 @@ pub struct BundleDescription {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BundleCandidate {
-    /// The name of this version of it, such as argocd-operator.v0.6.0.
+    /// The name of this version of the bundle, such as argocd-operator.v0.6.0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The package that it is a version of.
+    /// The package of the bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// Its version.
+    /// The version of the bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The digest of the release that it would install.
+    /// The digest of the release that was rendered from the bundle.
     pub release_digest: String,
 }
 
-/// Something that a bundle says of itself.
+/// A property of a bundle.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BundleProperty {
-    /// What the value means.
+    /// The type of the property, which determines the form of its value.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The value; its form depends on the type.
+    /// The value.
     #[schemars(schema_with = "schema::any_value")]
     pub value: Value,
 }
 
-/// Something odd about a bundle that did not stop its installation.
+/// A warning about a bundle. It does not stop the installation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BundleWarning {
-    /// What kind of warning it is, in one CamelCase word that programs may match.
+    /// The kind of warning, in one CamelCase word that programs may match.
     pub code: String,
-    /// What is odd, where, and what would mend it.
+    /// The warning, where it applies, and how to fix it.
     pub message: String,
 }

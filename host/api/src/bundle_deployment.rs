@@ -1,6 +1,6 @@
-//! `core.rukpak.io/v1alpha2 BundleDeployment`: a bundle that is to be installed.
+//! `core.rukpak.io/v1alpha2 BundleDeployment`: a bundle to install.
 
-use chandler_crd_upgrade::Policy as CrdUpgradeSafety;
+use chandler_core::crd_upgrade::Policy as CrdUpgradeSafety;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -20,7 +20,7 @@ use crate::{
     source::BundleSource,
 };
 
-/// What is to be installed, from where, by which provisioner.
+/// The bundle to install, its provisioner, and how it is installed.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "core.rukpak.io",
@@ -32,7 +32,7 @@ use crate::{
     status = "BundleDeploymentStatus",
     derive = "Default",
     derive = "PartialEq",
-    doc = "A bundle of Kubernetes objects that is installed and kept installed.",
+    doc = "A bundle of Kubernetes objects that the controller installs and keeps installed.",
     printcolumn = r#"{"name": "Install State", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Installed\")].reason"}"#,
     printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].status"}"#,
     printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.conditions[?(.type==\"Ready\")].reason"}"#,
@@ -44,160 +44,159 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct BundleDeploymentSpec {
-    /// The namespace for the objects of the bundle that name none. It must exist. A bundle may hold objects that are
-    /// cluster-scoped or name another namespace.
+    /// The namespace for objects of the bundle that name none. It must exist. A bundle may contain cluster-scoped objects and
+    /// objects in other namespaces.
     #[schemars(regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"), length(max = 63))]
     pub install_namespace: String,
-    /// The provisioner that turns the content into objects: the name of a ProvisionerClass or one of the built-in classes
+    /// The provisioner that renders the content into objects: the name of a ProvisionerClass, or one of the built-in classes
     /// core-rukpak-io-plain and core-rukpak-io-registry.
     #[schemars(regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub provisioner_class_name: String,
     /// Where the content of the bundle comes from.
     pub source: BundleSource,
-    /// Configuration for the provisioner. What it may hold is the provisioner's affair.
+    /// Configuration for the provisioner, which defines the valid fields. Do not put passwords here: it is not secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::free_object")]
     pub config: Option<Map<String, Value>>,
-    /// Checks that are made before anything is written to the cluster.
+    /// Checks before the controller writes anything to the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preflight: Option<Preflight>,
-    /// Leave everything as it is: nothing is fetched, rendered, changed or corrected while this is true. Deletion still
-    /// removes the objects.
+    /// Suspend the BundleDeployment: while this is true, the controller does not fetch, render, change or repair anything.
+    /// Deletion still deletes the objects.
     #[serde(default, skip_serializing_if = "schema::is_false")]
     pub suspend: bool,
-    /// How a release reaches the cluster.
+    /// How a release is rolled out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutSettings>,
-    /// Whether a new revision waits for approval. Automatic, the default, does not. With Manual the controller writes to
-    /// status.pendingChange what it would do, and goes on when a ChangeApproval names its digest. Going back to a revision
-    /// that ran before needs no approval.
+    /// Whether a new revision needs approval. Automatic, the default, needs none. With Manual, the controller writes the
+    /// planned changes to status.pendingChange and waits until a ChangeApproval names their digest. A rollback to an earlier
+    /// revision needs no approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::enumeration::<Approval>")]
     pub approval: Option<Approval>,
-    /// What objects of the release must show before the rollout goes on, beyond what is known of their kinds.
+    /// Rules that objects of the release must meet before the rollout continues, in addition to the health rules of their kinds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<Probe>,
-    /// What is done about objects of a complete release that are not as released, because somebody changed or deleted them.
-    /// Repair, the default, puts them right. Report tells in status.drift and in the condition Drifted, and leaves them as
-    /// they are until the next revision. Ignore does not compare them. Health is reported in any case.
+    /// What the controller does about objects of a complete release that were changed or deleted. Repair, the default, restores
+    /// them. Report lists them in status.drift, sets the condition Drifted, and leaves them unchanged until the next revision.
+    /// Ignore does not compare them. The controller reports health in any case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::enumeration::<DriftPolicy>")]
     pub drift: Option<DriftPolicy>,
-    /// Fields that are left to others, such as the replicas that an autoscaler sets. Of an object that exists, what stands
-    /// there is neither compared nor changed; an object that is created gets what the bundle says.
+    /// Fields that other field managers own, such as replicas that an autoscaler sets. The controller neither compares nor
+    /// changes these fields of existing objects. New objects get the values of the bundle.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignore_differences: Vec<IgnoredDifference>,
-    /// The ServiceAccount on whose behalf the objects of the bundle are read, written, watched and deleted. The controller
-    /// then uses no right of its own on them, and tells which rights the account lacks before it writes anything. Where
-    /// this is not set, the controller uses its own rights, unless it requires an account or has a default one.
+    /// The ServiceAccount that the controller impersonates to read, write, watch and delete the objects of the bundle. The
+    /// controller then uses none of its own permissions on them, and reports missing permissions before it writes anything.
+    /// If this is not set, the controller uses its own permissions, unless it requires an account or has a default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account: Option<ServiceAccountReference>,
-    /// What is done about objects of the bundle that exist already and are somebody else's. Prevent, the default, refuses the
-    /// release before anything is written. IfNoController takes over what no controller and no other BundleDeployment or
-    /// ApplySet holds, also what Helm or kubectl made. None takes over everything; whoever controls an object is released
-    /// first, and may try to get it back.
+    /// What the controller does about objects of the bundle that already exist and have another owner. Prevent, the default,
+    /// refuses the release before anything is written. IfNoController adopts objects that no controller and no other
+    /// BundleDeployment or ApplySet owns, including objects that Helm or kubectl created. None adopts every object; it
+    /// removes the reference to a previous controller, which may try to take the object back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::enumeration::<CollisionProtection>")]
     pub collision_protection: Option<CollisionProtection>,
-    /// Existing objects of the bundle that are taken over, whoever made or controls them, whatever collisionProtection says.
-    /// Each is named with its UID, so that no other object of its name is taken; `chandler adopt` writes this.
+    /// Existing objects of the bundle to adopt, whatever their owner and collisionProtection. Each entry has the UID of the
+    /// object, so that a new object of the same name is not adopted. `chandler adopt` writes this field.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 2000))]
     pub adopt: Vec<AdoptedObject>,
-    /// What becomes of the objects when this is deleted.
+    /// What happens to the objects when the BundleDeployment is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<Deletion>,
 }
 
-/// Checks that are made before anything is written to the cluster.
+/// Checks before the controller writes anything to the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Preflight {
-    /// The check that a new version of a CustomResourceDefinition keeps clients and stored objects working.
+    /// The check that a new version of a CustomResourceDefinition breaks neither clients nor stored objects.
     #[serde(default, rename = "crdUpgradeSafety", skip_serializing_if = "Option::is_none")]
     pub crd_upgrade_safety: Option<CrdUpgradeSafety>,
 }
 
-/// A ServiceAccount.
+/// A reference to a ServiceAccount.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ServiceAccountReference {
-    /// Its name.
+    /// The name of the ServiceAccount.
     #[schemars(regex(pattern = "^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$"), length(max = 253))]
     pub name: String,
-    /// Its namespace. Default: installNamespace.
+    /// The namespace of the ServiceAccount. Default: installNamespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"), length(max = 63))]
     pub namespace: Option<String>,
 }
 
-/// What was found at the last reconcile.
+/// The state at the last reconcile.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BundleDeploymentStatus {
-    /// The state, by aspect. Ready sums up the others.
+    /// Conditions. Ready summarizes the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
-    /// The source with everything that can move pinned: an image by its digest, a git reference by its commit.
+    /// The pinned source: an image by its digest, a git reference by its commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved_source: Option<BundleSource>,
-    /// Where the unpacked content can be downloaded.
+    /// The URL of the unpacked content.
     #[serde(default, rename = "contentURL", skip_serializing_if = "Option::is_none")]
     pub content_url: Option<String>,
-    /// The generation of the spec that this status is about.
+    /// The generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The digest of the unpacked content, the same for the same files whatever their source.
+    /// The digest of the unpacked content. It depends only on the files, not on their source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_digest: Option<String>,
-    /// What the bundle that is installed says of itself.
+    /// The metadata of the installed bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle: Option<BundleDescription>,
-    /// The bundle that the spec describes, where it is another one than the one that is installed: it waits for approval, or
-    /// was refused.
+    /// The bundle that the spec describes, if it is not installed because it is pending approval or was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate: Option<BundleCandidate>,
-    /// What is odd about the bundle or its configuration without standing in the way. The first ten.
+    /// Warnings about the bundle or its configuration. They do not stop the installation. At most 10.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<BundleWarning>,
-    /// The provisioner that made the release.
+    /// The provisioner that rendered the release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provisioner: Option<ProvisionerInUse>,
     /// The release that is installed or being rolled out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release: Option<ReleaseInUse>,
-    /// The number of the revision that is installed or being rolled out: the last one of the history.
+    /// The number of the revision that is installed or being rolled out: the last one in the history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<i64>,
-    /// The changes that were rolled out, the oldest first. spec.rollout.historyLimit says how many are kept. It is a copy for
-    /// people: the controller reads its own record, in the system namespace.
+    /// The revisions, oldest first. spec.rollout.historyLimit sets their number. This is a copy for people: the controller
+    /// reads its own record in the system namespace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["number"]))]
     pub history: Vec<Revision>,
-    /// The change that waits for approval, where spec.approval is Manual.
+    /// The change that is pending approval, if spec.approval is Manual.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_change: Option<PendingChange>,
-    /// The objects that are not as released and are left so.
+    /// The objects that differ from the release and are not repaired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drifted>,
-    /// The value of the annotation reconcile.chandler.dev/requestedAt that was acted upon last.
+    /// The last value of the annotation reconcile.chandler.dev/requestedAt that the controller handled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_reconcile_at: Option<String>,
-    /// What spec.serviceAccount may not do and the release needs; `chandler rbac` prints it as roles. Nothing where it may
-    /// do everything, and cut where it is very long.
+    /// Permissions that the release needs and spec.serviceAccount lacks. `chandler rbac` prints them as roles. A very long list
+    /// is truncated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing_permissions: Vec<MissingPermissions>,
 }
 
-/// The provisioner that made a release.
+/// The provisioner that rendered a release.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProvisionerInUse {
-    /// The class by which it was chosen.
+    /// The name of its class.
     pub class: String,
-    /// Its own name.
+    /// The name of the provisioner, from the component.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its version.
+    /// The version of the provisioner, from the component.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The digest of the component.
@@ -208,17 +207,17 @@ pub struct ProvisionerInUse {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReleaseInUse {
-    /// The digest over its objects, stages and probes.
+    /// The digest of its objects, stages and probes.
     pub digest: String,
-    /// How many objects it has.
+    /// The number of objects.
     pub objects: i64,
-    /// How many stages it has.
+    /// The number of stages.
     pub stages: i64,
-    /// When its rollout began; rollout.progressDeadlineSeconds counts from here.
+    /// When its rollout began. rollout.progressDeadlineSeconds counts from this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
-    /// What was found unsafe before its rollout began and by spec.preflight did not stop it, and which fields it took over
-    /// from others who apply them, too. The first ten.
+    /// Findings of preflight checks that spec.preflight allows, and fields that the release took over from other field managers.
+    /// At most 10.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<BundleWarning>,
 }

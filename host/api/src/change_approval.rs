@@ -10,7 +10,7 @@ use crate::{BundleDeployment, schema};
 /// How many characters of a UID and of a digest are part of the name of an approval.
 const NAMED_CHARACTERS: (usize, usize) = (8, 16);
 
-/// Which change is approved, and by whom.
+/// The change that is approved, and the user who approves it.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "chandler.dev",
@@ -31,25 +31,25 @@ pub struct ChangeApprovalSpec {
     /// The name of the BundleDeployment.
     #[schemars(length(min = 1, max = 52))]
     pub bundle_deployment: String,
-    /// The UID of the BundleDeployment: another one of the same name needs an approval of its own.
+    /// The UID of the BundleDeployment. A new BundleDeployment of the same name needs a new approval.
     #[serde(rename = "bundleDeploymentUID")]
     #[schemars(length(min = 1, max = 64))]
     pub bundle_deployment_uid: String,
     /// The digest of the change, as in status.pendingChange.digest.
     #[schemars(regex(pattern = "^sha256:[0-9a-f]{64}$"))]
     pub change: String,
-    /// The user who approves it. An admission policy has this be the user who creates the ChangeApproval.
+    /// The user who approves the change. An admission policy requires this to be the user who creates the ChangeApproval.
     #[schemars(length(min = 1, max = 1024))]
     pub approved_by: String,
-    /// Why, for people to read.
+    /// The reason for the approval, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::short_text")]
     pub reason: Option<String>,
 }
 
 impl ChangeApproval {
-    /// The approval of this change by this user, under a name that follows from the BundleDeployment and the change. It is
-    /// collected with the BundleDeployment. None where that was not stored yet.
+    /// The approval of this change by this user. Its name is derived from the BundleDeployment and the change, and it is
+    /// garbage collected with the BundleDeployment. None if the BundleDeployment was not stored yet.
     pub fn of(deployment: &BundleDeployment, change: &str, approved_by: &str, reason: Option<String>) -> Option<Self> {
         let (name, uid) = (deployment.metadata.name.as_deref()?, deployment.metadata.uid.as_deref()?);
         let mut approval = Self::new(
@@ -72,7 +72,7 @@ impl ChangeApproval {
         Some(approval)
     }
 
-    /// Whether this approves this change of this very BundleDeployment. One that is being deleted approves nothing.
+    /// Whether this approves this change of this BundleDeployment, by UID. An approval that is being deleted approves nothing.
     pub fn approves(&self, deployment: &BundleDeployment, change: &str) -> bool {
         let ChangeApprovalSpec { bundle_deployment, bundle_deployment_uid, change: approved, .. } = &self.spec;
         self.metadata.deletion_timestamp.is_none()
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn an_approval_is_named_after_what_it_approves_and_goes_with_it() {
+    fn an_approval_is_named_after_its_change_and_owned_by_the_bundle_deployment() {
         let uid = "6a9f6f0e-5a63-4f0b-9a0c-000000000000";
         let change = format!("sha256:{}", "0123456789abcdef".repeat(4));
         let approval = ChangeApproval::of(&deployment(uid), &change, "alice", None).unwrap();
@@ -134,6 +134,6 @@ mod tests {
         other.metadata.name = Some("bay".into());
         assert!(!approval.approves(&other, "sha256:a"));
         approval.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
-        assert!(!approval.approves(&deployment("1"), "sha256:a"), "it is withdrawn");
+        assert!(!approval.approves(&deployment("1"), "sha256:a"), "an approval that is being deleted");
     }
 }

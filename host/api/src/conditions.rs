@@ -1,4 +1,4 @@
-//! Condition types, reasons, and how a condition is set.
+//! Condition types and reasons, and setting a condition.
 //!
 //! Types and reasons are a public interface: scripts and other controllers match them, so a name never changes its meaning.
 
@@ -6,12 +6,12 @@ pub use chandler_core::Reason;
 use chandler_core::{names, text::printable};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-/// The longest message of a condition, in bytes. The schema allows 32 KiB, but a status with several such messages is
-/// more than watchers and etcd should carry.
+/// The longest message of a condition, in bytes. The schema allows 32 KiB, but several such messages make a status too
+/// large for watchers and etcd.
 pub const MESSAGE_BYTES: usize = 4096;
 
 names! {
-    /// The aspect that a condition is about.
+    /// The type of a condition.
     ConditionType {
         /// BundleDeployment: the content was fetched, verified and unpacked.
         Unpacked,
@@ -21,69 +21,70 @@ names! {
         Installed,
         /// BundleDeployment: every object of the release is healthy.
         Healthy,
-        /// BundleDeployment: there is work that goes on without anybody's help.
+        /// BundleDeployment: the controller makes progress or retries, without user action.
         Progressing,
-        /// BundleDeployment: objects of a complete release are not as released and are left so. Absent where nobody looks.
+        /// BundleDeployment: objects of a complete release differ from the release and are not repaired. Absent if objects are not
+        /// compared.
         Drifted,
         /// ProvisionerClass: the image is known by digest and was pulled.
         Resolved,
-        /// ProvisionerClass: the component is what its digest says.
+        /// ProvisionerClass: the component matches its digest.
         Verified,
-        /// ProvisionerClass: the component speaks a version of the contract that this host speaks.
+        /// ProvisionerClass: this host supports the version of the contract that the component uses.
         Compatible,
         /// ProvisionerClass: the component is compiled.
         Compiled,
-        /// Both: what the spec asks for is the case. The sum of the others.
+        /// Both: the state matches the spec. Summarizes the other conditions.
         Ready,
     }
 }
 
 names! {
-    /// Whether the aspect is the case.
+    /// The status of a condition.
     ConditionStatus {
-        /// It is.
+        /// The condition holds.
         True,
-        /// It is not.
+        /// The condition does not hold.
         False,
-        /// Nobody knows.
+        /// The controller does not know.
         Unknown,
     }
 }
 
-/// A condition that is about to be set.
+/// A condition to set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewCondition {
-    /// The aspect.
+    /// The type.
     pub kind: ConditionType,
-    /// Whether it is the case.
+    /// The status.
     pub status: ConditionStatus,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// What a human should know. Bounded to [`MESSAGE_BYTES`] when it is set.
+    /// The message for people. Bounded to [`MESSAGE_BYTES`] when it is set.
     pub message: String,
 }
 
 impl NewCondition {
-    /// The aspect is the case.
+    /// A condition with the status True.
     pub fn is_true(kind: ConditionType, reason: Reason, message: impl Into<String>) -> Self {
         Self { kind, status: ConditionStatus::True, reason, message: message.into() }
     }
 
-    /// The aspect is not the case.
+    /// A condition with the status False.
     pub fn is_false(kind: ConditionType, reason: Reason, message: impl Into<String>) -> Self {
         Self { kind, status: ConditionStatus::False, reason, message: message.into() }
     }
 
-    /// Nobody knows.
+    /// A condition with the status Unknown.
     pub fn is_unknown(kind: ConditionType, reason: Reason, message: impl Into<String>) -> Self {
         Self { kind, status: ConditionStatus::Unknown, reason, message: message.into() }
     }
 }
 
-/// Sets a condition and tells whether anything changed.
+/// Sets a condition. Returns whether anything changed.
 ///
-/// `lastTransitionTime` moves only when the status does. The message is bounded and [printable], since messages quote what bundles
-/// and plugins say.
+/// `lastTransitionTime` changes only when the status changes. The message is bounded and [printable], since messages quote text
+/// of bundles and plugins.
 pub fn set_condition(conditions: &mut Vec<Condition>, new: NewCondition, generation: Option<i64>, now: Time) -> bool {
     let NewCondition { kind, status, reason, message } = new;
     let mut condition = Condition {
@@ -111,14 +112,14 @@ pub fn find_condition(conditions: &[Condition], kind: ConditionType) -> Option<&
     conditions.iter().find(|condition| condition.type_ == kind.as_str())
 }
 
-/// Takes a condition off, and tells whether it was there.
+/// Removes a condition. Returns whether it was set.
 pub fn remove_condition(conditions: &mut Vec<Condition>, kind: ConditionType) -> bool {
     let before = conditions.len();
     conditions.retain(|condition| condition.type_ != kind.as_str());
     conditions.len() != before
 }
 
-/// A message that fits: at most [`MESSAGE_BYTES`] bytes, cut between characters, with what was cut counted at the end.
+/// The message in at most [`MESSAGE_BYTES`] bytes, cut between characters. The end states how many bytes are missing.
 pub fn bounded_message(message: &str) -> String {
     let clean = printable(message);
     if clean.len() <= MESSAGE_BYTES {
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_transition_time_moves_only_with_the_status() {
+    fn the_transition_time_changes_only_with_the_status() {
         let mut conditions = Vec::new();
         let ready = |message: &str| NewCondition::is_false(ConditionType::Ready, Reason::RollingOut, message);
         assert!(set_condition(&mut conditions, ready("a"), Some(1), at(1)));
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn names_read_back() {
+    fn names_round_trip() {
         for reason in Reason::ALL {
             assert_eq!(Reason::from_name(reason.as_str()), Some(*reason));
         }
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_message_says_how_much_is_missing() {
+    fn a_truncated_message_states_how_much_is_missing() {
         assert_eq!(bounded_message("a\tb\nc\u{1b}\u{61c}"), "a\tb\nc\\u{001B}\\u{061C}");
         let long = bounded_message(&"x".repeat(5000));
         assert!(long.ends_with("x… (952 more bytes)"), "{long}");

@@ -1,7 +1,7 @@
 //! The CRDs that an administrator installs.
 //!
-//! The types give fields, descriptions and most bounds. What spans several fields is added here as CEL rules, so that the
-//! API server itself refuses what the predecessor refused in webhooks: no webhook has to be up for that.
+//! The types define fields, descriptions and most bounds. This module adds CEL rules that span several fields, so that the
+//! API server itself refuses what RukPak refused in webhooks, and no webhook has to be available.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, ValidationRule,
@@ -13,16 +13,16 @@ use crate::{
     probe::PROBES, rollout_settings::MOST_HISTORY,
 };
 
-/// The longest name of a BundleDeployment. It leaves eleven characters for the names of related objects.
+/// The longest name of a BundleDeployment. It leaves eleven characters for the names of derived objects.
 const NAME_LENGTH: i64 = 52;
-/// The most ConfigMaps that one bundle may be put together from; bounds the cost of the rules on each.
+/// The most ConfigMaps of one bundle. It bounds the cost of the rules on each ConfigMap.
 const CONFIG_MAPS: i64 = 256;
-/// How many revisions may be kept although the history is at its limit.
+/// The most revisions that are kept beyond the limit of the history.
 const PROTECTED_REVISIONS: i64 = 4;
-/// The longest path; bounds the cost of the rules on paths.
+/// The longest path. It bounds the cost of the rules on paths.
 const PATH_LENGTH: i64 = 1024;
 
-/// A rule, where it stands, and what it says when it is broken.
+/// A CEL rule, the path of its schema, and the message if it is violated.
 struct Rule {
     path: &'static [&'static str],
     expression: &'static str,
@@ -73,19 +73,19 @@ const RULES: &[Rule] = &[
     Rule { path: CONFIG_MAP_PATH, expression: INSIDE, message: "path is outside the bundle root" },
 ];
 
-/// A relative path without a part that leads upwards.
+/// A relative path without a `..` part.
 const INSIDE: &str = r"!self.startsWith('/') && !self.matches('(^|/)[.][.](/|$)')";
 
-/// The CRDs of this version, in the order in which to install them.
+/// The CRDs of this version, in installation order.
 pub fn crds() -> Vec<CustomResourceDefinition> {
     vec![bundle_deployments(), provisioner_classes(), change_approvals()]
 }
 
-/// The CRDs as one YAML stream, the same bytes at each call.
+/// The CRDs as one YAML stream. The output is deterministic.
 pub fn crds_yaml() -> Result<String, serde_json::Error> {
     let mut yaml = String::new();
     for crd in crds() {
-        // By way of a JSON value, whose members are sorted.
+        // The members of a JSON value are sorted.
         let value = serde_json::to_value(&crd)?;
         yaml.push_str("---\n");
         yaml.push_str(&serde_saphyr::to_string(&value).map_err(serde::ser::Error::custom)?);
@@ -165,13 +165,14 @@ fn change_approvals() -> CustomResourceDefinition {
     crd
 }
 
-/// Brings the schemas into the form that controller-gen writes, then changes them further.
+/// Converts the schemas to the form that controller-gen writes, then applies further changes.
 fn refine(crd: &mut CustomResourceDefinition, change: impl Fn(&mut JSONSchemaProps)) {
     for version in &mut crd.spec.versions {
         if let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
             plain(root);
             let properties = root.properties.get_or_insert_default();
-            for (name, description) in [("apiVersion", "The group and version of this object."), ("kind", "The kind.")]
+            for (name, description) in
+                [("apiVersion", "The API group and version of this object."), ("kind", "The kind of this object.")]
             {
                 properties.insert(
                     name.to_owned(),
@@ -187,8 +188,8 @@ fn refine(crd: &mut CustomResourceDefinition, change: impl Fn(&mut JSONSchemaPro
     }
 }
 
-/// Absent and null are one thing in Rust but two in a schema: null is not accepted, since the predecessor did not, and rules
-/// on presence would count it. Defaults of Rust flags are not written into stored objects.
+/// Rust does not distinguish absent from null, but a schema does. Null is not accepted: RukPak did not accept it, and rules on
+/// presence would count it. Defaults of Rust flags are not written into stored objects.
 fn plain(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
     if schema.type_.as_deref() != Some("string") {
@@ -206,7 +207,7 @@ fn plain(schema: &mut JSONSchemaProps) {
     }
 }
 
-/// The schema below `root` at this path; `[]` steps into the items of a list.
+/// The schema below `root` at this path; `[]` stands for the items of a list.
 fn at<'a>(root: &'a mut JSONSchemaProps, path: &[&str]) -> Option<&'a mut JSONSchemaProps> {
     path.iter().try_fold(root, |schema, step| match (*step, &mut schema.items) {
         ("[]", Some(JSONSchemaPropsOrArray::Schema(items))) => Some(items.as_mut()),

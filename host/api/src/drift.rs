@@ -1,26 +1,26 @@
-//! What is done about objects that are not as released, and what the status says of them.
+//! What the controller does about objects that differ from the release, and how the status lists them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How many objects a status lists that are not as released.
+/// The most drifted objects that a status lists.
 pub const LISTED_OBJECTS: usize = 20;
-/// How many fields of one object a status lists.
+/// The most fields of one object that a status lists.
 pub const LISTED_FIELDS: usize = 10;
 /// The longest path of a field in a status, in bytes.
 pub const PATH_BYTES: usize = 256;
 /// The most entries of spec.ignoreDifferences.
 pub const IGNORED: usize = 64;
 
-/// What is done about objects of a complete release that are not as released.
+/// What the controller does about objects of a complete release that differ from the release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DriftPolicy {
-    /// They are put right.
+    /// It repairs them.
     #[default]
     Repair,
-    /// They are reported and left as they are.
+    /// It reports them and leaves them unchanged.
     Report,
-    /// They are not even compared.
+    /// It does not compare them.
     Ignore,
 }
 
@@ -28,7 +28,7 @@ impl crate::schema::Enumeration for DriftPolicy {
     const NAMES: &[&str] = &["Repair", "Report", "Ignore"];
 }
 
-/// Fields of objects of the release that are left to others. What is not set fits every object.
+/// Fields of objects of the release that other field managers own. A selector field that is not set matches every object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IgnoredDifference {
@@ -48,32 +48,32 @@ pub struct IgnoredDifference {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub name: Option<String>,
-    /// The fields, as JSON pointers (RFC 6901) such as /spec/replicas. A part that is just * stands for every member and
-    /// every item: /webhooks/*/clientConfig/caBundle. What says which object it is and whose cannot be ignored.
+    /// The fields, as JSON pointers (RFC 6901) such as /spec/replicas. A part * matches every member and every item, as in
+    /// /webhooks/*/clientConfig/caBundle. Fields that identify the object or its owner cannot be ignored.
     #[schemars(length(min = 1, max = 64), inner(regex(pattern = "^(/([^~/]|~[01])*)+$"), length(max = 512)))]
     pub json_pointers: Vec<String>,
 }
 
-/// How an object is not as released.
+/// How an object differs from the release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DriftState {
-    /// Somebody changed fields of it.
+    /// Another field manager changed fields of the object.
     #[default]
     Changed,
-    /// It does not exist.
+    /// The object does not exist.
     Missing,
-    /// It was made by another release.
+    /// The object was applied by another release.
     Outdated,
-    /// It is being deleted.
+    /// The object is being deleted.
     Terminating,
-    /// It belongs to somebody else.
+    /// The object belongs to another owner.
     Foreign,
-    /// It belongs to the BundleDeployment and not to the release.
+    /// The object belongs to the BundleDeployment but is not in the release.
     Stale,
 }
 
 impl DriftState {
-    /// The name as it is written in the API.
+    /// The name in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Changed => "Changed",
@@ -90,50 +90,50 @@ impl crate::schema::Enumeration for DriftState {
     const NAMES: &[&str] = &["Changed", "Missing", "Outdated", "Terminating", "Foreign", "Stale"];
 }
 
-/// The objects that are not as released.
+/// The objects that differ from the release.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Drifted {
-    /// How many there are.
+    /// The number of objects.
     pub total: i64,
-    /// The first twenty of them.
+    /// The objects. At most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<DriftedObject>,
 }
 
-/// An object that is not as released.
+/// An object that differs from the release.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DriftedObject {
-    /// Its API group; empty for the core group.
+    /// The API group; empty for the core group.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub group: String,
-    /// Its kind.
+    /// The kind.
     pub kind: String,
-    /// Its namespace.
+    /// The namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// In what way it is not as released.
+    /// How the object differs: Changed, Missing, Outdated, Terminating, Foreign or Stale.
     #[schemars(schema_with = "crate::schema::enumeration::<DriftState>")]
     pub state: DriftState,
-    /// Whether others change it again and again, so that it is put right ever less often.
+    /// Whether another field manager keeps changing the object, so that the controller repairs it less and less often.
     #[serde(default, skip_serializing_if = "crate::schema::is_false")]
     pub contested: bool,
-    /// The fields that are not as released. The first ten.
+    /// The fields that differ. At most 10.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<DriftedField>,
-    /// How many more fields there are.
+    /// The number of fields that are not listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omitted_fields: Option<i64>,
 }
 
-/// A field that is not as released. Its value is not told, since it may be secret.
+/// A field that differs from the release. Its value is not reported because it may be secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DriftedField {
-    /// Where, as in spec.template.spec.containers[name=manager].image.
+    /// The path, such as spec.template.spec.containers[name=manager].image.
     pub path: String,
-    /// The field manager that wrote what stands there; none where nothing does or where nobody else is on record.
+    /// The field manager that set the live value. Absent if the field is not set, or if no other manager is on record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manager: Option<String>,
 }

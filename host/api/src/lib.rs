@@ -3,24 +3,26 @@
 //! | module | holds |
 //! |---|---|
 //! | [`bundle_deployment`] | `core.rukpak.io/v1alpha2 BundleDeployment` |
-//! | [`probe`] | what objects must show beyond what is known of their kinds |
-//! | [`drift`] | what is done about objects that are not as released |
-//! | [`approval`] | changes that wait for approval |
+//! | [`probe`] | health rules beyond those that Chandler knows for a kind |
+//! | [`drift`] | what the controller does about objects that differ from the release |
+//! | [`approval`] | changes that are pending approval |
 //! | [`change_approval`] | `chandler.dev/v1alpha1 ChangeApproval` |
-//! | [`rollout_settings`] | how a release reaches the cluster |
-//! | [`revision`] | a change that was rolled out |
-//! | [`bundle`] | what a status says about a bundle itself |
+//! | [`rollout_settings`] | how a release is rolled out |
+//! | [`revision`] | a revision: a change that was rolled out |
+//! | [`bundle`] | the metadata of a bundle in the status |
 //! | [`source`] | where a bundle's content comes from |
 //! | [`provisioner_class`] | `chandler.dev/v1alpha1 ProvisionerClass` |
-//! | [`limits`] | what one call of a provisioner may use, as text and as numbers |
-//! | [`ownership`] | whose objects a BundleDeployment takes, and what becomes of its own when it goes |
-//! | [`permissions`] | what the ServiceAccount of a BundleDeployment may not do |
-//! | [`conditions`] | condition types, reasons, and how a condition is set |
-//! | [`names`] | labels, annotations, finalizers and the classes that are built in |
+//! | [`limits`] | the limits of one call of a provisioner, parsed |
+//! | [`ownership`] | adoption of existing objects, and deletion |
+//! | [`permissions`] | permissions that the ServiceAccount of a BundleDeployment lacks |
+//! | [`conditions`] | condition types and reasons, and setting a condition |
+//! | [`names`] | labels, annotations, finalizers and built-in classes |
 //! | [`crds`](mod@crds) | the CRDs that an administrator installs |
 //!
 //! Every field, condition type, reason, label and finalizer of the archived RukPak project keeps its name and meaning, so
-//! that manifests and scripts that were written for it go on working. Additions are optional.
+//! that manifests and scripts written for RukPak keep working. Additions are optional.
+//!
+//! Doc comments of fields are the descriptions that `kubectl explain` prints.
 
 pub mod approval;
 pub mod bundle;
@@ -46,7 +48,7 @@ pub use bundle_deployment::{
     BundleDeployment, BundleDeploymentSpec, BundleDeploymentStatus, Preflight, ProvisionerInUse, ReleaseInUse,
     ServiceAccountReference,
 };
-pub use chandler_crd_upgrade::Policy as CrdUpgradeSafety;
+pub use chandler_core::crd_upgrade::Policy as CrdUpgradeSafety;
 pub use change_approval::{ChangeApproval, ChangeApprovalSpec};
 pub use conditions::{ConditionStatus, ConditionType, NewCondition, Reason, find_condition, set_condition};
 pub use crds::{crds, crds_yaml};

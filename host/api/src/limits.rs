@@ -1,15 +1,15 @@
-//! What one call of a provisioner may use, as text and as numbers.
+//! The limits of one call of a provisioner, parsed.
 
 use std::time::Duration;
 
 use crate::provisioner_class::ProvisionerLimits;
 
-/// The limits of a class as numbers. What the class does not set is absent.
+/// The limits of a class as numbers. A limit that the class does not set is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallLimits {
     /// Wall-clock time.
     pub timeout: Option<Duration>,
-    /// Bytes of memory.
+    /// Memory in bytes.
     pub memory: Option<u64>,
     /// Bytes that may be read from the bundle.
     pub read_bytes: Option<u64>,
@@ -21,7 +21,7 @@ pub struct CallLimits {
     pub log_bytes: Option<u64>,
 }
 
-/// A limit that cannot be read. The schema refuses most of these; what is left is a number that is too large.
+/// A limit that cannot be parsed. The schema refuses most of these; numbers that are too large remain.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("spec.limits.{field}: {value:?} is not {want}")]
 pub struct LimitError {
@@ -31,7 +31,7 @@ pub struct LimitError {
 }
 
 impl ProvisionerLimits {
-    /// The limits as numbers.
+    /// Parses the limits.
     pub fn parse(&self) -> Result<CallLimits, LimitError> {
         let bytes = |field, text: &Option<String>| {
             text.as_deref()
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_become_numbers() {
+    fn limits_are_parsed() {
         let limits = ProvisionerLimits {
             timeout: Some("1m30s".into()),
             memory: Some("256Mi".into()),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_limit_is_named() {
+    fn an_invalid_limit_is_reported_with_its_field() {
         let memory = |text: &str| ProvisionerLimits { memory: Some(text.into()), ..Default::default() };
         for text in ["", "Mi", "1.5Gi", "-1", "1mi", "99999999999E", "18446744073709551616"] {
             assert_eq!(

@@ -1,19 +1,19 @@
-//! Whose objects a BundleDeployment takes, and what becomes of its own when it goes.
+//! Adoption of existing objects, and what happens to the objects of a BundleDeployment when it is deleted.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::schema::{Enumeration, enumeration};
 
-/// What is done about objects of the bundle that exist already and are somebody else's.
+/// What the controller does about objects of the bundle that already exist and have another owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CollisionProtection {
-    /// The release is refused before anything is written.
+    /// It refuses the release before it writes anything.
     #[default]
     Prevent,
-    /// What no controller and no other BundleDeployment or ApplySet holds is taken over.
+    /// It adopts objects that no controller and no other BundleDeployment or ApplySet owns.
     IfNoController,
-    /// Everything is taken over.
+    /// It adopts every object.
     None,
 }
 
@@ -21,53 +21,53 @@ impl Enumeration for CollisionProtection {
     const NAMES: &[&str] = &["Prevent", "IfNoController", "None"];
 }
 
-/// An existing object that a BundleDeployment takes over.
+/// An existing object that a BundleDeployment adopts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AdoptedObject {
-    /// Its API group; empty for the core group.
+    /// The API group; empty for the core group.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 253))]
     pub group: String,
-    /// Its kind.
+    /// The kind.
     #[schemars(length(max = 63))]
     pub kind: String,
-    /// Its namespace; none for kinds that live in none.
+    /// The namespace. Absent for cluster-scoped kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
     pub namespace: Option<String>,
-    /// Its name.
+    /// The name.
     #[schemars(length(max = 253))]
     pub name: String,
-    /// Its UID.
+    /// The UID.
     #[schemars(length(max = 128))]
     pub uid: String,
 }
 
-/// What becomes of the objects when the BundleDeployment is deleted.
+/// What happens to the objects when the BundleDeployment is deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Deletion {
-    /// Delete, the default, deletes the objects of the bundle with the BundleDeployment, in the reverse of the order in which
-    /// they were applied. Orphan leaves them all where they are and takes our labels and references off.
+    /// Delete, the default, deletes the objects of the bundle with the BundleDeployment, in the reverse order of their
+    /// application. Orphan leaves all objects in the cluster and removes the labels and owner references of Chandler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "enumeration::<DeletionPolicy>")]
     pub policy: Option<DeletionPolicy>,
-    /// What becomes of CustomResourceDefinitions that are deleted with the BundleDeployment, or that a new release no longer
-    /// has. Custom resources cannot be without their CRD. Keep leaves the CRDs where they are. Delete deletes
-    /// them, and every custom resource of their kinds with them, while the other objects of the bundle are still there. Where
-    /// this is not set they are deleted as long as no custom resource exists beyond those of the bundle; while one exists,
-    /// the deletion waits before anything is deleted, and the status counts them.
+    /// What happens to CustomResourceDefinitions when the BundleDeployment is deleted, or when a new release no longer has
+    /// them. Deleting a CRD deletes its custom resources. Keep leaves the CRDs in the cluster. Delete deletes the CRDs and
+    /// every custom resource of their kinds, before the other objects of the bundle. If this is not set, the controller
+    /// deletes CRDs only if no custom resource exists beyond those of the bundle. While one exists, it deletes nothing,
+    /// and reports their number in the status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "enumeration::<CrdDeletion>")]
     pub crds: Option<CrdDeletion>,
 }
 
-/// Whether objects go with their BundleDeployment.
+/// Whether the objects are deleted with their BundleDeployment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DeletionPolicy {
-    /// They do.
+    /// The objects are deleted.
     #[default]
     Delete,
-    /// They do not.
+    /// The objects stay in the cluster.
     Orphan,
 }
 
@@ -75,12 +75,12 @@ impl Enumeration for DeletionPolicy {
     const NAMES: &[&str] = &["Delete", "Orphan"];
 }
 
-/// Whether CustomResourceDefinitions go.
+/// Whether CustomResourceDefinitions are deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CrdDeletion {
-    /// They do not.
+    /// The CRDs stay in the cluster.
     Keep,
-    /// They do, with all custom resources of their kinds.
+    /// The CRDs are deleted, with all custom resources of their kinds.
     Delete,
 }
 

@@ -1,7 +1,7 @@
 //! A change that was rolled out.
 //!
-//! Nothing big is kept: a revision says from what its release was made and what came out, by digest. Since rendering is a
-//! pure function, the release can be made again, and its digest tells whether it is the same one.
+//! A revision is small: it holds the inputs of its release, and the digest of the result. Rendering is a pure function, so the
+//! release can be rendered again, and its digest shows whether it is the same.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
@@ -10,56 +10,56 @@ use serde_json::{Map, Value};
 
 use crate::{bundle_deployment::ProvisionerInUse, schema, source::BundleSource};
 
-/// The longest configuration that a revision keeps, in bytes of JSON.
+/// The longest configuration that a revision holds, in bytes of JSON.
 pub const KEPT_CONFIG_BYTES: usize = 4096;
 /// The longest message of a revision, in bytes.
 pub const REVISION_MESSAGE_BYTES: usize = 1024;
 
-/// A change that was rolled out: what it was made from, what came out, and how it went.
+/// A change that was rolled out: the inputs of its release, the release, and the outcome.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Revision {
-    /// The number: one more than that of the revision before.
+    /// The number of the revision: one more than that of the previous one.
     #[schemars(range(min = 1))]
     pub number: i64,
-    /// The generation of the spec that asked for it last.
+    /// The last generation of the spec that describes this revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
-    /// The revision whose release this one brought back, where it is a rollback.
+    /// The number of the revision that this one returned to, for a rollback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollback_to: Option<i64>,
-    /// The source with everything that can move pinned; certificates are left out.
+    /// The pinned source: an image by its digest. It holds no certificates.
     pub source: BundleSource,
     /// The digest of the unpacked content.
     pub content_digest: String,
-    /// The provisioner that made the release.
+    /// The provisioner that rendered the release.
     pub provisioner: ProvisionerInUse,
-    /// The version of the bundle, where it says so.
+    /// The version of the bundle, if the bundle states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The namespace for objects that name none.
     pub install_namespace: String,
-    /// The digest of the configuration, that of the class included.
+    /// The digest of the configuration, merged with that of the class.
     pub config_digest: String,
-    /// The configuration, that of the class included, where it is small. One of more than 4096 bytes is not kept.
+    /// The configuration, merged with that of the class. It is absent if it is longer than 4096 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::free_object")]
     pub config: Option<Map<String, Value>>,
     /// The digest over the objects, stages and probes of the release.
     pub release_digest: String,
-    /// The approval by which it was rolled out, where spec.approval is Manual.
+    /// The approval of this revision, if spec.approval was Manual.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovedChange>,
-    /// How it went: RollingOut, Succeeded, Failed, or Superseded where another one began before it was complete.
+    /// The outcome: RollingOut, Succeeded, Failed, or Superseded if another revision began before this one was complete.
     #[schemars(schema_with = "schema::enumeration::<Outcome>")]
     pub outcome: Outcome,
-    /// Why it failed.
+    /// Why the revision failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// When its rollout began.
+    /// When the rollout began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
-    /// When it had its outcome.
+    /// When the rollout ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Time>,
 }
@@ -70,25 +70,25 @@ pub struct Revision {
 pub struct ApprovedChange {
     /// The digest of the change.
     pub change: String,
-    /// The user who approved it, as the ChangeApproval says.
+    /// The user who approved the change, from the ChangeApproval.
     pub approved_by: String,
-    /// The digest of what the spec let the rollout do when the change was approved. Where it lets it do something else, the rollout
-    /// needs another approval to go on.
+    /// The digest of the settings of the spec that limit what the rollout may do, at the time of the approval. If these settings
+    /// change, the rollout needs a new approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms: Option<String>,
 }
 
-/// How the rollout of a revision went.
+/// The outcome of the rollout of a revision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// It goes on.
+    /// The rollout is in progress.
     #[default]
     RollingOut,
-    /// It was complete and healthy.
+    /// The revision became complete and healthy.
     Succeeded,
-    /// It was not complete and healthy in time, or could not be applied.
+    /// The revision did not become complete and healthy in time, or could not be applied.
     Failed,
-    /// Another one began before it was complete.
+    /// Another revision began before this one was complete.
     Superseded,
 }
 
@@ -97,7 +97,7 @@ impl schema::Enumeration for Outcome {
 }
 
 impl Outcome {
-    /// The name as it is written in the API.
+    /// The name in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::RollingOut => "RollingOut",

@@ -1,4 +1,4 @@
-//! Parts of schemas that derives cannot express.
+//! Schemas that the derive macros cannot express.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
@@ -21,8 +21,8 @@ pub(crate) fn labels(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// `[]metav1.Condition` with the bounds that controller-gen writes, as a map by type: readers see the same list, and a
-/// writer that applies one condition leaves the others alone.
+/// `[]metav1.Condition` with the bounds that controller-gen writes, as a map by type: readers see the same list, and a client
+/// that applies one condition does not change the others.
 pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",
@@ -30,27 +30,27 @@ pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
         "x-kubernetes-list-map-keys": ["type"],
         "items": {
             "type": "object",
-            "description": "One aspect of the state of this object.",
+            "description": "One condition of this object.",
             "required": ["lastTransitionTime", "message", "reason", "status", "type"],
             "properties": {
                 "lastTransitionTime": {
-                    "description": "When the status last changed from one value to another.",
+                    "description": "When the status of the condition last changed.",
                     "type": "string",
                     "format": "date-time",
                 },
                 "message": {
-                    "description": "What a human should know.",
+                    "description": "A message for people.",
                     "type": "string",
                     "maxLength": 32768,
                 },
                 "observedGeneration": {
-                    "description": "The generation of the spec that this condition is about.",
+                    "description": "The generation of the spec that this condition describes.",
                     "type": "integer",
                     "format": "int64",
                     "minimum": 0,
                 },
                 "reason": {
-                    "description": "Why, in one CamelCase word that programs may match.",
+                    "description": "The reason, in one CamelCase word that programs may match.",
                     "type": "string",
                     "minLength": 1,
                     "maxLength": 1024,
@@ -62,7 +62,7 @@ pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
                     "enum": ["True", "False", "Unknown"],
                 },
                 "type": {
-                    "description": "The aspect.",
+                    "description": "The type of the condition.",
                     "type": "string",
                     "maxLength": 316,
                     "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
@@ -72,40 +72,40 @@ pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Whether a flag is at its default and need not be written.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference to skip_serializing_if")]
+/// Whether a flag has its default value, so that it is omitted.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to skip_serializing_if")]
 pub(crate) fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// Whether a number is at its default and need not be written.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference to skip_serializing_if")]
+/// Whether a number has its default value, so that it is omitted.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to skip_serializing_if")]
 pub(crate) fn is_zero(number: &i32) -> bool {
     *number == 0
 }
 
-/// A text of some lines at most.
+/// A text of a few lines.
 pub(crate) fn short_text(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "maxLength": 1024})
 }
 
-/// A duration as Go writes it, not negative, in units that make sense here.
+/// A non-negative duration in the syntax of Go, from milliseconds to hours.
 pub(crate) fn duration(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "maxLength": 32, "pattern": "^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"})
 }
 
-/// A whole number of bytes as a Kubernetes quantity.
+/// A number of bytes as a Kubernetes quantity.
 pub(crate) fn quantity(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "maxLength": 32, "pattern": "^[0-9]+(Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E)?$"})
 }
 
-/// An enum whose variants have no members.
+/// An enum whose variants have no fields.
 pub(crate) trait Enumeration {
-    /// The variants as they are written, in the order of the schema.
+    /// The names of the variants in the API, in the order of the schema.
     const NAMES: &[&str];
 }
 
-/// The schema of an enum, its values only: what they mean is said at the field.
+/// The schema of an enum, with its values only. The description of the field explains them.
 pub(crate) fn enumeration<E: Enumeration>(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": E::NAMES})
 }

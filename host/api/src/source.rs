@@ -1,18 +1,18 @@
 //! Where a bundle's content comes from.
 //!
-//! The API server checks that exactly one member is set and that it is the one that `type` names; see
-//! [`crds`](mod@crate::crds). The types accept more than that, so that one odd object does not stop a watch.
+//! The API server checks that exactly one field is set and that `type` names it; see [`crds`](mod@crate::crds). The types
+//! accept more, so that one invalid object does not stop a watch. `host/source` parses them, once.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::schema::is_false;
 
-/// The source of a bundle's content: a type, and the member that the type names.
+/// The source of a bundle's content: a type, and the field that the type names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BundleSource {
-    /// The kind of source: image, configMaps, git or http. The member of the same name says where the content is.
+    /// The type of the source: image, configMaps, git or http. Set the field of the same name as well.
     #[serde(rename = "type")]
     pub kind: String,
     /// An image in an OCI registry.
@@ -21,10 +21,10 @@ pub struct BundleSource {
     /// A directory in a git repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<GitSource>,
-    /// ConfigMaps in the controller's namespace, each of which holds a directory of the bundle.
+    /// ConfigMaps in the controller's namespace. Each one holds a directory of the bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_maps: Option<Vec<ConfigMapSource>>,
-    /// A gzip-compressed tar archive that is served over HTTP.
+    /// A gzip-compressed tar archive on an HTTP server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpSource>,
 }
@@ -39,12 +39,12 @@ impl BundleSource {
     /// The type of archives over HTTP.
     pub const HTTP: &str = "http";
 
-    /// A source that is an image.
+    /// An image source.
     pub fn image(image: ImageSource) -> Self {
         Self { kind: Self::IMAGE.into(), image: Some(image), ..Self::default() }
     }
 
-    /// A source that is a list of ConfigMaps.
+    /// A source of ConfigMaps.
     pub fn config_maps(config_maps: Vec<ConfigMapSource>) -> Self {
         Self { kind: Self::CONFIG_MAPS.into(), config_maps: Some(config_maps), ..Self::default() }
     }
@@ -58,13 +58,13 @@ pub struct ImageSource {
     #[serde(rename = "ref")]
     pub reference: String,
     /// The name of a Secret of type kubernetes.io/dockerconfigjson or kubernetes.io/dockercfg in the controller's namespace. Its
-    /// annotation chandler.dev/bundledeployments lists the BundleDeployments that may name it.
+    /// annotation chandler.dev/bundledeployments lists the BundleDeployments that may use it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_secret: Option<String>,
     /// Do not verify the registry's certificate. The connection still uses TLS. For tests only.
     #[serde(default, rename = "insecureSkipTLSVerify", skip_serializing_if = "is_false")]
     pub insecure_skip_tls_verify: bool,
-    /// Certificates in PEM that are trusted for this registry, beside those of the system.
+    /// PEM certificates that are trusted for this registry, in addition to those of the system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate_data: Option<String>,
 }
@@ -75,18 +75,18 @@ pub struct ImageSource {
 pub struct GitSource {
     /// The URL of the repository.
     pub repository: String,
-    /// The directory of the bundle in the repository; its root where this is not set.
+    /// The directory of the bundle in the repository. Default: the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
-    /// What to check out: exactly one of branch, tag and commit.
+    /// The revision to check out: exactly one of branch, tag and commit.
     #[serde(rename = "ref")]
     pub reference: GitRef,
-    /// How to log in, where that is necessary.
+    /// Credentials, if the server requires them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<Authorization>,
 }
 
-/// What to check out: exactly one member is set.
+/// The revision to check out: exactly one field is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GitRef {
     /// A branch.
@@ -100,34 +100,34 @@ pub struct GitRef {
     pub commit: Option<String>,
 }
 
-/// A ConfigMap that holds a directory of the bundle: one file for each key.
+/// A ConfigMap that holds a directory of the bundle, one file per key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigMapSource {
-    /// The ConfigMap, in the controller's namespace. It has to be immutable. Its annotation chandler.dev/bundledeployments, where
-    /// it has one, lists the BundleDeployments that may name it.
+    /// The ConfigMap, in the controller's namespace. It must be immutable. If it has the annotation
+    /// chandler.dev/bundledeployments, only the BundleDeployments listed there may use it.
     pub config_map: LocalObjectReference,
-    /// The directory of the bundle in which the files are; its root where this is not set.
+    /// The directory of the bundle that the files are placed in. Default: the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
 }
 
-/// A gzip-compressed tar archive that is served over HTTP.
+/// A gzip-compressed tar archive on an HTTP server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HttpSource {
     /// The URL of the archive.
     pub url: String,
-    /// How to log in, where that is necessary.
+    /// Credentials, if the server requires them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<Authorization>,
 }
 
-/// How to log in to a source.
+/// Credentials for a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Authorization {
-    /// A Secret in the controller's namespace. For HTTP it holds username and password; for git over SSH it holds
-    /// ssh-privatekey and ssh-knownhosts.
+    /// A Secret in the controller's namespace, with the keys username and password for HTTP, or ssh-privatekey and
+    /// ssh-knownhosts for git over SSH.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<LocalObjectReference>,
     /// Do not verify the server's certificate or host key. For tests only.

@@ -1,4 +1,4 @@
-//! What the CRDs hold, and that they hold all of what the predecessor's did.
+//! What the CRDs hold, and that they hold all of what the rukpak's did.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail by panicking")]
 
@@ -8,7 +8,7 @@ use chandler_api::{crds, crds_yaml};
 use chandler_test_needs::fixture;
 use serde_json::{Map, Value};
 
-/// Keywords that the predecessor's CRD may have and ours must have with the same value.
+/// Keywords that the rukpak's CRD may have and ours must have with the same value.
 const SAME: &[&str] = &[
     "type",
     "format",
@@ -34,7 +34,7 @@ fn ours(name: &str) -> Value {
     serde_json::to_value(crd).unwrap()
 }
 
-fn predecessor() -> Option<Value> {
+fn rukpak() -> Option<Value> {
     let path = fixture("crds/core.rukpak.io_bundledeployments.yaml")?;
     Some(serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap())
 }
@@ -71,8 +71,8 @@ fn compare(path: &str, theirs: &Map<String, Value>, ours: &Map<String, Value>, l
 }
 
 #[test]
-fn everything_that_the_predecessor_defined_is_defined_alike() {
-    let Some(theirs) = predecessor() else { return };
+fn every_definition_of_rukpak_is_compatible() {
+    let Some(theirs) = rukpak() else { return };
     let ours = ours("bundledeployments.core.rukpak.io");
     let mut lacking = Vec::new();
     compare("", schema(&theirs).as_object().unwrap(), schema(&ours).as_object().unwrap(), &mut lacking);
@@ -124,13 +124,13 @@ fn the_schemas_are_structural_and_described() {
 }
 
 #[test]
-fn parents_of_apply_sets_are_marked() {
+fn the_crd_of_apply_set_parents_is_labelled() {
     let labels = &ours("bundledeployments.core.rukpak.io")["metadata"]["labels"];
     assert_eq!(labels["applyset.kubernetes.io/is-parent-type"], "true");
 }
 
 #[test]
-fn every_rule_found_its_place() {
+fn every_rule_is_in_the_schema() {
     fn rules(path: &str, schema: &Value, found: &mut Vec<String>) {
         for rule in schema["x-kubernetes-validations"].as_array().into_iter().flatten() {
             found.push(format!("{path}: {}", rule["message"].as_str().unwrap()));
@@ -160,7 +160,7 @@ fn every_rule_found_its_place() {
 }
 
 #[test]
-fn the_yaml_reads_back_as_the_crds() {
+fn the_yaml_round_trips() {
     let yaml = crds_yaml().unwrap();
     assert_eq!(yaml, crds_yaml().unwrap());
     let documents: Vec<Value> = serde_saphyr::from_multiple(&yaml).unwrap();
@@ -170,7 +170,7 @@ fn the_yaml_reads_back_as_the_crds() {
 
 /// `deploy/crds.yaml` is what an administrator applies; `cargo xtask generate` writes it.
 #[test]
-fn the_committed_crds_are_those_of_the_code() {
+fn the_committed_crds_are_up_to_date() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds.yaml");
     let committed = std::fs::read_to_string(&path).unwrap();
     assert_eq!(

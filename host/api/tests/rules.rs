@@ -28,7 +28,7 @@ fn refusals(source: &Value) -> Vec<String> {
 }
 
 #[test]
-fn sources_are_of_their_type_and_stay_inside_the_bundle() {
+fn a_source_has_the_field_of_its_type_and_paths_stay_inside_the_bundle() {
     let image = json!({"ref": "a:b"});
     let git = |reference: Value| json!({"type": "git", "git": {"repository": "u", "ref": reference}});
     let directory =

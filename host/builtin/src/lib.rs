@@ -1,24 +1,24 @@
-//! The first-party provisioner components, embedded, and how a class or a format finds its provisioner.
+//! The built-in provisioner components, and the choice of a provisioner by class or format.
 //!
-//! They are built for `wasm32-unknown-unknown` by `cargo xtask plugins` and run in the same sandbox, under the same limits,
-//! as anybody else's.
+//! The components are built for `wasm32-unknown-unknown` by `cargo xtask plugins` and run in the same sandbox, with the
+//! same limits, as third-party provisioners.
 
 mod provisioners;
 
 pub use provisioners::{DetectError, Provisioners};
 
-/// A provisioner that comes with Chandler.
+/// A provisioner that is embedded in Chandler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Builtin {
-    /// What `spec.provisionerClassName` of a BundleDeployment names.
+    /// The class, as in `spec.provisionerClassName` of a BundleDeployment.
     pub class: &'static str,
-    /// The name of the format, as `detect` of the component gives it.
+    /// The name of the format, as returned by `detect`.
     pub format: &'static str,
-    /// The component.
+    /// The Wasm component.
     pub component: &'static [u8],
 }
 
-/// All of them, in the order in which they are asked to detect a format: the one with the narrower format first.
+/// All built-in provisioners, in the order in which they detect formats: narrower formats first.
 pub const BUILTINS: &[Builtin] = &[
     Builtin {
         class: "core-rukpak-io-registry",
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_class_is_there_and_holds_a_component() {
+    fn every_builtin_class_has_a_component() {
         for class in ["core-rukpak-io-plain", "core-rukpak-io-registry"] {
             let builtin = find(class).unwrap();
             // The preamble of a component: magic, version 13, layer 1.

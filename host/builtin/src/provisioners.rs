@@ -1,4 +1,4 @@
-//! How a class or a format finds its provisioner.
+//! Chooses the provisioner of a class or a format.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tokio::sync::OnceCell;
 
 use crate::{BUILTINS, Builtin};
 
-/// The first-party provisioners on an engine. Each is compiled (or read from the code cache) when it is first used.
+/// The built-in provisioners on an engine. Each is compiled (or read from the code cache) on first use.
 pub struct Provisioners {
     engine: Engine,
     loaded: Vec<(&'static Builtin, OnceCell<Provisioner>)>,
@@ -21,9 +21,9 @@ pub enum DetectError {
     Load(LoadError),
     /// `detect` of a component failed.
     Call {
-        /// The class whose component it was.
+        /// The class of the component.
         class: &'static str,
-        /// How it failed.
+        /// The error.
         error: CallError,
     },
 }
@@ -32,7 +32,9 @@ impl std::fmt::Display for DetectError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Load(error) => write!(f, "failed to load a provisioner: {error}"),
-            Self::Call { class, error } => write!(f, "provisioner {class} failed to look at the bundle: {error}"),
+            Self::Call { class, error } => {
+                write!(f, "provisioner {class} failed to detect the format of the bundle: {error}")
+            }
         }
     }
 }
@@ -47,7 +49,7 @@ impl std::error::Error for DetectError {
 }
 
 impl Provisioners {
-    /// The first-party provisioners, not loaded yet.
+    /// The built-in provisioners, not loaded yet.
     pub fn new(engine: Engine) -> Self {
         Self { engine, loaded: BUILTINS.iter().map(|builtin| (builtin, OnceCell::new())).collect() }
     }
@@ -57,7 +59,7 @@ impl Provisioners {
         &self.engine
     }
 
-    /// The provisioner of a built-in class; none where the class is not built in.
+    /// The provisioner of a built-in class; none if the class is not built in.
     pub async fn get(&self, class: &str) -> Result<Option<Provisioner>, LoadError> {
         let Some((builtin, cell)) = self.loaded.iter().find(|(builtin, _)| builtin.class == class) else {
             return Ok(None);
@@ -65,7 +67,7 @@ impl Provisioners {
         cell.get_or_try_init(|| self.engine.load(builtin.component)).await.cloned().map(Some)
     }
 
-    /// The first class whose provisioner recognises the content, and the format that it gave.
+    /// The first class whose provisioner recognises the content, and the format that it returned.
     pub async fn detect(
         &self,
         content: &Arc<dyn Content>,

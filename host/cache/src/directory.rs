@@ -1,4 +1,4 @@
-//! Whose a directory is, and who has rights to it.
+//! The owner and the mode of a cache directory.
 
 use std::{
     fs::{self, DirBuilder},
@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Why a directory is not used as a cache. Whoever may write to it could put in what others then run or install.
+/// Why a directory is not used as a cache. A user who can write to it could insert content that others run or install.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     /// The path leads elsewhere.
@@ -16,7 +16,7 @@ pub enum Unfit {
     /// The path is a file or something else.
     #[error("{} is not a directory; name another one", .0.display())]
     NotADirectory(PathBuf),
-    /// It belongs to somebody else.
+    /// It belongs to another user.
     #[error(
         "{} belongs to the user {owner}, and this process runs as the user {user}; run `chown {user} {}`, or name another directory",
         .path.display(), .path.display()
@@ -24,14 +24,14 @@ pub enum Unfit {
     Foreign {
         /// The directory.
         path: PathBuf,
-        /// The user whom it belongs to.
+        /// The owner.
         owner: u32,
-        /// The user who asks.
+        /// The user of this process.
         user: u32,
     },
-    /// Others may write to it.
+    /// Other users can write to it.
     #[error(
-        "others may write to {} (mode {mode:04o}); run `chmod go-w {}` if you trust what is in it, or name a directory in it",
+        "other users can write to {} (mode {mode:04o}); run `chmod go-w {}` if you trust its content, or name a directory in it",
         .path.display(), .path.display()
     )]
     Writable {
@@ -42,7 +42,7 @@ pub enum Unfit {
     },
 }
 
-/// What is known of a directory. Pure, so that every combination can be tested.
+/// The facts about a directory that [`check`] depends on. Pure, so that every combination can be tested.
 #[derive(Clone, Copy, Debug)]
 struct Facts {
     is_link: bool,
@@ -68,11 +68,11 @@ fn check(path: &Path, facts: Facts, user: u32) -> Result<(), Unfit> {
     Ok(())
 }
 
-/// Makes a directory with mode 0700 where there is none, its parents as well. One that is there must be this user's and
-/// writable to nobody else; where others may read it, that right is taken away.
+/// Creates a directory and its parents with mode 0700. An existing directory must belong to this user and must not be writable
+/// by other users. If other users can read it, this permission is removed.
 ///
 /// # Errors
-/// It cannot be made or looked at, or is [`Unfit`], which is then the source of an error of the kind `PermissionDenied`.
+/// It cannot be created or inspected, or is [`Unfit`], which is then the source of an error of the kind `PermissionDenied`.
 pub fn directory(path: &Path) -> io::Result<()> {
     if root(path)? & 0o077 != 0 {
         fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
@@ -80,11 +80,11 @@ pub fn directory(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Like [`directory`], but leaves the rights to read it as they are: it may be somebody's mount point. What is secret must
-/// then lie in directories below it, or in files that have rights of their own. Returns the mode.
+/// Like [`directory`], but keeps the read permissions of other users, since the directory may be a mount point. Secrets must then
+/// be in directories below it, or in files with restrictive modes. Returns the mode.
 ///
 /// # Errors
-/// As of [`directory`].
+/// The same as [`directory`].
 pub fn root(path: &Path) -> io::Result<u32> {
     match DirBuilder::new().recursive(true).mode(0o700).create(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_ours_alone_will_do() {
+    fn only_a_private_directory_of_this_user_is_accepted() {
         let fit = Facts { is_link: false, is_directory: true, owner: 7, mode: 0o40700 };
         let message = |facts: Facts| check(Path::new("/c"), facts, 7).err().map(|unfit| unfit.to_string());
         for (facts, expected) in [
@@ -127,13 +127,13 @@ mod tests {
             (
                 Facts { mode: 0o40775, ..fit },
                 Some(
-                    "others may write to /c (mode 0775); run `chmod go-w /c` if you trust what is in it, or name a directory in it",
+                    "other users can write to /c (mode 0775); run `chmod go-w /c` if you trust its content, or name a directory in it",
                 ),
             ),
             (
                 Facts { mode: 0o41777, ..fit },
                 Some(
-                    "others may write to /c (mode 1777); run `chmod go-w /c` if you trust what is in it, or name a directory in it",
+                    "other users can write to /c (mode 1777); run `chmod go-w /c` if you trust its content, or name a directory in it",
                 ),
             ),
         ] {
@@ -142,12 +142,12 @@ mod tests {
     }
 
     #[test]
-    fn the_directory_of_another_user_is_refused_although_all_may_only_read_it() {
+    fn the_directory_of_another_user_is_refused_even_if_it_is_read_only() {
         let directory = tempfile::tempdir().unwrap();
         let mut path = directory.path().join("cache");
         fs::create_dir(&path).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        // Only root can give a directory away; for everybody else that of root is another user's.
+        // Only root can change the owner. For any other user, `/` belongs to another user.
         if std::os::unix::fs::chown(&path, Some(65534), None).is_err() {
             path = PathBuf::from("/");
         }
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_no_directory_and_rights_of_others_to_read_are_taken_away() {
+    fn a_link_is_refused_and_read_permissions_of_other_users_are_removed() {
         let directory = tempfile::tempdir().unwrap();
         let (path, link) = (directory.path().join("a/b"), directory.path().join("link"));
         super::directory(&path).unwrap();

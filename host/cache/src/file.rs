@@ -1,4 +1,4 @@
-//! Files that belong to this user alone.
+//! Files that only this user can read and write.
 
 use std::{
     fs::File,
@@ -9,13 +9,13 @@ use std::{
 
 use rustix::fs::{Mode, OFlags};
 
-/// What the names of temporary files begin with.
+/// The prefix of the names of temporary files.
 pub const TEMPORARY: &str = ".new-";
 
-/// Reads a regular file of this user to which no other has rights, of at most `limit` bytes, following no link.
+/// Reads a regular file that only this user can access, of at most `limit` bytes, without following links.
 ///
 /// # Errors
-/// It is not there, is not such a file, or cannot be read.
+/// The file does not exist, is not such a file, or cannot be read.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
@@ -24,7 +24,7 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
         return Err(refused("it is not a regular file"));
     }
     if metadata.uid() != rustix::process::geteuid().as_raw() || metadata.mode() & 0o077 != 0 {
-        return Err(refused("others than this user have rights to it"));
+        return Err(refused("other users have access to it"));
     }
     if metadata.len() > limit {
         return Err(refused("it is too large"));
@@ -34,8 +34,8 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a file with mode 0600 under a temporary name, then gives it its own; what was there is replaced if `replace` says
-/// so, else it is an error of the kind `AlreadyExists`. With `sync`, the bytes are on the disk before the name is.
+/// Writes a file with mode 0600 under a temporary name, then renames it. An existing file is replaced if `replace` is true;
+/// otherwise the error has the kind `AlreadyExists`. With `sync`, the bytes are on the disk before the rename.
 ///
 /// # Errors
 /// The disk failed, or there is a file and `replace` is false.
@@ -77,7 +77,7 @@ mod tests {
         std::os::unix::fs::symlink(&file, &link).unwrap();
         assert!(read(&link, 9).is_err() && read(directory.path(), 9).is_err());
         fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
-        assert_eq!(read(&file, 9).unwrap_err().to_string(), "others than this user have rights to it");
+        assert_eq!(read(&file, 9).unwrap_err().to_string(), "other users have access to it");
         write(&file, &[b"c"], true, true).unwrap();
         assert_eq!(read(&file, 9).unwrap(), b"c");
     }

@@ -1,4 +1,4 @@
-//! A key that only this user can read.
+//! A secret key that authenticates cached files.
 
 use std::{fmt, io, path::Path};
 
@@ -9,10 +9,10 @@ use crate::file;
 
 const KEY_BYTES: usize = 32;
 
-/// The length of what [`Key::tag`] returns.
+/// The length of a tag.
 pub const TAG_BYTES: usize = 32;
 
-/// A random key in a file with mode 0600. Whoever can read it could as well change this process.
+/// A random key in a file with mode 0600. A user who can read it could also change this process.
 #[derive(Clone)]
 pub struct Key([u8; KEY_BYTES]);
 
@@ -23,11 +23,10 @@ impl fmt::Debug for Key {
 }
 
 impl Key {
-    /// Reads the key; makes one where there is none, or none that can be trusted, which puts out of use whatever it vouched
-    /// for.
+    /// Reads the key. If there is none, or none that can be trusted, creates a new key, which invalidates every existing tag.
     ///
     /// # Errors
-    /// The file cannot be written, or the system gives no random bytes.
+    /// The file cannot be written, or the system returns no random bytes.
     pub fn open(path: &Path) -> io::Result<Self> {
         let limit = KEY_BYTES as u64;
         if let Ok(Ok(key)) = file::read(path, limit).map(<[u8; KEY_BYTES]>::try_from) {
@@ -36,11 +35,11 @@ impl Key {
         let mut key = [0; KEY_BYTES];
         let filled = rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty())?;
         if filled != key.len() {
-            return Err(io::Error::other("the system gave too few random bytes"));
+            return Err(io::Error::other("the system returned too few random bytes"));
         }
         let exists = path.symlink_metadata().is_ok();
         match file::write(path, &[&key], exists, true) {
-            // Another process was faster: its key is the one.
+            // Another process created the key first.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => file::read(path, limit)?
                 .try_into()
                 .map(Self)
@@ -49,18 +48,18 @@ impl Key {
         }
     }
 
-    /// An HMAC-SHA256 over these parts. The first should name what the tag is for. The length of each part is covered, so
-    /// that bytes cannot be shifted from one to the next.
+    /// An HMAC-SHA256 over these parts. The first part should name the purpose of the tag. The tag covers the length of each
+    /// part, so that bytes cannot move from one part to the next.
     pub fn tag(&self, parts: &[&[u8]]) -> [u8; TAG_BYTES] {
         self.mac(parts).map_or([0; TAG_BYTES], |mac| mac.finalize().into_bytes().into())
     }
 
-    /// Whether a tag is that of these parts. Takes the same time whatever the tag is.
+    /// Whether a tag is valid for these parts. Takes constant time.
     pub fn verifies(&self, parts: &[&[u8]], tag: &[u8]) -> bool {
         self.mac(parts).is_some_and(|mac| mac.verify_slice(tag).is_ok())
     }
 
-    /// Never none: the algorithm takes keys of any length.
+    /// Never none: the algorithm accepts keys of any length.
     fn mac(&self, parts: &[&[u8]]) -> Option<Hmac<Sha256>> {
         let mac = Hmac::<Sha256>::new_from_slice(&self.0).ok()?;
         Some(parts.iter().fold(mac, |mac, part| mac.chain_update((part.len() as u64).to_le_bytes()).chain_update(part)))
@@ -74,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_kept_and_one_that_others_could_read_is_replaced() {
+    fn a_key_that_other_users_can_read_is_replaced() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("key");
         let tag = Key::open(&path).unwrap().tag(&[b"a"]);
@@ -87,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_is_of_its_parts_as_they_are() {
+    fn a_tag_is_valid_only_for_exactly_its_parts() {
         let directory = tempfile::tempdir().unwrap();
         let key = Key::open(&directory.path().join("key")).unwrap();
         let tag = key.tag(&[b"ab", b"c"]);

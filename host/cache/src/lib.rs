@@ -1,10 +1,10 @@
-//! What all caches on the disk have in common.
+//! Directories, files and keys that all caches on the disk share.
 //!
-//! | item | what it is about |
+//! | item | purpose |
 //! |---|---|
-//! | [`directory`], [`root`] | a directory that belongs to this user, and that no other may write to or read |
-//! | [`read`], [`write`](fn@write) | a file in it, following no link |
-//! | [`Key`] | vouches for what was written: who cannot read the key cannot make a file that is believed |
+//! | [`directory`], [`root`] | a directory that belongs to this user, and that no other user can write to or read |
+//! | [`read`], [`write`](fn@write) | a file in that directory, without following links |
+//! | [`Key`] | authenticates files: a user who cannot read the key cannot forge a file |
 
 mod directory;
 mod file;

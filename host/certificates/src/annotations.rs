@@ -1,30 +1,30 @@
-//! How objects are marked, by provisioners and by administrators.
+//! The annotations that provisioners and administrators set.
 //!
-//! `chandler_sdk::certificates` holds the names that provisioners use.
+//! `chandler_sdk::certificates` defines the names that provisioners use.
 
-/// On a Service: the name of the Secret, in the Service's namespace, that the host fills with a certificate for it. Several
-/// Services of one namespace may share a Secret.
+/// On a Service: the name of a Secret in the Service's namespace, into which Chandler writes a certificate for the
+/// Service. Several Services of one namespace may share a Secret.
 pub const SERVING_SECRET: &str = "certificates.chandler.dev/serving-secret";
 
-/// On a webhook configuration, a CustomResourceDefinition or an APIService: `true` has the host write `caBundle` wherever
-/// the object names a Service with [`SERVING_SECRET`].
+/// On a webhook configuration, a CustomResourceDefinition or an APIService: with `true`, Chandler writes `caBundle`
+/// wherever the object refers to a Service with [`SERVING_SECRET`].
 pub const INJECT_CA: &str = "certificates.chandler.dev/inject-ca";
 
-/// On a workload: `true` has its pods replaced when a certificate of theirs is. Only programs that read their certificate
-/// once, when they start, need this.
+/// On a workload: with `true`, its Pods are replaced when one of their certificates changes. Only programs that read
+/// their certificate once, at startup, need this.
 pub const RESTART: &str = "certificates.chandler.dev/restart-on-rotation";
 
-/// On the pods of such a workload: the digest of the certificates that they serve with.
+/// On the Pods of such a workload: the digest of the certificates that they mount.
 pub const SERVING_DIGEST: &str = "certificates.chandler.dev/serving-digest";
 
-/// On a BundleDeployment: whenever its value becomes another one, its certificates are replaced. The time, by convention.
+/// On a BundleDeployment: whenever the value changes, its certificates are replaced. By convention a timestamp.
 pub const ROTATE: &str = "certificates.chandler.dev/rotate-requested-at";
 
-/// On a Secret of the host: the digest of the last request to replace its certificate that was heeded.
+/// On a Secret with a certificate: the digest of the last rotation request that was handled.
 pub const REQUEST: &str = "certificates.chandler.dev/rotation-request";
 
-/// On a Secret of the host: when the certificate that is served ends, for humans.
+/// On a Secret with a certificate: when the served certificate expires; informational.
 pub const NOT_AFTER: &str = "certificates.chandler.dev/not-after";
 
-/// On a Secret of the host: from when on its certificate is replaced, for humans.
+/// On a Secret with a certificate: when the certificate will be replaced; informational.
 pub const RENEW_AFTER: &str = "certificates.chandler.dev/renew-after";

@@ -1,4 +1,4 @@
-//! What is written in a certificate.
+//! Parses certificates.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -6,25 +6,25 @@ use pem::{EncodeConfig, LineEnding, Pem};
 use time::OffsetDateTime;
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
-/// How a certificate is labelled in PEM.
+/// The PEM label of a certificate.
 const LABEL: &str = "CERTIFICATE";
 
-/// A certificate that was read.
+/// A parsed certificate.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Certificate {
     der: Vec<u8>,
     pub(crate) not_before: OffsetDateTime,
     pub(crate) not_after: OffsetDateTime,
-    /// The DNS names that it is for.
+    /// The DNS names that it is valid for.
     pub(crate) names: BTreeSet<String>,
     /// The bits of its public key.
     pub(crate) public_key: Vec<u8>,
-    /// Whether it may sign others.
+    /// Whether it may sign other certificates.
     pub(crate) is_authority: bool,
 }
 
 impl fmt::Debug for Certificate {
-    /// Certificates are public; the bytes are of no use to a reader.
+    /// Certificates are public, but their bytes are useless in a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { not_before, not_after, names, is_authority, .. } = self;
         write!(f, "Certificate({names:?}, {not_before} to {not_after}, authority: {is_authority})")
@@ -32,7 +32,7 @@ impl fmt::Debug for Certificate {
 }
 
 impl Certificate {
-    /// Reads DER; none where it is no certificate.
+    /// Parses DER; none if it is not a certificate.
     pub(crate) fn read(der: Vec<u8>) -> Option<Self> {
         let (rest, parsed) = X509Certificate::from_der(&der).ok()?;
         if !rest.is_empty() {
@@ -54,7 +54,7 @@ impl Certificate {
         })
     }
 
-    /// The certificates of a text, those that cannot be read left out.
+    /// All certificates of a PEM text; those that cannot be parsed are left out.
     pub(crate) fn read_all(text: &[u8]) -> Vec<Self> {
         let parts = pem::parse_many(text).unwrap_or_default();
         parts
@@ -64,7 +64,7 @@ impl Certificate {
             .collect()
     }
 
-    /// As PEM: always the same text for the same certificate.
+    /// The certificate as PEM; the same certificate always gives the same text.
     pub(crate) fn pem(&self) -> String {
         encode(LABEL, &self.der)
     }
@@ -90,7 +90,7 @@ fn dns_name(name: &GeneralName<'_>) -> Option<String> {
     }
 }
 
-/// PEM with line feeds, on every system.
+/// PEM with line feeds on every platform.
 pub(crate) fn encode(label: &str, der: &[u8]) -> String {
     pem::encode_config(&Pem::new(label, der), EncodeConfig::new().set_line_ending(LineEnding::LF))
 }

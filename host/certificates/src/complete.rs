@@ -1,4 +1,4 @@
-//! The release with Secrets and authorities: what is applied.
+//! Completes a release with Secrets and CA bundles before it is applied.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chandler_core::{Digest, Object, ObjectError, Release};
@@ -12,8 +12,8 @@ use crate::{
 };
 
 impl Declarations {
-    /// The release as it is applied, with one `material` for each of [`Declarations::certificates`], in their order: the
-    /// Secrets are added, and `caBundle` is written where it is asked for, whatever stood there.
+    /// The release to apply. It contains the Secrets, one for each `material` in the order of
+    /// [`Declarations::certificates`], and `caBundle` is overwritten wherever the annotations request it.
     pub fn complete(&self, release: &Release, materials: &[Material], policy: &Policy) -> Result<Release, ObjectError> {
         let mut objects: Vec<Object> = release.objects().to_vec();
         for object in &mut objects {
@@ -30,8 +30,8 @@ impl Declarations {
         Ok(with_objects(release, objects))
     }
 
-    /// The release with the Secrets that it asks for, and nothing in them: for whoever wants to know, without a cluster,
-    /// which objects there will be.
+    /// The release with the requested Secrets but without data, to show without a cluster which objects the release
+    /// has.
     pub fn outline(&self, release: &Release) -> Result<Release, ObjectError> {
         let mut objects: Vec<Object> = release.objects().to_vec();
         for declaration in self.certificates() {
@@ -53,7 +53,7 @@ impl Declarations {
         });
     }
 
-    /// Has the pods of a workload follow the certificates that they mount.
+    /// Annotates the Pods of a workload with the digest of the certificates that they mount.
     fn mark_pods(&self, object: &mut Object, materials: &[Material]) {
         let namespace = object.key.namespace.clone();
         edit(object, |value| {
@@ -63,7 +63,7 @@ impl Declarations {
                 .certificates()
                 .iter()
                 .zip(materials)
-                // A workload that names no namespace is in the install namespace; its Secrets are where it is.
+                // A workload without a namespace is in the install namespace, like its Secrets.
                 .filter(|(declaration, _)| namespace.is_none() || declaration.secret.namespace == namespace)
                 .filter(|(declaration, _)| mounted.contains(&declaration.secret.name))
                 .map(|(_, material)| material.certificate())
@@ -88,7 +88,7 @@ fn with_objects(release: &Release, objects: Vec<Object>) -> Release {
         .described(release.description().clone())
 }
 
-/// The names of the Secrets that pods of this template mount.
+/// The names of the Secrets that Pods of this template mount.
 fn mounted_secrets(template: &Value) -> Vec<String> {
     let volumes = template.pointer("/spec/volumes").and_then(Value::as_array).into_iter().flatten();
     let text = |value: &Value, pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
@@ -123,7 +123,7 @@ fn secret(
     }
 }
 
-/// Changes an object as a JSON value, so that pointers work.
+/// Edits an object as a JSON value, so that JSON pointers work.
 fn edit(object: &mut Object, change: impl FnOnce(&mut Value)) {
     let mut value = Value::Object(std::mem::take(&mut object.value));
     change(&mut value);
@@ -132,7 +132,7 @@ fn edit(object: &mut Object, change: impl FnOnce(&mut Value)) {
     }
 }
 
-/// Changes a member that is an object; where there is none, it becomes one.
+/// Edits a field that is an object; creates it if necessary.
 fn within(value: &mut Value, name: &str, change: impl FnOnce(&mut Value)) {
     let Some(map) = value.as_object_mut() else { return };
     let member = map.entry(name).or_insert_with(|| json!({}));

@@ -1,4 +1,4 @@
-//! What to do about a Secret. Pure: no keys are made, the clock is an argument.
+//! Decides what to do with a Secret. Pure: no keys are generated, and the clock is an argument.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -11,64 +11,63 @@ use crate::{
     stored::{Stored, Unusable},
 };
 
-/// Why there is to be another certificate.
+/// Why a new certificate is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// There is none.
+    /// The Secret does not exist.
     Missing,
-    /// The one that is there cannot serve.
+    /// The certificate in the Secret cannot be used.
     Unusable(Unusable),
-    /// The one that is there has lived for long enough.
+    /// The certificate has reached its renewal time.
     Due,
-    /// Somebody asked for it.
+    /// A rotation was requested.
     Requested,
 }
 
 impl fmt::Display for Cause {
-    /// For a log: never with anything secret.
+    /// For logs; contains nothing secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Missing => f.write_str("there is none"),
+            Self::Missing => f.write_str("the Secret does not exist"),
             Self::Unusable(unusable) => unusable.fmt(f),
-            Self::Due => f.write_str("it is due"),
-            Self::Requested => f.write_str("it was asked for"),
+            Self::Due => f.write_str("it is due for renewal"),
+            Self::Requested => f.write_str("a rotation was requested"),
         }
     }
 }
 
-/// What to do about a Secret.
+/// What to do with a Secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 pub enum Decision {
-    /// Leave it as it is.
+    /// Leave it unchanged.
     Keep(Material),
-    /// Announce another certificate, and go on with the one that is served.
+    /// Announce a new certificate and keep serving the current one.
     Announce(Material, Cause),
-    /// Serve the one that was announced.
+    /// Serve the announced certificate.
     Switch {
-        /// With the announced one being served.
+        /// The Secret with the announced certificate being served.
         to: Material,
-        /// What to leave it at while not everything that checks the certificate trusts its authority. None where there
-        /// is no choice, since what is served cannot serve.
+        /// The Secret until all clients of the certificate trust the authority. None if the switch cannot wait because
+        /// the served certificate cannot be used.
         unless_trusted: Option<Material>,
     },
-    /// Serve another certificate at once: there is none that can.
+    /// Serve a new certificate at once, since there is no usable one.
     Replace {
-        /// The authorities of before, which are trusted as long as they are valid: pods may still serve with
-        /// certificates of theirs.
+        /// The previous authorities, which stay trusted while they are valid: Pods may still serve their certificates.
         trusted: Vec<Authority>,
-        /// Why.
+        /// Why the certificate is replaced.
         cause: Cause,
     },
 }
 
-/// What stands for a request to replace a certificate: a digest, so that any value of an annotation fits into another.
+/// The digest of a rotation request, which fits into an annotation whatever the length of the request.
 pub fn request(annotation: &str) -> String {
     Digest::of(annotation.as_bytes()).hex().to_owned()
 }
 
-/// What to do about a Secret that is to serve for these names. `request` is what [`request()`] makes of what somebody asked
-/// for last.
+/// What to do with the Secret of a certificate for these names. `request` is the [digest](request()) of the last
+/// rotation request.
 pub fn decide(
     stored: Option<Stored>,
     names: &BTreeSet<String>,
@@ -83,17 +82,17 @@ pub fn decide(
     let fault = served.as_ref().map_or_else(|unusable| Some(unusable.clone()), |pair| pair.fault(names, now));
     let served = match (served, fault, next) {
         (Ok(served), None, next) => Material { served, next, authorities, request: heeded },
-        // It was announced, and nothing can be worse than what is served now.
+        // It was already announced, and the served certificate cannot be used.
         (_, _, Some(next)) => {
             let to = Material { served: next, next: None, authorities, request: heeded };
-            return Decision::Switch { to: to.tidied(now), unless_trusted: None };
+            return Decision::Switch { to: to.with_trusted_authorities(now), unless_trusted: None };
         }
         (_, fault, None) => {
             let cause = fault.map_or(Cause::Missing, Cause::Unusable);
             return Decision::Replace { trusted: authorities.into_iter().map(Authority).collect(), cause };
         }
     };
-    let material = served.tidied(now);
+    let material = served.with_trusted_authorities(now);
     if let Some(next) = &material.next {
         if now < policy.issued(next.certificate.not_before).saturating_add(policy.propagation) {
             return Decision::Keep(material);

@@ -1,4 +1,4 @@
-//! What a release asks for.
+//! The certificates that a release requests.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,54 +10,57 @@ use serde_json::{Map, Value};
 
 use crate::annotations::{INJECT_CA, SERVING_SECRET};
 
-/// The most certificates of one release. Each takes about a millisecond to make, and a request in each pass.
-const MOST: usize = 100;
-/// How many faults a message names.
-const NAMED: usize = 10;
+/// The most certificates of one release. Each takes about a millisecond to issue, and one API request in each
+/// reconcile.
+const MAX_CERTIFICATES: usize = 100;
+/// The most errors that a message lists.
+const MAX_LISTED: usize = 10;
 
-/// What is wrong with what a release asks for. Only another release helps.
+/// Why the requests of a release are invalid. Only a change of the release resolves this.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeclarationError {
-    /// The value of an annotation is none that it can have.
-    #[error("{object}: annotation {annotation} is {value:?}, want {want}")]
+    /// The value of an annotation is invalid.
+    #[error("{object}: annotation {annotation} is {value:?}; it must be {want}")]
     Value {
         /// The object.
         object: Box<ObjectKey>,
         /// The annotation.
         annotation: &'static str,
-        /// What it holds.
+        /// Its value.
         value: String,
-        /// What it may hold.
+        /// The allowed values.
         want: &'static str,
     },
-    /// The name of a Service or of its namespace cannot be one, and so no certificate can be made for it.
+    /// The name of a Service or of its namespace is not a DNS label, so no certificate can be issued.
     #[error("{0}: name and namespace of a Service with a certificate must be DNS labels")]
     ServiceName(Box<ObjectKey>),
-    /// The annotation is on a kind that has nothing to do with it.
-    #[error("{object}: annotation {annotation} means nothing on this kind")]
+    /// The annotation is not supported on this kind.
+    #[error("{object}: annotation {annotation} is not supported on this kind")]
     Kind {
         /// The object.
         object: Box<ObjectKey>,
         /// The annotation.
         annotation: &'static str,
     },
-    /// An object wants authorities and calls no Service of the release that has a certificate.
+    /// An object requests a CA bundle but refers to no Service of the release with a certificate.
     #[error(
-        "{0}: annotation certificates.chandler.dev/inject-ca, but it names no Service of the release with certificates.chandler.dev/serving-secret"
+        "{0}: annotation certificates.chandler.dev/inject-ca is set, but the object refers to no Service of the release with annotation certificates.chandler.dev/serving-secret"
     )]
     NothingToInject(Box<ObjectKey>),
-    /// The release holds the Secret that the host would fill.
-    #[error("{0} is in the release, and certificates.chandler.dev/serving-secret asks the host to make it")]
+    /// The release contains a Secret that Chandler would create.
+    #[error(
+        "{0} is in the release, but annotation certificates.chandler.dev/serving-secret makes Chandler create it; remove the Secret or the annotation"
+    )]
     SecretInRelease(Box<ObjectKey>),
-    /// There are more certificates than a release may have.
-    #[error("the release asks for {0} certificates, more than {MOST}")]
+    /// The release requests too many certificates.
+    #[error("the release requests {0} certificates; the limit is {MAX_CERTIFICATES}")]
     TooMany(usize),
-    /// Several of these.
-    #[error("{}", lines(.0, NAMED))]
+    /// Several errors.
+    #[error("{}", lines(.0, MAX_LISTED))]
     Several(Vec<DeclarationError>),
 }
 
-/// A Secret that the host fills with a certificate.
+/// A Secret for which Chandler issues a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declaration {
     /// The Secret.
@@ -67,21 +70,21 @@ pub struct Declaration {
     pub(crate) stage: u32,
 }
 
-/// An object that is told by which authorities a Service can be trusted.
+/// An object into which Chandler writes CA bundles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The object.
     pub object: ObjectKey,
-    /// The certificates that it needs the authorities of: positions in [`Declarations::certificates`].
+    /// The certificates whose authorities it needs: indexes of [`Declarations::certificates`].
     pub certificates: BTreeSet<usize>,
 }
 
-/// What a release asks for.
+/// The requests of a release.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Declarations {
     certificates: Vec<Declaration>,
     targets: Vec<Target>,
-    /// Which certificate a Service has.
+    /// The certificate of each Service.
     by_service: BTreeMap<Service, usize>,
 }
 
@@ -93,7 +96,7 @@ pub(crate) struct Service {
 }
 
 impl Declaration {
-    /// The names under which the API server and pods reach the Services.
+    /// The DNS names by which the API server and Pods reach the Services.
     pub fn names(&self) -> BTreeSet<String> {
         let namespace = self.secret.namespace.as_deref().unwrap_or_default();
         self.services
@@ -105,7 +108,7 @@ impl Declaration {
 }
 
 impl Declarations {
-    /// What a release asks for; objects that name no namespace are in `install_namespace`.
+    /// The requests of a release; objects without a namespace are in `install_namespace`.
     pub fn of(release: &Release, install_namespace: &str) -> Result<Self, DeclarationError> {
         let mut declarations = Self::default();
         let mut faults = Vec::new();
@@ -124,7 +127,7 @@ impl Declarations {
             }
         }
         faults.extend(declarations.secrets_in(release, install_namespace));
-        if declarations.certificates.len() > MOST {
+        if declarations.certificates.len() > MAX_CERTIFICATES {
             faults.push(DeclarationError::TooMany(declarations.certificates.len()));
         }
         if faults.len() > 1 {
@@ -137,22 +140,22 @@ impl Declarations {
         Ok(declarations)
     }
 
-    /// Whether there is nothing to do.
+    /// Whether nothing is requested.
     pub fn is_empty(&self) -> bool {
         self.certificates.is_empty()
     }
 
-    /// The Secrets that are asked for.
+    /// The requested Secrets.
     pub fn certificates(&self) -> &[Declaration] {
         &self.certificates
     }
 
-    /// The objects that are told about authorities.
+    /// The objects that need CA bundles.
     pub fn targets(&self) -> &[Target] {
         &self.targets
     }
 
-    /// Which certificate a Service has.
+    /// The certificate of a Service.
     pub(crate) fn certificate_of(&self, service: &Service) -> Option<usize> {
         self.by_service.get(service).copied()
     }
@@ -213,7 +216,7 @@ impl Declarations {
         Ok(())
     }
 
-    /// Secrets of the release that the host would make, too.
+    /// Secrets of the release that Chandler would create too.
     fn secrets_in(&self, release: &Release, install_namespace: &str) -> Vec<DeclarationError> {
         let secrets: BTreeSet<(Option<&str>, &str)> = self
             .certificates
@@ -227,8 +230,8 @@ impl Declarations {
         taken.map(|key| DeclarationError::SecretInRelease(Box::new(key.clone()))).collect()
     }
 
-    /// Puts each Secret into the first stage of the release, or into that of its namespace where the release makes it: no
-    /// workload of any stage can wait for a Secret that comes later.
+    /// Puts each Secret into the first stage of the release, or into the stage of its namespace if the release creates
+    /// that: no workload of an earlier stage may wait for a Secret of a later one.
     fn place(&mut self, release: &Release) {
         let first = release.objects().first().map_or(0, |object| object.stage);
         for certificate in &mut self.certificates {
@@ -252,16 +255,16 @@ fn secret_key(namespace: &str, name: &str) -> ObjectKey {
     }
 }
 
-/// A place of an object that says how the API server calls a Service.
+/// A field of an object that configures how the API server calls a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClientConfiguration {
-    /// A JSON pointer to what holds `caBundle`.
+    /// The JSON pointer of the parent of `caBundle`.
     pub(crate) pointer: String,
     pub(crate) service: Service,
 }
 
-/// The places of an object that say how the API server calls a Service; none for kinds that have no such places. Those that
-/// name a URL instead of a Service are left out.
+/// The fields of an object that configure how the API server calls a Service; none for kinds without such fields.
+/// Fields with a URL instead of a Service are left out.
 pub(crate) fn client_configurations(key: &ObjectKey, value: &Map<String, Value>) -> Option<Vec<ClientConfiguration>> {
     let webhooks = || {
         let webhooks = value.get("webhooks").and_then(Value::as_array).into_iter().flatten();
@@ -295,13 +298,13 @@ fn service(configuration: &Value) -> Option<Service> {
     Some(Service { namespace: text("namespace")?, name: text("name")? })
 }
 
-/// A label of RFC 1123, which names of Services and namespaces are.
+/// An RFC 1123 label, as required for names of Services and namespaces.
 fn is_dns_label(name: &str) -> bool {
     name.len() <= 63 && is_label(name)
 }
 
-/// A subdomain of RFC 1123, which names of Secrets are. As in `k8s.io/apimachinery/pkg/util/validation`, only the whole is
-/// bounded.
+/// An RFC 1123 subdomain, as required for names of Secrets. As in `k8s.io/apimachinery/pkg/util/validation`, only the
+/// total length is limited.
 fn is_dns_subdomain(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_label)
 }
@@ -314,7 +317,7 @@ fn is_label(label: &str) -> bool {
         && end(label.as_bytes().last())
 }
 
-/// One line for each, the first few of them.
+/// The first few errors, one per line.
 pub(crate) fn lines(faults: &[impl fmt::Display], most: usize) -> String {
     let mut lines: Vec<String> = faults.iter().take(most).map(ToString::to_string).collect();
     if faults.len() > most {

@@ -1,9 +1,10 @@
-//! Secrets whose values the host generates.
+//! Secrets with generated values.
 //!
-//! A provisioner is a function of the bundle, so a password that it makes is the same for everyone who has the bundle. It
-//! emits a Secret with [`GENERATE`] instead, which names keys and what each is to hold. On the way to the cluster the host
-//! fills them: with what the Secret in the cluster holds already, else with randomness of the operating system. A value is
-//! made once and kept as long as its Secret; it is in the Secret and in the release that is applied, and nowhere else.
+//! The output of a provisioner is a function of the bundle, so a password in it would be the same for everyone who has
+//! the bundle. Instead, a provisioner emits a Secret with [`GENERATE`], which lists keys and the kind of value for
+//! each. Before the release is applied, the host fills in the values: those of the Secret in the cluster if it exists,
+//! else random ones from the operating system. A value is generated once and kept as long as its Secret; it is stored
+//! in the Secret and in the applied release, and nowhere else.
 
 use std::{collections::BTreeMap, io};
 
@@ -16,81 +17,81 @@ use crate::declaration::lines;
 
 mod kind;
 
-/// On a Secret: which keys the host fills, as `KEY=KIND[:LENGTH]` with commas between, such as `password=password:32,
-/// token=hex`.
+/// On a Secret: the keys that the host generates, as a comma-separated list of `KEY=KIND[:LENGTH]` such as
+/// `password=password:32, token=hex`.
 pub const GENERATE: &str = "secrets.chandler.dev/generate";
 
-/// The most Secrets of one release with generated values. Each takes a request in each pass.
-const MOST_SECRETS: usize = 100;
+/// The most Secrets of one release with generated values. Each takes one API request in each reconcile.
+const MAX_SECRETS: usize = 100;
 /// The most generated keys of one Secret.
-const MOST_KEYS: usize = 32;
-/// The longest name of a key that the API server takes.
+const MAX_KEYS: usize = 32;
+/// The longest key name that the API server accepts.
 const KEY_BYTES: usize = 253;
-/// The longest value that is kept, in bytes as base64.
+/// The longest existing value that is kept, in bytes of base64.
 const VALUE_BYTES: usize = 64 << 10;
-/// How many faults a message names.
-const NAMED: usize = 10;
+/// The most errors that a message lists.
+const MAX_LISTED: usize = 10;
 
-/// What is wrong with what a release asks for. Only another release helps.
+/// Why the requests of a release are invalid. Only a change of the release resolves this.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GeneratedError {
-    /// The annotation is on a kind that has nothing to do with it.
-    #[error("{0}: annotation {GENERATE} means nothing on this kind, want it on a Secret")]
+    /// The annotation is not supported on this kind.
+    #[error("{0}: annotation {GENERATE} is supported only on Secrets")]
     Kind(Box<ObjectKey>),
-    /// A part of the annotation cannot be read.
-    #[error("{object}: annotation {GENERATE} holds {part:?}: {problem}")]
+    /// An entry of the annotation is invalid.
+    #[error("{object}: annotation {GENERATE} contains {part:?}: {problem}")]
     Part {
         /// The Secret.
         object: Box<ObjectKey>,
-        /// The part.
+        /// The entry.
         part: String,
         /// What is wrong with it.
         problem: KindError,
     },
-    /// A part does not begin with the name of a key.
+    /// An entry does not start with a key.
     #[error(
-        "{object}: annotation {GENERATE} holds {part:?}, want KEY=KIND[:LENGTH] where KEY is a name of letters, digits, `-`, `_` and `.`"
+        "{object}: annotation {GENERATE} contains {part:?}; it must be KEY=KIND[:LENGTH], where KEY consists of letters, digits, `-`, `_` and `.`"
     )]
     Key {
         /// The Secret.
         object: Box<ObjectKey>,
-        /// The part.
+        /// The entry.
         part: String,
     },
-    /// A key is there twice, in the annotation or in it and in the data.
-    #[error("{object}: annotation {GENERATE} names {key:?}, which is there already")]
+    /// The annotation sets a key that the annotation or the data of the Secret already sets.
+    #[error("{object}: annotation {GENERATE} sets key {key:?}, which is already set")]
     Twice {
         /// The Secret.
         object: Box<ObjectKey>,
         /// The key.
         key: String,
     },
-    /// There are more than there may be.
+    /// The release requests too many values.
     #[error(
-        "the release asks for more than {MOST_SECRETS} Secrets with generated values, or one with more than {MOST_KEYS}"
+        "the release requests more than {MAX_SECRETS} Secrets with generated values, or more than {MAX_KEYS} keys of one Secret"
     )]
     TooMany,
-    /// Several of these.
-    #[error("{}", lines(.0, NAMED))]
+    /// Several errors.
+    #[error("{}", lines(.0, MAX_LISTED))]
     Several(Vec<GeneratedError>),
 }
 
-/// A Secret with values that the host generates.
+/// A Secret with generated values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GeneratedSecret {
     /// The Secret, with its namespace.
     pub secret: ObjectKey,
-    /// Its position in the release.
+    /// Its index in the release.
     index: usize,
     keys: BTreeMap<String, Kind>,
 }
 
-/// The Secrets of a release with values that the host generates.
+/// The Secrets of a release with generated values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GeneratedSecrets(Vec<GeneratedSecret>);
 
 impl GeneratedSecrets {
-    /// What a release asks for; objects that name no namespace are in `install_namespace`.
+    /// The requests of a release; objects without a namespace are in `install_namespace`.
     pub fn of(release: &Release, install_namespace: &str) -> Result<Self, GeneratedError> {
         let (mut secrets, mut faults) = (Vec::new(), Vec::new());
         for (index, object) in release.objects().iter().enumerate() {
@@ -100,7 +101,7 @@ impl GeneratedSecrets {
                 Err(fault) => faults.push(fault),
             }
         }
-        if secrets.len() > MOST_SECRETS {
+        if secrets.len() > MAX_SECRETS {
             faults.push(GeneratedError::TooMany);
         }
         match faults.len() {
@@ -110,7 +111,7 @@ impl GeneratedSecrets {
         }
     }
 
-    /// Whether there is nothing to do.
+    /// Whether nothing is requested.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -120,11 +121,11 @@ impl GeneratedSecrets {
         &self.0
     }
 
-    /// The release as it is applied, with the Secrets that are in the cluster, in the order of
-    /// [`secrets`](Self::secrets). What they hold is kept; what they lack is taken from the source of randomness.
+    /// The release to apply. `live` contains the existing Secrets in the order of [`secrets`](Self::secrets): their
+    /// values are kept, and missing ones are generated from the source of randomness.
     ///
     /// # Errors
-    /// When the source fails.
+    /// If the source fails.
     pub fn fill(
         &self,
         release: &Release,
@@ -159,7 +160,7 @@ impl GeneratedSecret {
             if given || keys.insert(name.to_owned(), kind).is_some() {
                 return Err(GeneratedError::Twice { object: key(), key: name.to_owned() });
             }
-            if keys.len() > MOST_KEYS {
+            if keys.len() > MAX_KEYS {
                 return Err(GeneratedError::TooMany);
             }
         }
@@ -192,7 +193,7 @@ impl GeneratedSecret {
     }
 }
 
-/// What a Secret in the cluster holds under this name, as it stands there. What is empty or no base64 counts as nothing.
+/// The existing value of a key in a Secret. Empty or malformed values count as missing.
 fn kept<'a>(live: &'a Value, name: &str) -> Option<&'a str> {
     let value = live.get("data")?.get(name)?.as_str()?;
     let usable = value.len() <= VALUE_BYTES && STANDARD.decode(value).is_ok_and(|bytes| !bytes.is_empty());
@@ -203,13 +204,13 @@ fn has_entry(value: &Map<String, Value>, data: &str, name: &str) -> bool {
     value.get(data).and_then(|data| data.get(name)).is_some()
 }
 
-/// Whether the API server takes this name for a key of a Secret.
+/// Whether the API server accepts a name as the key of a Secret.
 fn is_key(name: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     !name.is_empty() && name.len() <= KEY_BYTES && name.bytes().all(legal) && !name.starts_with("..") && name != "."
 }
 
-/// Randomness of the operating system.
+/// The random number generator of the operating system.
 pub fn operating_system(mut bytes: &mut [u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         let filled = rustix::rand::getrandom(&mut *bytes, rustix::rand::GetRandomFlags::empty())?;

@@ -1,4 +1,4 @@
-//! New keys and certificates.
+//! Issues keys and certificates.
 
 use std::collections::BTreeSet;
 
@@ -10,26 +10,26 @@ use time::OffsetDateTime;
 
 use crate::{certificate::Certificate, policy::Policy, stored::Pair};
 
-/// The longest common name (`ub-common-name` of RFC 5280, appendix A.1).
+/// The longest common name, in bytes (`ub-common-name` of RFC 5280, appendix A.1).
 const COMMON_NAME_BYTES: usize = 64;
 
-/// A certificate could not be made.
+/// A certificate could not be issued.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("failed to issue a certificate for {name}: {problem}")]
 pub struct IssueError {
     /// The first name that it was for.
     name: String,
-    /// What went wrong.
+    /// The error.
     problem: String,
 }
 
-/// A key, a certificate for these names, and the authority that signed it and will never sign another.
+/// Issues a key and a certificate for these names, signed by a new authority that will never sign another one.
 pub(crate) fn issue(names: &BTreeSet<String>, now: OffsetDateTime, policy: &Policy) -> Result<Pair, IssueError> {
     let name = names.first().cloned().unwrap_or_default();
     let failed = |problem: String| IssueError { name: name.clone(), problem };
     sign(names, now, policy)
         .map_err(|error| failed(error.to_string()))?
-        .ok_or_else(|| failed("it does not read back".into()))
+        .ok_or_else(|| failed("the issued certificate cannot be parsed".into()))
 }
 
 fn sign(names: &BTreeSet<String>, now: OffsetDateTime, policy: &Policy) -> Result<Option<Pair>, rcgen::Error> {
@@ -39,10 +39,10 @@ fn sign(names: &BTreeSet<String>, now: OffsetDateTime, policy: &Policy) -> Resul
     let authority_key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
     let mut authority = CertificateParams::default();
     (authority.not_before, authority.not_after) = (begin, end);
-    // It signs nothing but the one certificate, and no authority below it.
+    // It may sign only end-entity certificates, no further authorities.
     authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     authority.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-    // Verifiers look for an issuer by its name, so each authority has one of its own.
+    // Verifiers find an issuer by its name, so each authority has a unique one.
     let identifier = authority.key_identifier(&authority_key);
     authority.distinguished_name = named(&format!("chandler authority {}", short_hex(&identifier)));
     let authority_certificate = authority.self_signed(&authority_key)?;
@@ -54,7 +54,7 @@ fn sign(names: &BTreeSet<String>, now: OffsetDateTime, policy: &Policy) -> Resul
     leaf.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     leaf.use_authority_key_identifier_extension = true;
-    // Only the alternative names are looked at; this one is for humans.
+    // Verifiers check only the alternative names; the common name is informational.
     let common = names.iter().find(|name| name.len() <= COMMON_NAME_BYTES);
     leaf.distinguished_name = named(common.map_or("chandler serving certificate", String::as_str));
     let leaf = leaf.signed_by(&key, &issuer)?;
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_serves_and_its_authority_signs_nothing_else() {
+    fn a_certificate_is_accepted_and_its_authority_signs_nothing_else() {
         let now = datetime!(2026-01-01 0:00 UTC);
         let pair = issue(&names(), now, &Policy::default()).unwrap();
         assert_eq!(pair.certificate.names, names());
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_are_alike() {
+    fn certificates_are_unique() {
         let now = datetime!(2026-01-01 0:00 UTC);
         let issue = || issue(&names(), now, &Policy::default()).unwrap();
         let (one, other) = (issue(), issue());
@@ -122,24 +122,24 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_is_no_common_name() {
+    fn a_long_name_is_not_used_as_common_name() {
         let long = BTreeSet::from([format!("{}.{}.svc", "a".repeat(63), "b".repeat(63))]);
         let pair = issue(&long, datetime!(2060-01-01 0:00 UTC), &Policy::default()).unwrap();
         assert_eq!(pair.certificate.names, long);
     }
 
     #[test]
-    fn names_that_no_certificate_can_hold_are_refused() {
+    fn invalid_names_are_rejected() {
         let odd = BTreeSet::from(["ä".to_owned()]);
         let error = issue(&odd, datetime!(2026-01-01 0:00 UTC), &Policy::default()).unwrap_err();
         assert!(error.to_string().starts_with("failed to issue a certificate for ä: "), "{error}");
     }
 
     #[test]
-    fn nothing_secret_is_told() {
+    fn keys_are_not_logged() {
         let pair = issue(&names(), datetime!(2026-01-01 0:00 UTC), &Policy::default()).unwrap();
         let (_, secret) = pair.key().split_once('\n').unwrap();
-        let told = format!("{pair:?}");
-        assert!(!told.contains("PRIVATE") && !told.contains(secret.lines().next().unwrap()), "{told}");
+        let shown = format!("{pair:?}");
+        assert!(!shown.contains("PRIVATE") && !shown.contains(secret.lines().next().unwrap()), "{shown}");
     }
 }

@@ -1,42 +1,42 @@
-//! Serving certificates, and Secrets with generated values, that a release asks the host for.
+//! Serving certificates and generated Secrets that a release requests.
 //!
-//! A provisioner never sees a key. It marks the objects that need one ([`annotations`]), and the host *completes* the
-//! release on its way to the cluster: it adds the Secrets, and writes into every client configuration the authorities by
-//! which the API server trusts them. What a provisioner rendered, and so its digest, stays as it was.
+//! A provisioner never sees a key. It annotates the objects that need one ([`annotations`]), and the host *completes*
+//! the release before it is applied: it adds the Secrets, and writes the CA bundles by which the API server trusts them
+//! into the client configurations. The release as rendered, and thus its digest, does not change.
 //!
-//! Nothing here talks to a cluster. All state is in the Secrets, so that a crash at any point is repaired by the next pass:
+//! This crate has no client. All state is in the Secrets, so the next reconcile recovers from a crash at any point:
 //!
-//! 1. [`Declarations::of`] tells what the release asks for.
-//! 2. [`Stored::read`] takes a Secret apart, as it is in the cluster.
-//! 3. [`decide`](decide::decide) tells what to do about it at a given time, and [`Decision::take`] makes of it what
-//!    the Secret is to hold, with new keys where they are needed.
-//! 4. [`Declarations::complete`] makes the release that is applied.
+//! 1. [`Declarations::of`] reads the requests of the release.
+//! 2. [`Stored::read`] parses the Secret from the cluster.
+//! 3. [`decide`](decide::decide) decides what to do with it at a given time, and [`Decision::take`] computes its new
+//! content, with new keys if needed.
+//! 4. [`Declarations::complete`] adds the result to the release that is applied.
 //!
 //! # Replacing a certificate
 //!
-//! A certificate is served only after everything that checks it trusts its authority, and an authority is trusted until
-//! the last certificate that it signed has expired. So a replacement takes two steps. The first *announces*: the next
-//! certificate is put into the Secret, beside the one that is served, and its authority into every client configuration.
-//! When all of these are written, the second *switches*: the next certificate becomes the one that is served. Pods may read
-//! it whenever they like, since both are trusted.
+//! A certificate is served only after all its clients trust its authority, and an authority is trusted until the last
+//! certificate that it signed has expired. A replacement therefore takes two steps. The first *announces* the next
+//! certificate: it is added to the Secret beside the served one, and its authority is added to all client
+//! configurations. Once these are written, the second step *switches*: the next certificate is served. Pods may reload
+//! it at any time, since both are trusted.
 //!
-//! Each certificate has an authority of its own, whose key is thrown away as soon as it has signed. There is no key by
-//! which certificates for other names could be made, and nothing to guard but the Secret itself.
+//! Each certificate has its own authority, whose key is discarded as soon as it has signed. No key exists that could
+//! sign certificates for other names, and only the Secret itself needs protection.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`annotations`] | how objects are marked |
-//! | [`declaration`] | what a release asks for |
-//! | [`policy`] | how long certificates live, and when they are replaced |
-//! | [`stored`] | a Secret, taken apart |
-//! | [`decide`](mod@decide) | what to do about it |
-//! | [`material`] | what a Secret is to hold |
-//! | `take` | makes the keys that a decision needs |
-//! | [`complete`] | the release with Secrets and authorities |
-//! | [`trust`] | whether an object in the cluster trusts an authority |
-//! | `issue` | new keys and certificates |
-//! | `certificate` | what is written in a certificate |
-//! | [`generated`] | Secrets whose values the host generates |
+//! | [`annotations`] | the annotations |
+//! | [`declaration`] | the certificates that a release requests |
+//! | [`policy`] | lifetime and renewal of certificates |
+//! | [`stored`] | a parsed Secret |
+//! | [`decide`](mod@decide) | decides what to do with a Secret |
+//! | [`material`] | the content of a Secret |
+//! | `take` | carries out a decision: generates keys |
+//! | [`complete`] | the release with Secrets and CA bundles |
+//! | [`trust`] | checks whether an object in the cluster trusts an authority |
+//! | `issue` | issues keys and certificates |
+//! | `certificate` | parses certificates |
+//! | [`generated`] | Secrets with generated values |
 
 pub mod annotations;
 mod certificate;

@@ -1,4 +1,4 @@
-//! What a Secret is to hold.
+//! The content of a Secret with a certificate.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};
@@ -11,11 +11,11 @@ use crate::{
     stored::{AUTHORITIES, CERTIFICATE, KEY, NEXT_CERTIFICATE, NEXT_KEY, Pair},
 };
 
-/// The most authorities that are trusted at a time. Only who asks for certificates again and again comes there; then the
-/// oldest are dropped before their time.
-const MOST_AUTHORITIES: usize = 8;
+/// The most trusted authorities at a time. Only frequent rotation requests reach it; then the oldest authorities are
+/// dropped before they expire.
+const MAX_AUTHORITIES: usize = 8;
 
-/// What a Secret is to hold: a certificate that serves, perhaps one that is announced, and the authorities to trust.
+/// The content of a Secret: the served certificate, possibly an announced one, and the trusted authorities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Material {
     pub(crate) served: Pair,
@@ -24,21 +24,21 @@ pub struct Material {
     pub(crate) request: Option<String>,
 }
 
-/// An authority that is still to be trusted.
+/// An authority that must still be trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authority(pub(crate) Certificate);
 
 impl Material {
-    /// With the authorities that are to be trusted at this time, each once, the newest first: those of both certificates,
-    /// and those of before that have not expired.
-    pub(crate) fn tidied(mut self, now: OffsetDateTime) -> Self {
+    /// Collects the authorities to trust at this time, newest first and without duplicates: those of both certificates,
+    /// and previous ones that have not expired.
+    pub(crate) fn with_trusted_authorities(mut self, now: OffsetDateTime) -> Self {
         let needed = [Some(&self.served), self.next.as_ref()];
         let needed: Vec<Certificate> = needed.into_iter().flatten().map(|pair| pair.authority.clone()).collect();
         let mut authorities: Vec<Certificate> =
             self.authorities.into_iter().filter(|authority| now < authority.not_after).chain(needed.clone()).collect();
         authorities.sort_by_cached_key(|authority| (std::cmp::Reverse(authority.not_before), authority.pem()));
         authorities.dedup();
-        while authorities.len() > MOST_AUTHORITIES {
+        while authorities.len() > MAX_AUTHORITIES {
             let Some(oldest) = authorities.iter().rposition(|authority| !needed.contains(authority)) else { break };
             authorities.remove(oldest);
         }
@@ -46,17 +46,17 @@ impl Material {
         self
     }
 
-    /// The authorities to trust, as PEM.
+    /// The trusted authorities, as PEM.
     pub fn authorities(&self) -> String {
         self.authorities.iter().map(Certificate::pem).collect()
     }
 
-    /// The authority of the certificate that is served, as PEM.
+    /// The authority of the served certificate, as PEM.
     pub fn serving_authority(&self) -> String {
         self.served.authority.pem()
     }
 
-    /// The certificate that is served, as PEM.
+    /// The served certificate, as PEM.
     pub fn certificate(&self) -> String {
         self.served.certificate.pem()
     }
@@ -66,18 +66,18 @@ impl Material {
         self.next.is_some()
     }
 
-    /// When to look again, at the latest.
+    /// The latest time of the next check.
     pub fn look_again(&self, now: OffsetDateTime, policy: &Policy) -> OffsetDateTime {
         let Pair { certificate, .. } = self.next.as_ref().unwrap_or(&self.served);
         if self.next.is_none() {
             return policy.renewal(certificate.not_before, certificate.not_after);
         }
         let switch = policy.issued(certificate.not_before).saturating_add(policy.propagation);
-        // What should have happened already is waited for with patience.
+        // An overdue switch is checked at intervals of the propagation time.
         if switch > now { switch } else { now.saturating_add(policy.propagation.max(Duration::seconds(1))) }
     }
 
-    /// The entries of the Secret.
+    /// The data of the Secret.
     pub(crate) fn data(&self) -> Map<String, Value> {
         let mut data = Map::new();
         let mut put = |name: &str, text: &str| {

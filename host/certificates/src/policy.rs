@@ -1,20 +1,20 @@
-//! How long certificates live, and when they are replaced.
+//! The lifetime and renewal of certificates.
 
 use time::{Duration, OffsetDateTime};
 
-/// How long certificates live, and when they are replaced.
+/// The lifetime and renewal of certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// How long a certificate and its authority are valid. Default one year: the predecessors give two, and what renews
-    /// itself can do with less.
+    /// How long a certificate and its authority are valid. Default one year; OLM uses two, but automatic renewal allows
+    /// less.
     pub lifetime: Duration,
-    /// After which part of its life, in percent, a certificate is replaced. Default 67, as cert-manager does: with a year,
-    /// four months are left for a controller that is stopped, and for programs that have to be restarted to read it.
+    /// The percentage of its lifetime after which a certificate is replaced. Default 67, like cert-manager: with a
+    /// lifetime of one year, four months remain for a stopped controller to restart and for programs to be restarted.
     pub renew_after_percent: u8,
-    /// How long an announced authority is given to reach every API server, once it is written, before a certificate of it
-    /// is served. API servers follow by a watch, within a second as a rule. Default ten seconds.
+    /// How long to wait after writing an announced authority until all API servers use it, before its certificate is
+    /// served. API servers watch these objects and usually follow within a second. Default ten seconds.
     pub propagation: Duration,
-    /// By how much the beginning of validity is earlier than the time of issue, because clocks differ. Default five minutes.
+    /// How far the start of validity precedes the time of issue, to tolerate clock skew. Default five minutes.
     pub backdate: Duration,
 }
 
@@ -30,13 +30,13 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// From when on a certificate that is valid between these times is replaced.
+    /// When a certificate with this validity is due for renewal.
     pub fn renewal(&self, not_before: OffsetDateTime, not_after: OffsetDateTime) -> OffsetDateTime {
         let life = not_after - not_before;
         not_before.saturating_add(life / 100 * i32::from(self.renew_after_percent.min(100)))
     }
 
-    /// When a certificate was issued that is valid from this time on.
+    /// The time of issue of a certificate that is valid from this time.
     pub(crate) fn issued(&self, not_before: OffsetDateTime) -> OffsetDateTime {
         not_before.saturating_add(self.backdate)
     }
@@ -52,7 +52,7 @@ mod tests {
         let start = OffsetDateTime::UNIX_EPOCH;
         assert_eq!(policy.renewal(start, start + Duration::days(100)), start + Duration::days(67));
         assert_eq!(policy.renewal(start, start), start);
-        // Odd validities overflow nothing.
+        // Extreme dates do not overflow.
         let end = time::macros::datetime!(9999-12-31 23:59:59 UTC);
         assert!(policy.renewal(start, end) < end);
         assert!(policy.renewal(end, start) < end);

@@ -1,10 +1,10 @@
-//! A Secret, taken apart.
+//! A parsed Secret with a certificate.
 //!
 //! | key | holds |
 //! |---|---|
-//! | `tls.crt`, `tls.key` | the certificate that is served, and its key |
-//! | `ca.crt` | every authority that is to be trusted, the newest first |
-//! | `next.crt`, `next.key` | the certificate that is announced and not served yet, with its key |
+//! | `tls.crt`, `tls.key` | the served certificate and its key |
+//! | `ca.crt` | all trusted authorities, newest first |
+//! | `next.crt`, `next.key` | the announced certificate, which is not served yet, and its key |
 
 use std::{collections::BTreeSet, fmt};
 
@@ -15,19 +15,19 @@ use time::OffsetDateTime;
 
 use crate::{annotations::REQUEST, certificate::Certificate};
 
-/// The served certificate, as the type `kubernetes.io/tls` wants it.
+/// The served certificate, under the key that the Secret type `kubernetes.io/tls` requires.
 pub(crate) const CERTIFICATE: &str = "tls.crt";
 /// Its key.
 pub(crate) const KEY: &str = "tls.key";
-/// The authorities to trust.
+/// The trusted authorities.
 pub(crate) const AUTHORITIES: &str = "ca.crt";
 /// The announced certificate.
 pub(crate) const NEXT_CERTIFICATE: &str = "next.crt";
 /// Its key.
 pub(crate) const NEXT_KEY: &str = "next.key";
 
-/// The longest entry of a Secret that is looked at, in bytes. Ours have less than ten thousand.
-const LONGEST: usize = 64 << 10;
+/// The largest entry that is read, in bytes. Entries written by this crate are below ten thousand.
+const MAX_ENTRY_BYTES: usize = 64 << 10;
 
 /// A certificate with its key and its authority.
 #[derive(Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(crate) struct Pair {
 }
 
 impl fmt::Debug for Pair {
-    /// Without the key.
+    /// Leaves out the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pair").field("certificate", &self.certificate).finish_non_exhaustive()
     }
@@ -49,19 +49,19 @@ impl Pair {
         Self { certificate, authority, key: key.serialize_pem() }
     }
 
-    /// The key as PEM.
+    /// The private key as PEM.
     pub(crate) fn key(&self) -> &str {
         &self.key
     }
 
-    /// Reads a certificate with its key; its authority has to be among these.
+    /// Parses a certificate with its key; its authority must be among `authorities`.
     fn read(certificate: Option<&[u8]>, key: Option<&[u8]>, authorities: &[Certificate]) -> Result<Self, Unusable> {
         let (Some(certificate), Some(key)) = (certificate, key) else { return Err(Unusable::Incomplete) };
         let mut certificates = Certificate::read_all(certificate);
         let certificate = if certificates.len() == 1 { certificates.pop() } else { None };
         let certificate = certificate.ok_or(Unusable::UnreadableCertificate)?;
         let key = str::from_utf8(key).map_err(|_| Unusable::UnreadableKey)?;
-        // The error might quote what it could not read.
+        // The error is dropped, since it might quote the key.
         let pair = KeyPair::from_pem(key).map_err(|_| Unusable::UnreadableKey)?;
         if pair.der_bytes() != certificate.public_key {
             return Err(Unusable::KeyOfAnother);
@@ -71,7 +71,7 @@ impl Pair {
         Ok(Self { certificate, authority, key: key.to_owned() })
     }
 
-    /// Why it is of no use at this time for these names, if it is not.
+    /// Why the certificate cannot be used for these names at this time, if it cannot.
     pub(crate) fn fault(&self, names: &BTreeSet<String>, now: OffsetDateTime) -> Option<Unusable> {
         if !self.certificate.is_valid_at(now) || !self.authority.is_valid_at(now) {
             return Some(Unusable::NotValid);
@@ -81,48 +81,48 @@ impl Pair {
     }
 }
 
-/// Why the certificate in a Secret cannot serve.
+/// Why the certificate in a Secret cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
-    /// There is no certificate, or no key.
-    #[error("it holds no certificate with a key")]
+    /// The Secret lacks a certificate or a key.
+    #[error("the Secret lacks a certificate or a key")]
     Incomplete,
-    /// What should be a certificate is none.
-    #[error("its certificate cannot be read")]
+    /// The certificate cannot be parsed.
+    #[error("the certificate cannot be parsed")]
     UnreadableCertificate,
-    /// What should be a key is none.
-    #[error("its key cannot be read")]
+    /// The key cannot be parsed.
+    #[error("the key cannot be parsed")]
     UnreadableKey,
-    /// Certificate and key do not belong together.
-    #[error("its key is not that of its certificate")]
+    /// The key does not match the certificate.
+    #[error("the key does not match the certificate")]
     KeyOfAnother,
-    /// The certificate was signed by no authority in the Secret.
-    #[error("its certificate was signed by none of its authorities")]
+    /// No authority in the Secret signed the certificate.
+    #[error("the certificate is not signed by any authority in the Secret")]
     UnknownAuthority,
     /// The certificate has expired, or is not valid yet.
-    #[error("its certificate is not valid at this time")]
+    #[error("the certificate has expired or is not valid yet")]
     NotValid,
-    /// The certificate is not for this name.
-    #[error("its certificate is not for {0}")]
+    /// The certificate is not valid for this name.
+    #[error("the certificate is not valid for {0}")]
     NameMissing(String),
 }
 
-/// A Secret of the host, taken apart. Whatever it holds, this can be made of it.
+/// A parsed Secret. Every Secret can be parsed, whatever it contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     pub(crate) served: Result<Pair, Unusable>,
-    /// A pair that is announced; one that cannot be read counts as none.
+    /// The announced pair; none if it cannot be parsed.
     pub(crate) next: Option<Pair>,
     pub(crate) authorities: Vec<Certificate>,
-    /// The last request that was heeded.
+    /// The last rotation request that was handled.
     pub(crate) request: Option<String>,
 }
 
 impl Stored {
-    /// Takes apart a Secret in the form that the API server gives it.
+    /// Parses a Secret as the API server returns it.
     pub fn read(secret: &Value) -> Self {
         let entry = |name: &str| {
-            let text = secret.get("data")?.get(name)?.as_str().filter(|text| text.len() <= LONGEST)?;
+            let text = secret.get("data")?.get(name)?.as_str().filter(|text| text.len() <= MAX_ENTRY_BYTES)?;
             STANDARD.decode(text).ok()
         };
         let mut authorities = entry(AUTHORITIES).map(|text| Certificate::read_all(&text)).unwrap_or_default();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_reads_back() {
+    fn a_secret_round_trips() {
         let pair = issue(&names(), NOW, &Policy::default()).unwrap();
         let stored = Stored::read(&secret(&pair, pair.key(), &[&pair]));
         assert_eq!(stored.authorities, std::slice::from_ref(&pair.authority));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_serve_is_told() {
+    fn unusable_certificates_are_reported() {
         let issue = || issue(&names(), NOW, &Policy::default()).unwrap();
         let (pair, other) = (issue(), issue());
         let whole = || secret(&pair, pair.key(), &[&pair]);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_serves_its_names_for_its_time() {
+    fn a_pair_is_usable_for_its_names_and_validity() {
         let pair = issue(&names(), NOW, &Policy::default()).unwrap();
         let end = NOW + Policy::default().lifetime;
         let more = BTreeSet::from(["a.n.svc".to_owned(), "b.n.svc".to_owned()]);

@@ -1,4 +1,4 @@
-//! Makes the keys that a decision needs.
+//! Carries out a decision: generates the keys that it needs.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use crate::{
 };
 
 impl Decision {
-    /// What the Secret is to hold, with a new key where one is needed. A [`Decision::Switch`] is taken: whoever finds that
-    /// not everything trusts the authority uses its other half.
+    /// The content of the Secret, with a new key if needed. A [`Decision::Switch`] is carried out; if some clients do
+    /// not trust the authority yet, the caller must use `unless_trusted` instead.
     pub fn take(
         self,
         names: &BTreeSet<String>,
@@ -35,6 +35,6 @@ impl Decision {
                 request: request.map(str::to_owned),
             },
         };
-        Ok(material.tidied(now))
+        Ok(material.with_trusted_authorities(now))
     }
 }

@@ -1,4 +1,4 @@
-//! Whether an object in the cluster trusts an authority.
+//! Checks whether an object in the cluster trusts an authority.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value;
@@ -10,10 +10,10 @@ use crate::{
 };
 
 impl Declarations {
-    /// Whether an object, as it is in the cluster, trusts what `material` serves, the certificate with this position: every
-    /// client configuration that names a Service of the certificate holds the authority.
+    /// Whether an object in the cluster trusts the certificate that `material` serves, which has index `certificate`:
+    /// every client configuration that refers to a Service of the certificate must contain the authority.
     ///
-    /// What names no such Service, or has no such places at all, has nothing to trust.
+    /// An object without such a reference trusts it trivially.
     pub fn trusts(&self, target: &Target, live: &Value, certificate: usize, material: &Material) -> bool {
         let Some(configurations) = live.as_object().and_then(|live| client_configurations(&target.object, live)) else {
             return true;

@@ -1,6 +1,6 @@
-//! A Secret over the years: whatever happens, what is served is trusted.
+//! The life of a Secret over years: the served certificate is always trusted.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot continue must fail")]
 
 mod support;
 
@@ -18,7 +18,7 @@ use time::{Duration, OffsetDateTime, macros::datetime};
 
 const SERVER: &str = "a.n.svc";
 
-/// A cluster with one webhook configuration, one Service, and pods behind it.
+/// A cluster with one webhook configuration, one Service and its Pods.
 struct World {
     release: Release,
     declarations: Declarations,
@@ -27,11 +27,11 @@ struct World {
     request: Option<String>,
     secret: Option<Value>,
     webhook: Value,
-    /// Every certificate that a pod may still serve with: pods read the Secret when they like.
+    /// Every certificate that a Pod may still serve: Pods reload the Secret at any time.
     served: Vec<String>,
 }
 
-/// How far the writes of a pass get before the controller is killed.
+/// How many writes of a reconcile succeed before the controller is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Written {
     Nothing,
@@ -65,8 +65,8 @@ impl World {
         decide(stored, &names, self.request.as_deref(), self.now, &self.policy)
     }
 
-    /// One pass of a controller, and how long it may wait for the next.
-    fn pass(&mut self, written: Written) -> OffsetDateTime {
+    /// One reconcile; returns the latest time of the next one.
+    fn reconcile(&mut self, written: Written) -> OffsetDateTime {
         let names = self.declarations.certificates()[0].names();
         let decision = match self.decide() {
             Decision::Switch { to, unless_trusted: Some(material) } => {
@@ -122,7 +122,7 @@ impl World {
 fn a_certificate_is_issued_kept_announced_and_replaced() {
     let mut world = World::new();
     assert!(matches!(world.decide(), Decision::Replace { cause: Cause::Missing, .. }));
-    let renewal = world.pass(Written::All);
+    let renewal = world.reconcile(Written::All);
     let first = world.current().to_owned();
     assert!(world.accepts(&first));
     assert_eq!(world.count(), 1);
@@ -131,98 +131,98 @@ fn a_certificate_is_issued_kept_announced_and_replaced() {
     assert!(matches!(world.decide(), Decision::Keep(_)));
     world.now = renewal;
     assert!(matches!(world.decide(), Decision::Announce(_, Cause::Due)));
-    let switch = world.pass(Written::All);
-    assert_eq!((world.current(), world.count()), (first.as_str(), 2), "announced, and not served");
+    let switch = world.reconcile(Written::All);
+    assert_eq!((world.current(), world.count()), (first.as_str(), 2), "announced but not served");
     assert_eq!(switch, world.now + world.policy.propagation);
 
     world.now = switch - Duration::SECOND;
-    world.pass(Written::All);
+    world.reconcile(Written::All);
     assert_eq!(world.current(), first, "too early");
     world.now = switch;
     let announced = world.webhook.clone();
-    world.pass(Written::All);
+    world.reconcile(Written::All);
     assert_ne!(world.current(), first);
-    assert_eq!(world.webhook, announced, "what checks is not written again");
-    assert!(world.accepts(world.current()) && world.accepts(&first), "pods may still serve with the old one");
+    assert_eq!(world.webhook, announced, "the webhook configuration is unchanged");
+    assert!(world.accepts(world.current()) && world.accepts(&first), "Pods may still serve the old certificate");
 
     let end = datetime!(2027-01-01 0:00 UTC);
     world.now = end;
-    world.pass(Written::All);
+    world.reconcile(Written::All);
     assert_eq!(world.count(), 1, "the old authority has expired");
     assert!(!world.accepts(&first) && world.accepts(world.current()));
 }
 
 #[test]
-fn a_request_is_heeded_once() {
+fn a_rotation_request_is_handled_once() {
     let mut world = World::new();
     world.request = Some(request("before the first"));
-    world.pass(Written::All);
+    world.reconcile(Written::All);
     assert!(matches!(world.decide(), Decision::Keep(_)), "the first certificate is new enough");
     world.request = Some(request("2026-11-21T18:00:00Z"));
     assert!(matches!(world.decide(), Decision::Announce(_, Cause::Requested)));
-    world.now = world.pass(Written::All);
+    world.now = world.reconcile(Written::All);
     assert!(matches!(world.decide(), Decision::Switch { .. }));
-    world.pass(Written::All);
+    world.reconcile(Written::All);
     assert!(matches!(world.decide(), Decision::Keep(_)), "heeded");
     world.request = None;
-    assert!(matches!(world.decide(), Decision::Keep(_)), "nobody asks any more");
+    assert!(matches!(world.decide(), Decision::Keep(_)), "the request was removed");
 }
 
 #[test]
-fn nothing_is_switched_before_everything_trusts_it() {
+fn a_certificate_is_not_served_before_all_clients_trust_it() {
     let mut world = World::new();
-    world.pass(Written::All);
+    world.reconcile(Written::All);
     let first = world.current().to_owned();
     world.request = Some(request("1"));
-    world.now = world.pass(Written::Secret);
-    let again = world.pass(Written::Nothing);
+    world.now = world.reconcile(Written::Secret);
+    let again = world.reconcile(Written::Nothing);
     assert_eq!(world.current(), first);
-    assert!(again > world.now, "waited for with patience");
-    // The webhook configuration is written at last.
-    world.pass(Written::All);
+    assert!(again > world.now, "checked again later");
+    // Now the webhook configuration is written.
+    world.reconcile(Written::All);
     assert_eq!(world.current(), first);
     world.now = again;
-    world.pass(Written::All);
+    world.reconcile(Written::All);
     assert_ne!(world.current(), first);
 }
 
 #[test]
-fn what_is_lost_is_made_again_and_what_is_broken_replaced() {
+fn missing_and_broken_certificates_are_replaced() {
     let mut world = World::new();
-    world.pass(Written::All);
+    world.reconcile(Written::All);
     let first = world.current().to_owned();
 
     world.secret.as_mut().unwrap()["data"]["tls.key"] = json!("");
     assert!(matches!(world.decide(), Decision::Replace { cause: Cause::Unusable(_), .. }));
-    world.pass(Written::All);
-    assert!(world.accepts(world.current()) && world.accepts(&first), "pods may still hold the old key");
+    world.reconcile(Written::All);
+    assert!(world.accepts(world.current()) && world.accepts(&first), "Pods may still use the old key");
 
     world.secret = None;
-    world.pass(Written::All);
-    assert!(world.accepts(world.current()) && !world.accepts(&first), "who deletes a Secret revokes it");
+    world.reconcile(Written::All);
+    assert!(world.accepts(world.current()) && !world.accepts(&first), "deleting a Secret revokes its certificate");
 }
 
 #[test]
-fn an_announced_certificate_takes_over_at_once_when_the_served_one_cannot_serve() {
+fn an_announced_certificate_replaces_an_unusable_one_at_once() {
     let mut world = World::new();
-    let renewal = world.pass(Written::All);
+    let renewal = world.reconcile(Written::All);
     let first = world.current().to_owned();
     world.now = renewal;
-    world.pass(Written::All);
+    world.reconcile(Written::All);
     world.now = datetime!(2027-01-01 0:00 UTC);
     assert!(matches!(world.decide(), Decision::Switch { unless_trusted: None, .. }));
-    world.pass(Written::All);
+    world.reconcile(Written::All);
     assert!(world.current() != first && world.accepts(world.current()));
 }
 
 #[test]
-fn authorities_do_not_pile_up() {
+fn the_number_of_authorities_is_bounded() {
     let mut world = World::new();
-    world.pass(Written::All);
+    world.reconcile(Written::All);
     for number in 0..20 {
         world.request = Some(request(&number.to_string()));
-        world.now = world.pass(Written::All);
-        world.pass(Written::All);
+        world.now = world.reconcile(Written::All);
+        world.reconcile(Written::All);
         assert!(world.accepts(world.current()));
     }
     assert_eq!(world.count(), 8);
@@ -248,21 +248,21 @@ fn event() -> impl Strategy<Value = Event> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whenever the controller is killed, and however late pods read their Secret: each certificate that was ever served is
-    /// trusted until it expires, unless none could serve in between.
+    /// Whenever the controller is killed and however late Pods reload their Secret, each certificate that was ever
+    /// served is trusted until it expires, unless the served certificate became unusable in between.
     #[test]
-    fn what_is_served_is_trusted(events in prop::collection::vec(event(), 1..30)) {
+    fn served_certificates_are_trusted(events in prop::collection::vec(event(), 1..30)) {
         let mut world = World::new();
-        world.pass(Written::All);
+        world.reconcile(Written::All);
         for event in events {
             match event {
                 Event::Time(passed) => world.now += passed,
                 Event::Request(value) => world.request = Some(request(&value.to_string())),
                 Event::Pass(written) => {
                     if matches!(world.decide(), Decision::Replace { .. } | Decision::Switch { unless_trusted: None, .. }) {
-                        world.pass(Written::All);
+                        world.reconcile(Written::All);
                     } else {
-                        world.pass(written);
+                        world.reconcile(written);
                     }
                 }
             }
@@ -275,7 +275,7 @@ proptest! {
     }
 }
 
-/// Whether a certificate is valid at this time: whether anything could trust it.
+/// Whether a certificate is valid now when its own authority is trusted.
 fn accepts_itself(world: &World, certificate: &str) -> bool {
     let text = pem::parse(certificate).unwrap();
     let (_, parsed) = x509_parser::parse_x509_certificate(text.contents()).unwrap();

@@ -1,16 +1,151 @@
 //! The commands, one per file.
 
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::{
+    CommandError,
+    view::{output, terminal::Terminal},
+};
+
 pub mod adopt;
 pub mod approve;
 pub mod controller;
 pub mod crds;
 pub mod delete;
+#[cfg(feature = "dev")]
+pub mod dev;
+#[cfg(not(feature = "dev"))]
+#[path = "command/without_dev.rs"]
 pub mod dev;
 pub mod diff;
 pub mod history;
 pub mod lint;
 pub mod rbac;
+pub mod reference;
 pub mod render;
 pub mod rollback;
 pub mod status;
 pub mod tree;
+
+/// Install software bundles on Kubernetes with sandboxed provisioners
+#[derive(Debug, Parser)]
+#[command(name = "chandler", version, arg_required_else_help = true, after_long_help = AFTER_HELP)]
+pub struct Arguments {
+    /// Level of log messages on standard error: error, warn, info, debug or trace, or directives such as
+    /// `warn,chandler_controller=debug`
+    #[arg(
+        long,
+        global = true,
+        value_name = "LEVEL",
+        env = "RUST_LOG",
+        hide_env_values = true,
+        help_heading = "Logging"
+    )]
+    pub log_level: Option<String>,
+
+    /// The command.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[cfg(feature = "dev")]
+const AFTER_HELP: &str = "\
+Data goes to standard output; everything else goes to standard error.
+
+Exit codes:
+  0    success (`dev` and `status`: the bundle is healthy)
+  1    failure, or the bundle is not healthy
+  2    wrong usage
+  3    a timeout expired
+  4    something would change (`diff`)
+  130  interrupted by SIGINT or SIGTERM
+
+Examples:
+  Install a bundle on a control plane in this process, and follow it:
+    chandler dev --bundle ./my-operator
+  Print the objects of a bundle, without a cluster:
+    chandler render ./my-operator
+  On a cluster:
+    chandler crds | kubectl apply --server-side -f -
+    chandler status my-operator";
+
+#[cfg(not(feature = "dev"))]
+const AFTER_HELP: &str = "\
+Data goes to standard output; everything else goes to standard error.
+
+Exit codes:
+  0    success (`status`: the bundle is healthy)
+  1    failure, or the bundle is not healthy
+  2    wrong usage
+  3    a timeout expired
+  4    something would change (`diff`)
+  130  interrupted by SIGINT or SIGTERM
+
+Examples:
+  Print the objects of a bundle, without a cluster:
+    chandler render ./my-operator
+  On a cluster:
+    chandler crds | kubectl apply --server-side -f -
+    chandler status my-operator";
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+#[expect(missing_docs, reason = "a doc comment would replace the help text of the arguments type")]
+pub enum Command {
+    #[cfg_attr(not(feature = "dev"), command(hide = true))]
+    Dev(dev::Dev),
+    Render(render::Render),
+    Lint(lint::Lint),
+    Rbac(rbac::Rbac),
+    Status(status::Status),
+    Tree(tree::Tree),
+    Diff(diff::Diff),
+    Approve(approve::Approve),
+    Adopt(adopt::Adopt),
+    History(history::History),
+    Rollback(rollback::Rollback),
+    Delete(delete::Delete),
+    Controller(controller::Controller),
+    Crds(crds::Crds),
+    /// Print the command-line reference as Markdown
+    #[command(hide = true)]
+    Reference,
+}
+
+impl Command {
+    /// Runs the command, and returns its exit code.
+    pub async fn run(&self, terminal: &Terminal) -> Result<ExitCode, CommandError> {
+        match self {
+            Self::Dev(dev) => return dev.run(terminal).await,
+            Self::Render(render) => render.run(terminal).await?,
+            Self::Lint(lint) => lint.run(terminal).await?,
+            Self::Rbac(rbac) => Box::pin(rbac.run(terminal)).await?,
+            Self::Status(status) => return status.run(terminal).await,
+            Self::Tree(tree) => tree.run(terminal).await?,
+            Self::Diff(diff) => return Ok(ExitCode::from(Box::pin(diff.run(terminal)).await?)),
+            Self::Approve(approve) => approve.run(terminal).await?,
+            Self::Adopt(adopt) => Box::pin(adopt.run(terminal)).await?,
+            Self::Delete(delete) => Box::pin(delete.run(terminal)).await?,
+            Self::History(history) => history.run().await?,
+            Self::Rollback(rollback) => rollback.run(terminal).await?,
+            Self::Controller(controller) => Box::pin(controller.run()).await?,
+            Self::Crds(crds) => crds.run()?,
+            Self::Reference => output::print(&reference::markdown())?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_pass_the_checks_of_clap() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,74 +1,30 @@
 //! The `chandler` command.
 //!
-//! | module | holds |
+//! | module | what it does |
 //! |---|---|
-//! | [`arguments`], [`values`] | what can be said on the command line, and how values are written |
 //! | [`command`] | the commands, one per file |
-//! | [`source`] | what the user calls a bundle: a directory, an archive or an image |
-//! | [`configuration`] | the configuration that a user gives to a provisioner |
-//! | [`rendering`] | what `render` and `lint` have in common |
-//! | [`deployed`] | rendering what a BundleDeployment asks for |
-//! | [`consent`] | asking before something is done that cannot be undone |
-//! | [`provision`] | the engine and the provisioners on this machine |
-//! | [`naming`] | the names that a bundle gets where nobody names it |
-//! | [`cache`], [`file`](mod@file) | the cache directory; reading files up to a limit |
-//! | [`control_plane`], [`cluster_arguments`] | a control plane in this process, and how it is to be |
-//! | [`signals`] | being told to stop |
-//! | [`installation`] | installing a bundle and following it |
-//! | [`following`] | following a BundleDeployment until nothing more happens by itself |
-//! | [`revisions`] | the revisions of a BundleDeployment, and which one to go back to |
-//! | [`permissions`](mod@permissions) | what a bundle needs of a ServiceAccount |
-//! | [`live`] | the objects of a BundleDeployment as they are in the cluster |
-//! | [`narration`] | a BundleDeployment on its way, step by step |
-//! | [`explanation`], [`advice`] | a BundleDeployment explained, and what would help |
-//! | [`tree`] | objects and their health as a tree |
-//! | [`difference`] | what a rollout would change, as text |
-//! | [`diagnostics`], [`excerpt`] | findings with the lines of the bundle that they are about |
-//! | [`sarif`] | findings in the format of other tools |
-//! | [`error`] | how a command fails: kind, message, hints, findings |
-//! | [`output`] | Kubernetes objects as YAML and JSON |
-//! | [`progress`], [`terminal`], [`text`], [`log`](mod@log) | standard error |
-//! | [`reference`](mod@reference) | the reference of the command line |
+//! | [`arguments`] | arguments that several commands share, and how their values are parsed |
+//! | [`view`] | text and JSON; it has no client and changes nothing |
+//! | [`read`] | reads the cluster, a bundle, a configuration or a kubeconfig; it changes nothing in the cluster |
+//! | [`write`](mod@write) | every change that a command makes in the cluster |
+//! | [`confirmation`] | asks the user at the terminal before a change |
+//! | [`signals`] | SIGINT and SIGTERM |
+//!
+//! Dependencies point in one direction: `command` uses `write`, `write` uses `read`, `read` uses `view` and `arguments`.
+//!
+//! Without the default feature `dev` the command has no `chandler dev`, and links neither the embedded control plane nor the
+//! embedded registry. `cargo xtask dist` builds it so, for clusters.
 
-pub mod advice;
 pub mod arguments;
-pub mod cache;
-pub mod cluster_arguments;
 pub mod command;
-pub mod configuration;
-pub mod consent;
-pub mod control_plane;
-pub mod deployed;
-pub mod diagnostics;
-pub mod difference;
-pub mod error;
-pub mod excerpt;
-pub mod explanation;
-pub mod fault_arguments;
-pub mod file;
-pub mod following;
-pub mod installation;
-pub mod live;
-pub mod log;
-pub mod naming;
-pub mod narration;
-pub mod output;
-pub mod permissions;
-pub mod progress;
-pub mod provision;
-pub mod reference;
-pub mod rendering;
-pub mod revisions;
-pub mod sarif;
+pub mod confirmation;
+pub mod read;
 pub mod signals;
-pub mod source;
-pub mod terminal;
-pub mod text;
-pub mod tree;
-pub mod values;
+pub mod view;
+pub mod write;
 
 mod start;
 
-pub use arguments::Arguments;
-pub use error::CommandError;
+pub use command::Arguments;
 pub use start::main;
+pub use view::error::CommandError;

@@ -1,9 +1,9 @@
-//! The `chandler` command. What it does is in the library, where tests and documentation see it.
+//! The `chandler` command. The library holds all of it, where tests and documentation can reach it.
 
 use std::process::ExitCode;
 
-/// Gives freed memory back to the system: a controller works in bursts and is idle for hours. How soon is in
-/// `.cargo/config.toml`.
+/// Returns freed memory to the system, because a controller works in bursts and is idle for hours. `.cargo/config.toml` sets the
+/// delay.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

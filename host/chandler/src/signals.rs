@@ -1,22 +1,22 @@
-//! Being told to stop.
+//! The signals that stop a command.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals that mean "stop": SIGINT (Ctrl-C) and SIGTERM (what Kubernetes sends).
+/// SIGINT (Ctrl-C) and SIGTERM (which a kubelet sends).
 pub struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl StopSignals {
-    /// Listens from now on. The process no longer ends by itself when one of them comes.
+    /// Starts to listen. From now on these signals no longer end the process.
     pub fn listen() -> io::Result<Self> {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    /// Waits for one of them.
+    /// Waits for the next signal.
     pub async fn received(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}

@@ -7,17 +7,18 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     Arguments, CommandError,
-    arguments::Command,
-    command::controller::LogFormat,
-    log::{Lines, Printable},
-    output, provision, reference,
-    terminal::{Look, Terminal},
+    command::{Command, controller::LogFormat},
+    read::provisioner,
+    view::{
+        log::{Lines, Printable},
+        terminal::{Look, Terminal},
+    },
 };
 
-/// Reads the command line, runs the command, reports how it ended.
+/// Parses the command line, runs the command and reports its error.
 pub fn main() -> ExitCode {
-    // Before anything else, since that process limits itself before it reads anything.
-    if std::env::args_os().nth(1).is_some_and(|argument| argument == provision::COMPILE) {
+    // First, because the child process limits its own resources before it reads anything.
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == provisioner::COMPILE) {
         return chandler_engine::compile_child_main();
     }
     let arguments = Arguments::parse();
@@ -32,28 +33,7 @@ fn run(arguments: &Arguments, terminal: &Terminal) -> Result<ExitCode, CommandEr
     log_to_standard_error(arguments, terminal)?;
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| CommandError::failed("failed to start the runtime").because(&error))?;
-    runtime.block_on(async {
-        match &arguments.command {
-            Command::Dev(dev) => return dev.run(terminal).await,
-            Command::Render(render) => render.run(terminal).await?,
-            Command::Lint(lint) => lint.run(terminal).await?,
-            Command::Rbac(rbac) => Box::pin(rbac.run(terminal)).await?,
-            Command::Status(status) => return status.run(terminal).await,
-            Command::Tree(tree) => tree.run(terminal).await?,
-            Command::Diff(diff) => {
-                return Ok(ExitCode::from(Box::pin(diff.run(terminal)).await?));
-            }
-            Command::Approve(approve) => approve.run(terminal).await?,
-            Command::Adopt(adopt) => Box::pin(adopt.run(terminal)).await?,
-            Command::Delete(delete) => Box::pin(delete.run(terminal)).await?,
-            Command::History(history) => history.run().await?,
-            Command::Rollback(rollback) => rollback.run(terminal).await?,
-            Command::Controller(controller) => Box::pin(controller.run()).await?,
-            Command::Crds(crds) => crds.run()?,
-            Command::Reference => output::print(&reference::markdown())?,
-        }
-        Ok(ExitCode::SUCCESS)
-    })
+    runtime.block_on(arguments.command.run(terminal))
 }
 
 fn log_to_standard_error(arguments: &Arguments, terminal: &Terminal) -> Result<(), CommandError> {
@@ -67,7 +47,7 @@ fn log_to_standard_error(arguments: &Arguments, terminal: &Terminal) -> Result<(
             "write `error`, `warn`, `info`, `debug`, `trace`, or directives such as `warn,chandler_controller=debug`",
         )
     })?;
-    // What it cannot parse, kube logs as a whole, Secrets included.
+    // At lower levels kube logs responses that it cannot parse, including Secrets.
     let silenced = "kube_client::client=error".parse().ok().filter(|_| !directives.contains("kube_client"));
     let filter = silenced.into_iter().fold(filter, EnvFilter::add_directive);
     let lines = match format {

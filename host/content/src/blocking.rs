@@ -1,4 +1,4 @@
-//! File work away from the threads that drive the network.
+//! Blocking file work, on the thread pool of tokio.
 
 use std::{
     io,
@@ -10,18 +10,18 @@ use std::{
 
 use crate::{ContentError, StoreError};
 
-/// Tells work that nobody waits for it any more.
+/// Whether the caller of some work stopped waiting for it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// An error where nobody waits any more. Nobody gets to see it.
+    /// Fails if the caller stopped waiting. No caller sees this error.
     pub(crate) fn check(&self) -> io::Result<()> {
         if self.0.load(Ordering::Relaxed) { Err(io::Error::other("nobody waits for it any more")) } else { Ok(()) }
     }
 }
 
-/// Cancels when it is dropped, which it is with the future that holds it.
+/// Cancels the work when it is dropped, together with the future that holds it.
 struct Waiting(Cancel);
 
 impl Drop for Waiting {
@@ -30,7 +30,7 @@ impl Drop for Waiting {
     }
 }
 
-/// Runs short blocking work on the threads that tokio keeps for it. The work goes on when the caller goes away.
+/// Runs short blocking work on the blocking threads of tokio. The work continues if the caller stops waiting.
 pub(crate) async fn run<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ContentError> + Send + 'static,
 ) -> Result<T, ContentError> {
@@ -42,7 +42,7 @@ pub(crate) async fn run<T: Send + 'static>(
     }
 }
 
-/// The same for work that takes long, which looks now and then whether the caller went away.
+/// Runs long blocking work, which checks regularly whether the caller stopped waiting.
 pub(crate) async fn run_long<T: Send + 'static>(
     work: impl FnOnce(&Cancel) -> Result<T, ContentError> + Send + 'static,
 ) -> Result<T, ContentError> {

@@ -2,8 +2,8 @@
 
 use std::{error::Error, io, iter};
 
-/// An error and its causes, the last one last. Unlike a walk over `source` this does not pass over the error that an
-/// `io::Error` wraps: the error of a decompressor's input, or of TLS.
+/// An error and its causes, outermost first. Unlike a walk over `source`, this includes the error that an `io::Error` wraps,
+/// such as an error of the input of a decompressor, or of TLS.
 pub(crate) fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     iter::successors(Some(error), |error| cause(*error))
 }

@@ -1,8 +1,8 @@
 //! A directory on disk as a source, for the command line.
 //!
-//! Whoever may write to the directory may swap a file for a link at any moment. So nothing is looked at by name and then opened
-//! by name: everything is opened below the directory's file descriptor without following links, and what was opened is
-//! looked at. Links that are followed are followed here, by their text.
+//! A user who can write to the directory can replace a file with a link at any moment. The reader therefore never inspects a
+//! path and then opens it: it opens each path below the file descriptor of the directory without following links, and inspects
+//! the open file. It resolves the links that it accepts itself, by their text.
 
 mod beneath;
 
@@ -25,8 +25,8 @@ use crate::{
     store::workspace::Workspace, tree::Stored, unpack::stored,
 };
 
-/// Puts the files of a directory into the workspace. A link is followed if it leads to a regular file inside; the names of
-/// what is read are those in the directory, whatever they lead to.
+/// Adds the files of a directory to the workspace. A link to a regular file inside the directory is followed; the file gets the
+/// name of the link.
 pub(crate) fn read(
     root: &Path,
     work: &mut Workspace,
@@ -56,7 +56,7 @@ impl Reader<'_> {
         |errno| failed(errno.into()).into()
     }
 
-    /// Reads the entries of a directory; those that are directories are returned, to be read later.
+    /// Reads the entries of a directory. Returns its subdirectories, which are read later.
     fn directory(&mut self, path: &Path) -> Result<Vec<PathBuf>, ContentError> {
         let opened = self.root.open(path, OFlags::RDONLY | OFlags::DIRECTORY);
         let opened = opened.map_err(|errno| match errno {
@@ -86,7 +86,7 @@ impl Reader<'_> {
         Ok(below)
     }
 
-    /// Reads one entry; whether it is a directory, which is not read here.
+    /// Reads one entry. Returns whether it is a directory, which is not read here.
     fn entry(&mut self, location: &Path, kind: FileType) -> Result<bool, ContentError> {
         let name = location.as_os_str().as_bytes();
         self.entries += 1;
@@ -114,7 +114,7 @@ impl Reader<'_> {
         self.file(&target, name)
     }
 
-    /// Adds the file at a path that has no link in it. The name is for messages.
+    /// Adds the file at a path without links. The name is for messages.
     fn file(&mut self, path: &Path, name: &[u8]) -> Result<Stored, ContentError> {
         // Without blocking, so that a fifo that takes the file's place cannot hang the reader.
         let opened = self.root.open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY);

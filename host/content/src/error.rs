@@ -1,4 +1,4 @@
-//! What can go wrong between a source and its tree.
+//! Failures between a source and its tree.
 
 use std::{io, path::PathBuf, time::Duration};
 
@@ -6,23 +6,23 @@ use chandler_core::Digest;
 
 use crate::{AccessError, ImageError, LimitExceeded, ReferenceError, RegistryError, RegistryFailure, limits::Bytes};
 
-/// Why there is no tree. Messages are the same at each attempt for the same cause, and hold no secret.
+/// Why there is no tree. The same cause has the same message at each attempt. Messages contain no secrets.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContentError {
-    /// The image reference cannot be read.
+    /// The image reference cannot be parsed.
     #[error(transparent)]
     Reference(#[from] ReferenceError),
-    /// The certificate authority or the pull secret cannot be used.
+    /// The certificate authority or the pull secret is not usable.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// The registry could not be asked, or refused.
+    /// The registry is unreachable, or refused the request.
     #[error(transparent)]
     Registry(#[from] RegistryError),
-    /// The registry's answer is not what it must be.
+    /// The response of the registry is invalid.
     #[error("image {image}: {error}")]
     Image {
-        /// The image, by digest where it is known.
+        /// The image, by digest if it is known.
         image: String,
         /// What is wrong with it.
         error: ImageError,
@@ -40,7 +40,7 @@ pub enum ContentError {
     /// An archive, a directory or a set of files is refused.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// Two ConfigMaps hold the same file.
+    /// Two ConfigMaps contain the same file.
     #[error("duplicate path {path:?} found in configmaps [{}]", .sources.join(" "))]
     DuplicatePath {
         /// The path of the file.
@@ -48,12 +48,12 @@ pub enum ContentError {
         /// The names of the ConfigMaps, sorted.
         sources: Vec<String>,
     },
-    /// The whole took too long.
+    /// The request took too long.
     #[error("image {image}: not fetched within {seconds} s")]
     Timeout {
         /// The image.
         image: String,
-        /// The bound.
+        /// The time limit.
         seconds: u64,
     },
     /// The cache directory failed.
@@ -61,19 +61,19 @@ pub enum ContentError {
     Store(#[from] StoreError),
 }
 
-/// Whether and when it makes sense to try again.
+/// Whether and when a retry helps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FailureClass {
-    /// The network, the registry or the disk failed: the same attempt may succeed soon.
+    /// The network, the registry or the disk failed. A retry may succeed soon.
     Transient,
-    /// What is named is not there or may not be read: an attempt succeeds once somebody pushes it or grants access.
+    /// The content does not exist or access is denied. A retry succeeds after a push or a grant.
     Unavailable,
-    /// What is there is refused: an attempt fails again until the specification changes or, for a tag, the tag moves.
+    /// The content is refused. A retry fails until the specification changes or the tag moves.
     Permanent,
 }
 
 impl ContentError {
-    /// Whether and when it makes sense to try again.
+    /// Whether and when a retry helps.
     pub fn class(&self) -> FailureClass {
         match self {
             Self::Registry(error) => match error.failure {
@@ -88,7 +88,7 @@ impl ContentError {
                 | RegistryFailure::Plaintext => FailureClass::Unavailable,
                 RegistryFailure::Protocol => FailureClass::Permanent,
             },
-            // A transfer that was cut short or damaged; the next one may be whole.
+            // The transfer was truncated or corrupted; the next one may succeed.
             Self::Image { error: ImageError::DigestMismatch { .. } | ImageError::SizeMismatch { .. }, .. } => {
                 FailureClass::Transient
             }
@@ -102,7 +102,7 @@ impl ContentError {
         }
     }
 
-    /// How long the registry wants to be left alone, if it said so.
+    /// How long the registry asks clients to wait, if it does.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Registry(error) => error.retry_after,
@@ -110,7 +110,7 @@ impl ContentError {
         }
     }
 
-    /// A word for metrics and events, in the form of a condition's reason.
+    /// A CamelCase word for metrics and events.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Reference(_) => "InvalidReference",
@@ -131,11 +131,11 @@ impl ContentError {
 #[derive(Debug, thiserror::Error)]
 #[error("{operation} {}: {source}", .path.display())]
 pub struct StoreError {
-    /// What was tried, such as `create directory`.
+    /// The operation, such as `create directory`.
     pub operation: &'static str,
-    /// On which path.
+    /// The path.
     pub path: PathBuf,
-    /// Why it failed.
+    /// The cause.
     pub source: io::Error,
 }
 
@@ -152,12 +152,12 @@ pub enum ArchiveError {
     /// One entry is refused.
     #[error("entry {entry:?}: {problem}")]
     Entry {
-        /// The entry's name, as far as it can be shown.
+        /// The printable part of the name of the entry.
         entry: String,
         /// What is wrong with it.
         problem: EntryProblem,
     },
-    /// The whole is too large.
+    /// A limit is exceeded.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
     /// It is not an archive, or a damaged one.
@@ -192,7 +192,7 @@ pub enum EntryProblem {
     /// There are too many directories above it.
     #[error("lies deeper than {0} directories")]
     TooDeep(usize),
-    /// It is there twice.
+    /// It occurs twice.
     #[error("occurs twice")]
     Duplicate,
     /// A file or a link of the same archive has the name of a directory above it.
@@ -201,22 +201,22 @@ pub enum EntryProblem {
     /// It is a file, or a link, but also a directory.
     #[error("occurs as a directory as well")]
     AlsoDirectory,
-    /// It is a device, a fifo or something unknown.
+    /// It is a device, a fifo or of an unknown type.
     #[error("is a {0}; only regular files, directories and links are allowed")]
     Unsupported(&'static str),
     /// It is too large.
     #[error("is larger than {}", Bytes(*.0))]
     FileTooLarge(u64),
-    /// It is not a file, but its header says that bytes follow, which readers disagree about.
+    /// It is not a file, but its header announces bytes. Readers interpret this differently.
     #[error("is not a file but has {0} bytes")]
     HasBytes(u64),
-    /// An extended header is too large, or changes the size of the entry, which readers disagree about.
+    /// An extended header is too large, or changes the size of the entry. Readers interpret this differently.
     #[error("has an extended header that is refused: {0}")]
     ExtendedHeader(&'static str),
-    /// It was one thing when it was listed and another one when it was opened.
+    /// It changed between listing and opening.
     #[error("changed while it was read")]
     Changed,
-    /// Two headers before it give it a name, and readers disagree about which one counts.
+    /// Two headers give it a name, and readers disagree about which one counts.
     #[error(transparent)]
     NamedTwice(Box<NamedTwice>),
     /// The link leaves the tree.
@@ -231,12 +231,12 @@ pub enum EntryProblem {
     /// The link's target is a directory.
     #[error("links to {0:?}, which is a directory; only links to files are allowed")]
     LinkToDirectory(String),
-    /// The link leads back to itself, or through too many others.
+    /// The link forms a loop, or passes through too many links.
     #[error("links to {0:?}, which leads through too many links")]
     LinkLoop(String),
 }
 
-/// The headers that give an entry a name: the kind of each, and where it lies in the archive.
+/// The headers that give an entry a name: the kind and the position of each.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "has its {what} from two headers, a {} at byte {} and a {} at byte {}; tools disagree about which one counts",
@@ -245,14 +245,14 @@ pub enum EntryProblem {
 pub struct NamedTwice {
     /// `path` or `link`.
     pub what: &'static str,
-    /// The one that comes first.
+    /// The first header.
     pub first: (&'static str, u64),
-    /// The one that comes later.
+    /// The second header.
     pub second: (&'static str, u64),
 }
 
 impl EntryProblem {
-    /// The error for the entry of this name. The name is cut to what fits a status message.
+    /// The error for the entry of this name. The name is truncated to fit a status message.
     pub(crate) fn at(self, entry: &[u8]) -> ArchiveError {
         let mut entry = String::from_utf8_lossy(entry).into_owned();
         if let Some((cut, _)) = entry.char_indices().nth(200) {

@@ -1,4 +1,4 @@
-//! Files that are in memory already: those of ConfigMaps.
+//! Files in memory, such as those of ConfigMaps.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::{
 /// Files for one directory of a tree, such as the data of one ConfigMap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileSet {
-    /// Where they come from, for messages: the name of the ConfigMap.
+    /// The origin of the files, for messages: the name of the ConfigMap.
     pub source: String,
     /// The directory in the tree; empty for the root.
     pub directory: String,
@@ -21,7 +21,7 @@ pub struct FileSet {
     pub files: BTreeMap<String, Vec<u8>>,
 }
 
-/// Puts the files of all sets into the workspace.
+/// Adds the files of all sets to the workspace.
 pub(crate) fn store(
     sets: Vec<FileSet>,
     work: &mut Workspace,
@@ -34,7 +34,7 @@ pub(crate) fn store(
             let path = file_path(&set.directory, &name, limits)?;
             let stored = stored(work, &mut bytes.as_slice(), path.as_bytes(), limits)?;
             match files.get(&path) {
-                // One ConfigMap named twice for one directory: the same file, not two.
+                // The source names a ConfigMap twice for the same directory: this is the same file.
                 Some((other, source)) if *source == set.source && *other == stored => continue,
                 Some((_, source)) => {
                     let mut sources = vec![source.clone(), set.source.clone()];
@@ -64,7 +64,7 @@ pub(crate) fn store(
 fn file_path(directory: &str, name: &str, limits: &Limits) -> Result<String, ContentError> {
     let joined = if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") };
     let problem = match entry_path(joined.as_bytes(), limits) {
-        // A name that is not one part would leave its directory, or be none.
+        // A name that is not exactly one path part could leave its directory.
         _ if matches!(name, "" | "." | "..") || name.contains('/') => EntryProblem::NoName,
         Ok(path) => return Ok(path),
         Err(problem) => problem,

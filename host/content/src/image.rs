@@ -1,8 +1,8 @@
 //! Images and artifacts of OCI registries.
 //!
-//! Pushing is a tool's business and done with `oci-client`. It is not used for pulling: it reads manifests, tokens and
-//! error pages of any size into memory, follows the foreign URLs that a layer names, and drops the reason when a token is
-//! refused. What this crate needs of the distribution protocol is a HEAD, two GETs and a token.
+//! Tools push with `oci-client`. This crate does not pull with it: `oci-client` reads manifests, tokens and error pages of any
+//! size into memory, follows the foreign URLs that a layer names, and drops the reason when a token is refused. Pulling needs
+//! little of the distribution protocol: a HEAD, two GETs and a token.
 
 mod access;
 mod addresses;

@@ -1,16 +1,15 @@
-//! A source in, a verified, content-addressed tree out.
+//! Images, archives and files in, a verified, content-addressed tree out.
 //!
-//! | module | what it is about |
+//! | item | purpose |
 //! |---|---|
-//! | [`Limits`] | what a source may hold at most |
+//! | [`Limits`] | the limits of a source |
 //! | [`Store`], [`Tree`] | the cache directory, and one bundle in it |
 //! | [`Images`] | images and artifacts of OCI registries |
-//! | [`ImageReference`], [`ImageAccess`], [`pull_secret_credentials`] | which image, and with what rights |
-//! | [`ContentError`] | what can go wrong, and whether trying again helps |
+//! | [`ImageReference`], [`ImageAccess`], [`pull_secret_credentials`] | the name of an image, and access to its registry |
+//! | [`ContentError`] | failures, and whether a retry helps |
 //!
-//! Everything that comes from a source is untrusted. No name that an archive holds ever becomes the name of a file on the
-//! disk: the bytes of a tree's files lie one after the other in one file, and its index says where. Nothing is
-//! decompressed or unpacked that is not counted against [`Limits`].
+//! All content of a source is untrusted. Names in an archive never become names of files on the disk: a tree stores the bytes of
+//! all files in one file, with an index of their positions. All decompressed and unpacked bytes count against [`Limits`].
 
 mod blocking;
 mod causes;

@@ -1,12 +1,12 @@
-//! What a source may hold at most.
+//! The limits of a source.
 
 use std::fmt;
 
-/// Bounds on what is downloaded, decompressed and kept. The defaults are far above any real bundle and far below what
-/// would hurt a controller.
+/// Limits on downloaded, decompressed and stored bytes. The defaults are far above real bundles, and far below what would harm
+/// a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The bytes of all files of a tree together. Default 256 MiB.
+    /// The total bytes of all files of a tree. Default 256 MiB.
     pub total_bytes: u64,
     /// The bytes of one file. Default 32 MiB.
     pub file_bytes: u64,
@@ -48,7 +48,7 @@ impl Default for Limits {
     }
 }
 
-/// A source holds more than it may.
+/// A source exceeds a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitExceeded {
     /// [`Limits::total_bytes`].
@@ -77,7 +77,7 @@ pub enum LimitExceeded {
     ComponentBytes(u64),
 }
 
-/// A size for people: in the largest unit that divides it.
+/// A size for people, in the largest unit that divides it.
 pub(crate) struct Bytes(pub(crate) u64);
 
 impl fmt::Display for Bytes {

@@ -1,18 +1,18 @@
-//! The names of an archive's entries.
+//! The names of entries of an archive.
 
 use crate::{EntryProblem, Limits};
 
-/// The longest part of a path that file systems take.
+/// The longest part of a path that file systems accept.
 const PART_BYTES: usize = 255;
 
-/// The path of an entry in the tree: `/` between the parts, no `.`, no `..`, nothing empty. The root is the empty path.
+/// The path of an entry in the tree: separated by `/`, without `.`, `..` and empty parts. The root is the empty path.
 ///
-/// `./a//b/` is read as `a/b`, since tar writes names like that. What could lead out of the tree is refused, not repaired.
+/// `./a//b/` is read as `a/b`, since tar writes such names. A path that could leave the tree is refused, not repaired.
 pub(crate) fn entry_path(name: &[u8], limits: &Limits) -> Result<String, EntryProblem> {
     if name.is_empty() {
         return Err(EntryProblem::NoName);
     }
-    // Before all else, so that nothing below works on a name of any length.
+    // First, so that the code below never handles a name of unbounded length.
     if name.len() > limits.path_bytes {
         return Err(EntryProblem::PathTooLong(limits.path_bytes));
     }
@@ -102,12 +102,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_accepted_stays_inside(name in proptest::collection::vec(any::<u8>(), 0..80)) {
+        fn accepted_names_stay_inside(name in proptest::collection::vec(any::<u8>(), 0..80)) {
             check(&name)?;
         }
 
         #[test]
-        fn what_is_accepted_stays_inside_for_path_like_names(name in "[./a\\\\\u{e9}\u{0}-\u{2}]{0,40}") {
+        fn accepted_path_like_names_stay_inside(name in "[./a\\\\\u{e9}\u{0}-\u{2}]{0,40}") {
             check(name.as_bytes())?;
         }
     }
@@ -117,7 +117,7 @@ mod tests {
         if let Ok(path) = entry_path(name, &limits) {
             prop_assert!(path.is_empty() || path.split('/').all(|part| !matches!(part, "" | "." | "..")));
             prop_assert!(!path.contains('\0'));
-            // Reading it again changes nothing.
+            // Reading is idempotent.
             if !path.is_empty() {
                 prop_assert_eq!(entry_path(path.as_bytes(), &limits), Ok(path));
             }

@@ -1,18 +1,18 @@
 //! The cache directory.
 //!
 //! ```text
-//! lock                          held shared while something is written, exclusively while leftovers are removed
-//! work/<random>/                what is being written
+//! lock                          held shared by writers, exclusively while leftovers are removed
+//! work/<random>/                trees that are being written
 //! trees/<hex>/index.json        paths, sizes, digests, offsets
 //! trees/<hex>/pack              the bytes of all files
-//! images/<hex>                  which tree an image of one repository is, for one platform, and with which credentials
-//!                               the registry was seen to give it
-//! key                           vouches for the files in `images`, and hides credentials in them
+//! images/<hex>                  the tree of an image of one repository, for one platform, and the credentials with which the
+//!                               registry served it
+//! key                           authenticates the files in `images`, and hides credentials in them
 //! ```
 //!
-//! A tree is written below `work` and moved into place as a whole, so that the presence of `trees/<hex>` means that it is
-//! complete, whatever crashed. Several processes may share the directory. It must be on one file system and be nobody
-//! else's: what is in it is verified against its digest when a tree is opened, and not again at each read.
+//! A tree is written below `work` and moved into place as a whole, so that `trees/<hex>` is always complete, even after a crash.
+//! Several processes may share the directory. It must be on one file system, and no other user may access it: a tree is verified
+//! against its digest when it is opened, but not at each read.
 
 mod collect;
 mod images;
@@ -40,7 +40,7 @@ use crate::{
     unpack,
 };
 
-/// A cache of trees by digest, and of which image is which tree. A clone is the same store.
+/// A cache of trees by digest, and of the trees of images. A clone is the same store.
 #[derive(Clone, Debug)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -51,17 +51,17 @@ struct Inner {
     root: PathBuf,
     limits: Limits,
     key: Key,
-    /// Trees that somebody holds need not be verified again.
+    /// Open trees, which need no second verification.
     open: Mutex<HashMap<Digest, Weak<TreeInner>>>,
 }
 
 impl Store {
-    /// Opens the cache in `directory`, which is made with the mode 0700 where it does not exist, and removes what crashed
-    /// processes left. Blocks on the disk.
+    /// Opens the cache in `directory`, which is created with mode 0700 if it does not exist, and removes leftovers of crashed
+    /// processes. Blocks on the disk.
     ///
     /// # Errors
-    /// The directory, or one in it, cannot be made, is another user's or a link, or others may write to it, as to the root
-    /// of most volumes in a cluster: name a directory in it.
+    /// The directory, or one in it, cannot be created, belongs to another user, is a link, or is writable by other users, such
+    /// as the root of most volumes in a cluster: name a directory in it.
     pub fn open(directory: &Path, limits: Limits) -> Result<Self, StoreError> {
         let prepared = chandler_cache::root(directory);
         prepared.map_err(|error| unfit(directory, error))?;
@@ -82,10 +82,10 @@ impl Store {
         &self.inner.limits
     }
 
-    /// The tree of a directory on disk: its regular files, and those that links inside it lead to.
+    /// The tree of a directory on disk: its regular files, and the targets of links inside it.
     ///
     /// # Errors
-    /// See [`ArchiveError`](crate::ArchiveError); links that lead out and special files are refused.
+    /// See [`ArchiveError`](crate::ArchiveError). Links that leave the directory and special files are refused.
     pub async fn import_directory(&self, path: &Path) -> Result<Tree, ContentError> {
         let (store, path) = (self.clone(), path.to_owned());
         blocking::run_long(move |cancel| {
@@ -114,7 +114,7 @@ impl Store {
     /// The tree of these files, such as those of ConfigMaps.
     ///
     /// # Errors
-    /// [`ContentError::DuplicatePath`] when two sets hold the same path, [`ContentError::Archive`] for illegal paths.
+    /// [`ContentError::DuplicatePath`] if two sets contain the same path, [`ContentError::Archive`] for invalid paths.
     pub async fn import_files(&self, sets: Vec<FileSet>) -> Result<Tree, ContentError> {
         let store = self.clone();
         blocking::run_long(move |cancel| {
@@ -125,8 +125,8 @@ impl Store {
         .await
     }
 
-    /// The tree of this digest, if the cache has it. Its bytes are verified unless it is open already; a damaged tree is
-    /// removed and not returned, so that it is fetched anew. Blocks on the disk, for about a millisecond per megabyte.
+    /// The tree of this digest, if the cache has it. Its bytes are verified unless it is already open. A damaged tree is
+    /// removed and not returned, so that it is fetched again. Blocks on the disk, for about a millisecond per megabyte.
     pub fn tree(&self, digest: &Digest) -> Option<Tree> {
         match self.open_tree(digest) {
             Ok(tree) => tree,
@@ -182,7 +182,7 @@ impl Store {
         opened.map_err(StoreError::at("open", path))
     }
 
-    /// Removes what is below `work`, unless somebody is writing there.
+    /// Removes leftovers below `work`, unless a process is writing there.
     fn remove_leftovers(&self) -> Result<(), StoreError> {
         let lock = self.lock_file()?;
         match lock.try_lock() {
@@ -192,7 +192,7 @@ impl Store {
         }
     }
 
-    /// Moves a tree out of sight and removes it. Who has it open keeps reading it.
+    /// Moves a tree out of `trees` and removes it. Processes that have it open can still read it.
     fn remove_tree(&self, digest: &Digest) -> Result<(), StoreError> {
         let work = self.begin()?;
         let path = self.tree_path(digest);

@@ -16,16 +16,16 @@ use sha2::{Digest as _, Sha256};
 
 use crate::StoreError;
 
-/// The index's name in a tree's directory.
+/// The name of the index in the directory of a tree.
 pub(crate) const INDEX: &str = "index.json";
 /// The name of the file with the bytes.
 pub(crate) const PACK: &str = "pack";
 /// Readers refuse other versions, and the tree is then fetched anew.
 const VERSION: u32 = 1;
-/// Indexes are bounded by the limits on entries and paths; this keeps a damaged one from filling the memory.
+/// Limits on entries and paths bound indexes; this limit keeps a damaged one from filling the memory.
 const INDEX_BYTES: u64 = 256 << 20;
 
-/// Where a file's bytes lie in the pack.
+/// The position of the bytes of a file in the pack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stored {
     pub(crate) offset: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Stored {
     pub(crate) digest: Digest,
 }
 
-/// The index as it is written.
+/// The format of the index.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Index {
     pub(crate) version: u32,
@@ -52,8 +52,7 @@ impl Index {
 
 /// A bundle's files, verified when opened and immutable. A clone is the same tree.
 ///
-/// An open tree keeps its directory in the cache: [`Store::collect`](crate::Store::collect) passes it by, in this process
-/// and in others.
+/// [`Store::collect`](crate::Store::collect) does not remove the directory of an open tree, in this process and in others.
 #[derive(Clone)]
 pub struct Tree {
     inner: Arc<Inner>,
@@ -64,7 +63,7 @@ pub(crate) struct Inner {
     total: u64,
     files: BTreeMap<String, Stored>,
     pack: File,
-    /// Its shared lock is what keeps the directory.
+    /// Its shared lock keeps the directory.
     lock: File,
 }
 
@@ -78,11 +77,11 @@ impl fmt::Debug for Tree {
     }
 }
 
-/// What was found where a tree should be.
+/// The state of the directory of a tree.
 pub(crate) enum Opened {
     Tree(Tree),
     Absent,
-    /// Something is there that is not this tree: damaged, altered, or written by another version.
+    /// The directory does not hold this tree: it is damaged, altered, or written by another version.
     Damaged(String),
 }
 
@@ -144,14 +143,14 @@ impl Tree {
         self.inner.files.len()
     }
 
-    /// Whether there is no file at all.
+    /// Whether the tree has no files.
     pub fn is_empty(&self) -> bool {
         self.inner.files.is_empty()
     }
 }
 
 impl Inner {
-    /// Marks the tree as used now; [`Store::collect`](crate::Store::collect) goes by it.
+    /// Marks the tree as used now, for [`Store::collect`](crate::Store::collect).
     pub(crate) fn touch(&self) -> io::Result<()> {
         self.lock.set_modified(std::time::SystemTime::now())
     }
@@ -165,7 +164,7 @@ pub(crate) fn is_still(file: &File, path: &Path) -> bool {
     }
 }
 
-/// The first file whose bytes are not those of its digest, in the order in which they lie.
+/// The first file whose bytes do not match its digest, in the order of the pack.
 fn first_damaged<'a>(pack: &mut File, files: &'a BTreeMap<String, Stored>) -> io::Result<Option<&'a str>> {
     let mut by_offset: Vec<_> = files.iter().collect();
     by_offset.sort_unstable_by_key(|(_, file)| file.offset);
@@ -204,7 +203,7 @@ impl Content for Tree {
             return Err(content::missing(&self.inner.files, path));
         };
         let rest = file.size.saturating_sub(offset);
-        // Never more than the file holds, whatever a guest asks for.
+        // Never more than the size of the file, whatever a guest requests.
         let len = usize::try_from(rest).unwrap_or(usize::MAX).min(len);
         let mut bytes = vec![0; len];
         if len > 0 {

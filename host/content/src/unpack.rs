@@ -30,7 +30,7 @@ pub(crate) fn archive(
     Ok(overlay.finish(RootedAt::Nothing)?)
 }
 
-/// Adds one archive to those that were read before.
+/// Adds an archive to those that were read earlier.
 pub(crate) fn layer(
     file: File,
     path: &Path,
@@ -52,14 +52,14 @@ pub(crate) fn layer(
 /// Why an archive could not be unpacked.
 #[derive(Debug)]
 pub(crate) enum UnpackError {
-    /// It is refused.
+    /// The archive is refused.
     Refused(ArchiveError),
     /// The disk failed.
     Store(StoreError),
 }
 
 impl UnpackError {
-    /// Tells what the archive is to blame for from what the disk is.
+    /// Distinguishes errors of the archive from errors of the disk.
     fn reading(error: std::io::Error, path: &Path) -> Self {
         if error.raw_os_error().is_some() {
             return Self::Store(StoreError::at("read", path)(error));
@@ -75,7 +75,7 @@ impl UnpackError {
     }
 }
 
-/// What a failed read of untrusted bytes says about them. Limits travel through decompressors as the source of an error.
+/// The error of a failed read of untrusted bytes. Decompressors pass on exceeded limits as the source of an error.
 fn refusal(error: &std::io::Error) -> ArchiveError {
     match causes(error).find_map(|cause| cause.downcast_ref::<LimitExceeded>()) {
         Some(limit) => (*limit).into(),
@@ -83,13 +83,12 @@ fn refusal(error: &std::io::Error) -> ArchiveError {
     }
 }
 
-/// The text of a reader, which quotes bytes of the archive as they are: not longer than a line or two, and without what a
-/// terminal would obey.
+/// The message of a reader, which may quote bytes of the archive: truncated to about two lines, without control characters.
 fn tame(text: &str) -> String {
     chandler_core::text::printable(text).chars().take(300).collect()
 }
 
-/// Adds one file that is not in an archive to the workspace.
+/// Adds a file that is not in an archive to the workspace.
 pub(crate) fn stored(
     work: &mut Workspace,
     reader: &mut impl Read,

@@ -166,7 +166,7 @@ async fn the_cache_is_nobody_elses() {
                 assert!(!allowed, "{given:o}");
                 let (root, mode) = (root.display(), given);
                 let expected = format!(
-                    "use as a cache {root}: others may write to {root} (mode {mode:04o}); run `chmod go-w {root}` if you trust what is in it, or name a directory in it"
+                    "use as a cache {root}: other users can write to {root} (mode {mode:04o}); run `chmod go-w {root}` if you trust its content, or name a directory in it"
                 );
                 assert_eq!(error.to_string(), expected);
             }

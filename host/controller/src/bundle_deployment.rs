@@ -8,6 +8,7 @@
 //! about it. What was rolled out is read from the record that only the controller writes, never from the status.
 
 mod approval;
+mod approvals;
 mod assessment;
 mod bundle;
 mod certificates;
@@ -18,6 +19,7 @@ pub(crate) mod drift;
 mod gates;
 mod owner;
 mod preparing;
+mod reconciler;
 mod render;
 mod report;
 mod rerender;
@@ -36,26 +38,29 @@ use chandler_api::{BundleDeployment, BundleDeploymentStatus, Reason};
 use chandler_core::{Digest, Release};
 use chandler_records::{Book, Opening, RecordError};
 use chandler_rollout::RolloutError;
+use chandler_runtime::Slot;
 use futures::FutureExt as _;
 use k8s_openapi::jiff::Timestamp;
 use kube::{
     ResourceExt as _,
-    core::DeserializeGuard,
     runtime::{controller::Action, reflector::ObjectRef},
 };
 
 pub use self::owner::owner_of;
+pub(crate) use self::{
+    approvals::Approvals, preparing::Preparing, reconciler::BundleDeployments, service_account::account,
+    stalled::Stalled,
+};
 use self::{
     assessment::{Assessment, Reached},
     decide::{Intent, Route},
     revisions::Cause,
     stalled::Begun,
 };
-pub(crate) use self::{preparing::Preparing, service_account::account, source::image_access, stalled::Stalled};
-use crate::{context::Context, problem::Problem, slots::Slot};
+use crate::{context::Context, problem::Problem};
 
-/// A BundleDeployment that one odd object cannot stop the watch of.
-pub(crate) type Guarded = DeserializeGuard<BundleDeployment>;
+/// A BundleDeployment that may not decode.
+pub(crate) type Guarded = chandler_runtime::Guarded<BundleDeployment>;
 
 /// One reconcile ended with nothing to say in the status.
 #[derive(Debug, thiserror::Error)]
@@ -126,11 +131,11 @@ struct Pass<'a> {
 }
 
 /// One reconcile, as soon as there is a slot for it.
-pub(crate) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> Result<Action, ReconcileError> {
+async fn reconcile(name: &str, context: &Arc<Context>) -> Result<Action, ReconcileError> {
     let pass = async |slot: &Slot| {
         // It may have changed, or gone, while there was no slot.
-        match context.deployments.get(&ObjectRef::from_obj(guarded.as_ref())) {
-            Some(newest) => within(&newest, slot, &context).await,
+        match context.deployments.get(&ObjectRef::new(name)) {
+            Some(newest) => within(&newest, slot, context).await,
             None => Ok(Action::await_change()),
         }
     };
@@ -138,13 +143,8 @@ pub(crate) async fn reconcile(guarded: Arc<Guarded>, context: Arc<Context>) -> R
 }
 
 async fn within(guarded: &Guarded, slot: &Slot, context: &Arc<Context>) -> Result<Action, ReconcileError> {
-    let deployment = match &guarded.0 {
-        Ok(deployment) => deployment,
-        Err(error) => {
-            tracing::warn!(deployment = %guarded.name_any(), error = %error.error, "not a legal BundleDeployment");
-            return Ok(Action::await_change());
-        }
-    };
+    // The runtime reports one that does not decode, with the reconcile that its change triggers.
+    let Ok(deployment) = &guarded.0 else { return Ok(Action::await_change()) };
     let intent = decide::decide(deployment);
     if intent == Intent::Leave {
         return Ok(Action::await_change());
@@ -214,18 +214,6 @@ fn asked(deployment: &BundleDeployment) -> Digest {
     let request = revisions::request(deployment).unwrap_or_default();
     let uid = deployment.metadata.uid.as_deref().unwrap_or_default();
     Digest::of([generation.as_str(), request, uid].join(" ").as_bytes())
-}
-
-/// After an error that left nothing to say: later again.
-pub(crate) fn on_error(guarded: Arc<Guarded>, error: &ReconcileError, context: Arc<Context>) -> Action {
-    let name = guarded.name_any();
-    if error.is_conflict() {
-        // The object in hand was not the newest; the watch brings that one.
-        tracing::debug!(deployment = %name, %error, "somebody else was faster");
-    } else {
-        tracing::warn!(deployment = %name, %error, "reconcile failed");
-    }
-    Action::requeue(context.backoff.failed(&name))
 }
 
 /// Both tracks: `source -> digest -> tree -> provisioner -> release -> rollout` for the candidate, and, where that did not

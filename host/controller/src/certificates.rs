@@ -1,7 +1,9 @@
-//! Serving certificates and other Secrets that a release asks for: the requests.
+//! Adds to a release the Secrets that it requests: serving certificates and generated values.
 //!
-//! [`chandler_certificates`] tells what to do and makes the keys. Keys are in Secrets and in the release that is applied, and
-//! nowhere else: no log, status or Event tells more than the name of a Secret.
+//! [`chandler_certificates`] decides and generates the keys; this module makes the requests. Keys are in Secrets and in the applied
+//! release, and nowhere else: logs, status and Events contain at most the name of a Secret.
+
+mod generated_secrets;
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,47 +15,45 @@ use chandler_core::{ObjectError, Release};
 use chandler_rollout::{Owner, Rollout, RolloutError};
 use time::OffsetDateTime;
 
-use crate::generated_secrets;
+/// The longest interval between two checks of certificates: timers of years are unreliable.
+const MAX_INTERVAL: Duration = Duration::from_hours(12);
 
-/// How often certificates are looked at, at the least: timers of years are not to be trusted.
-const LONGEST: Duration = Duration::from_hours(12);
-
-/// A release with everything that is applied.
+/// A release with everything that it requests.
 #[derive(Clone, Debug)]
 pub struct Completed {
-    /// The release with Secrets, and with the authorities by which the API server trusts them.
+    /// The release with Secrets, and with the `caBundle`s by which the API server trusts them.
     pub release: Arc<Release>,
-    /// When its certificates want to be looked at again; none where it has none.
+    /// When its certificates must be checked again; none where it has none.
     pub look_again: Option<Duration>,
 }
 
 /// Why a release could not be completed.
 #[derive(Debug, thiserror::Error)]
 pub enum CompletionError {
-    /// What the release asks for cannot be given.
+    /// A request for a certificate is invalid.
     #[error(transparent)]
     Declaration(#[from] DeclarationError),
-    /// A Secret could not be read, or is somebody else's.
+    /// A Secret could not be read, or belongs to another owner.
     #[error(transparent)]
     Read(#[from] RolloutError),
-    /// What the release asks for in generated values cannot be given.
+    /// A request for a generated value is invalid.
     #[error(transparent)]
     Generated(#[from] GeneratedError),
-    /// The operating system gave no randomness.
+    /// The operating system returned no random bytes.
     #[error("failed to generate the values of a Secret: {0}")]
     Randomness(#[source] std::io::Error),
-    /// No certificate could be made.
+    /// A certificate could not be issued.
     #[error(transparent)]
     Issue(#[from] IssueError),
-    /// What was made is no object.
+    /// The completed object is invalid.
     #[error(transparent)]
     Object(#[from] ObjectError),
 }
 
-/// Adds what a release asks the host for. One that asks for nothing stays as it is, and costs no request. `rotate` is the value
-/// of the annotation that asks for other certificates.
+/// Adds the Secrets that a release requests. A release that requests none is returned unchanged, without a request to the API
+/// server. `rotate` is the value of the annotation that requests new certificates.
 ///
-/// Nothing is written; keys that are new come with the release.
+/// This writes nothing: new keys are applied with the release.
 pub async fn complete(
     rollout: &Rollout,
     policy: &Policy,
@@ -66,7 +66,7 @@ pub async fn complete(
     if declarations.is_empty() {
         return Ok(Completed { release, look_again: None });
     }
-    let pass = Pass {
+    let check = Check {
         rollout,
         policy,
         owner,
@@ -76,27 +76,28 @@ pub async fn complete(
     };
     let mut materials = Vec::new();
     for (index, declaration) in declarations.certificates().iter().enumerate() {
-        materials.push(pass.material(index, declaration).await?);
+        materials.push(check.material(index, declaration).await?);
     }
-    let due = materials.iter().map(|material| material.look_again(pass.now, policy)).min();
-    let look_again = due.map(|due| Duration::try_from(due - pass.now).unwrap_or_default().min(LONGEST));
+    let due = materials.iter().map(|material| material.look_again(check.now, policy)).min();
+    let look_again = due.map(|due| Duration::try_from(due - check.now).unwrap_or_default().min(MAX_INTERVAL));
     let release = declarations.complete(&release, &materials, policy)?;
     Ok(Completed { release: Arc::new(release), look_again })
 }
 
-/// One look at the certificates of a release.
-struct Pass<'a> {
+/// One check of the certificates of a release.
+struct Check<'a> {
     rollout: &'a Rollout,
     policy: &'a Policy,
     owner: &'a Owner,
     declarations: &'a Declarations,
-    /// What stands for the last request to replace certificates.
+    /// Identifies the last request to replace certificates.
     request: Option<String>,
     now: OffsetDateTime,
 }
 
-impl Pass<'_> {
-    /// What the Secret with this position is to hold. One that is somebody else's is refused before any key is made.
+impl Check<'_> {
+    /// The desired content of the Secret at this position. A Secret that belongs to another owner is an error before any key is
+    /// generated.
     async fn material(&self, index: usize, declaration: &Declaration) -> Result<Material, CompletionError> {
         let stored = self.rollout.own(self.owner, &declaration.secret).await?.as_ref().map(Stored::read);
         let (names, request) = (declaration.names(), self.request.as_deref());
@@ -106,11 +107,11 @@ impl Pass<'_> {
             }
             decision => decision,
         };
-        self.tell(declaration, &decision);
+        self.log(declaration, &decision);
         Ok(decision.take(&names, request, self.now, self.policy)?)
     }
 
-    /// Whether everything in the cluster that checks a certificate trusts this one. What is not there yet will.
+    /// Whether every live object with a `caBundle` trusts this certificate. Objects that do not exist yet will be created with it.
     async fn is_trusted(&self, index: usize, material: &Material) -> Result<bool, CompletionError> {
         for target in self.declarations.targets().iter().filter(|target| target.certificates.contains(&index)) {
             let live = self.rollout.own(self.owner, &target.object).await?;
@@ -121,16 +122,16 @@ impl Pass<'_> {
         Ok(true)
     }
 
-    fn tell(&self, declaration: &Declaration, decision: &Decision) {
-        let tell = |action: &str, cause: Option<&Cause>| {
+    fn log(&self, declaration: &Declaration, decision: &Decision) {
+        let log = |action: &str, cause: Option<&Cause>| {
             let cause = cause.map(tracing::field::display);
             tracing::info!(deployment = %self.owner.name, secret = %declaration.secret, cause, "{action}");
         };
         match decision {
             Decision::Keep(_) => {}
-            Decision::Announce(_, cause) => tell("announcing another serving certificate", Some(cause)),
-            Decision::Switch { .. } => tell("serving the announced certificate", None),
-            Decision::Replace { cause, .. } => tell("issuing a serving certificate", Some(cause)),
+            Decision::Announce(_, cause) => log("announcing a new serving certificate", Some(cause)),
+            Decision::Switch { .. } => log("serving the announced certificate", None),
+            Decision::Replace { cause, .. } => log("issuing a serving certificate", Some(cause)),
         }
     }
 }

@@ -6,15 +6,19 @@ use chandler_engine::Engine;
 use chandler_records::Records;
 use chandler_releases::Releases;
 use chandler_rollout::Rollout;
+use chandler_runtime::{Backoff, ClusterInfoWatch, Events, GenerationTracker, Slots};
+use chandler_source::Sources;
 use kube::{
     Client,
     runtime::reflector::{ObjectRef, Store},
 };
 
 use crate::{
-    Options, approvals::Approvals, backoff::Backoff, bundle_deployment::Guarded, classes::Classes,
-    cluster_info::ClusterInfoWatch, events::Events, memory::Memory, served::Served, slots::Slots,
-    supersession::Generations, watches::ManagedWatches,
+    Options,
+    bundle_deployment::{Approvals, Guarded},
+    memory::Memory,
+    provisioner_class::Classes,
+    watches::ManagedWatches,
 };
 
 /// Handles and shared state.
@@ -22,9 +26,9 @@ pub(crate) struct Context {
     pub(crate) client: Client,
     pub(crate) options: Options,
     pub(crate) images: Images,
+    pub(crate) sources: Sources,
     pub(crate) engine: Engine,
     pub(crate) classes: Classes,
-    pub(crate) served: Served,
     pub(crate) approvals: Approvals,
     pub(crate) releases: Releases,
     pub(crate) records: Records,
@@ -34,7 +38,7 @@ pub(crate) struct Context {
     pub(crate) events: Events,
     pub(crate) backoff: Backoff,
     pub(crate) memory: Memory,
-    pub(crate) generations: Generations,
+    pub(crate) generations: GenerationTracker,
     pub(crate) slots: Slots,
     /// The BundleDeployments as the watch brought them last.
     pub(crate) deployments: Store<Guarded>,

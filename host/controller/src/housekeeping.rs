@@ -1,4 +1,4 @@
-//! Keeps the caches of content and of releases within their budgets, and the records free of what is gone.
+//! Keeps the caches of content and releases within their budgets, and removes records of deleted BundleDeployments.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -11,15 +11,15 @@ use tokio::time::MissedTickBehavior;
 
 use crate::context::Context;
 
-/// How often the cache is looked at.
+/// The interval of the cleanup.
 const INTERVAL: Duration = Duration::from_hours(1);
 
-/// Removes, now and then, what was not used for the longest time, until the rest is within the budgets. The content that a
-/// BundleDeployment is made of stays, so that a registry that is away does no harm. Never ends.
+/// Removes the least recently used entries at an interval until the rest is within the budgets. Content that a BundleDeployment
+/// uses is kept, so that it does not depend on its registry. Never returns.
 pub(crate) async fn run(context: &Context) {
     let mut tick = tokio::time::interval(INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The first tick is at once, when nothing is known of the BundleDeployments yet.
+    // The first tick is immediate, before the BundleDeployments are listed.
     tick.tick().await;
     loop {
         tick.tick().await;
@@ -35,7 +35,11 @@ async fn content(context: &Context) {
     let collected = tokio::task::spawn_blocking(move || store.collect(&|digest| used.contains(digest), budget));
     match collected.await {
         Ok(Ok(collected)) if collected.removed > 0 => {
-            tracing::info!(removed = collected.removed, freed_bytes = collected.freed_bytes, "content cache");
+            tracing::info!(
+                removed = collected.removed,
+                freed_bytes = collected.freed_bytes,
+                "cleaned the content cache"
+            );
         }
         Ok(Ok(_)) => {}
         Ok(Err(error)) => tracing::warn!(%error, "failed to clean the content cache"),
@@ -47,7 +51,11 @@ async fn releases(context: &Context) {
     let (releases, used) = (context.releases.clone(), context.memory.in_use.all());
     match tokio::task::spawn_blocking(move || releases.collect(&used)).await {
         Ok(Ok(collected)) if collected.removed > 0 => {
-            tracing::info!(removed = collected.removed, kept_bytes = collected.kept_bytes, "cache of releases");
+            tracing::info!(
+                removed = collected.removed,
+                kept_bytes = collected.kept_bytes,
+                "cleaned the cache of releases"
+            );
         }
         Ok(Ok(_)) => {}
         Ok(Err(error)) => tracing::warn!(%error, "failed to clean the cache of releases"),
@@ -55,17 +63,17 @@ async fn releases(context: &Context) {
     }
 }
 
-/// Removes the records of BundleDeployments that went without their finalizer.
+/// Removes the records of BundleDeployments that were deleted without their finalizer.
 async fn records(context: &Context) {
     let names: HashSet<String> = context.deployments.state().iter().map(|guarded| guarded.name_any()).collect();
     match context.records.sweep(|name| names.contains(name)).await {
         Ok(0) => {}
-        Ok(removed) => tracing::info!(removed, "records of BundleDeployments that are gone"),
-        Err(error) => tracing::warn!(%error, "failed to remove the records of BundleDeployments that are gone"),
+        Ok(removed) => tracing::info!(removed, "removed records of deleted BundleDeployments"),
+        Err(error) => tracing::warn!(%error, "failed to remove records of deleted BundleDeployments"),
     }
 }
 
-/// The digests that the records name, of what runs and of what may have to run again, and that of what the spec describes.
+/// The content digests of all revisions in the records, and of the content that each spec describes.
 fn in_use(context: &Context) -> BTreeSet<Digest> {
     let mut used = BTreeSet::new();
     for guarded in context.deployments.state() {

@@ -1,68 +1,41 @@
-//! The reconcilers: BundleDeployment and ProvisionerClass.
+//! The reconcilers of BundleDeployments and ProvisionerClasses.
 //!
-//! A reconcile of a BundleDeployment is one line: source, digest, tree, provisioner, release, rollout, status. Each step
-//! gives a value; what the pass found (`bundle_deployment`'s assessment) is plain data, and the status is derived from it
-//! by one pure function, written only when it differs.
+//! A reconcile of a BundleDeployment is one line: source, digest, tree, provisioner, release, rollout, status. Each step returns a
+//! value; the assessment of `bundle_deployment` collects them as plain data. One pure function derives the status from it, and the
+//! status is written only where it differs. [`chandler_runtime`] runs the reconcilers.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`options`] | what an administrator sets |
-//! | [`run`](mod@run) | starts and stops everything |
+//! | [`run`](mod@run) | wires everything, and runs it until shutdown |
+//! | [`options`] | the options that an administrator sets |
 //! | `bundle_deployment` | the reconciler of BundleDeployments |
 //! | `provisioner_class` | the reconciler of ProvisionerClasses |
-//! | `approvals` | the ChangeApprovals that there are |
-//! | [`certificates`] | serving certificates that a release asks for |
-//! | `ceiling` | who may name which object of the system namespace |
-//! | `classes` | which class is served by which component |
-//! | `generated_secrets` | Secrets of a release whose values the host generates |
-//! | `fights` | objects that somebody else changes again and again |
-//! | `memory` | what is remembered between reconciles |
-//! | `polls` | asks what tags stand for |
-//! | `images` | references, pull secrets and registries |
-//! | `jobs` | what is fetched and rendered beside the slots |
-//! | `served` | which artifact served each class last |
-//! | `slots` | how many BundleDeployments are worked on at once |
-//! | `finalizers` | how changed finalizers are written |
-//! | `status_patch` | how a changed status is written |
-//! | `supersession` | ends a rollout for a newer spec |
-//! | `cluster_info` | what provisioners are told about the cluster |
-//! | [`watch_selector`] | which BundleDeployments and ProvisionerClasses a controller works on |
-//! | `watches` | watches on the kinds that releases hold |
-//! | `backoff` | when to try again |
-//! | `events` | Events on transitions |
-//! | `housekeeping` | keeps the caches within their budgets |
+//! | `context` | the handles that both share |
+//! | `memory` | state between reconciles that may be lost |
+//! | `fights` | managed objects that another field manager changes repeatedly |
+//! | `problem` | why a step failed, as the status reports it |
+//! | `polls` | resolves sources that can move again, at an interval |
+//! | [`certificates`] | Secrets that a release requests: serving certificates and generated values |
+//! | `watches` | the watches of managed objects |
+//! | `events` | the Events of status changes |
+//! | `housekeeping` | keeps the caches within their budgets, and removes orphaned records |
 
-mod approvals;
-mod backoff;
 mod bundle_deployment;
-mod ceiling;
 pub mod certificates;
-mod classes;
-mod cluster_info;
 mod context;
 mod events;
 mod fights;
-mod finalizers;
-mod generated_secrets;
 mod housekeeping;
-mod images;
-mod jobs;
 mod memory;
 pub mod options;
 mod polls;
 mod problem;
 mod provisioner_class;
 pub mod run;
-mod served;
-mod slots;
-mod status_patch;
-mod supersession;
-pub mod watch_selector;
 mod watches;
 
 pub use bundle_deployment::drift::{ignored_fields, of_rollout as drift_policy};
 pub use bundle_deployment::owner_of;
-pub use cluster_info::kinds;
+pub use chandler_runtime::{WatchSelector, cluster_info::kinds};
 pub use options::Options;
 pub use run::{ControllerError, run};
-pub use watch_selector::WatchSelector;

@@ -1,26 +1,25 @@
 //! What is remembered of BundleDeployments between reconciles. Losing it costs time and nothing else.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap},
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use chandler_api::ImageSource;
-use chandler_content::ResolvedImage;
-use chandler_core::{Digest, Questions, Target};
+use chandler_core::{Digest, RecordedFacts, Target};
 use chandler_releases::Made;
+use chandler_runtime::ClusterInfo;
+use chandler_source::Resolutions;
 
 use crate::{
     bundle_deployment::{Preparing, Stalled},
-    cluster_info::ClusterInfo,
     fights::Fights,
 };
 
 /// Everything that is remembered.
 #[derive(Default)]
 pub(crate) struct Memory {
-    /// What tags stood for.
+    /// What sources that can move resolved to last.
     pub(crate) resolutions: Resolutions,
     /// Which releases are in use.
     pub(crate) in_use: InUse,
@@ -156,68 +155,6 @@ impl Unsteady {
     }
 }
 
-/// When each tag was resolved last, by BundleDeployment.
-#[derive(Default)]
-pub(crate) struct Resolutions(Mutex<BTreeMap<String, Resolution>>);
-
-/// What a tag stood for, and when that was asked.
-#[derive(Clone, Debug)]
-pub(crate) struct Resolution {
-    pub(crate) source: ImageSource,
-    pub(crate) resolved: ResolvedImage,
-    when: Instant,
-}
-
-impl Resolutions {
-    /// What a tag stood for, if that was found out within the interval.
-    pub(crate) fn recent(&self, name: &str, source: &ImageSource, interval: Duration) -> Option<ResolvedImage> {
-        let known = self.known();
-        let known = known.get(name).filter(|known| known.source == *source && known.when.elapsed() < interval)?;
-        Some(known.resolved.clone())
-    }
-
-    /// Remembers what a tag stands for now.
-    pub(crate) fn remember(&self, name: String, source: ImageSource, resolved: ResolvedImage) {
-        self.known().insert(name, Resolution { source, resolved, when: Instant::now() });
-    }
-
-    /// Whether it is known what this source stood for.
-    pub(crate) fn knows(&self, name: &str, source: &ImageSource) -> bool {
-        self.known().get(name).is_some_and(|known| known.source == *source)
-    }
-
-    /// What was asked longer ago than the interval, and how long it is until there is more of it.
-    pub(crate) fn due(&self, interval: Duration) -> (Vec<(String, Resolution)>, Duration) {
-        let (mut due, mut next) = (Vec::new(), interval);
-        for (name, resolution) in &*self.known() {
-            match interval.checked_sub(resolution.when.elapsed()).filter(|left| !left.is_zero()) {
-                Some(left) => next = next.min(left),
-                None => due.push((name.clone(), resolution.clone())),
-            }
-        }
-        (due, next)
-    }
-
-    /// Notes what came of asking again, unless something else was noted meanwhile; whether that was so.
-    pub(crate) fn renew(&self, name: &str, asked: &Resolution, now: Option<ResolvedImage>) -> bool {
-        let mut known = self.known();
-        let Some(place) = known.get_mut(name).filter(|known| known.when == asked.when) else { return false };
-        match now {
-            Some(resolved) => *place = Resolution { resolved, when: Instant::now(), ..place.clone() },
-            None => drop(known.remove(name)),
-        }
-        true
-    }
-
-    fn forget(&self, name: &str) {
-        self.known().remove(name);
-    }
-
-    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Resolution>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// What the last release of each BundleDeployment was made from, and beside it what that of an earlier revision was, while
 /// that runs again: what the cache of releases is to keep.
 #[derive(Default)]
@@ -285,17 +222,17 @@ impl Sizes {
 pub(crate) struct Refused(Mutex<HashMap<String, Refusal>>);
 
 struct Refusal {
-    asked: Questions,
+    asked: RecordedFacts,
     /// What was asked about, without the cluster.
     target: Target,
-    /// The questions with the answers that the provisioner got.
+    /// The digest of the facts with their values for that target.
     answered: Digest,
 }
 
 impl Refused {
     /// Notes that a provisioner made no release for a target, after it had asked this.
-    pub(crate) fn note(&self, name: &str, asked: Questions, target: &Target) {
-        let answered = Digest::of_json(&asked.answered(target));
+    pub(crate) fn note(&self, name: &str, asked: RecordedFacts, target: &Target) {
+        let answered = Digest::of_json(&asked.values(target));
         let target = Target { name: target.name.clone(), namespace: target.namespace.clone(), ..Target::default() };
         self.all().insert(name.to_owned(), Refusal { asked, target, answered });
     }
@@ -311,7 +248,7 @@ impl Refused {
         let concerned = all.iter().filter(|(_, refusal)| {
             now.name.clone_from(&refusal.target.name);
             now.namespace.clone_from(&refusal.target.namespace);
-            Digest::of_json(&refusal.asked.answered(&now)) != refusal.answered
+            Digest::of_json(&refusal.asked.values(&now)) != refusal.answered
         });
         concerned.map(|(name, _)| name.clone()).collect()
     }
@@ -328,49 +265,9 @@ impl Refused {
 
 #[cfg(test)]
 mod tests {
-    use chandler_core::Question;
+    use chandler_core::Fact;
 
     use super::*;
-
-    fn source(reference: &str) -> ImageSource {
-        ImageSource { reference: reference.to_owned(), ..ImageSource::default() }
-    }
-
-    fn image(digest: &str) -> ResolvedImage {
-        ResolvedImage::new("example.com/a:v1".parse().unwrap(), Digest::of(digest.as_bytes()))
-    }
-
-    #[test]
-    fn tags_are_due_after_the_interval_and_not_before() {
-        let (hour, source) = (Duration::from_hours(1), source("example.com/a:v1"));
-        let resolutions = Resolutions::default();
-        assert_eq!(resolutions.due(hour).1, hour);
-        resolutions.remember("one".to_owned(), source.clone(), image("x"));
-        let (due, next) = resolutions.due(hour);
-        assert!(due.is_empty() && next <= hour);
-        assert_eq!(resolutions.recent("one", &source, hour), Some(image("x")));
-        let (due, _) = resolutions.due(Duration::ZERO);
-        assert_eq!(due.len(), 1);
-        assert_eq!(resolutions.recent("one", &source, Duration::ZERO), None);
-        assert!(resolutions.knows("one", &source) && !resolutions.knows("two", &source));
-    }
-
-    #[test]
-    fn an_answer_that_comes_too_late_changes_nothing() {
-        let (hour, old, new) = (Duration::from_hours(1), source("example.com/a:v1"), source("example.com/b:v1"));
-        let resolutions = Resolutions::default();
-        resolutions.remember("one".to_owned(), old.clone(), image("x"));
-        let asked = resolutions.due(Duration::ZERO).0.remove(0).1;
-        assert!(resolutions.renew("one", &asked, Some(image("y"))));
-        assert_eq!(resolutions.recent("one", &old, hour), Some(image("y")));
-        resolutions.remember("one".to_owned(), new.clone(), image("z"));
-        assert!(!resolutions.renew("one", &asked, Some(image("y"))));
-        assert!(!resolutions.renew("one", &asked, None));
-        assert_eq!(resolutions.recent("one", &new, hour), Some(image("z")));
-        let asked = resolutions.due(Duration::ZERO).0.remove(0).1;
-        assert!(resolutions.renew("one", &asked, None));
-        assert!(!resolutions.knows("one", &new));
-    }
 
     #[test]
     fn the_last_two_releases_of_each_are_in_use() {
@@ -400,16 +297,13 @@ mod tests {
             ..Target::default()
         };
         let refused = Refused::default();
-        let ox = Question::Serves { api_version: "example.com/v1".into(), kind: "Ox".into() };
-        for (name, question) in [
-            ("place", Question::Namespace),
-            ("ox", ox),
-            ("all", Question::ApiKinds),
-            ("version", Question::KubernetesVersion),
-        ] {
-            refused.note(name, [question].into_iter().collect(), &Target { name: name.into(), ..before.clone() });
+        let ox = Fact::Serves { api_version: "example.com/v1".into(), kind: "Ox".into() };
+        for (name, fact) in
+            [("place", Fact::Namespace), ("ox", ox), ("all", Fact::ApiKinds), ("version", Fact::KubernetesVersion)]
+        {
+            refused.note(name, [fact].into_iter().collect(), &Target { name: name.into(), ..before.clone() });
         }
-        refused.note("nothing", Questions::default(), &before);
+        refused.note("nothing", RecordedFacts::default(), &before);
         let concerned = |cluster: &ClusterInfo| {
             let mut names = refused.concerned(cluster);
             names.sort();

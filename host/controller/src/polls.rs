@@ -1,41 +1,25 @@
-//! Asks now and then what the tags of images stand for.
+//! Resolves sources that can move again, at an interval.
 //!
-//! A BundleDeployment is looked at only where its tag stands for something else, or where the registry refuses to tell: most
-//! tags never move, and a look at a thousand BundleDeployments is work for the API server, too.
+//! A BundleDeployment is reconciled only if its source moved, or if the server refuses the request: most tags never move, and
+//! reconciling a thousand BundleDeployments also costs requests to the API server.
 
 use std::time::Duration;
 
-use chandler_api::{BundleDeployment, ImageSource};
-use chandler_content::{FailureClass, ImageReference, ResolvedImage};
+use chandler_api::BundleDeployment;
 use chandler_permissions::AccountPolicy;
+use chandler_source::{Resolution, Source};
 use futures::{StreamExt as _, stream};
 use kube::runtime::reflector::ObjectRef;
 
-use crate::{
-    bundle_deployment::{account, image_access},
-    context::Context,
-    memory::Resolution,
-};
+use crate::{bundle_deployment::account, context::Context};
 
-/// How many tags are asked for at the same time: so many that registries that do not answer leave room for others, of which
-/// each is asked by a few at once.
+/// How many sources are polled at the same time: enough that unresponsive servers leave room for the others, since few
+/// requests to one server run at once.
 const CONCURRENCY: usize = 64;
-/// How long one answer is waited for.
-const PATIENCE: Duration = Duration::from_mins(1);
 /// The least time between two rounds.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What a registry said of a tag that was asked for before.
-enum Answer {
-    /// It stands for this now.
-    Image(ResolvedImage),
-    /// It could not be reached.
-    Away,
-    /// It refuses to tell, or what the question depends on is wrong.
-    Refused,
-}
-
-/// Asks at the interval for images. Never ends.
+/// Polls at the interval for images. Never ends.
 pub(crate) async fn run(context: &Context) {
     loop {
         let (due, next) = context.memory.resolutions.due(context.options.image_poll_interval);
@@ -51,71 +35,40 @@ pub(crate) async fn run(context: &Context) {
     }
 }
 
-/// Asks for one tag; whether its BundleDeployment is to be looked at.
+/// Polls one source. Returns whether its BundleDeployment must be reconciled.
 async fn poll(name: &str, asked: &Resolution, context: &Context) -> bool {
     let resolutions = &context.memory.resolutions;
     if !is_wanted(name, asked, context) {
         resolutions.renew(name, asked, None);
         return false;
     }
-    match ask(name, asked, context).await {
-        Answer::Image(now) if now == asked.resolved => {
-            resolutions.renew(name, asked, Some(now));
-            false
-        }
-        Answer::Image(now) => {
-            tracing::info!(deployment = name, image = %now.pinned(), "the tag stands for another image");
-            resolutions.renew(name, asked, Some(now))
-        }
-        // What is in use stays in use.
-        Answer::Away => {
-            resolutions.renew(name, asked, Some(asked.resolved.clone()));
-            false
-        }
-        // The next look asks again and says why.
-        Answer::Refused => resolutions.renew(name, asked, None),
-    }
+    context.sources.poll(name, asked, resolutions).await
 }
 
-/// Whether there is a BundleDeployment that still wants to know.
+/// Whether a BundleDeployment still has this source.
 fn is_wanted(name: &str, asked: &Resolution, context: &Context) -> bool {
     let guarded = context.deployments.get(&ObjectRef::new(name));
     let deployment = guarded.as_ref().and_then(|guarded| guarded.0.as_ref().ok());
     deployment.is_some_and(|deployment| wants(deployment, &asked.source, &context.options.accounts))
 }
 
-/// Whether a BundleDeployment has this source, and is neither suspended nor refused for want of an account.
-fn wants(deployment: &BundleDeployment, source: &ImageSource, policy: &AccountPolicy) -> bool {
+/// Whether a BundleDeployment has this source, and is neither suspended nor refused because it names no ServiceAccount.
+fn wants(deployment: &BundleDeployment, source: &Source, policy: &AccountPolicy) -> bool {
     let installed = !deployment.spec.suspend && account(deployment, policy).is_ok();
-    installed && deployment.spec.source.image.as_ref() == Some(source)
-}
-
-async fn ask(name: &str, asked: &Resolution, context: &Context) -> Answer {
-    let Ok(reference) = asked.source.reference.parse::<ImageReference>() else { return Answer::Refused };
-    let Ok(access) = image_access(name, &asked.source, &reference, context).await else { return Answer::Refused };
-    let Ok(answer) = tokio::time::timeout(PATIENCE, context.images.resolve(&reference, &access)).await else {
-        tracing::warn!(deployment = name, image = %reference, "the registry does not answer; the digest in use stays");
-        return Answer::Away;
-    };
-    match answer {
-        Ok(resolved) => Answer::Image(resolved),
-        Err(error) if error.class() == FailureClass::Transient => {
-            tracing::warn!(deployment = name, image = %reference, %error, "the registry is away; the digest in use stays");
-            Answer::Away
-        }
-        Err(_) => Answer::Refused,
-    }
+    installed && Source::parse(&deployment.spec.source).is_ok_and(|current| current == *source)
 }
 
 #[cfg(test)]
 mod tests {
+    use chandler_api::{BundleSource, ImageSource};
     use serde_json::{Value, json};
 
     use super::*;
 
     #[test]
-    fn a_tag_is_asked_for_only_on_behalf_of_what_may_be_installed() {
-        let source = ImageSource { reference: "registry.example.com/a:v1".into(), ..ImageSource::default() };
+    fn a_source_is_polled_only_for_a_deployment_that_may_be_installed() {
+        let image = ImageSource { reference: "registry.example.com/a:v1".into(), ..ImageSource::default() };
+        let source = Source::parse(&BundleSource::image(image)).unwrap();
         let deployment = |more: Value| -> BundleDeployment {
             let mut spec = json!({"installNamespace": "shop", "provisionerClassName": "c",
                                   "source": {"type": "image", "image": {"ref": "registry.example.com/a:v1"}}});

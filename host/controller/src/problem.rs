@@ -5,6 +5,7 @@ use std::time::Duration;
 use chandler_api::{MissingPermissions, Reason};
 use chandler_content::{ContentError, FailureClass};
 use chandler_engine::{CallError, LoadError, Retry};
+use chandler_source::SourceError;
 
 /// Why a pass ended early.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,16 +45,15 @@ impl Problem {
     }
 }
 
-/// What the API server said, without what changes from try to try.
-pub(crate) fn api_message(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
-    }
-}
-
 /// Content that could not be had; `reason` is that of the object's own condition.
 pub(crate) fn content(reason: Reason, error: &ContentError) -> Problem {
+    let terminal = error.class() == FailureClass::Permanent;
+    let retry_after = error.retry_after().unwrap_or_default();
+    Problem { terminal, retry_after, ..Problem::passing(reason, error.to_string()) }
+}
+
+/// A source whose content is not available; `reason` is that of the object's own condition.
+pub(crate) fn source(reason: Reason, error: &SourceError) -> Problem {
     let terminal = error.class() == FailureClass::Permanent;
     let retry_after = error.retry_after().unwrap_or_default();
     Problem { terminal, retry_after, ..Problem::passing(reason, error.to_string()) }

@@ -1,51 +1,36 @@
-//! Starts and stops everything.
+//! Wires the reconcilers and everything that they share, and runs them until shutdown.
 
-use std::{future::Future, pin::pin, sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc};
 
-use chandler_api::{BundleDeployment, ChangeApproval, ProvisionerClass};
+use chandler_api::{BundleDeployment, ChangeApproval};
 use chandler_builtin::Provisioners;
 use chandler_content::{ImageOptions, Images, Store, StoreError};
 use chandler_engine::{Engine, EngineError, EngineOptions};
 use chandler_permissions::Installation;
-use chandler_records::{MANAGED_BY, RecordError, Records};
+use chandler_records::{RecordError, Records};
 use chandler_releases::Releases;
 use chandler_rollout::{Rollout, readable};
-use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, future::Either};
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::{
-    Api, Client, Resource, ResourceExt as _,
-    core::PartialObjectMeta,
-    runtime::{
-        Controller, WatchStreamExt as _,
-        controller::Config,
-        events::Reporter,
-        reflector::{self, ObjectRef, Store as Reflected, reflector},
-        watcher,
-    },
+use chandler_runtime::{
+    AlwaysLeader, Backoff, ClusterInfoWatch, Events, GenerationTracker, LogMetrics, Metrics, Reflector, Shutdown,
+    Slots, probe, while_leader,
 };
-use serde::de::DeserializeOwned;
-use tokio_stream::wrappers::UnboundedReceiverStream;
+use chandler_source::{Sources, SystemNamespace};
+use kube::{
+    Client,
+    api::ListParams,
+    runtime::{events::Reporter, reflector},
+};
 
 use crate::{
-    Options, WatchSelector,
-    approvals::Approvals,
-    backoff::Backoff,
-    bundle_deployment::{self, Guarded},
-    classes::Classes,
-    cluster_info::ClusterInfoWatch,
+    Options,
+    bundle_deployment::{Approvals, BundleDeployments, Guarded},
     context::Context,
-    events::Events,
     housekeeping,
     memory::Memory,
-    polls, provisioner_class,
-    served::Served,
-    slots::Slots,
-    supersession::Generations,
-    watches::ManagedWatches,
+    polls,
+    provisioner_class::{Classes, ProvisionerClasses},
+    watches::{ManagedWatches, managed_watches},
 };
-
-/// How long changes of one object are gathered before it is looked at.
-pub(crate) const DEBOUNCE: Duration = Duration::from_millis(50);
 
 /// The controller could not start.
 #[derive(Debug, thiserror::Error)]
@@ -53,137 +38,84 @@ pub enum ControllerError {
     /// The cache directory cannot be used.
     #[error("failed to open the cache: {0}")]
     Store(#[from] StoreError),
-    /// The directory of notes about classes cannot be used.
+    /// The cache directory of classes cannot be used.
     #[error("failed to open the cache: {0}")]
     Cache(#[source] std::io::Error),
     /// The cache of releases cannot be used.
     #[error("failed to open the cache: {0}")]
     Releases(#[from] chandler_releases::OpenError),
-    /// The records of what was installed cannot be read.
+    /// The records of installed objects cannot be read.
     #[error("failed to read the records: {0}")]
     Records(#[from] RecordError),
     /// The engine cannot be set up.
     #[error("failed to set up the engine: {0}")]
     Engine(#[from] EngineError),
-    /// The API server does not answer, or does not know our kinds.
+    /// The API server does not respond, or does not serve the kinds of Chandler.
     #[error(
         "failed to list {what}: {source} (are the CRDs installed? `chandler crds | kubectl apply --server-side -f -`)"
     )]
     List {
         /// What was listed.
         what: &'static str,
-        /// What the client says.
+        /// The error of the client.
         source: kube::Error,
     },
 }
 
-/// Runs until `shutdown` is ready; then finishes the reconciles that are under way.
+/// Runs until `shutdown` completes, and then finishes the reconciles in progress.
 pub async fn run(
     client: Client,
     options: Options,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), ControllerError> {
+    let ran = while_leader(AlwaysLeader, shutdown, |shutdown| reconcile(client, options, shutdown)).await;
+    ran.unwrap_or(Ok(()))
+}
+
+async fn reconcile(client: Client, options: Options, shutdown: Shutdown) -> Result<(), ControllerError> {
     let client = readable(&client);
-    let (watches, triggers) = ManagedWatches::new(client.clone());
-    let (approvals, watch_approvals) = Approvals::new(client.clone(), watches.triggers());
-    let (store, writer) = reflector::store();
-    let context = Arc::new(context(client.clone(), options, watches, approvals, store.clone())?);
-    // Where some BundleDeployments are left to others, so are their records.
-    context.records.load(context.options.watch_selector.selects_all()).await?;
-    provisioner_class::watch::preload(&context).await?;
+    let (deployments, classes) = (Reflector::default(), Reflector::default());
+    let watches = managed_watches(client.clone(), deployments.triggers());
+    let (approvals, watch_approvals) = Approvals::new(client.clone(), deployments.triggers());
+    let context = Arc::new(context(client.clone(), options, watches, approvals, deployments.store())?);
     let selector = &context.options.watch_selector;
-    probe::<BundleDeployment>(&client, selector, "BundleDeployments").await?;
-    probe::<ChangeApproval>(&client, &WatchSelector::default(), "ChangeApprovals").await?;
+    let provisioner_classes = ProvisionerClasses::open(&context, &classes).map_err(ControllerError::Cache)?;
+    // The records of a BundleDeployment that is not selected belong to another controller.
+    context.records.load(selector.selects_all()).await?;
+    provisioner_classes.preload().await.map_err(listing("ProvisionerClasses"))?;
+    probe::<BundleDeployment>(&client, selector.list()).await.map_err(listing("BundleDeployments"))?;
+    probe::<ChangeApproval>(&client, ListParams::default()).await.map_err(listing("ChangeApprovals"))?;
     if !selector.selects_all() {
         tracing::info!(%selector, "other BundleDeployments and ProvisionerClasses are left alone");
     }
 
-    let shutdown = shutdown.shared();
-    // As many as there are: what is done at once is bounded by slots.
-    let config = Config::default().debounce(DEBOUNCE);
-    let (class_store, classes) = provisioner_class::watch::run(&context, shutdown.clone());
-
-    let system = context.options.system_namespace.clone();
-    let seen = {
-        let context = Arc::clone(&context);
-        move |guarded: &Guarded| {
-            if let Ok(deployment) = &guarded.0 {
-                context.generations.see(deployment);
-            }
-        }
-    };
-    let left = {
-        let context = Arc::clone(&context);
-        move |event: &watcher::Event<Guarded>| {
-            if let watcher::Event::Delete(guarded) = event {
-                leave(guarded, &context);
-            }
-        }
-    };
-    let events = watcher(Api::<Guarded>::all(client.clone()), selector.watch()).inspect_ok(left);
-    // Often the larger part of an object, and nobody here asks who set which field.
-    let events = events.modify(|guarded| guarded.managed_fields_mut().clear());
-    let events = reflector(writer, events).applied_objects().inspect_ok(seen);
-    let controller = Controller::for_stream(events, store.clone());
-    let deployments = controller
-        .with_config(config)
-        .graceful_shutdown_on(shutdown.clone())
-        .watches(Api::<PartialObjectMeta<ProvisionerClass>>::all(client.clone()), selector.watch(), {
-            let context = Arc::clone(&context);
-            move |class| context.helped(|deployment| deployment.spec.provisioner_class_name == class.name_any())
-        })
-        .watches(
-            Api::<PartialObjectMeta<ConfigMap>>::namespaced(client.clone(), &system),
-            watcher::Config::default(),
-            {
-                let context = Arc::clone(&context);
-                move |map| context.helped(|deployment| reads_config_map(deployment, &map.name_any()))
-            },
-        )
-        .watches(Api::<PartialObjectMeta<Secret>>::namespaced(client.clone(), &system), foreign_secrets(), {
-            let context = Arc::clone(&context);
-            move |secret| context.helped(|deployment| reads_secret(deployment, &secret.name_any()))
-        })
-        .reconcile_on(UnboundedReceiverStream::new(triggers).map(|trigger| ObjectRef::new(&trigger.name)))
-        .reconcile_all_on(context.cluster_info.changes().map({
-            let context = Arc::clone(&context);
-            move |cluster| context.memory.cluster_changed(&cluster)
-        }))
-        .run(bundle_deployment::reconcile, bundle_deployment::on_error, Arc::clone(&context))
-        .for_each(|_| async {});
-
+    let metrics: Arc<dyn Metrics> = Arc::new(LogMetrics);
+    let classes = provisioner_classes.controller(classes, Arc::clone(&metrics), &shutdown);
+    let deployments = BundleDeployments::controller(&context, deployments, metrics, &shutdown);
     tracing::info!("the controller runs");
-    let started =
-        { async move { store.wait_until_ready().await.is_ok() && class_store.wait_until_ready().await.is_ok() } };
     tokio::select! {
-        _ = futures::future::join(classes, deployments) => {}
+        _ = futures::future::join(classes.run(), deployments.run()) => {}
         () = watch_approvals => {}
         () = housekeeping::run(&context) => {}
         () = polls::run(&context) => {}
         () = context.cluster_info.run(context.options.cluster_poll_interval) => {}
-        () = close(&context, shutdown.clone()) => {}
-        () = stopped_early(shutdown, started) => tracing::info!("stopped before anything was listed"),
+        () = close_slots(&context, shutdown) => {}
     }
     context.memory.preparing.end_all();
     tracing::info!("the controller stopped");
     Ok(())
 }
 
-/// Has no pass begin any more when the controller is stopped: kube's runner waits for all that it has called, of which many may
-/// wait for a slot. Never ready.
-async fn close(context: &Context, shutdown: impl Future<Output = ()>) {
+fn listing(what: &'static str) -> impl FnOnce(kube::Error) -> ControllerError {
+    move |source| ControllerError::List { what, source }
+}
+
+/// Ends the wait for slots on shutdown: kube's controller waits for all reconciles that it has called, of which many may wait for
+/// a slot. Never completes.
+async fn close_slots(context: &Context, shutdown: Shutdown) {
     shutdown.await;
     context.slots.close();
     std::future::pending::<()>().await;
-}
-
-/// Ready when the controller is stopped before it has started: kube's runner waits for its first lists even after it was told
-/// to stop, and they may never come.
-async fn stopped_early(shutdown: impl Future<Output = ()>, started: impl Future<Output = bool>) {
-    let (shutdown, started) = (pin!(shutdown), pin!(started));
-    if let Either::Right(_) = futures::future::select(shutdown, started).await {
-        std::future::pending::<()>().await;
-    }
 }
 
 pub(crate) fn context(
@@ -191,7 +123,7 @@ pub(crate) fn context(
     options: Options,
     watches: ManagedWatches,
     approvals: Approvals,
-    deployments: Reflected<Guarded>,
+    deployments: reflector::Store<Guarded>,
 ) -> Result<Context, ControllerError> {
     let store = Store::open(&options.cache_directory.join("content"), chandler_content::Limits::default())?;
     let images =
@@ -206,15 +138,18 @@ pub(crate) fn context(
     let rollout = chandler_rollout::Options { installation, ..chandler_rollout::Options::default() };
     let releases = Releases::open(&options.cache_directory.join("releases"), options.releases)?;
     let reporter = Reporter { controller: "chandler".to_owned(), instance: None };
+    let images = Images::new(store, images);
+    let system =
+        SystemNamespace::new(client.clone(), options.system_namespace.clone(), options.require_pull_secret_grant);
     Ok(Context {
-        images: Images::new(store, images),
+        sources: Sources::new(images.clone(), system),
+        images,
         classes: Classes::new(
             Provisioners::new(engine.clone()),
             options.ceiling.clone(),
             options.watch_selector.clone(),
         ),
         approvals,
-        served: Served::open(&options.cache_directory.join("classes")).map_err(ControllerError::Cache)?,
         engine,
         releases,
         records: Records::new(&client, &options.system_namespace),
@@ -224,48 +159,10 @@ pub(crate) fn context(
         events: Events::new(client.clone(), reporter),
         backoff: Backoff::default(),
         memory: Memory::default(),
-        generations: Generations::default(),
+        generations: GenerationTracker::default(),
         slots: Slots::new(options.concurrency),
         deployments,
         client,
         options,
     })
-}
-
-/// Fails where the API server does not serve a kind, instead of watching in vain for ever.
-async fn probe<K>(client: &Client, selector: &WatchSelector, what: &'static str) -> Result<(), ControllerError>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
-{
-    let api: Api<K> = Api::all(client.clone());
-    let list = api.list_metadata(&selector.list().limit(1)).await;
-    list.map(drop).map_err(|source| ControllerError::List { what, source })
-}
-
-/// Gives up a BundleDeployment that is not selected any more: the pass that is under way ends, and nothing is kept of it.
-fn leave(guarded: &Guarded, context: &Context) {
-    if guarded.meta().deletion_timestamp.is_none() {
-        let name = guarded.name_any();
-        tracing::info!(deployment = %name, "not selected any more");
-        context.generations.leave(&name);
-        context.memory.forget(&name);
-        context.records.forget(&name);
-        context.watches.forget(&name);
-    }
-}
-
-/// All Secrets but those that the controller keeps for itself.
-fn foreign_secrets() -> watcher::Config {
-    let (label, value) = MANAGED_BY;
-    watcher::Config::default().labels(&format!("{label}!={value}"))
-}
-
-fn reads_config_map(deployment: &BundleDeployment, name: &str) -> bool {
-    let maps = deployment.spec.source.config_maps.iter().flatten();
-    maps.into_iter().any(|source| source.config_map.name == name)
-}
-
-fn reads_secret(deployment: &BundleDeployment, name: &str) -> bool {
-    let image = deployment.spec.source.image.as_ref();
-    image.and_then(|image| image.pull_secret.as_deref()) == Some(name)
 }

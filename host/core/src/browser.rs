@@ -1,15 +1,15 @@
-//! Requests that a web page made somebody's browser send to a server on this machine. Pure.
+//! Refuses requests that a web page sends through a browser to a server on this machine. Pure.
 //!
-//! Every page can make a browser send requests to loopback addresses, and a name whose address changes while the page is open (DNS
-//! rebinding) even lets it read the answers. Servers of developers are unguarded against both unless they look: a browser always
-//! states the name that it was given in `Host`, and where a request comes from in `Origin` or `Sec-Fetch-Site`. Other clients
-//! (docker, oras, crane, kubectl) state a host and nothing else.
+//! A web page can make a browser send requests to loopback addresses. With a name whose address changes while the page is open
+//! (DNS rebinding) it can also read the responses. A local server must therefore check the headers: a browser always sends the
+//! name in `Host`, and the origin of the request in `Origin` or `Sec-Fetch-Site`. Other clients (docker, oras, crane, kubectl)
+//! send only `Host`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::text::printable;
 
-/// Names that lead to this machine and that nobody can register: the loopback names, and those by which containers reach their host.
+/// Names of this machine that cannot be registered: the loopback names, and the names that containers use for their host.
 const OWN: &[&str] = &[
     "localhost",
     "host.docker.internal",
@@ -21,7 +21,7 @@ const OWN: &[&str] = &[
     "kubernetes.default.svc.cluster.local",
 ];
 
-/// What a request says about itself.
+/// The headers of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stated<'a> {
     /// `Host` or `:authority`.
@@ -32,29 +32,29 @@ pub struct Stated<'a> {
     pub fetch_site: Option<&'a str>,
 }
 
-/// Why a request is not answered.
+/// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Foreign {
-    /// It was sent to a name that is not one of this machine.
+    /// The host is not a name of this machine.
     #[error(
         "the host {0:?} is no name of this server: use a loopback address, `localhost` or the address it listens on"
     )]
     Host(String),
-    /// A page of another origin sent it.
+    /// A page of another origin sent the request.
     #[error("requests of web pages from {0:?} are not answered")]
     Origin(String),
-    /// A browser says that another site sent it.
+    /// A browser reports that another site sent the request.
     #[error("requests of web pages of other sites are not answered (Sec-Fetch-Site: {0:?})")]
     Site(String),
 }
 
-/// Refuses what a web page sent.
+/// Refuses a request that a web page sent.
 ///
-/// A host must be an address, which no page can be served from but by this machine itself, or a name of this machine. A request
-/// without a host comes from no browser.
+/// The host must be an address, since only this machine can serve pages from its addresses, or a name of this machine. A request
+/// without a host does not come from a browser.
 ///
 /// # Errors
-/// When the host is a name of others, or a page of another origin is behind the request.
+/// The host is a name of another machine, or a page of another origin sent the request.
 pub fn refuse(stated: Stated<'_>) -> Result<(), Foreign> {
     let shown = |text: &str| printable(text).chars().take(100).collect::<String>();
     if let Some(host) = stated.host
@@ -69,13 +69,13 @@ pub fn refuse(stated: Stated<'_>) -> Result<(), Foreign> {
         }
     }
     match stated.fetch_site {
-        // `same-site` is another port of localhost, where anything may be served.
+        // `same-site` includes other ports of localhost, where any server may listen.
         None | Some("same-origin" | "none") => Ok(()),
         Some(site) => Err(Foreign::Site(shown(site))),
     }
 }
 
-/// Whether an authority names this machine, whatever the port.
+/// Whether an authority names this machine, with any port.
 fn is_own(authority: &str) -> bool {
     if let Some(rest) = authority.strip_prefix('[') {
         let address = rest.split_once(']').map(|(address, port)| (address, port.strip_prefix(':')));
@@ -95,7 +95,7 @@ fn is_own(authority: &str) -> bool {
         || (name.ends_with(".localhost") && name.bytes().all(is_of_names))
 }
 
-/// Whether names of hosts are made of it. What ends the host in a URL (`/`, `\`, `?`, `#`, `@`) is not.
+/// Whether a byte is valid in a host name. The bytes that end the host in a URL (`/`, `\`, `?`, `#`, `@`) are not.
 fn is_of_names(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
 }
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_are_addresses_or_names_of_this_machine() {
+    fn only_addresses_and_names_of_this_machine_are_accepted_as_hosts() {
         for (host, own) in [
             ("127.0.0.1:5000", true),
             ("127.0.0.1", true),
@@ -129,7 +129,7 @@ mod tests {
             ("0x7f000001", false),
             ("", false),
             (":5000", false),
-            // What is before the loopback name ends the host.
+            // The part before the loopback name ends the host.
             ("attacker.example/.localhost", false),
             ("attacker.example\\.localhost:5000", false),
             ("attacker.example?.localhost", false),

@@ -1,25 +1,26 @@
-//! How much work untrusted input may cause: counted in steps and not in time, so that the same input always gets the same answer.
+//! Limits on the work that untrusted input causes. They count steps instead of time, so that the same input always has the same
+//! result.
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-/// Why work ended before it was done.
+/// Why work stopped early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Stop {
-    /// It takes more steps than it may.
+    /// It exceeds its budget.
     #[error("it takes more than {limit} steps")]
     Exhausted {
-        /// How many it may take.
+        /// The budget, in steps.
         limit: u64,
     },
-    /// Nobody waits for its result any more.
+    /// The caller no longer waits for the result.
     #[error("it was cancelled")]
     Cancelled,
 }
 
-/// The steps that some work may still take. Clones share it, so that whoever waits for the work can cancel it.
+/// The steps that remain for some work. Clones share the budget, so that the caller can cancel the work.
 #[derive(Clone, Debug)]
 pub struct Budget(Arc<Shared>);
 
@@ -31,7 +32,7 @@ struct Shared {
 }
 
 impl Budget {
-    /// A budget of so many steps.
+    /// A budget of this many steps.
     pub fn new(limit: u64) -> Self {
         Self(Arc::new(Shared { limit, left: AtomicU64::new(limit), cancelled: AtomicBool::new(false) }))
     }
@@ -39,15 +40,15 @@ impl Budget {
     /// Takes one step.
     ///
     /// # Errors
-    /// Where none is left, or the work was cancelled.
+    /// No step is left, or the work was cancelled.
     pub fn step(&self) -> Result<(), Stop> {
         self.take(1)
     }
 
-    /// Takes so many steps.
+    /// Takes this many steps.
     ///
     /// # Errors
-    /// Where fewer are left, or the work was cancelled. Once it was exhausted, a budget stays so.
+    /// Fewer steps are left, or the work was cancelled. An exhausted budget stays exhausted.
     pub fn take(&self, steps: u64) -> Result<(), Stop> {
         let Shared { limit, left, cancelled } = &*self.0;
         if cancelled.load(Ordering::Relaxed) {
@@ -60,12 +61,12 @@ impl Budget {
         })
     }
 
-    /// How many steps were taken.
+    /// The number of steps that were taken.
     pub fn taken(&self) -> u64 {
         self.0.limit.saturating_sub(self.0.left.load(Ordering::Relaxed))
     }
 
-    /// Has the work end at its next step.
+    /// Cancels the work at its next step.
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::Relaxed);
     }
@@ -76,15 +77,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_ends_and_stays_so() {
+    fn an_exhausted_budget_stays_exhausted() {
         let budget = Budget::new(3);
         assert_eq!((budget.step(), budget.take(1), budget.taken()), (Ok(()), Ok(()), 2));
         assert_eq!(budget.take(2), Err(Stop::Exhausted { limit: 3 }));
-        assert_eq!(budget.step(), Err(Stop::Exhausted { limit: 3 }), "what is left is not for smaller work");
+        assert_eq!(
+            budget.step(),
+            Err(Stop::Exhausted { limit: 3 }),
+            "the remaining steps are not available to smaller work"
+        );
     }
 
     #[test]
-    fn every_holder_can_cancel() {
+    fn every_clone_can_cancel() {
         let budget = Budget::new(3);
         budget.clone().cancel();
         assert_eq!(budget.step(), Err(Stop::Cancelled));

@@ -1,4 +1,4 @@
-//! What a bundle's unpacked files look like to a reader.
+//! The unpacked files of a bundle.
 
 use std::{collections::BTreeMap, ops::Bound};
 
@@ -7,45 +7,45 @@ use crate::Digest;
 /// A regular file of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its path, `/` between the parts, no leading `/`, UTF-8, no `.` or `..` part.
+    /// The path: UTF-8, separated by `/`, without a leading `/` and without `.` or `..` parts.
     pub path: String,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
 }
 
 /// Why a file could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("{0}: no such file")]
     NotFound(String),
     /// The path names a directory.
     #[error("{0}: is a directory")]
     NotAFile(String),
-    /// The bytes could not be had, or are no longer those that were verified.
+    /// The bytes could not be read, or differ from those that were verified.
     #[error("{path}: {source}")]
     Io {
         /// The path in the bundle.
         path: String,
-        /// What went wrong.
+        /// The cause.
         source: std::io::Error,
     },
 }
 
-/// A bundle's files, verified and immutable.
+/// The files of a bundle, verified and immutable.
 ///
-/// Reads may touch a disk but never block for long; they are called from the threads that run guests.
+/// Reads may access a disk but never block for long, since the threads that run guests call them.
 pub trait Content: Send + Sync {
-    /// The digest of the whole tree, as [`Digest::of_tree`] makes it.
+    /// The digest of the tree, from [`Digest::of_tree`].
     fn digest(&self) -> &Digest;
 
-    /// The sum of the sizes of all files.
+    /// The total size of all files.
     fn total_bytes(&self) -> u64;
 
-    /// The files whose paths begin with `prefix`, in byte order, those after `after`, at most `limit` of them.
+    /// At most `limit` files whose paths start with `prefix`, in byte order, starting after `after`.
     fn entries(&self, prefix: &str, after: Option<&str>, limit: usize) -> Vec<Entry>;
 
-    /// Up to `len` bytes of a file from `offset` on; none past its end.
+    /// At most `len` bytes of a file, starting at `offset`; none after its end.
     fn read(&self, path: &str, offset: u64, len: usize) -> Result<Vec<u8>, ReadError>;
 
     /// A whole file.
@@ -61,7 +61,7 @@ pub trait Content: Send + Sync {
     }
 }
 
-/// Content that lives in memory: for tests, small sources and tools.
+/// Content in memory, for tests, small sources and tools.
 #[derive(Clone, Debug)]
 pub struct MemoryContent {
     digest: Digest,
@@ -69,7 +69,7 @@ pub struct MemoryContent {
 }
 
 impl MemoryContent {
-    /// Content of these files. A path that occurs twice keeps its last bytes.
+    /// Content with these files. If a path occurs twice, the last one counts.
     pub fn new<P: Into<String>, B: Into<Vec<u8>>>(files: impl IntoIterator<Item = (P, B)>) -> Self {
         let files: BTreeMap<String, Vec<u8>> =
             files.into_iter().map(|(path, bytes)| (path.into(), bytes.into())).collect();
@@ -102,7 +102,7 @@ impl Content for MemoryContent {
     }
 }
 
-/// One page of the files of a sorted map; what [`Content::entries`] promises.
+/// One page of the files of a sorted map, as [`Content::entries`] specifies.
 pub fn page<T>(
     files: &BTreeMap<String, T>,
     prefix: &str,
@@ -122,7 +122,7 @@ pub fn page<T>(
         .collect()
 }
 
-/// Why `path` is not among the files: it is a directory, or it is not there at all.
+/// Why `path` is not among the files: it is a directory, or it does not exist.
 pub fn missing<T>(files: &BTreeMap<String, T>, path: &str) -> ReadError {
     let directory = format!("{}/", path.trim_end_matches('/'));
     let below = files.range::<str, _>((Bound::Included(directory.as_str()), Bound::Unbounded)).next();

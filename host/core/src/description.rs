@@ -1,25 +1,25 @@
-//! What a bundle says of itself, for the administrator and for whoever resolves dependencies.
+//! The metadata of a bundle, for administrators and for dependency resolution.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a bundle is, and what it provides and needs. No part of a release: nothing of it reaches the cluster's objects.
+/// The identity of a bundle, and what it provides and requires. It is not part of the release and does not affect its objects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Description {
-    /// The name of this version of it, such as `argocd-operator.v0.6.0`.
+    /// The name of this version of the bundle, such as `argocd-operator.v0.6.0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The package that it is a version of.
+    /// The package of the bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// Its version.
+    /// The version of the bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// What it provides and needs, in the order of the provisioner.
+    /// What the bundle provides and requires, in the order of the provisioner.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub properties: Vec<Property>,
-    /// How many properties were dropped because there were too many, or because they were too large.
+    /// The number of properties that were dropped because there were too many or they were too large.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub omitted: u64,
 }
@@ -27,15 +27,15 @@ pub struct Description {
 /// One property, in the form of OLM's file-based catalogs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Property {
-    /// What the value means, such as `olm.gvk.required`.
+    /// The type, such as `olm.gvk.required`. It determines the form of the value.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The value; its form depends on the type.
+    /// The value.
     pub value: Value,
 }
 
 impl Description {
-    /// Whether nothing is said.
+    /// Whether no metadata is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 pub enum Severity {
     /// The content cannot be installed as it is.
     Error,
-    /// It can be installed, but a person should look at this.
+    /// The content can be installed, but a person should check the finding.
     Warning,
-    /// Worth knowing.
+    /// Information.
     Info,
 }
 
@@ -28,13 +28,13 @@ pub struct Location {
     /// The column, counted from 1 in Unicode scalar values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
-    /// The line of the position behind the last character, counted from 1.
+    /// The line of the position after the last character, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_line: Option<u32>,
     /// The column of that position, counted from 1 in Unicode scalar values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_column: Option<u32>,
-    /// A JSON pointer (RFC 6901) into the document at that place.
+    /// A JSON pointer (RFC 6901) into the document at that position.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pointer: Option<String>,
 }
@@ -64,31 +64,31 @@ pub struct Diagnostic {
     pub code: String,
     /// What is wrong, as a sentence fragment without a full stop.
     pub message: String,
-    /// Where it is.
+    /// The location.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<Location>,
-    /// Other places that have to do with it.
+    /// Related places.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub related: Vec<Related>,
-    /// How to fix it.
+    /// How to fix the finding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
-    /// The URL of a page that explains it.
+    /// The URL of a page that explains the finding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
 
-/// Another place that helps to understand a finding, such as the first of two CRDs.
+/// A place that helps to understand a finding, such as the first of two equal CRDs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Related {
     /// The place.
     pub location: Location,
-    /// What is there, as a sentence fragment without a full stop.
+    /// The relevance of the place, as a sentence fragment without a full stop.
     pub message: String,
 }
 
 impl Diagnostic {
-    /// A finding without a place and advice.
+    /// A finding without location, related places and help.
     pub fn new(severity: Severity, code: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             severity,

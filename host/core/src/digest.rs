@@ -1,4 +1,4 @@
-//! SHA-256 digests and how the digest of a tree is made.
+//! SHA-256 digests of bytes, values and trees.
 
 use std::{fmt, io, str::FromStr};
 
@@ -21,24 +21,23 @@ impl Digest {
         Self::from_hash(Sha256::digest(bytes).into())
     }
 
-    /// The digest of the JSON of a value, which is never in memory as a whole. Maps must have text keys, or what stands before
-    /// the first other one is all that counts.
+    /// The digest of the JSON of a value. The JSON is streamed. Keys of maps must be strings: the digest covers only the text
+    /// before the first key that is not.
     pub fn of_json(value: &impl Serialize) -> Self {
         let mut hash = io::BufWriter::with_capacity(16 << 10, Hash(Sha256::new()));
-        // Neither writing to a hash nor a value with text keys can fail.
+        // Writing to a hash cannot fail, and neither can a value with string keys.
         let _ = serde_json::to_writer(&mut hash, value);
         let _ = io::Write::flush(&mut hash);
         Self::from_hash(hash.into_parts().0.0.finalize().into())
     }
 
-    /// The digest with these 32 bytes as its hash.
+    /// The digest with this hash.
     pub fn from_hash(hash: [u8; 32]) -> Self {
         Self(format!("sha256:{}", hex::encode(hash)))
     }
 
     /// The digest of a tree of regular files: that of the lines `<path> NUL <size> NUL <hex hash of the bytes> LF`, sorted
-    /// by path. Modes, owners and times do not count, so that the same files have the same digest whatever source they
-    /// came from.
+    /// by path. Modes, owners and times do not count, so that the same files have the same digest from every source.
     pub fn of_tree<'a>(files: impl IntoIterator<Item = (&'a str, u64, &'a Digest)>) -> Self {
         let mut files: Vec<_> = files.into_iter().collect();
         files.sort_unstable_by_key(|(path, ..)| *path);
@@ -54,12 +53,12 @@ impl Digest {
         Self::from_hash(hash.finalize().into())
     }
 
-    /// `sha256:` and the digits.
+    /// The digest with its `sha256:` prefix.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The digits alone.
+    /// The digits without the prefix.
     pub fn hex(&self) -> &str {
         self.0.strip_prefix("sha256:").unwrap_or(&self.0)
     }
@@ -70,7 +69,7 @@ impl Digest {
     }
 }
 
-/// A hash to write to.
+/// A hash that implements `Write`.
 struct Hash(Sha256);
 
 impl io::Write for Hash {

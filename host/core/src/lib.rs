@@ -1,27 +1,30 @@
 //! The types that travel from source to status: content, release, diagnostics.
 //!
-//! Pure: nothing here knows a cluster, a Wasm runtime or a network, so that every decision above can be tested without
+//! Pure: this crate has no cluster, Wasm runtime or network, so that every decision based on these types can be tested without
 //! them.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`budget`] | how many steps untrusted input may take, and how work is cancelled |
-//! | [`browser`] | requests of web pages to servers on this machine |
-//! | [`digest`] | SHA-256 digests and how the digest of a tree is made |
-//! | [`content`] | what a bundle's unpacked files look like to a reader |
-//! | [`description`] | what a bundle says of itself |
+//! | [`budget`] | step limits for untrusted input, and cancellation |
+//! | [`browser`] | refuses requests of web pages to servers on this machine |
+//! | [`crd_upgrade`] | the policy for upgrades of CRDs |
+//! | [`digest`] | SHA-256 digests of bytes, values and trees |
+//! | [`content`] | the unpacked files of a bundle |
+//! | [`description`] | the metadata of a bundle |
 //! | [`diagnostic`] | findings with positions |
-//! | [`nesting`] | JSON that is nested too deeply to be read |
+//! | [`nesting`] | JSON that is nested too deeply to be parsed |
 //! | [`object`] | a Kubernetes object and its identity |
 //! | [`order`] | the order of kinds inside a stage |
 //! | [`pattern`] | names with `*` in them |
-//! | [`release`] | what a provisioner made of a bundle |
-//! | [`request`] | what a provisioner is asked, and what it asks in turn |
-//! | [`text`] | text of others made fit for output |
+//! | [`reason`] | reasons of conditions |
+//! | [`release`] | the objects that a provisioner rendered from a bundle |
+//! | [`request`] | the request to a provisioner, and the facts that it reads |
+//! | [`text`] | untrusted text, escaped for output |
 
 pub mod browser;
 pub mod budget;
 pub mod content;
+pub mod crd_upgrade;
 pub mod description;
 pub mod diagnostic;
 pub mod digest;
@@ -43,4 +46,4 @@ pub use digest::Digest;
 pub use object::{Object, ObjectError, ObjectKey, is_custom_group};
 pub use reason::Reason;
 pub use release::{Probe, ProbeSelector, Release};
-pub use request::{Question, Questions, Request, Target};
+pub use request::{Fact, RecordedFacts, Request, Target};

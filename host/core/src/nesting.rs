@@ -1,19 +1,19 @@
-//! JSON that is nested more deeply than parsers here follow. Pure.
+//! JSON that is nested too deeply to be parsed. Pure.
 //!
-//! An API server stores objects that are nested more deeply than `serde_json` reads (127 levels): in `spec.config`, in
-//! `metadata.managedFields`, in custom resources. One such object would make every list that it is in unreadable. So what lies too
-//! deep is replaced, before anything is parsed, by a text that says so.
+//! An API server stores objects that are nested more deeply than `serde_json` parses (127 levels): in `spec.config`, in
+//! `metadata.managedFields`, in custom resources. One such object would make every list that contains it unreadable. Values that
+//! are nested too deeply are therefore replaced with a marker text before the JSON is parsed.
 
 use serde_json::Value;
 
-/// How many arrays and objects may be nested: fewer than `serde_json` reads, counted from the outside of an answer, so that a list
-/// or a watch event counts, too.
+/// How deeply arrays and objects may be nested: less than `serde_json` parses. Levels count from the outside of a response, so
+/// that a list or a watch event counts as well.
 pub const DEEPEST: usize = 120;
 
-/// What stands for a value that is nested too deeply.
+/// The marker text that replaces a value that is nested too deeply.
 pub const TOO_DEEP: &str = "chandler.dev: nested too deeply to be read";
 
-/// Replaces values that are nested too deeply in JSON that comes in pieces, one value after the other.
+/// Replaces values that are nested too deeply, in a stream of JSON values that arrives in pieces.
 #[derive(Debug, Default)]
 pub struct Shallow {
     depth: usize,
@@ -22,10 +22,10 @@ pub struct Shallow {
 }
 
 impl Shallow {
-    /// The next piece with such values replaced; none where it is as it was.
+    /// The next piece with such values replaced; none if the piece is unchanged.
     pub fn next(&mut self, piece: &[u8]) -> Option<Vec<u8>> {
         let mut output: Option<Vec<u8>> = None;
-        // Where that begins which is to be copied.
+        // The start of the bytes to copy.
         let mut from = (self.depth <= DEEPEST).then_some(0);
         for (at, byte) in piece.iter().enumerate() {
             if self.in_text {
@@ -68,7 +68,7 @@ impl Shallow {
     }
 }
 
-/// Whether a value was replaced in this one.
+/// Whether this value contains a replaced value.
 pub fn is_too_deep(value: &Value) -> bool {
     match value {
         Value::String(text) => text == TOO_DEEP,
@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    /// In pieces of this size.
+    /// The output for pieces of this size.
     fn shallow(text: &str, size: usize) -> String {
         let mut shallow = Shallow::default();
         let pieces = text.as_bytes().chunks(size);
@@ -98,9 +98,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_deep_is_replaced_and_what_stands_beside_it_stays() {
+    fn only_values_that_are_too_deep_are_replaced() {
         let deep = nested(DEEPEST, r#"{"lost":[{"}":"\"{"}]},{"kept":1}"#);
-        // The innermost list holds the object at a level that is one too many.
+        // The object in the innermost list is one level too deep.
         for size in [1, 2, 3, 7, 10_000] {
             let read: Value = serde_json::from_str(&shallow(&deep, size)).unwrap();
             assert!(is_too_deep(&read), "{size}");
@@ -117,16 +117,19 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_read_stays_as_it_is() {
+    fn readable_json_is_unchanged() {
         let text = nested(DEEPEST, r#""{[\\\"{""#);
         assert_eq!(Shallow::default().next(text.as_bytes()), None);
         assert!(serde_json::from_str::<Value>(&text).is_ok());
-        assert!(serde_json::from_str::<Value>(&nested(128, "1")).is_err(), "otherwise there is no need for this");
+        assert!(
+            serde_json::from_str::<Value>(&nested(128, "1")).is_err(),
+            "serde_json parses it, so that this module is not needed"
+        );
     }
 
     proptest! {
         #[test]
-        fn anything_that_is_json_stays_json(levels in 0_usize..300, text in any::<String>(), size in 1_usize..64) {
+        fn json_stays_json(levels in 0_usize..300, text in any::<String>(), size in 1_usize..64) {
             let inner = json!([text.clone(), {text.clone(): text}]).to_string();
             let output = shallow(&nested(levels, &inner), size);
             let read: Result<Value, _> = serde_json::from_str(&output);
@@ -135,7 +138,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_taken(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..64), 0..8)) {
+        fn any_bytes_are_accepted(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..64), 0..8)) {
             let mut shallow = Shallow::default();
             for piece in pieces {
                 let output = shallow.next(&piece).unwrap_or_else(|| piece.clone());

@@ -7,24 +7,24 @@ use serde_json::{Map, Value};
 
 use crate::{Location, text::is_deceptive};
 
-/// What makes an object the same object: group, kind, namespace and name. The version is kept to address it, but two keys
-/// that differ in it alone name one object.
+/// The identity of an object: group, kind, namespace and name. The version is needed to address the object, but two keys that
+/// differ only in the version identify the same object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ObjectKey {
     /// The API group; empty for the core group.
     pub group: String,
     /// The kind.
     pub kind: String,
-    /// The namespace; none for cluster-scoped objects, and for objects that do not say.
+    /// The namespace; none for cluster-scoped objects, and for objects that name none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// The name.
     pub name: String,
-    /// The version in which the object is written.
+    /// The version of the object.
     pub version: String,
 }
 
-/// Whether the kinds of a group come from CustomResourceDefinitions, for all that its name tells.
+/// Whether the kinds of a group come from CustomResourceDefinitions, as far as its name shows.
 pub fn is_custom_group(group: &str) -> bool {
     group.contains('.') && !group.ends_with(".k8s.io")
 }
@@ -35,7 +35,7 @@ impl ObjectKey {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// Whether both name one object, whatever the version.
+    /// Whether both identify the same object, in any version.
     pub fn same_object(&self, other: &Self) -> bool {
         self.group == other.group
             && self.kind == other.kind
@@ -71,12 +71,12 @@ pub enum ObjectError {
     /// A field that identifies the object is missing, empty or not a string.
     #[error("has no {0}")]
     Missing(&'static str),
-    /// A field that identifies the object has a form that no API server accepts.
+    /// A field that identifies the object has a value that no API server accepts.
     #[error("has an illegal {field}: {value:?}")]
     Illegal {
         /// The field.
         field: &'static str,
-        /// What it holds.
+        /// The value.
         value: String,
     },
 }
@@ -84,19 +84,19 @@ pub enum ObjectError {
 /// One object of a release.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object {
-    /// Its identity.
+    /// The identity of the object.
     pub key: ObjectKey,
-    /// Its run level: stages are rolled out one after the other.
+    /// The stage. Stages are rolled out one after the other.
     pub stage: u32,
-    /// Where in the bundle it comes from.
+    /// The location in the bundle that the object comes from.
     pub origin: Option<Location>,
-    /// All of it but `status`.
+    /// The object without `status`.
     pub value: Map<String, Value>,
 }
 
 impl Object {
-    /// Reads an object from JSON text. `status` is dropped, since only controllers may write it; so are the fields of the
-    /// metadata that the API server owns.
+    /// Parses an object from JSON text. It drops `status`, which only controllers write, and the fields of the metadata that
+    /// the API server owns.
     pub fn parse(json: &[u8], stage: u32, origin: Option<Location>) -> Result<Self, ObjectError> {
         match serde_json::from_slice(json) {
             Ok(Value::Object(value)) => Self::from_value(value, stage, origin),
@@ -105,7 +105,7 @@ impl Object {
         }
     }
 
-    /// The same for a JSON value.
+    /// Converts a JSON value, with the same rules.
     pub fn from_value(
         mut value: Map<String, Value>,
         stage: u32,
@@ -127,7 +127,7 @@ impl Object {
     }
 }
 
-/// Fields of the metadata that only the API server sets.
+/// Fields of the metadata that the API server owns.
 const SERVER_OWNED: &[&str] = &[
     "creationTimestamp",
     "deletionGracePeriodSeconds",
@@ -178,9 +178,9 @@ fn key_of(value: &Map<String, Value>) -> Result<ObjectKey, ObjectError> {
     })
 }
 
-/// The rule of `IsValidPathSegmentName` in `k8s.io/apimachinery/pkg/api/validation/path`: a name that can stand in a URL.
-/// It keeps a hostile plugin from addressing another resource through a crafted name. Beyond that rule, names that hide or reorder
-/// characters are refused: they look like those of other objects wherever they are shown.
+/// The rule of `IsValidPathSegmentName` in `k8s.io/apimachinery/pkg/api/validation/path`: a name that is valid in a URL. It
+/// prevents a hostile plugin from addressing another resource with a crafted name. In addition, names with characters that hide
+/// or reorder text are refused, since they look like the names of other objects.
 fn is_path_segment(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 253
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_object_is_refused() {
+    fn values_that_are_not_objects_are_refused() {
         let named = |name: &str| json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}});
         for (value, message) in [
             (json!([]), "is not a JSON object"),

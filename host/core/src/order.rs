@@ -1,16 +1,16 @@
 //! The order of kinds inside a stage.
 //!
-//! The thirteen phases of OLM v1's applier (`internal/operator-controller/applier/phase.go`): what others need comes first,
-//! what exposes or intercepts comes last, and every kind that the table does not name is deployed with the workloads.
+//! The thirteen phases of OLM v1's applier (`internal/operator-controller/applier/phase.go`): kinds that other kinds need come
+//! first, kinds that expose or intercept come last, and every kind that the table does not name is applied with the workloads.
 
 use crate::{Object, ObjectKey};
 
-/// A group of kinds that are applied together, in the order in which the groups are.
+/// A group of kinds that are applied together. The variants are in the order of application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     /// Namespaces.
     Namespaces,
-    /// What limits others: NetworkPolicy, PodDisruptionBudget, PriorityClass, ResourceQuota, LimitRange.
+    /// Kinds that limit other objects: NetworkPolicy, PodDisruptionBudget, PriorityClass, ResourceQuota, LimitRange.
     Policies,
     /// ServiceAccounts.
     Identity,
@@ -22,7 +22,7 @@ pub enum Phase {
     CustomResourceDefinitions,
     /// Roles and ClusterRoles.
     Roles,
-    /// Their bindings.
+    /// RoleBindings and ClusterRoleBindings.
     Bindings,
     /// Services and certificates.
     Infrastructure,
@@ -76,7 +76,7 @@ pub fn phase_of(key: &ObjectKey) -> Phase {
     phase(&key.group, &key.kind)
 }
 
-/// Sorts objects as they are applied: by stage, phase, then group, version, kind, namespace and name.
+/// Sorts objects in the order of application: by stage, phase, group, version, kind, namespace and name.
 pub fn sort(objects: &mut [Object]) {
     objects.sort_by(|a, b| rank(a).cmp(&rank(b)));
 }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_need_comes_first() {
+    fn dependencies_come_first() {
         let order = [
             phase("", "Namespace"),
             phase("", "ServiceAccount"),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_of_another_group_is_not_mistaken() {
+    fn the_group_of_a_kind_counts() {
         assert_eq!(phase("example.com", "Secret"), Phase::Deploy);
     }
 }

@@ -1,12 +1,12 @@
-//! Patterns with `*`, as annotations and pull secrets hold them.
+//! Patterns with `*`, for annotations and pull secrets.
 
-/// Whether a pattern stands for a name: `*` for any characters, also for none; everything else for itself.
+/// Whether a pattern matches a name. `*` matches any characters, or none; every other character matches itself.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut left) = name.strip_prefix(first) else { return false };
     let mut parts: Vec<&str> = rest.split('*').collect();
     let last = parts.pop().unwrap_or_default();
-    // The earliest place leaves the most for the parts that follow.
+    // The earliest match leaves the most text for the parts that follow.
     for part in parts {
         let Some((_, after)) = left.split_once(part) else { return false };
         left = after;
@@ -21,9 +21,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_any_characters() {
+    fn a_star_matches_any_characters() {
         let cases = [
-            // The pattern, names that it stands for, names that it does not.
+            // The pattern, names that it matches, names that it does not match.
             ("harbour", &["harbour"][..], &["harbours", "a-harbour", ""][..]),
             ("team-a-*", &["team-a-", "team-a-x"], &["team-a", "team-b-x", "x-team-a-x"]),
             ("*-a", &["-a", "team-a"], &["a", "team-ab"]),
@@ -47,7 +47,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_pattern_stands_for_what_a_regular_expression_does(pattern in "[ab*]{0,8}", name in "[ab]{0,10}") {
+        fn a_pattern_matches_like_the_regular_expression(pattern in "[ab*]{0,8}", name in "[ab]{0,10}") {
             let naive = |pattern: &[u8], name: &[u8]| -> bool {
                 fn go(pattern: &[u8], name: &[u8]) -> bool {
                     match pattern.split_first() {

@@ -1,9 +1,9 @@
-//! Why a condition has its status.
+//! Reasons of conditions.
 //!
 //! Reasons are a public interface: scripts and other controllers match them, so a name never changes its meaning. Every crate
 //! that can fail returns its reasons as this type.
 
-/// Declares an enum of names whose text is the name of the variant.
+/// Declares an enum whose text form is the name of the variant.
 #[macro_export]
 macro_rules! names {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident,)+ }) => {
@@ -15,7 +15,7 @@ macro_rules! names {
             /// Every name, in the order of declaration.
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
-            /// The name as it is written in the API.
+            /// The name in the API.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => stringify!($variant),)+ }
             }
@@ -35,12 +35,12 @@ macro_rules! names {
 }
 
 names! {
-    /// Why a condition has its status.
+    /// The reason of a condition.
     Reason {
         // Unpacked
-        /// A finalizer could not do its work. Chandler never sets it: it is RukPak's.
+        /// A finalizer failed. Only RukPak sets it.
         ProcessingFinalizerFailed,
-        /// Unpacking has not begun. Chandler never sets it: it is RukPak's.
+        /// Unpacking has not begun. Only RukPak sets it.
         UnpackPending,
         /// The content is being fetched.
         Unpacking,
@@ -56,21 +56,21 @@ names! {
         BundleLoadFailed,
 
         // Installed
-        /// The release could not be made or installed.
+        /// The release could not be rendered or installed.
         InstallFailed,
-        /// The release could not replace the one before.
+        /// The release could not replace the previous one.
         UpgradeFailed,
-        /// An installed release could not be kept as it is.
+        /// An installed release could not be repaired.
         ReconcileFailed,
-        /// There is no client for the cluster. Chandler never sets it: it is RukPak's.
+        /// There is no client for the cluster. Only RukPak sets it.
         ErrorGettingClient,
-        /// What is installed could not be found out. Chandler never sets it: it is RukPak's.
+        /// The installed release could not be determined. Only RukPak sets it.
         ErrorGettingReleaseState,
-        /// The objects could not be watched. Chandler never sets it: it is RukPak's.
+        /// The objects could not be watched. Only RukPak sets it.
         CreateDynamicWatchFailed,
         /// Every object is applied.
         InstallationSucceeded,
-        /// Objects are still to be applied.
+        /// Some objects are not applied yet.
         Installing,
 
         // Healthy
@@ -80,7 +80,7 @@ names! {
         Unhealthy,
         /// The release is not installed.
         InstallationStatusFalse,
-        /// Whether the release is installed is not known. Chandler never sets it: it is RukPak's.
+        /// Whether the release is installed is unknown. Only RukPak sets it.
         InstallationStatusUnknown,
         /// The objects could not be read.
         ObjectLookupFailure,
@@ -88,7 +88,7 @@ names! {
         // Drifted
         /// Every object matches the release.
         AsReleased,
-        /// Objects differ from the release, and the spec says to leave them so.
+        /// Objects differ from the release, and the spec disables repairs.
         DriftReported,
         /// Objects differ from the release, and repairing them failed.
         RepairFailed,
@@ -96,31 +96,31 @@ names! {
         Contested,
 
         // Progressing and Ready
-        /// The release is on its way to the cluster.
+        /// The release is being rolled out.
         RollingOut,
         /// The release is complete and healthy.
         Succeeded,
-        /// It failed and is tried again.
+        /// A step failed and is retried.
         Retrying,
         /// The release did not become complete and healthy in time.
         ProgressDeadlineExceeded,
-        /// A revision failed, and the last one that succeeded runs again.
+        /// A revision failed, and the controller rolled back to the last one that succeeded.
         RolledBack,
-        /// A revision that is to run again is not in the history, or its release does not come out as it was.
+        /// The revision to roll back to is not in the history, or its release renders differently now.
         RevisionUnavailable,
-        /// A change waits for approval.
+        /// A change is pending approval.
         ApprovalRequired,
-        /// The spec says to leave everything as it is.
+        /// The spec suspends the object.
         Suspended,
-        /// The object is being deleted and the objects of its release with it.
+        /// The object and the objects of its release are being deleted.
         Deleting,
-        /// The object is to be deleted, but custom resources exist that would be deleted with the CRDs of its release.
+        /// The deletion is blocked: custom resources exist that would be deleted with the CRDs of the release.
         CustomResourcesExist,
 
         // Provisioners
         /// No class of that name exists, and none is built in.
         ProvisionerMissing,
-        /// The class exists but its component cannot be used.
+        /// The class exists, but its component is not usable.
         ProvisionerNotReady,
         /// A call took longer than allowed.
         PluginTimeout,
@@ -132,21 +132,21 @@ names! {
         PluginTrapped,
         /// The provisioner reported a failure of its own.
         ProvisionFailed,
-        /// The provisioner returned something that is not an object, or one object twice.
+        /// The provisioner returned an invalid object, or an object twice.
         InvalidOutput,
         /// The provisioner refused the content.
         InvalidContent,
-        /// The configuration does not fit the provisioner.
+        /// The provisioner refused the configuration.
         InvalidConfiguration,
-        /// The content asks for something that the provisioner cannot do.
+        /// The content requires a feature that the provisioner does not support.
         UnsupportedContent,
-        /// The host could not do its part.
+        /// The host failed.
         InternalError,
-        /// What Chandler created for the bundle, and which revisions ran, cannot be read or recorded.
+        /// The record of created objects and revisions cannot be read or written.
         RecordUnavailable,
 
         // Rollout
-        /// An object of the release exists already and belongs to another owner.
+        /// An object of the release already exists and belongs to another owner.
         ObjectCollision,
         /// An object is of a kind that the cluster does not serve.
         RequiredResourceNotFound,
@@ -154,21 +154,21 @@ names! {
         InstallNamespaceNotFound,
         /// The API server refused an object.
         ObjectRefused,
-        /// The controller is not allowed to do what the release needs.
+        /// The controller lacks permissions that the release needs.
         Forbidden,
         /// A new version of a CustomResourceDefinition would break clients or stored objects.
         UnsafeCRDUpgrade,
-        /// A new version of a CustomResourceDefinition takes too much to be checked against its custom resources.
+        /// Validating custom resources against a new version of their CRD exceeds its budget.
         CRDCheckLimitExceeded,
-        /// Comparing an object of the release with what is in the cluster takes too much.
+        /// Comparing an object of the release with the live object exceeds its budget.
         ComparisonTooLarge,
         /// The ServiceAccount that the spec names does not exist.
         ServiceAccountNotFound,
-        /// The spec names no ServiceAccount, and the controller installs nothing with its own rights.
+        /// The spec names no ServiceAccount, and the controller installs nothing with its own permissions.
         ServiceAccountRequired,
-        /// The ServiceAccount that the spec names is not allowed to do all that the release needs.
+        /// The ServiceAccount that the spec names lacks permissions that the release needs.
         PermissionsMissing,
-        /// The release holds objects that are part of the installation of Chandler itself.
+        /// The release contains objects of the Chandler installation.
         ReservedObjects,
 
         // ProvisionerClass
@@ -176,15 +176,15 @@ names! {
         ImageResolved,
         /// The image could not be resolved or pulled.
         ImageNotResolved,
-        /// The digest of the component is as announced.
+        /// The component matches its digest.
         DigestVerified,
-        /// The component speaks a supported version of the contract.
+        /// The component uses a supported version of the contract.
         ContractSupported,
-        /// The component speaks no supported version of the contract.
+        /// The component uses no supported version of the contract.
         UnsupportedContract,
-        /// The component imports something that the contract does not hold.
+        /// The component has imports that are not in the contract.
         MissingImports,
-        /// The artifact holds no component, or one whose facts cannot be read.
+        /// The artifact has no component, or the facts of the component cannot be read.
         InvalidComponent,
         /// The component declares capabilities that nothing grants.
         MissingCapabilities,
@@ -192,11 +192,11 @@ names! {
         CompilationSucceeded,
         /// The component could not be compiled.
         CompileFailed,
-        /// The class can be used.
+        /// The class is usable.
         ProvisionerReady,
-        /// A newer component could not be had; the one before stays in use.
+        /// A newer component is not available. The previous one stays in use.
         UpdateFailed,
-        /// The limits or the configuration of the class are not legal.
+        /// The limits or the configuration of the class are invalid.
         InvalidSpec,
     }
 }

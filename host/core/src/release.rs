@@ -1,4 +1,4 @@
-//! What a provisioner made of a bundle.
+//! The objects that a provisioner rendered from a bundle.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,23 @@ use serde_json::{Map, Value};
 
 use crate::{Description, Diagnostic, Digest, Object, order, size};
 
-/// A condition that objects of a release must meet before the rollout goes on.
+/// A rule that objects of a release must meet before the rollout continues.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Probe {
-    /// Which objects of the release it is about.
+    /// The objects of the release that the rule applies to.
     pub selector: ProbeSelector,
     /// A CEL expression over `self`, the live object, that must be true.
     pub rule: String,
-    /// What the status shows while it is not true; a text about the rule where there is none.
+    /// The message in the status while the rule is not met; a text about the rule if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// A CEL expression over `self` that gives this text.
+    /// A CEL expression over `self` that returns the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_expression: Option<String>,
 }
 
-/// Which objects of a release a probe is about. Every field that is set must match.
+/// Selects objects of a release. Every field that is set must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeSelector {
     /// The API group; empty for the core group.
@@ -41,7 +41,7 @@ pub struct ProbeSelector {
     pub labels: BTreeMap<String, String>,
 }
 
-/// The objects that a provisioner returned, checked and in the order in which they are applied.
+/// The objects that a provisioner returned, validated and in the order of application.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Release {
     digest: Digest,
@@ -53,7 +53,7 @@ pub struct Release {
 }
 
 impl Release {
-    /// Puts a release together: sorts the objects and takes the digest of objects, stages and probes.
+    /// Sorts the objects and computes the digest of objects, stages and probes.
     pub fn new(mut objects: Vec<Object>, probes: Vec<Probe>, findings: Vec<Diagnostic>) -> Self {
         order::sort(&mut objects);
         let digest = digest(&objects, &probes);
@@ -61,7 +61,7 @@ impl Release {
         Self { digest, objects, probes, findings, description: Description::default(), memory }
     }
 
-    /// The same release with what its bundle says of itself.
+    /// The same release with the metadata of its bundle.
     pub fn described(mut self, description: Description) -> Self {
         self.memory -= size::of_description(&self.description);
         self.memory += size::of_description(&description);
@@ -69,13 +69,13 @@ impl Release {
         self
     }
 
-    /// The digest over the canonical JSON of stages, objects and probes. Origins, findings and the description do not
-    /// count: they change nothing in the cluster.
+    /// The digest of the canonical JSON of stages, objects and probes. Origins, findings and the description do not count,
+    /// since they change nothing in the cluster.
     pub fn digest(&self) -> &Digest {
         &self.digest
     }
 
-    /// The objects, as they are applied: by stage, then by kind ([`order`]).
+    /// The objects in the order of application: by stage, then by kind ([`order`]).
     pub fn objects(&self) -> &[Object] {
         &self.objects
     }
@@ -85,17 +85,17 @@ impl Release {
         &self.probes
     }
 
-    /// What the provisioner reported without refusing the bundle.
+    /// The findings that the provisioner reported without refusing the bundle.
     pub fn findings(&self) -> &[Diagnostic] {
         &self.findings
     }
 
-    /// About how many bytes of memory it takes: some ten times as many as its JSON, and more where it has many small maps.
+    /// An estimate of the memory of the release in bytes: about ten times its JSON, and more with many small maps.
     pub fn memory(&self) -> usize {
         self.memory
     }
 
-    /// What the bundle says of itself, as far as the provisioner told it.
+    /// The metadata of the bundle, as far as the provisioner reported it.
     pub fn description(&self) -> &Description {
         &self.description
     }
@@ -110,7 +110,7 @@ fn digest(objects: &[Object], probes: &[Probe]) -> Digest {
     })
 }
 
-/// What the digest of a release is taken of.
+/// The input of the digest of a release.
 #[derive(Serialize)]
 struct Canonical<'a> {
     objects: Vec<(u32, &'a Map<String, Value>)>,
@@ -118,7 +118,7 @@ struct Canonical<'a> {
     probes: &'a [Probe],
 }
 
-/// By way of values, whose fields are sorted.
+/// Serializes probes through JSON values, whose fields are sorted.
 fn sorted<S: Serializer>(probes: &[Probe], serializer: S) -> Result<S::Ok, S::Error> {
     serde_json::to_value(probes).map_err(S::Error::custom)?.serialize(serializer)
 }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_depends_on_what_is_applied_and_not_on_the_order_of_emission() {
+    fn the_digest_does_not_depend_on_the_order_of_emission() {
         let one = Release::new(vec![object("Service", 0), object("ConfigMap", 0)], vec![], vec![]);
         let two = Release::new(vec![object("ConfigMap", 0), object("Service", 0)], vec![], vec![]);
         let staged = Release::new(vec![object("ConfigMap", 1), object("Service", 0)], vec![], vec![]);

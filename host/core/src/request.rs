@@ -1,23 +1,23 @@
-//! What a provisioner is asked, and what it asks in turn.
+//! The request to a provisioner, and the facts about the target that the provisioner reads during the call.
 
 use std::collections::{BTreeSet, btree_set};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// What the objects are for.
+/// The BundleDeployment and the cluster that a release is rendered for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Target {
     /// The name of the BundleDeployment.
     pub name: String,
-    /// The namespace to install into.
+    /// The namespace for objects that name none.
     pub namespace: String,
-    /// The version of the API server, such as `v1.36.0`; empty where no cluster is known.
+    /// The version of the API server, such as `v1.36.0`; empty without a cluster.
     #[serde(default)]
     pub kubernetes_version: String,
-    /// The kinds that the API server serves, as `group/version/Kind` (`v1/Kind` for the core group); empty where no
-    /// cluster is known.
+    /// The kinds that the API server serves, as `group/version/Kind` (`v1/Kind` for the core group); empty
+    /// without a cluster.
     #[serde(default)]
     pub api_kinds: Vec<String>,
 }
@@ -25,19 +25,19 @@ pub struct Target {
 /// One request to provision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// The configuration; an empty object where there is none.
+    /// The configuration; empty if none is set.
     pub config: serde_json::Map<String, serde_json::Value>,
-    /// What the objects are for.
+    /// The target of the release.
     pub target: Target,
 }
 
 impl Target {
-    /// The version of the API server; none where no cluster is known.
+    /// The version of the API server; none without a cluster.
     pub fn version(&self) -> Option<&str> {
         Some(self.kubernetes_version.as_str()).filter(|version| !version.is_empty())
     }
 
-    /// Whether the API server serves a kind; none where no cluster is known.
+    /// Whether the API server serves a kind; none without a cluster.
     pub fn serves(&self, api_version: &str, kind: &str) -> Option<bool> {
         let is_it = |served: &String| {
             served.strip_prefix(api_version).and_then(|rest| rest.strip_prefix('/')).is_some_and(|rest| rest == kind)
@@ -45,22 +45,22 @@ impl Target {
         (!self.api_kinds.is_empty()).then(|| self.api_kinds.iter().any(is_it))
     }
 
-    /// The answer to a question.
-    fn answer(&self, question: &Question) -> Value {
-        match question {
-            Question::Name => json!(self.name),
-            Question::Namespace => json!(self.namespace),
-            Question::KubernetesVersion => json!(self.version()),
-            Question::Serves { api_version, kind } => json!(self.serves(api_version, kind)),
-            Question::ApiKinds => json!(self.api_kinds),
+    /// The value of a fact.
+    fn value(&self, fact: &Fact) -> Value {
+        match fact {
+            Fact::Name => json!(self.name),
+            Fact::Namespace => json!(self.namespace),
+            Fact::KubernetesVersion => json!(self.version()),
+            Fact::Serves { api_version, kind } => json!(self.serves(api_version, kind)),
+            Fact::ApiKinds => json!(self.api_kinds),
         }
     }
 }
 
-/// Something that a provisioner asks about its target. Of a release that was made, what was not asked cannot matter.
+/// A fact about the target that a provisioner may read. A release depends only on the facts that its provisioner read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Question {
+pub enum Fact {
     /// [`Target::name`].
     Name,
     /// [`Target::namespace`].
@@ -78,69 +78,65 @@ pub enum Question {
     ApiKinds,
 }
 
-/// What a provisioner asked during one call.
+/// The facts that a provisioner read during one call.
 ///
-/// A provisioner is a pure function of the content, its configuration and the answers that it gets. So two targets that
-/// give the same answers to these questions get the same release: it asks the first question in both cases, gets the same
-/// answer, hence asks the same second one, and so on.
+/// A provisioner is a pure function of the content, its configuration and the values of these facts. Two targets with the same
+/// values therefore get the same release: the provisioner reads the same first fact for both, gets the same value, hence reads
+/// the same second fact, and so on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Questions(BTreeSet<Question>);
+pub struct RecordedFacts(BTreeSet<Fact>);
 
-/// How many kinds are asked for one by one. A provisioner that asks for more is taken to ask for all.
+/// How many kinds are recorded individually. A provisioner that queries more kinds is recorded as reading all of them.
 const KINDS: usize = 500;
-/// The most bytes of the name of a kind that is kept.
+/// The longest name of a kind that is recorded, in bytes.
 const KIND_BYTES: usize = 512;
 
-impl Questions {
-    /// Adds one. Their number and length is bounded: instead of many kinds, or one with a long name, all kinds are asked for.
-    pub fn add(&mut self, question: Question) {
-        let question = match question {
-            Question::Serves { api_version, kind } => {
+impl RecordedFacts {
+    /// Records a fact. The number of kinds and the length of their names are bounded: beyond these bounds, [`Fact::ApiKinds`]
+    /// is recorded instead.
+    pub fn add(&mut self, fact: Fact) {
+        let fact = match fact {
+            Fact::Serves { api_version, kind } => {
                 let is_long = api_version.len().saturating_add(kind.len()) > KIND_BYTES;
-                if is_long || self.0.len() >= KINDS || self.0.contains(&Question::ApiKinds) {
-                    Question::ApiKinds
+                if is_long || self.0.len() >= KINDS || self.0.contains(&Fact::ApiKinds) {
+                    Fact::ApiKinds
                 } else {
-                    Question::Serves { api_version, kind }
+                    Fact::Serves { api_version, kind }
                 }
             }
             other => other,
         };
-        if question == Question::ApiKinds {
-            self.0.retain(|question| !matches!(question, Question::Serves { .. }));
+        if fact == Fact::ApiKinds {
+            self.0.retain(|fact| !matches!(fact, Fact::Serves { .. }));
         }
-        self.0.insert(question);
+        self.0.insert(fact);
     }
 
-    /// The questions, in order.
-    pub fn iter(&self) -> btree_set::Iter<'_, Question> {
+    /// The facts, in order.
+    pub fn iter(&self) -> btree_set::Iter<'_, Fact> {
         self.0.iter()
     }
 
-    /// The questions with the answers that a target gives.
-    pub fn answered(&self, target: &Target) -> Vec<(&Question, Value)> {
-        self.0.iter().map(|question| (question, target.answer(question))).collect()
-    }
-
-    /// Whether two targets give the same answers.
-    pub fn agree(&self, one: &Target, other: &Target) -> bool {
-        self.0.iter().all(|question| one.answer(question) == other.answer(question))
+    /// The facts with their values for a target.
+    pub fn values(&self, target: &Target) -> Vec<(&Fact, Value)> {
+        self.0.iter().map(|fact| (fact, target.value(fact))).collect()
     }
 }
 
-impl<'a> IntoIterator for &'a Questions {
-    type Item = &'a Question;
-    type IntoIter = btree_set::Iter<'a, Question>;
+impl<'a> IntoIterator for &'a RecordedFacts {
+    type Item = &'a Fact;
+    type IntoIter = btree_set::Iter<'a, Fact>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
     }
 }
 
-impl FromIterator<Question> for Questions {
-    fn from_iter<T: IntoIterator<Item = Question>>(questions: T) -> Self {
+impl FromIterator<Fact> for RecordedFacts {
+    fn from_iter<T: IntoIterator<Item = Fact>>(facts: T) -> Self {
         let mut all = Self::default();
-        questions.into_iter().for_each(|question| all.add(question));
+        facts.into_iter().for_each(|fact| all.add(fact));
         all
     }
 }
@@ -158,12 +154,12 @@ mod tests {
         }
     }
 
-    fn serves(api_version: &str, kind: &str) -> Question {
-        Question::Serves { api_version: api_version.into(), kind: kind.into() }
+    fn serves(api_version: &str, kind: &str) -> Fact {
+        Fact::Serves { api_version: api_version.into(), kind: kind.into() }
     }
 
     #[test]
-    fn a_target_knows_its_kinds() {
+    fn a_target_reports_the_kinds_that_it_serves() {
         let served = target("v1.36.0", &["apps/v1/Deployment", "v1/Pod"]);
         for (api_version, kind, want) in [
             ("v1", "Pod", true),
@@ -180,49 +176,44 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_asked_matters() {
+    fn only_recorded_facts_matter() {
         let before = target("v1.35.0", &["v1/Pod"]);
-        let asked = |questions: &[Question]| questions.iter().cloned().collect::<Questions>();
+        let read = |facts: &[Fact]| facts.iter().cloned().collect::<RecordedFacts>();
         let newer = target("v1.36.0", &["v1/Pod"]);
         let more = target("v1.35.0", &["example.com/v1/Ox", "v1/Pod"]);
         let other = Target { namespace: "m".into(), ..before.clone() };
         let unknown = target("", &[]);
-        for (question, agrees) in [
-            (asked(&[]), [true, true, true, true]),
-            (asked(&[Question::Name]), [true, true, true, true]),
-            (asked(&[Question::Namespace]), [true, true, false, true]),
-            (asked(&[Question::KubernetesVersion]), [false, true, true, false]),
-            (asked(&[serves("v1", "Pod")]), [true, true, true, false]),
-            (asked(&[serves("example.com/v1", "Ox")]), [true, false, true, false]),
-            (asked(&[Question::ApiKinds]), [true, false, true, false]),
+        for (facts, same) in [
+            (read(&[]), [true, true, true, true]),
+            (read(&[Fact::Name]), [true, true, true, true]),
+            (read(&[Fact::Namespace]), [true, true, false, true]),
+            (read(&[Fact::KubernetesVersion]), [false, true, true, false]),
+            (read(&[serves("v1", "Pod")]), [true, true, true, false]),
+            (read(&[serves("example.com/v1", "Ox")]), [true, false, true, false]),
+            (read(&[Fact::ApiKinds]), [true, false, true, false]),
         ] {
-            let found = [&newer, &more, &other, &unknown].map(|now| question.agree(&before, now));
-            let unknown = Target { namespace: "n".into(), ..unknown.clone() };
-            assert_eq!(found[..3], agrees[..3], "{question:?}");
-            assert_eq!(question.agree(&before, &unknown), agrees[3], "{question:?}");
-            for now in [&newer, &more] {
-                assert_eq!(question.answered(&before) == question.answered(now), question.agree(&before, now));
-            }
+            let found = [&newer, &more, &other, &unknown].map(|now| facts.values(&before) == facts.values(now));
+            assert_eq!(found, same, "{facts:?}");
         }
     }
 
     #[test]
-    fn many_kinds_and_long_names_ask_for_all() {
-        let mut many: Questions = [Question::Name].into_iter().collect();
+    fn many_kinds_and_long_names_are_recorded_as_all_kinds() {
+        let mut many: RecordedFacts = [Fact::Name].into_iter().collect();
         for number in 0..10_000 {
             many.add(serves("v1", &format!("K{number}")));
             assert!(many.iter().count() <= KINDS);
         }
-        assert_eq!(many, [Question::Name, Question::ApiKinds].into_iter().collect());
-        let long: Questions = [serves("v1", &"x".repeat(1000))].into_iter().collect();
-        assert_eq!(long, [Question::ApiKinds].into_iter().collect());
+        assert_eq!(many, [Fact::Name, Fact::ApiKinds].into_iter().collect());
+        let long: RecordedFacts = [serves("v1", &"x".repeat(1000))].into_iter().collect();
+        assert_eq!(long, [Fact::ApiKinds].into_iter().collect());
     }
 
     #[test]
-    fn questions_are_kept_as_json() {
-        let questions: Questions = [Question::KubernetesVersion, serves("v1", "Pod")].into_iter().collect();
-        let text = serde_json::to_string(&questions).unwrap();
+    fn facts_are_stored_as_json() {
+        let facts: RecordedFacts = [Fact::KubernetesVersion, serves("v1", "Pod")].into_iter().collect();
+        let text = serde_json::to_string(&facts).unwrap();
         assert_eq!(text, r#"["kubernetesVersion",{"serves":{"api_version":"v1","kind":"Pod"}}]"#);
-        assert_eq!(serde_json::from_str::<Questions>(&text).unwrap(), questions);
+        assert_eq!(serde_json::from_str::<RecordedFacts>(&text).unwrap(), facts);
     }
 }

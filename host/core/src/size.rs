@@ -1,27 +1,27 @@
-//! How much memory a release takes.
+//! The memory that a release takes.
 //!
-//! An estimate of what the allocator hands out, good enough to bound a cache by: a release takes about ten times as much as
-//! its text, and how much exactly depends on how many small maps it has.
+//! An estimate of the allocated bytes that is good enough to bound a cache. A release takes about ten times the size of its JSON;
+//! the exact factor depends on the number of small maps.
 
 use serde_json::{Map, Value};
 
 use crate::{Description, Diagnostic, Location, Object, Probe, Property, Related};
 
-/// What the allocator adds to each piece, and to what it rounds.
+/// The bytes that the allocator adds to each allocation, and the multiple that it rounds up to.
 const OVERHEAD: usize = 8;
 const GRAIN: usize = 16;
-/// A node of the tree that a map is, and how many entries stand in one where there are many: maps are filled in order, which
-/// leaves nodes half full.
+/// A node of the B-tree of a map, its capacity, and its entries in a large map: maps are filled in order, which leaves nodes
+/// half full.
 const NODE: usize = 640;
 const NODE_ENTRIES: usize = 11;
 const FILLED_ENTRIES: usize = 6;
 
-/// The bytes that the parts of a release take.
+/// The bytes of the parts of a release.
 pub(crate) fn of(objects: &[Object], probes: &[Probe], findings: &[Diagnostic]) -> usize {
     objects.iter().map(object).chain(probes.iter().map(probe)).chain(findings.iter().map(finding)).sum()
 }
 
-/// The bytes that a description takes beside itself.
+/// The bytes that a description takes in addition to its struct.
 pub(crate) fn of_description(description: &Description) -> usize {
     let property = |property: &Property| text(&property.kind) + size_of_val(property) + value(&property.value);
     description.properties.iter().map(property).sum()
@@ -57,7 +57,7 @@ fn location(location: &Location) -> usize {
     text(&location.path) + location.pointer.as_deref().map_or(0, text)
 }
 
-/// What a value takes beside itself.
+/// The bytes that a value takes in addition to its struct.
 fn value(of: &Value) -> usize {
     match of {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
@@ -76,7 +76,7 @@ fn text(of: &str) -> usize {
     allocated(of.len())
 }
 
-/// What the allocator takes for a piece of this size.
+/// The bytes that the allocator takes for an allocation of this size.
 fn allocated(bytes: usize) -> usize {
     if bytes == 0 { 0 } else { (bytes + OVERHEAD).next_multiple_of(GRAIN) }
 }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use crate::Release;
 
-    /// Objects such as releases have: many small maps, long descriptions, lists.
+    /// A typical object of a release: many small maps, long descriptions, lists.
     fn text_of_a_crd(number: usize) -> String {
         let properties: Map<String, Value> = (0..40)
             .map(|field| {
@@ -108,10 +108,10 @@ mod tests {
     }
 
     #[test]
-    fn the_estimate_is_near_what_is_allocated() {
+    fn the_estimate_is_close_to_the_allocated_bytes() {
         let texts: Vec<String> = (0..20).map(text_of_a_crd).collect();
         let mut estimate = 0;
-        // Given back at the end, so that what is still allocated then is the release.
+        // Only the release is still allocated at the end.
         let mut kept = None;
         let measured = allocation_counter::measure(|| {
             let objects = texts.iter().map(|text| Object::parse(text.as_bytes(), 0, None).unwrap()).collect();

@@ -1,16 +1,16 @@
-//! Text of others in output: messages, logs, Events, status and terminals.
+//! Untrusted text in output: messages, logs, Events, status and terminals.
 //!
-//! Bundles, plugins, registries and whoever names an object choose text that people read. Some characters make a terminal
-//! act, turn the order of what stands around them, or cannot be seen at all, so that two different names look alike.
-//! [`printable`] is the one place that knows them; everything that writes text of others passes through it.
+//! Bundles, plugins, registries and the authors of objects choose text that people read. Some characters control a terminal,
+//! reorder the text around them, or are invisible, so that two different names look alike. [`printable`] is the one place that
+//! knows these characters. Every output of untrusted text must use it.
 
 use std::{borrow::Cow, fmt::Write as _};
 
-/// Text with every character that hides, reorders or steers written out as `\u{061C}`: its code point in hexadecimal.
+/// The text with every deceptive character escaped as its code point in hexadecimal, such as `\u{061C}`.
 ///
-/// Line feeds and tabs stay. All else that Unicode calls a control stays out, and so does what has no shape of its own: zero-width
-/// characters and joiners, marks of direction, separators of lines and paragraphs, variation selectors, fillers and tags.
-/// What was escaped holds nothing to escape, so that passing text through twice does no harm.
+/// Line feeds and tabs stay. Every other control character of Unicode is escaped, and so are characters without a shape:
+/// zero-width characters and joiners, direction marks, line and paragraph separators, variation selectors, fillers and tags.
+/// Escaping is idempotent.
 pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |escaped, c| {
         // Writing to a String does not fail.
@@ -18,15 +18,15 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// The same on one line: runs of white space, line feeds included, become one space.
+/// The same on one line: runs of white space, including line feeds, become one space.
 pub fn one_line(text: &str) -> String {
     printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a character must not reach a reader as it is.
+/// Whether a character must be escaped.
 ///
-/// Beside control characters these are the separators of lines and paragraphs and Unicode's `Default_Ignorable_Code_Point`s
-/// (those that are not assigned included) with the annotation characters.
+/// These are control characters, line and paragraph separators, Unicode's `Default_Ignorable_Code_Point`s (including unassigned
+/// ones), and annotation characters.
 pub fn is_deceptive(c: char) -> bool {
     match c {
         '\n' | '\t' | ' '..='~' => false,
@@ -53,8 +53,8 @@ pub fn is_deceptive(c: char) -> bool {
     }
 }
 
-/// JSON text of the same value without deceptive characters: inside of strings, the only place where it can hold them, each
-/// becomes `\u061c`, as a reader of JSON undoes it.
+/// JSON text of the same value without deceptive characters. They occur only in strings, where each one becomes an escape such
+/// as `\u061c`, which a JSON parser reverts.
 pub fn printable_json(text: &str) -> Cow<'_, str> {
     escaped(text, |escaped, c| {
         for unit in c.encode_utf16(&mut [0; 2]) {
@@ -64,7 +64,7 @@ pub fn printable_json(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// JSON text for a reader of YAML, which knows no pairs of surrogates: `\u061c`, `\U000e0061`.
+/// JSON text for YAML parsers, which do not support surrogate pairs: `\u061c`, `\U000e0061`.
 pub fn printable_json_for_yaml(text: &str) -> Cow<'_, str> {
     escaped(text, |escaped, c| {
         let code = u32::from(c);
@@ -72,7 +72,7 @@ pub fn printable_json_for_yaml(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// The text with every deceptive character written as `write` does it.
+/// The text with every deceptive character escaped by `write`.
 fn escaped(text: &str, write: impl Fn(&mut String, char)) -> Cow<'_, str> {
     let Some(first) = text.find(is_deceptive) else { return Cow::Borrowed(text) };
     let (clean, rest) = text.split_at(first);
@@ -95,12 +95,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_hides_reorders_or_steers_is_written_out() {
+    fn deceptive_characters_are_escaped() {
         for (text, want) in [
             ("plain\ttext\nü ☃ 日本語 ع 😀", "plain\ttext\nü ☃ 日本語 ع 😀"),
             ("\u{1b}[2Jgone\r", "\\u{001B}[2Jgone\\u{000D}"),
             ("a\0b\u{7f}c", "a\\u{0000}b\\u{007F}c"),
-            // C1: what some terminals take for ESC [.
+            // C1 controls: some terminals treat them as ESC [.
             ("\u{80}\u{9b}31m\u{9f}", "\\u{0080}\\u{009B}31m\\u{009F}"),
             ("a\u{ad}b\u{34f}", "a\\u{00AD}b\\u{034F}"),
             ("a\u{61c}b", "a\\u{061C}b"),
@@ -126,7 +126,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_deceptive_is_left_and_the_rest_stays(text in "(\\PC|[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\u{fe00}-\u{fe0f}]|[a-z\\n\\t]){0,40}") {
+        fn only_deceptive_characters_are_escaped(text in "(\\PC|[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\u{fe00}-\u{fe0f}]|[a-z\\n\\t]){0,40}") {
             let shown = printable(&text);
             prop_assert!(!shown.contains(is_deceptive), "{shown:?}");
             prop_assert_eq!(printable(&shown), shown.as_ref());

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{finding::Effect, policy::Enforcement, rule::Rule};
+use crate::{Enforcement, Rule, finding::Effect};
 
 /// A change that may break clients or stored objects.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::{
+    Rule,
     change::Change,
     finding::{
         Effect::{self, Alters, Loosens, Tightens},
         cut,
     },
     keywords::addition,
-    rule::Rule,
 };
 
 /// The longest text of all schemas that a message names, in bytes.

@@ -3,12 +3,12 @@
 use serde_json::{Map, Value};
 
 use crate::{
+    Policy,
     change::Change,
     crd::{Crd, Version},
     finding::{Finding, Report},
     objects::limit::CheckError,
-    policy::Policy,
-    version_order, walk,
+    policy, version_order, walk,
     walk::Placed,
     whole,
 };
@@ -45,7 +45,7 @@ pub fn compare(old: &Value, new: &Value, policy: &Policy) -> Report {
     let (old, new) = (Crd::read(old), Crd::read(new));
     let mut tell = |version: Option<String>, property: Option<String>, pointer: String, change: Change| {
         let Change { rule, effect, default, message, old, new: after } = change;
-        let enforcement = policy.enforcement(new.name, rule, effect, default);
+        let enforcement = policy::enforcement(policy, new.name, rule, effect, default);
         report.push(Finding {
             rule,
             enforcement,

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{policy::Enforcement, rule::Rule};
+use crate::{Enforcement, Rule};
 
 /// How many findings a message lists.
 const LISTED: usize = 10;

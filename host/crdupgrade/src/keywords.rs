@@ -5,14 +5,13 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use crate::{
+    Enforcement, Rule,
     change::Change,
     combinations,
     finding::{
         Effect::{self, Alters, Loosens, Tightens},
         shown,
     },
-    policy::Enforcement,
-    rule::Rule,
     validations,
 };
 

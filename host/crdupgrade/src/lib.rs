@@ -6,8 +6,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`mod@compare`] | an old CRD and a new one, compared |
-//! | [`rule`] | the rules, by name |
-//! | [`policy`] | what is to become of findings: configuration |
+//! | `policy` | the enforcement that a policy (`chandler_core::crd_upgrade`) gives to a finding |
 //! | [`finding`] | what was found, and what becomes of it |
 //! | `crd`, `version_order` | reads a CRD; the order of versions |
 //! | `whole` | what concerns a CRD as a whole |
@@ -22,15 +21,13 @@ mod crd;
 pub mod finding;
 mod keywords;
 pub mod objects;
-pub mod policy;
-pub mod rule;
+mod policy;
 mod validations;
 mod version_order;
 mod walk;
 mod whole;
 
+pub use chandler_core::crd_upgrade::{CrdPolicy, Enforcement, Policy, Rule, RulePolicy};
 pub use compare::{comparable, compare};
 pub use finding::{Effect, Finding, Report, explain};
 pub use objects::{CustomResource, ObjectCheck, limit::CheckError};
-pub use policy::{CrdPolicy, Enforcement, Policy, RulePolicy};
-pub use rule::Rule;

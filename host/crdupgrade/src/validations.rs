@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::{
+    Enforcement, Rule,
     change::Change,
     finding::Effect::{Alters, Loosens, Tightens},
     keywords::unhandled,
-    policy::Enforcement,
-    rule::Rule,
 };
 
 const KEYWORD: &str = "x-kubernetes-validations";

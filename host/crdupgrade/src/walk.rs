@@ -3,10 +3,10 @@
 use serde_json::{Map, Value};
 
 use crate::{
+    Rule,
     change::Change,
     finding::{Effect, shown},
     keywords,
-    rule::Rule,
 };
 
 /// How deep a schema is walked; the API server refuses deeper ones. Below, everything is one level.

@@ -5,11 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::{
+    Enforcement, Rule,
     change::Change,
     crd::{Crd, Version, text},
     finding::Effect::{Alters, Tightens},
-    policy::Enforcement,
-    rule::Rule,
 };
 
 /// A change, the version that it is about, if it is about one, and its JSON pointer in the new CRD.

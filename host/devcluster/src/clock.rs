@@ -1,4 +1,4 @@
-//! Time: what a development cluster takes for now, how it waits, and how Kubernetes writes it.
+//! Time: the current time of a development cluster, waiting, and Kubernetes' time format.
 
 use std::{
     ops::Add,
@@ -39,7 +39,7 @@ pub struct Moment(Duration);
 impl Add<Duration> for Moment {
     type Output = Self;
 
-    /// The moment so much later; the last one there is, when that is too far.
+    /// The moment later by this duration, or the last possible one.
     fn add(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(duration))
     }
@@ -54,7 +54,7 @@ impl Clock {
         Self(Source::System)
     }
 
-    /// A clock that stands at `start` until it is moved by [`advance`](Self::advance).
+    /// A clock that stays at `start` until it is moved by [`advance`](Self::advance).
     pub fn manual(start: OffsetDateTime) -> Self {
         Self(Source::Manual(Arc::new(Manual { start, elapsed: watch::Sender::new(Duration::ZERO) })))
     }
@@ -106,7 +106,7 @@ impl Clock {
         self.sleep_until(self.moment() + duration).await;
     }
 
-    /// Moves a manual clock forward and wakes whoever waited for that; the system's clock is not moved.
+    /// Moves a manual clock forward and wakes its waiters. Does nothing to the system clock.
     pub fn advance(&self, by: Duration) {
         if let Source::Manual(manual) = &self.0 {
             manual.elapsed.send_modify(|elapsed| *elapsed = elapsed.saturating_add(by));
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manual_clock_stands_still_until_it_is_moved() {
+    fn a_manual_clock_does_not_move_by_itself() {
         let clock = Clock::manual(datetime!(2026-01-02 03:04:05.678_901_2 UTC));
         assert_eq!(
             (clock.timestamp(), clock.timestamp()),
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_sleeps_on_a_manual_clock_wakes_when_it_is_moved_far_enough() {
+    async fn a_sleeper_wakes_when_the_manual_clock_is_moved_far_enough() {
         let clock = Clock::manual(OffsetDateTime::UNIX_EPOCH);
         let mut sleep = Box::pin(clock.sleep(Duration::from_secs(10)));
         assert_eq!(futures::poll!(&mut sleep), Poll::Pending);

@@ -1,4 +1,4 @@
-//! Starting and stopping.
+//! Starts and stops a development cluster.
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
@@ -17,34 +17,34 @@ use crate::{
         listen::Server,
     },
     identity::Identities,
-    kept::Kept,
+    persistence::Kept,
     service::Service,
     store::{Limits, OpenError, Recovered},
     workloads,
 };
 
-/// How a development cluster is to be.
+/// The options of a development cluster.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Where to listen; port 0 picks one. Anything but a loopback address needs a [`token`](Self::token).
     pub bind: SocketAddr,
     /// The administrator's bearer token; random when `None`.
     pub token: Option<String>,
-    /// The directory in which state is kept across restarts; in memory when `None`. It is made where there is none.
+    /// The directory in which state is kept across restarts; in memory when `None`. It is created if it does not exist.
     pub data: Option<PathBuf>,
     /// Whether Deployments become available, Jobs complete and so on; see [`workloads`](mod@workloads).
     pub workloads: bool,
-    /// What workloads are to pretend and how long it takes them; a clone of these rules can be changed while the cluster runs.
+    /// The simulated behaviour of workloads and its timing; a clone of these rules can be changed while the cluster runs.
     pub rules: workloads::Rules,
     /// How long a new CRD takes to be established; until then its objects are answered with 404.
     pub established_delay: Duration,
     /// How much history is kept for watches and for lists at past revisions.
     pub history: Limits,
-    /// What time it is.
+    /// The clock.
     pub clock: Clock,
     /// Makes uids and generated names the same in every run; random when `None`.
     pub seed: Option<u64>,
-    /// What is to fail, from the start.
+    /// The faults that are injected from the start.
     pub faults: Vec<Fault>,
 }
 
@@ -70,17 +70,17 @@ impl Default for Options {
 #[non_exhaustive]
 pub enum StartError {
     /// The address can be reached from other machines, and no token was chosen.
-    #[error("{0} is no loopback address: set a token to listen there")]
+    #[error("{0} is not a loopback address: set a token to listen on it")]
     NotLoopback(SocketAddr),
-    /// The token cannot stand in a header.
-    #[error("the token is empty or holds other characters than visible ASCII")]
+    /// The token is not valid in a header.
+    #[error("the token is empty or contains characters other than visible ASCII")]
     Token,
     /// The address is taken or not this machine's.
     #[error("cannot listen on {address}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// No credentials.
@@ -90,10 +90,10 @@ pub enum StartError {
     #[error(transparent)]
     Data(#[from] OpenError),
     /// The kubeconfig made for the own client cannot be used.
-    #[error("cannot make a client for the development cluster")]
+    #[error("failed to create a client for the development cluster")]
     Kubeconfig(#[from] KubeconfigError),
     /// No client.
-    #[error("cannot make a client for the development cluster")]
+    #[error("failed to create a client for the development cluster")]
     Client(#[from] Box<kube::Error>),
 }
 
@@ -199,7 +199,7 @@ impl DevCluster {
         &self.url
     }
 
-    /// What was found where the kept state was not closed the last time.
+    /// What was recovered if the persistent state was not closed cleanly.
     pub fn recovered(&self) -> Option<&Recovered> {
         self.api.store.recovered()
     }
@@ -214,7 +214,7 @@ impl DevCluster {
         self.api.faults.list()
     }
 
-    /// Takes away all faults; what they did. What a fault does to a watch that it has struck goes on.
+    /// Removes all faults. Returns what they did. Their effects on watches that they already hit continue.
     pub fn clear_faults(&self) -> Vec<Report> {
         self.api.faults.clear()
     }
@@ -229,7 +229,7 @@ impl DevCluster {
         self.api.store.compact(self.api.store.revision());
     }
 
-    /// Stops serving and waits until everything has ended; what is kept is then on disk, and the directory is free.
+    /// Stops serving and waits until everything has ended; persistent state is then on disk, and the directory is released.
     pub async fn stop(mut self) {
         self.shutdown.cancel();
         while self.tasks.join_next().await.is_some() {}

@@ -14,7 +14,7 @@ pub fn to_served(resource: &Resource, stored: &Value) -> Value {
     object
 }
 
-/// An object in the version of a resource, as it is stored.
+/// An object in the storage version of a resource.
 pub fn to_stored(resource: &Resource, served: Value) -> Value {
     if resource.is_storage_version() {
         return served;

@@ -1,4 +1,4 @@
-//! Where uids and the suffixes of generated names come from.
+//! The source of uids and suffixes of generated names.
 
 use std::{
     collections::HashMap,
@@ -35,7 +35,7 @@ impl Identities {
         Self(None)
     }
 
-    /// Ones that a seed determines. They can be guessed: nothing that is to be secret may come from here.
+    /// Deterministic ones from a seed. They can be guessed, so never use them as secrets.
     pub fn seeded(seed: u64) -> Self {
         Self(Some(Arc::new(Seeded { seed, made: Mutex::default() })))
     }
@@ -45,7 +45,7 @@ impl Identities {
         Builder::from_random_bytes(self.bytes("uid", key)).into_uuid().to_string()
     }
 
-    /// What `generateName` gets appended; `key` has the prefix for a name.
+    /// The suffix for `generateName`; `key` has the prefix for a name.
     pub fn suffix(&self, key: &Key) -> String {
         let bytes = self.bytes("name", key);
         let characters = bytes.iter().filter_map(|byte| ALPHABET.get(usize::from(*byte) % ALPHABET.len()));

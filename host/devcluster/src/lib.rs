@@ -1,25 +1,25 @@
 //! An in-process Kubernetes API for `chandler dev` and the tests.
 //!
 //! [`DevCluster::start`] serves it over TLS on the loopback interface; `kubectl`, kube's `Client` and its controllers work
-//! against it, and [`DevCluster::service`] does the same for clients in this process without a socket. It is no cluster: no
-//! containers run. What differs from kube-apiserver stands in `DIFFERENCES.md`.
+//! against it, and [`DevCluster::service`] does the same for clients in this process without a socket. It is not a cluster: no
+//! containers run. `DIFFERENCES.md` lists the differences from kube-apiserver.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`cluster`] | starting and stopping |
 //! | [`store`] | the multi-version store: lists at a revision, watches from a revision |
-//! | [`registry`] | which resources are served |
-//! | [`pipeline`] | what happens to an object between request and store, pure |
+//! | [`registry`] | the served resources |
+//! | [`pipeline`] | the processing of an object between request and store, pure |
 //! | [`api`] | the verbs over the store |
-//! | [`authentication`] | who a request comes from |
-//! | [`authorization`] | what it may do |
+//! | [`authentication`] | the user of a request |
+//! | [`authorization`] | whether the user may send it |
 //! | [`request`] | query parameters, negotiation |
-//! | [`http`] | paths, answers, TLS |
+//! | [`http`] | paths, responses, TLS |
 //! | [`controllers`] | CRDs, namespaces, garbage collection |
-//! | [`workloads`] | Deployments, Jobs and Pods that run nothing and look as if they did |
-//! | [`faults`] | failures on demand |
+//! | [`workloads`] | simulated Deployments, Jobs and Pods, without containers |
+//! | [`faults`] | fault injection |
 //! | [`service`] | the API without sockets |
-//! | [`clock`], [`identity`] | time, uids and generated names, as they are in every cluster or as a test wants them |
+//! | [`clock`], [`identity`] | time, uids and generated names, real or controlled by a test |
 //!
 //! Below these: [`convert`], [`discovery`], [`metadata`], [`openapi`], [`respond`],
 //! [`selector`], [`status`], [`table`], [`version`].
@@ -35,9 +35,9 @@ pub mod discovery;
 pub mod faults;
 pub mod http;
 pub mod identity;
-mod kept;
 pub mod metadata;
 pub mod openapi;
+mod persistence;
 pub mod pipeline;
 pub mod registry;
 pub mod request;

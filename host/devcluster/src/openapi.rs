@@ -39,7 +39,7 @@ pub fn index(snapshot: &Snapshot) -> Response<Body> {
 
 /// `/openapi/v3/<path>`, with the hash that the client read from the index, if it states one.
 ///
-/// With the right hash the answer may be kept for ever; with another one it leads to the right one.
+/// With the right hash the response may be kept forever; with another one it leads to the right one.
 ///
 /// # Errors
 /// When there is no such group and version.
@@ -77,7 +77,7 @@ pub fn document(
     Ok(response)
 }
 
-/// What changes when the document does.
+/// A hash of the document.
 fn hash(snapshot: &Snapshot, group: &str, version: &str) -> String {
     let hash = snapshot.document_of(group, version, "openapi hash", || {
         format!("{:X}", Sha512::digest(rendered(snapshot, group, version))).into()

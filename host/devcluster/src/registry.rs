@@ -1,4 +1,4 @@
-//! Which resources are served right now: the built-in ones and those of established CRDs.
+//! The currently served resources: the built-in ones and those of established CRDs.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -21,11 +21,11 @@ pub struct Resource {
     pub table: Arc<str>,
     /// The `apiVersion` in which objects are stored.
     pub storage_api_version: String,
-    /// What only custom resources have.
+    /// Set only for custom resources.
     pub custom: Option<Arc<Custom>>,
 }
 
-/// What only custom resources have.
+/// Set only for custom resources.
 #[derive(Debug)]
 pub struct Custom {
     /// The CRD's name.
@@ -105,7 +105,7 @@ pub fn table_name(group: &str, plural: &str) -> Arc<str> {
     if group.is_empty() { Arc::from(plural) } else { Arc::from(format!("{plural}.{group}")) }
 }
 
-/// What is served at one moment. Immutable; a change of the CRDs makes a new one.
+/// A snapshot of the served resources. Immutable; a change of the CRDs creates a new one.
 #[derive(Debug, Default)]
 pub struct Snapshot {
     /// In discovery order: groups as they first appear, within a group the preferred version first.
@@ -140,7 +140,7 @@ impl Documents {
 }
 
 impl GroupVersion {
-    /// What is to be served, which is the same as before where the resources are.
+    /// The resources to serve. Returns the previous value if they are unchanged.
     fn all(resources: &[Arc<Resource>], before: &Snapshot) -> HashMap<(String, String), Arc<Self>> {
         let mut all: HashMap<(String, String), Vec<Arc<Resource>>> = HashMap::new();
         for resource in resources {
@@ -294,7 +294,7 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// What is served now.
+    /// The currently served resources.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
     }

@@ -53,7 +53,7 @@ pub fn stream(lines: impl Stream<Item = Result<Line, Reset>> + Send + 'static) -
     let pieces = lines.ready_chunks(TOGETHER).flat_map(|lines| stream::iter(join(lines)));
     let frames = pieces.then(async |piece| {
         if piece.is_err() {
-            // What was sent before goes out when there is nothing to send for a moment.
+            // Buffered data is flushed when there is nothing to send for a moment.
             tokio::task::yield_now().await;
         }
         piece.map(Frame::data)

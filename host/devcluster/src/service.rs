@@ -59,7 +59,7 @@ impl Service {
         self
     }
 
-    /// The same for requests that other faults strike, or none.
+    /// The same service for requests that other faults affect, or none.
     pub fn exposed(mut self, exposure: Exposure) -> Self {
         self.exposure = exposure;
         self

@@ -1,4 +1,4 @@
-//! Failures as Kubernetes answers them: a `Status` object.
+//! Failures as Kubernetes reports them: a `Status` object.
 
 use chandler_devcluster_schema::{FieldError, GroupVersionKind, invalid_message};
 use http::StatusCode;
@@ -146,7 +146,7 @@ impl Status {
         Self { details: json!({}), ..Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message) }
     }
 
-    /// The body has a type that is not read here.
+    /// The body has an unsupported media type.
     pub fn unsupported_media_type(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
     }
@@ -206,7 +206,7 @@ impl Status {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
     }
 
-    /// The server does not do this; the message says what and names `DIFFERENCES.md`.
+    /// The server does not support this; the message says what, and names `DIFFERENCES.md`.
     pub fn not_implemented(what: &str) -> Self {
         let message =
             format!("{what} is not implemented by the development cluster, see host/devcluster/DIFFERENCES.md");
@@ -219,7 +219,7 @@ impl Status {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
     }
 
-    /// The seconds after which to try again, when the failure says so.
+    /// The seconds after which to retry, if the failure has them.
     pub fn retry_after(&self) -> Option<u64> {
         self.details.get("retryAfterSeconds").and_then(Value::as_u64)
     }

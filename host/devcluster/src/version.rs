@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-/// The version that clients read; it names the Kubernetes whose types are served and says that this is no cluster.
+/// The version that clients read; it names the Kubernetes version whose types are served, and that this is not a real cluster.
 pub const GIT_VERSION: &str = "v1.36.0-chandler.devcluster";
 
-/// The answer to `/version`.
+/// The response to `/version`.
 pub fn document() -> Value {
     json!({
         "major": "1",

@@ -1,4 +1,4 @@
-//! Who may do what: impersonation, RBAC, escalation, reviews.
+//! Access control: impersonation, RBAC, privilege escalation, reviews.
 
 #![allow(
     clippy::unwrap_used,
@@ -40,14 +40,14 @@ fn binding(name: &str, kind: &str, role: &str, user: &str) -> Value {
     })
 }
 
-/// Lets a user do something in the default namespace.
+/// Grants a user a permission in the default namespace.
 async fn grant(client: &Client, name: &str, user: &str, rules: Value) {
     ok(client, "POST", ROLES, "", role(name, rules)).await;
     ok(client, "POST", ROLE_BINDINGS, "", binding(name, "Role", name, user)).await;
 }
 
 #[tokio::test]
-async fn strangers_see_what_is_public_and_wrong_tokens_nothing() {
+async fn anonymous_users_see_public_paths_and_invalid_tokens_nothing() {
     let cluster = quiet().await;
     let stranger = with_token(&cluster, None).await;
     for path in ["/version", "/healthz", "/readyz", "/livez"] {
@@ -77,7 +77,7 @@ async fn strangers_see_what_is_public_and_wrong_tokens_nothing() {
 }
 
 #[tokio::test]
-async fn roles_allow_what_they_name_from_the_moment_they_are_bound() {
+async fn roles_take_effect_as_soon_as_they_are_bound() {
     let cluster = quiet().await;
     let admin = cluster.client();
     let jane = acting_as(&cluster, "jane", &[]).await;
@@ -96,7 +96,7 @@ async fn roles_allow_what_they_name_from_the_moment_they_are_bound() {
             .starts_with("namespaces \"default\"")
     );
 
-    // A list of one name is about that object.
+    // A list with one name concerns that object.
     let only = json!([{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["a"], "verbs": ["list"]}]);
     grant(&admin, "lister", "jane", only).await;
     ok(&jane, "GET", &format!("{CONFIG_MAPS}?fieldSelector=metadata.name%3Da"), "", Value::Null).await;
@@ -108,7 +108,7 @@ async fn roles_allow_what_they_name_from_the_moment_they_are_bound() {
 }
 
 #[tokio::test]
-async fn server_side_apply_creates_only_for_who_may_create() {
+async fn server_side_apply_creates_only_with_the_create_permission() {
     let cluster = quiet().await;
     let admin = cluster.client();
     grant(&admin, "patcher", "jane", json!([rule(&["patch"], "", &["configmaps"])])).await;
@@ -125,7 +125,7 @@ async fn server_side_apply_creates_only_for_who_may_create() {
 }
 
 #[tokio::test]
-async fn only_who_may_acts_as_somebody_else() {
+async fn impersonation_needs_permission() {
     let cluster = quiet().await;
     let admin = cluster.client();
     let robot = account(&admin, "robot").await;
@@ -183,7 +183,7 @@ async fn only_who_may_acts_as_somebody_else() {
 }
 
 #[tokio::test]
-async fn nobody_grants_what_they_do_not_hold() {
+async fn users_cannot_grant_permissions_they_lack() {
     let cluster = quiet().await;
     let admin = cluster.client();
     let verbs = ["get", "list", "create", "update", "patch", "delete"];
@@ -203,7 +203,7 @@ async fn nobody_grants_what_they_do_not_hold() {
     applied["kind"] = "Role".into();
     assert_eq!(refused(&carol, "PATCH", &apply, APPLY, applied).await, expected);
 
-    // What changes nothing that is granted is allowed.
+    // A change that grants nothing new is allowed.
     ok(&admin, "POST", ROLES, "", pods).await;
     let path = format!("{ROLES}/pods");
     ok(&carol, "PATCH", &path, MERGE, json!({"metadata": {"finalizers": ["example.com/x"]}})).await;
@@ -212,7 +212,7 @@ async fn nobody_grants_what_they_do_not_hold() {
     ok(&carol, "PATCH", &path, MERGE, json!({"metadata": {"finalizers": null}})).await;
     ok(&carol, "DELETE", &path, "", Value::Null).await;
 
-    // Bindings: what one holds may be bound, and what one may bind.
+    // Bindings: users may bind roles whose permissions they hold, or that they may `bind`.
     ok(&carol, "POST", ROLE_BINDINGS, "", binding("same", "Role", "delegate", "dave")).await;
     let message =
         refused(&carol, "POST", ROLE_BINDINGS, "", binding("all", "ClusterRole", "cluster-admin", "dave")).await;
@@ -244,7 +244,7 @@ async fn nobody_grants_what_they_do_not_hold() {
 }
 
 #[tokio::test]
-async fn cluster_roles_are_gathered_from_others() {
+async fn cluster_roles_are_aggregated() {
     let cluster = quiet().await;
     let admin = cluster.client();
     let path = |name: &str| format!("{RBAC}/clusterroles/{name}");
@@ -262,7 +262,7 @@ async fn cluster_roles_are_gathered_from_others() {
         until(&admin, &path(name), |_, role| !has(role)).await;
     }
 
-    // Whoever gathers could gather anything.
+    // A user who aggregates roles could aggregate anything.
     let rules = json!([rule(&["create"], "rbac.authorization.k8s.io", &["clusterroles"])]);
     ok(&admin, "POST", &format!("{RBAC}/clusterroles"), "", role("writer", rules)).await;
     ok(&admin, "POST", &format!("{RBAC}/clusterrolebindings"), "", binding("writer", "ClusterRole", "writer", "carol"))
@@ -275,7 +275,7 @@ async fn cluster_roles_are_gathered_from_others() {
 }
 
 #[tokio::test]
-async fn reviews_tell_what_would_be_decided() {
+async fn reviews_match_authorization_decisions() {
     let cluster = quiet().await;
     let admin = cluster.client();
     grant(&admin, "reader", "jane", json!([rule(&["get"], "", &["pods"])])).await;

@@ -1,4 +1,4 @@
-//! The real kubectl as other users than the administrator. Skipped with a printed reason where there is no kubectl.
+//! The real kubectl as other users than the administrator. Skipped with a printed reason without kubectl.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,7 +23,7 @@ struct Kubectl {
 }
 
 impl Kubectl {
-    /// Starts a cluster for kubectl; `None` where there is none to run.
+    /// Starts a cluster for kubectl; `None` without kubectl.
     async fn start() -> Option<Self> {
         if !chandler_test_needs::kubectl() {
             return None;
@@ -43,14 +43,14 @@ impl Kubectl {
         tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
     }
 
-    /// What a command prints that must succeed.
+    /// Runs a command that must succeed. Returns its standard output.
     async fn run(&self, arguments: &str) -> String {
         let output = self.output(arguments).await;
         assert!(output.status.success(), "kubectl {arguments}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Both streams of a command that must fail.
+    /// Runs a command that must fail. Returns both output streams.
     async fn fail(&self, arguments: &str) -> String {
         let output = self.output(arguments).await;
         assert!(!output.status.success(), "kubectl {arguments} succeeded");
@@ -59,7 +59,7 @@ impl Kubectl {
 }
 
 #[tokio::test]
-async fn kubectl_asks_who_it_is_and_what_it_may() {
+async fn kubectl_reviews_its_identity_and_permissions() {
     let Some(kubectl) = Kubectl::start().await else { return };
     assert!(kubectl.run("auth whoami").await.contains("[system:masters system:authenticated]"));
     let account = kubectl.run("auth whoami --as=system:serviceaccount:default:default").await;

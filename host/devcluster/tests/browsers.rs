@@ -1,4 +1,4 @@
-//! Web pages get no answer, whatever they know.
+//! Requests of web pages are refused, even with valid credentials.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail by panicking")]
 
@@ -11,7 +11,7 @@ use http_body_util::BodyExt as _;
 use kube::Client;
 use serde_json::Value;
 
-/// Sends a request as the administrator with these headers; the status and its message.
+/// Sends a request as the administrator with these headers. Returns the status and its message.
 async fn send(cluster: &DevCluster, headers: &[(&str, &str)]) -> (u16, String) {
     let client = Client::try_from(config(cluster).await).unwrap();
     let mut request = Request::get("/api/v1/namespaces");
@@ -26,7 +26,7 @@ async fn send(cluster: &DevCluster, headers: &[(&str, &str)]) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn who_comes_by_a_name_of_others_or_from_a_page_is_refused() {
+async fn requests_with_a_foreign_host_or_origin_are_refused() {
     let cluster = quiet().await;
     for headers in [
         &[("host", "attacker.example:6443")][..],

@@ -1,4 +1,4 @@
-//! A server that is killed amid writes, again and again: what it acknowledged is there when it comes back.
+//! A server is killed during writes, again and again: all acknowledged writes exist after the restart.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -26,7 +26,7 @@ const SERVE: &str = "--serve";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const END: &str = "---\n";
 const WRITERS: usize = 8;
-/// Far longer than anything takes.
+/// Far longer than any operation takes.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 fn main() -> ExitCode {
@@ -91,17 +91,17 @@ impl Drop for Server {
     }
 }
 
-/// What one writer knows.
+/// The knowledge of one writer.
 #[derive(Default)]
 struct Ledger {
-    /// What was acknowledged last of each object; `None` when it was deleted.
+    /// The last acknowledged state of each object; `None` if it was deleted.
     acknowledged: BTreeMap<String, Option<Value>>,
     /// The object whose write was not acknowledged: it may or may not have happened.
     open: Option<String>,
     revision: u64,
 }
 
-/// Creates, changes and deletes objects until there is no answer any more.
+/// Creates, changes and deletes objects until the server no longer responds.
 async fn write(client: kube::Client, round: usize, writer: usize, acknowledged: Arc<AtomicUsize>) -> Ledger {
     let mut ledger = Ledger::default();
     for number in 0.. {
@@ -172,7 +172,7 @@ async fn rounds() {
     check(&server.client().await, &known, revision).await;
 }
 
-/// Everything that was acknowledged is there, to the byte; and nothing that comes now has a revision of before.
+/// Every acknowledged object exists, byte for byte, and new writes get new revisions.
 async fn check(client: &kube::Client, known: &BTreeMap<String, Option<Value>>, revision: u64) {
     let list = Request::get(CONFIG_MAPS).body(Vec::new()).unwrap();
     let list: Value = client.request(list).await.unwrap();

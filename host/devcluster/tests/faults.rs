@@ -1,4 +1,4 @@
-//! Failures on demand, as clients see them.
+//! Fault injection, as clients see it.
 
 #![expect(clippy::indexing_slicing, reason = "helpers of tests fail by panicking")]
 
@@ -21,7 +21,7 @@ use kube::{
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-/// What the faults did: struck and matched, in their order.
+/// The counts of the faults: affected and matched requests, in order.
 fn counts(cluster: &DevCluster) -> Vec<(u64, u64)> {
     cluster.faults().iter().map(|report| (report.struck, report.matched)).collect()
 }
@@ -81,7 +81,7 @@ async fn a_connection_is_reset_before_or_after_the_write() {
 }
 
 #[tokio::test]
-async fn only_who_is_meant_suffers() {
+async fn faults_affect_only_matching_requests() {
     let cluster = quiet().await;
     let agent = |name: &'static str| {
         let cluster = &cluster;
@@ -217,7 +217,7 @@ async fn reads_from_the_cache_see_the_past() {
     );
     let fresh = ok(&client, "GET", CONFIG_MAPS, "", Value::Null).await;
     assert_eq!(names(&fresh), ["a", "c"]);
-    // A cache waits until it is as new as asked for.
+    // A cache waits until it is as new as requested.
     let newer = format!("{CONFIG_MAPS}?resourceVersionMatch=NotOlderThan&resourceVersion={}", before + 1);
     let newer = ok(&client, "GET", &newer, "", Value::Null).await;
     assert_eq!(newer["metadata"]["resourceVersion"], (before + 1).to_string());
@@ -225,7 +225,7 @@ async fn reads_from_the_cache_see_the_past() {
     assert_eq!(get(&client, &format!("{CONFIG_MAPS}/b")).await.0, 404);
     let old = ok(&client, "GET", &format!("{CONFIG_MAPS}/a?resourceVersion=0"), "", Value::Null).await;
     assert_eq!(old["data"]["x"], Value::Null);
-    // A watch from the cache begins with the past and catches up.
+    // A watch from the cache starts with old events and catches up.
     let mut events =
         watch(&client, &format!("{CONFIG_MAPS}?watch=1&resourceVersion=0&fieldSelector=metadata.name%3Db")).await;
     assert_eq!(events.summary(2).await, ["ADDED b", "DELETED b"]);
@@ -265,7 +265,7 @@ async fn faults_can_be_seen_and_changed_while_the_cluster_runs() {
         let body = response.into_body().collect().await.unwrap().to_bytes();
         (status, serde_json::from_slice::<Value>(&body).unwrap())
     };
-    // Even a fault that strikes everything leaves this path alone.
+    // Even a fault for all requests does not affect this path.
     let (status, added) = post("# for a while\ninternal-error\n\nlatency=1ms,verb=get\n").await;
     assert_eq!((status, &added["items"][1]["fault"]), (201, &json!("latency=1ms,verb=get")), "{added}");
     assert_eq!(get(&client, CONFIG_MAPS).await.0, 500);
@@ -278,7 +278,7 @@ async fn faults_can_be_seen_and_changed_while_the_cluster_runs() {
     // All or none.
     let (status, refused) = post("conflict\nconflct").await;
     assert_eq!(status, 400);
-    assert_eq!(refused["message"], "fault \"conflct\": \"conflct\" is no effect: did you mean conflict?");
+    assert_eq!(refused["message"], "fault \"conflct\": \"conflct\" is not an effect: did you mean conflict?");
     assert_eq!(cluster.faults().len(), 1);
     assert_eq!(send(&client, "DELETE", FAULTS, "", Value::Null).await.1["items"].as_array().unwrap().len(), 1);
     assert_eq!(cluster.faults(), []);
@@ -304,7 +304,7 @@ async fn the_simulation_of_workloads_is_spared_unless_it_is_meant() {
     assert_eq!(counts(&cluster), [(0, 0), (2, 2)]);
 }
 
-/// What a controller holds must be what there is, whatever the server does to it.
+/// A controller's cache must reach the current state, whatever faults occur.
 #[tokio::test]
 async fn a_reflector_comes_to_the_same_through_every_fault() {
     let cluster = quiet().await;

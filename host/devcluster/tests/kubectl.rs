@@ -1,4 +1,4 @@
-//! The real kubectl against the development cluster. Skipped with a printed reason where there is no kubectl.
+//! The real kubectl against the development cluster. Skipped with a printed reason without kubectl.
 
 #![allow(
     clippy::unwrap_used,
@@ -26,7 +26,7 @@ struct Kubectl {
     cluster: DevCluster,
 }
 
-/// Starts a cluster for kubectl; `None` where there is none to run.
+/// Starts a cluster for kubectl; `None` without kubectl.
 async fn kubectl() -> Option<Kubectl> {
     if !chandler_test_needs::kubectl() {
         return None;
@@ -160,7 +160,7 @@ async fn crds_are_established_explained_and_shown() {
 }
 
 #[tokio::test]
-async fn what_kubectl_sends_as_protobuf_is_read() {
+async fn protobuf_bodies_of_kubectl_are_decoded() {
     let Some(kubectl) = kubectl().await else { return };
     kubectl.run(&["create", "namespace", "shop"]).await;
     kubectl.run(&["create", "configmap", "c", "-n", "shop", "--from-literal=key=value"]).await;
@@ -174,7 +174,7 @@ async fn what_kubectl_sends_as_protobuf_is_read() {
     assert!(kubectl.fail(&["get", "namespace", "shop"]).await.contains("not found"));
 }
 
-/// What `kubectl create` and its kin send as protobuf: arguments, and what is then found where.
+/// Commands like `kubectl create` that send protobuf: the arguments, and the expected object.
 const CREATED: &[(&str, &str, &str)] = &[
     (
         "create deployment web --image=nginx --replicas=2 --port=80",
@@ -241,7 +241,7 @@ async fn every_create_command_works() {
 }
 
 #[tokio::test]
-async fn it_says_what_it_is() {
+async fn the_version_names_the_devcluster() {
     let Some(kubectl) = kubectl().await else { return };
     assert!(kubectl.run(&["version"]).await.contains("chandler.devcluster"));
     let resources = kubectl.run(&["api-resources", "-o", "name"]).await;

@@ -1,4 +1,4 @@
-//! Finalizers, owners, namespaces, CRDs: what outlives what.
+//! The lifecycle of objects: finalizers, owners, namespaces, CRDs.
 
 #![allow(
     clippy::unwrap_used,
@@ -157,7 +157,7 @@ async fn an_owner_that_never_was_or_is_elsewhere_does_not_keep_anything() {
 }
 
 #[tokio::test]
-async fn namespaces_have_what_they_need_and_take_their_content_with_them() {
+async fn namespaces_get_default_objects_and_are_deleted_with_their_content() {
     let cluster = quiet().await;
     let client = cluster.client();
     let namespace = |name: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
@@ -194,7 +194,7 @@ async fn namespaces_have_what_they_need_and_take_their_content_with_them() {
 }
 
 #[tokio::test]
-async fn a_crd_is_established_after_a_while_and_opens_its_api() {
+async fn a_crd_is_established_after_a_delay_and_opens_its_api() {
     let delay = Duration::from_millis(300);
     let cluster = start(Options { workloads: false, established_delay: delay, ..Options::default() }).await;
     let client = cluster.client();
@@ -236,7 +236,7 @@ async fn deleting_a_crd_deletes_its_objects() {
     ok(&client, "PATCH", &format!("{WIDGETS}/held"), MERGE, json!({"metadata": {"finalizers": null}})).await;
     until_gone(&client, &crd).await;
     until_gone(&client, "/apis/example.com/v1").await;
-    // The same CRD again: nothing of the first one is left.
+    // The same CRD again: no objects of the first one are left.
     establish_widgets(&client).await;
     let list = ok(&client, "GET", WIDGETS, "", Value::Null).await;
     assert_eq!(list["items"], json!([]));

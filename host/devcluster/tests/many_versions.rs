@@ -1,4 +1,4 @@
-//! A CRD with as many versions as fit into a request keeps nobody else waiting.
+//! A CRD with as many versions as fit into a request does not delay other requests.
 
 mod common;
 
@@ -26,7 +26,7 @@ fn crd(versions: usize) -> Value {
     })
 }
 
-/// As many as the issue names; kube-apiserver knows no limit but that of the request.
+/// Many versions: kube-apiserver has no limit except the size of the request.
 const VERSIONS: usize = 10_000;
 
 #[tokio::test]
@@ -46,7 +46,7 @@ async fn ten_thousand_versions_are_served() {
     assert_eq!(status, 200);
 }
 
-/// Holds the one thread on which long work is done, until it is let go.
+/// Blocks the single thread for expensive work until it is released.
 fn occupied() -> (std::sync::mpsc::Sender<()>, tokio::task::JoinHandle<()>) {
     let (release, released) = std::sync::mpsc::channel();
     let held = tokio::task::spawn_blocking(move || released.recv().unwrap_or_default());
@@ -62,7 +62,7 @@ fn others_are_answered_while_a_crd_is_worked_on() {
         let options =
             Options { clock: clock.clone(), established_delay: delay, workloads: false, ..Options::default() };
         let cluster = start(options).await;
-        // Without sockets, so that nothing else needs the thread that is held.
+        // Without sockets, so that nothing else needs the blocked thread.
         let client = cluster.service().client();
         let others = async || {
             for number in 0..50 {

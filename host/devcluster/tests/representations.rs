@@ -1,4 +1,4 @@
-//! The forms in which requests come and answers go: YAML, protobuf, gzip, entity tags, paths of long ago.
+//! Representations of requests and responses: YAML, protobuf, gzip, entity tags, legacy paths.
 
 #![allow(
     clippy::unwrap_used,
@@ -62,7 +62,7 @@ async fn yaml_is_read_and_written() {
 }
 
 #[tokio::test]
-async fn what_is_not_read_or_written_is_refused_with_what_is() {
+async fn unsupported_media_types_are_refused_with_the_supported_ones() {
     let cluster = quiet().await;
     let client = cluster.client();
     let cbor = [("content-type", "application/cbor")];
@@ -86,7 +86,7 @@ async fn what_is_not_read_or_written_is_refused_with_what_is() {
 }
 
 #[tokio::test]
-async fn large_answers_are_compressed_and_known_ones_not_sent() {
+async fn large_responses_are_compressed_and_unmodified_ones_not_sent() {
     let cluster = quiet().await;
     let client = cluster.client();
     ok(&client, "POST", CONFIG_MAPS, "", config_map("large", &json!({"x": "y".repeat(200_000)}))).await;
@@ -132,7 +132,7 @@ async fn watching_works_under_its_old_path() {
     assert_eq!(send(&client, "GET", "/api/v1/watch/", "", Value::Null).await.0, 404);
 }
 
-/// Where there is another server (`KUBECONFIG`), whatever it has reads the same from its protobuf as from its JSON.
+/// On another server (`KUBECONFIG`), all objects decode from protobuf to the same value as from JSON.
 #[tokio::test]
 async fn every_object_of_a_server_reads_the_same_in_protobuf_and_json() {
     if std::env::var_os("KUBECONFIG").is_none() {
@@ -165,10 +165,10 @@ async fn every_object_of_a_server_reads_the_same_in_protobuf_and_json() {
                     .iter()
                     .all(|field| other["metadata"][*field] == expected["metadata"][*field])
             };
-            // What has changed between the two requests is not compared.
+            // Objects that changed between the two requests are not compared.
             let Some(found) = decoded.iter().find(same) else { continue };
             let mut expected = without_nulls(expected);
-            // What kind a template is of is added when it is written as JSON.
+            // The kind of a template is added in JSON.
             let templates = expected.pointer_mut("/spec/volumeClaimTemplates").and_then(Value::as_array_mut);
             for template in templates.into_iter().flatten().filter_map(Value::as_object_mut) {
                 template.retain(|field, _| field != "apiVersion" && field != "kind");
@@ -181,7 +181,7 @@ async fn every_object_of_a_server_reads_the_same_in_protobuf_and_json() {
     assert!(compared > 0);
 }
 
-/// Null fields and empty maps and lists where Go writes them for nothing: protobuf has neither.
+/// Removes null fields and empty maps and lists that Go writes for absent values: protobuf has neither.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(fields) => fields

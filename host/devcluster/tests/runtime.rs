@@ -82,7 +82,7 @@ async fn a_controller_converges_and_survives_dropped_and_expired_watches() {
     let copy = format!("{CONFIG_MAPS}/a-copy");
     until(&client, &copy, |_, copy| copy["data"]["x"] == "1").await;
 
-    // Every watch ends after a second; these end at once, or find their history gone.
+    // Every watch ends after a second; these end at once, or expire.
     let fault = |effect: Effect| Fault::new(effect).verb(Verb::Watch).resource("configmaps").times(4);
     cluster.inject(fault(Effect::DropWatch(When::AT_ONCE)));
     cluster.inject(fault(Effect::Gone));
@@ -92,7 +92,7 @@ async fn a_controller_converges_and_survives_dropped_and_expired_watches() {
         cluster.compact();
         until(&client, &copy, |_, copy| copy["data"]["x"] == value).await;
     }
-    // A child that is deleted comes back.
+    // A deleted child is created again.
     ok(&client, "DELETE", &copy, "", Value::Null).await;
     until(&client, &copy, |_, copy| copy["data"]["x"] == "3").await;
     assert!(context.1.load(Ordering::SeqCst) >= 4);
@@ -100,7 +100,7 @@ async fn a_controller_converges_and_survives_dropped_and_expired_watches() {
 }
 
 #[tokio::test]
-async fn a_reflector_holds_what_the_list_shows_in_both_list_modes() {
+async fn a_reflector_matches_the_list_in_both_list_modes() {
     for config in [watcher::Config::default().page_size(2), watcher::Config::default().streaming_lists()] {
         let cluster = quiet().await;
         let client = cluster.client();
@@ -170,7 +170,7 @@ fn has(deployment: Option<&Deployment>, condition_type: &str, status: &str) -> b
 }
 
 #[tokio::test]
-async fn workloads_come_up_unless_they_are_told_not_to() {
+async fn workloads_become_ready_unless_simulated_to_fail() {
     let cluster = start(Options::default()).await;
     let client = cluster.client();
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), "default");
@@ -187,7 +187,7 @@ async fn workloads_come_up_unless_they_are_told_not_to() {
         });
         assert!(tokio::time::timeout(PATIENCE, reached).await.is_ok(), "{name}");
     }
-    // Mending the workload lets it come up.
+    // Fixing the workload lets it become ready.
     let mend = json!({"spec": {"template": {"metadata": {"annotations": {ANNOTATION: null}}}}});
     deployments.patch("stalled", &PatchParams::default(), &Patch::Merge(mend)).await.unwrap();
     let mended = await_condition(deployments, "stalled", |found: Option<&Deployment>| has(found, "Available", "True"));

@@ -65,7 +65,7 @@ async fn a_controller_runs_on_a_service() {
 }
 
 #[tokio::test]
-async fn another_user_may_do_what_rbac_allows() {
+async fn rbac_applies_to_other_users() {
     let cluster = quiet().await;
     let stranger = cluster.service().of_user("somebody", &[]).client();
     let (status, body) = get(&stranger, CONFIG_MAPS).await;

@@ -16,7 +16,7 @@ use time::macros::datetime;
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
-/// A cluster whose own controllers have done what they do at the beginning.
+/// A cluster whose own controllers have finished their initial work.
 async fn cluster(clock: &Clock, seed: u64) -> DevCluster {
     let options = Options {
         clock: clock.clone(),
@@ -45,7 +45,7 @@ async fn bytes(client: &Client, path: &str, accept: &str) -> String {
     String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
 }
 
-/// Does a bit of everything and returns all that can be seen of it.
+/// Sends requests of many kinds and returns all visible results.
 async fn session(seed: u64) -> Vec<String> {
     let clock = clock();
     let cluster = cluster(&clock, seed).await;
@@ -67,7 +67,7 @@ async fn session(seed: u64) -> Vec<String> {
     ok(&client, "POST", common::CRDS, "", common::widgets()).await;
     until(&client, common::WIDGETS, |status, _| status == 200).await;
     ok(&client, "POST", common::WIDGETS, "", common::widget("one", &json!({"size": 2}))).await;
-    // Deleted and held, deleted and made again.
+    // Deleted with a finalizer, and deleted and created again.
     let mut held = config_map("held", &json!({}));
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
     ok(&client, "POST", CONFIG_MAPS, "", held).await;
@@ -108,7 +108,7 @@ async fn the_same_seed_clock_and_requests_give_the_same_bytes() {
 }
 
 #[tokio::test]
-async fn what_is_written_says_what_the_clock_says() {
+async fn written_times_come_from_the_clock() {
     let clock = clock();
     let cluster = cluster(&clock, 7).await;
     let client = cluster.client();
@@ -190,7 +190,7 @@ async fn watches_end_and_bookmark_by_the_clock() {
     );
     let client = cluster.client();
     let mut events = watch(&client, &path).await;
-    // Its time begins when the request arrives, which it has when an event comes.
+    // The timeout starts when the request arrives, and a first event shows that it has.
     ok(&client, "POST", CONFIG_MAPS, "", config_map("a", &json!({}))).await;
     assert_eq!(events.summary(1).await, ["ADDED a"]);
     clock.advance(Duration::from_mins(1));

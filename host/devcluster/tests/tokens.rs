@@ -1,4 +1,4 @@
-//! Tokens of ServiceAccounts, and what every namespace has.
+//! Tokens of ServiceAccounts, and the default objects of every namespace.
 
 #![allow(
     clippy::unwrap_used,
@@ -24,7 +24,7 @@ use kube::{Api, api::PostParams};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn tokens_of_service_accounts_are_credentials_until_what_they_are_bound_to_goes() {
+async fn service_account_tokens_are_valid_until_their_bound_object_is_deleted() {
     let cluster = quiet().await;
     let admin = cluster.client();
     let accounts: Api<ServiceAccount> = Api::default_namespaced(admin.clone());

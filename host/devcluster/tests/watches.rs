@@ -45,7 +45,7 @@ async fn pages_show_one_moment() {
     }
     let first = ok(&client, "GET", &format!("{CONFIG_MAPS}?limit=2&{SELECTED}"), "", Value::Null).await;
     assert_eq!(names(&first), ["a", "b"]);
-    // What happens between pages does not show.
+    // Changes between pages are not visible.
     ok(&client, "DELETE", &format!("{CONFIG_MAPS}/d"), "", Value::Null).await;
     create(&client, "bb").await;
     let token = first["metadata"]["continue"].as_str().unwrap().to_owned();
@@ -112,7 +112,7 @@ async fn a_watch_delivers_every_change_once_and_in_order() {
 }
 
 #[tokio::test]
-async fn selectors_turn_changes_into_comings_and_goings() {
+async fn changes_across_a_selector_are_sent_as_added_or_deleted() {
     let cluster = quiet().await;
     let client = cluster.client();
     create(&client, "a").await;
@@ -166,7 +166,7 @@ async fn a_watch_ends_after_its_timeout_with_a_bookmark_to_resume_from() {
 }
 
 #[tokio::test]
-async fn history_that_is_gone_is_410_at_the_start() {
+async fn a_watch_from_compacted_history_gets_410_at_the_start() {
     let cluster = quiet().await;
     let client = cluster.client();
     let a = create(&client, "a").await;
@@ -184,7 +184,7 @@ async fn a_reader_that_falls_behind_gets_an_error_event() {
     until(&client, "/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt", |status, _| status == 200).await;
     let mut events = watch(&client, "/api/v1/configmaps?watch=true").await;
     assert_eq!(events.next().await.unwrap()["type"], "ADDED");
-    // More than the sockets hold, so that the server has to wait for this reader.
+    // More than the socket buffers hold, so that the server must wait for this reader.
     let filling = "x".repeat(200 << 10);
     for index in 0..60 {
         ok(&client, "POST", CONFIG_MAPS, "", config_map(&format!("c{index}"), &json!({"x": filling}))).await;
@@ -222,7 +222,7 @@ async fn items_of_built_in_lists_carry_no_type() {
     assert_eq!(list["items"][0].get("kind"), None);
 }
 
-/// A random mixture of writes; a reader that replays the watch from any list holds what a list shows at the end.
+/// A random mixture of writes; replaying the watch from any list yields the state of the last list.
 #[tokio::test]
 async fn replaying_a_watch_yields_the_list() {
     let cluster = quiet().await;
@@ -255,7 +255,7 @@ async fn replaying_a_watch_yields_the_list() {
             lists.push(ok(&client, "GET", &format!("{CONFIG_MAPS}?{SELECTED}"), "", Value::Null).await);
         }
     }
-    // The last event that every replay has to see.
+    // The last event that every replay must see.
     create(&client, "zz-end").await;
     let end = ok(&client, "GET", &format!("{CONFIG_MAPS}?{SELECTED}"), "", Value::Null).await;
     let state = |list: &Value| -> BTreeMap<String, Value> {

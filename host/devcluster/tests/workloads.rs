@@ -1,4 +1,4 @@
-//! Simulated workloads as users meet them: the real kubectl, rules that change while it runs, faults on the way, many at once.
+//! Simulated workloads as users see them: with the real kubectl, rules that change at run time, faults, and many at once.
 
 #![allow(
     clippy::unwrap_used,
@@ -68,7 +68,7 @@ struct Kubectl {
 }
 
 impl Kubectl {
-    /// A cluster and kubectl; `None` where there is none to run.
+    /// A cluster and kubectl; `None` without kubectl.
     async fn start(options: Options) -> Option<Self> {
         if !chandler_test_needs::kubectl() {
             return None;
@@ -171,7 +171,7 @@ async fn kubectl_follows_stateful_sets_and_daemon_sets() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_pretended_can_be_changed_while_it_runs() {
+async fn simulated_behaviour_can_be_changed_at_run_time() {
     let rules = Rules::default();
     let cluster = start(Options { rules: rules.clone(), ..Options::default() }).await;
     let client = cluster.client();
@@ -219,7 +219,7 @@ async fn steps_and_deadlines_go_by_the_clock_of_the_cluster() {
         pods.len() == 2 && pods.iter().all(|pod| pod["spec"]["nodeName"] == "devcluster-node")
     })
     .await;
-    // Each step begins when the simulation has seen it, which the clock does not wait for.
+    // Each step starts when the simulation has seen the change; the clock does not wait for that.
     let moved = async {
         loop {
             clock.advance(Duration::from_mins(2));
@@ -249,7 +249,7 @@ async fn faults_delay_it_and_change_nothing_else() {
         }
     }
     cluster.compact();
-    // The test's own requests are struck as well.
+    // The faults also affect the test's own requests.
     let mut created = 0;
     while created < 8 {
         let body = deployment(&format!("web-{created}"), 2);
@@ -277,7 +277,7 @@ async fn many_come_up_and_then_nothing_is_written() {
         all.len() == MANY as usize && all.iter().all(is_rolled_out)
     })
     .await;
-    // The last Event of each Pod is its start; after it nobody has anything to say.
+    // The last Event of each Pod is its start; no Events follow it.
     until(&client, EVENTS, |_, list| {
         let started = list["items"].as_array().unwrap().iter().filter(|event| event["reason"] == "Started");
         started.count() == MANY as usize
@@ -287,7 +287,7 @@ async fn many_come_up_and_then_nothing_is_written() {
         items(&cluster, PODS).await.iter().map(|pod| pod["status"]["podIP"].as_str().unwrap().to_owned()).collect();
     assert!(names.len() > MANY as usize - 3, "addresses hardly ever collide: {}", names.len());
     let before = cluster.revision();
-    // Writes of somebody else go through every queue and lead to no other.
+    // Writes of another client pass through every queue and cause no further writes.
     let annotate = json!({"metadata": {"labels": {"seen": "yes"}}});
     ok(&client, "PATCH", &format!("{DEPLOYMENTS}/web-0"), MERGE, annotate).await;
     ok(&client, "DELETE", &format!("{DEPLOYMENTS}/web-1"), "", Value::Null).await;

@@ -1,4 +1,4 @@
-//! Create, update, patch, apply, delete: what they change, what they refuse, and what they leave alone.
+//! Create, update, patch, apply, delete: what they change, what they reject, and what they leave unchanged.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,7 +30,7 @@ fn deployment() -> Value {
 }
 
 #[tokio::test]
-async fn the_server_sets_identity_and_refuses_what_is_wrong() {
+async fn the_server_sets_identity_and_refuses_invalid_objects() {
     let cluster = quiet().await;
     let client = cluster.client();
     let created = ok(&client, "POST", CONFIG_MAPS, "", config_map("a", &json!({"x": "1"}))).await;
@@ -76,7 +76,7 @@ async fn generated_names_differ() {
 }
 
 #[tokio::test]
-async fn an_update_needs_the_present_version_and_changes_only_what_it_may() {
+async fn an_update_needs_the_current_version_and_changes_only_mutable_fields() {
     let cluster = quiet().await;
     let client = cluster.client();
     let created = ok(&client, "POST", DEPLOYMENTS, "", deployment()).await;
@@ -129,7 +129,7 @@ async fn a_write_that_changes_nothing_is_no_write() {
 }
 
 #[tokio::test]
-async fn apply_removes_what_is_left_out_and_refuses_what_others_own() {
+async fn apply_removes_omitted_fields_and_reports_conflicts() {
     let cluster = quiet().await;
     let client = cluster.client();
     let path = format!("{CONFIG_MAPS}/a");
@@ -267,7 +267,7 @@ async fn a_deployment_is_scaled_through_its_subresource() {
 }
 
 #[tokio::test]
-async fn who_has_no_token_gets_nowhere() {
+async fn requests_without_a_token_are_refused() {
     let cluster = quiet().await;
     let mut config = common::config(&cluster).await;
     config.auth_info.token = None;

@@ -1,4 +1,4 @@
-//! Who may read and write.
+//! Authentication of clients.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use http::{HeaderMap, Response, StatusCode, header::AUTHORIZATION};
 use serde_json::json;
 
 use crate::{
-    answer::{self, Body},
+    response::{self, Body},
     route::{TOKEN, query_field},
 };
 
-/// What a client must show.
+/// The credentials that the registry requires.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum Authentication {
-    /// Nothing.
+    /// None.
     #[default]
     None,
     /// A name and a password with each request.
@@ -26,8 +26,8 @@ pub enum Authentication {
         /// The password.
         password: String,
     },
-    /// A token, which the registry's own token server gives for a name and a password, or for a refresh token that is
-    /// equal to the password.
+    /// A token, which the registry's own token server issues for a name and a password, or for a refresh token equal to
+    /// the password.
     Token {
         /// The name.
         username: String,
@@ -59,7 +59,7 @@ fn shown(headers: &HeaderMap) -> &str {
 }
 
 impl Authentication {
-    /// The challenge for a request that does not show what it must.
+    /// The challenge for a request without valid credentials.
     pub(crate) fn challenge(&self, headers: &HeaderMap, base: &str) -> Option<Response<Body>> {
         let (expected, challenge) = match self {
             Self::None => return None,
@@ -72,21 +72,21 @@ impl Authentication {
         if shown(headers) == expected {
             return None;
         }
-        let mut response = answer::error(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", "authentication required");
-        answer::header(&mut response, "www-authenticate", &challenge);
+        let mut response = response::error(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", "authentication required");
+        response::header(&mut response, "www-authenticate", &challenge);
         Some(response)
     }
 
     /// The token server.
     pub(crate) fn issue(&self, headers: &HeaderMap, form: &Bytes) -> Response<Body> {
         let Self::Token { username, password } = self else {
-            return answer::error(StatusCode::NOT_FOUND, "UNSUPPORTED", "there are no tokens here");
+            return response::error(StatusCode::NOT_FOUND, "UNSUPPORTED", "the registry does not issue tokens");
         };
         let form = std::str::from_utf8(form).unwrap_or_default();
         let refresh = query_field(form, "refresh_token").is_some_and(|token| token == *password);
         if refresh || shown(headers) == basic(username, password) {
-            return answer::json(StatusCode::OK, &json!({"token": token(username, password), "expires_in": 300}));
+            return response::json(StatusCode::OK, &json!({"token": token(username, password), "expires_in": 300}));
         }
-        answer::error(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", "incorrect username or password")
+        response::error(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", "incorrect username or password")
     }
 }

@@ -1,36 +1,36 @@
-//! Failing on purpose.
+//! Fault injection.
 
 use crate::route::Route;
 
-/// What goes wrong.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The answer is this status, such as 500, 429 or 401.
+    /// Respond with this status, such as 500, 429 or 401.
     Status(u16),
-    /// A byte of the body is another one.
+    /// Change one byte of the body.
     WrongBytes,
-    /// The body ends early, in good form.
+    /// End the body early, with a matching length.
     Truncated,
-    /// The body is one byte longer.
+    /// Append one byte to the body.
     Longer,
-    /// The connection breaks in the middle of the body.
+    /// Reset the connection in the middle of the body.
     Broken,
-    /// There is never an answer.
+    /// Never respond.
     Silent,
-    /// The header that names the digest is missing.
+    /// Omit the header with the digest.
     NoDigestHeader,
-    /// The answer is a redirect to `http://127.0.0.1` and this port, whatever the connection is secured with.
+    /// Redirect to `http://127.0.0.1` and this port, even if the registry uses TLS.
     RedirectToPlain(u16),
 }
 
-/// For which requests. Uploads never fail.
+/// The requests that a fault applies to. Uploads never fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultOn {
-    /// Those for manifests.
+    /// Requests for manifests.
     Manifests,
-    /// Those for blobs.
+    /// Requests for blobs.
     Blobs,
-    /// All that read.
+    /// All read requests.
     Everything,
 }
 

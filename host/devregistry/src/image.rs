@@ -1,4 +1,4 @@
-//! Putting images into a registry without the network.
+//! Pushes images into the registry in memory, without a network.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -18,7 +18,7 @@ const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 const WASM_CONFIG: &str = "application/vnd.wasm.config.v0+json";
 const WASM_LAYER: &str = "application/wasm";
 
-/// One layer, as it is.
+/// One layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layer {
     /// Its media type.
@@ -28,20 +28,20 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// A tar archive that is compressed with gzip.
+    /// A gzip-compressed tar archive.
     pub fn tar_gzip(bytes: Vec<u8>) -> Self {
         Self { media_type: LAYER.to_owned(), bytes }
     }
 }
 
-/// An image of any layers.
+/// An image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     /// The media type of the configuration.
     pub config_media_type: String,
     /// The configuration.
     pub config: Value,
-    /// The layers, the lowest first.
+    /// The layers, lowest first.
     pub layers: Vec<Layer>,
     /// The annotations of the manifest.
     pub annotations: BTreeMap<String, String>,
@@ -55,7 +55,7 @@ impl Image {
     }
 }
 
-/// What was put into a registry.
+/// An image that was pushed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pushed {
     /// `127.0.0.1:<port>/<name>:<tag>`.
@@ -65,12 +65,12 @@ pub struct Pushed {
 }
 
 impl Registry {
-    /// Puts a directory into the registry as an image of one layer. The same files give the same digest: they are sorted,
-    /// and owners, modes and times are left out. The labels become those of the image's configuration.
+    /// Pushes a directory as an image of one layer. The same files give the same digest: they are sorted, and owners,
+    /// modes and times are left out. The labels are set in the image configuration.
     ///
     /// # Errors
-    /// The directory cannot be read, holds what is neither a file, a directory nor a link to a file inside, or does not
-    /// fit.
+    /// The directory cannot be read, contains something other than files, directories and links to files inside it, or
+    /// does not fit.
     pub async fn push_bundle_directory(
         &self,
         name: &str,
@@ -89,7 +89,7 @@ impl Registry {
         Ok(self.push_image(name, tag, image)?)
     }
 
-    /// Puts a Wasm component into the registry, in the layout of the CNCF's Wasm OCI artifact.
+    /// Pushes a Wasm component in the layout of the CNCF Wasm OCI artifact.
     pub fn push_component(&self, name: &str, tag: &str, wasm: Vec<u8>) -> Result<Pushed, StorageError> {
         let digest = Digest::of(&wasm);
         let image = Image {
@@ -101,7 +101,7 @@ impl Registry {
         self.push_image(name, tag, image)
     }
 
-    /// Puts an image into the registry.
+    /// Pushes an image.
     pub fn push_image(&self, name: &str, tag: &str, image: Image) -> Result<Pushed, StorageError> {
         let config = image.config.to_string().into_bytes();
         let mut manifest = json!({
@@ -120,7 +120,7 @@ impl Registry {
         self.push_manifest(name, tag, MANIFEST, manifest.to_string().into_bytes())
     }
 
-    /// Puts a blob into the registry and returns its descriptor.
+    /// Pushes a blob and returns its descriptor.
     pub fn push_blob(&self, name: &str, media_type: &str, bytes: Vec<u8>) -> Result<Value, StorageError> {
         let digest = Digest::of(&bytes);
         let descriptor = json!({"mediaType": media_type, "digest": digest, "size": bytes.len()});
@@ -128,7 +128,7 @@ impl Registry {
         Ok(descriptor)
     }
 
-    /// Puts any bytes into the registry as a manifest, unchecked, and moves the tag to it.
+    /// Pushes bytes as a manifest without checking them, and moves the tag to it.
     pub fn push_manifest(
         &self,
         name: &str,

@@ -1,19 +1,18 @@
 //! An OCI registry in this process, on the loopback interface: for development and tests.
 //!
-//! It keeps everything in memory, up to a bound, and speaks the part of the [OCI distribution specification] that tools
-//! need to push and to pull: manifests by tag and by digest, blobs, uploads in one piece and in chunks, lists of tags. It
-//! can ask for a password or for a token, speak TLS with a certificate of its own, and fail on purpose.
+//! It keeps everything in memory, up to a limit, and implements the part of the [OCI distribution specification] that
+//! tools need to push and pull: manifests by tag and by digest, blobs, uploads in one piece and in chunks, and tag
+//! lists. It can require a password or a token, use TLS with its own certificate, and inject faults.
 //!
-//! | module | what it is about |
+//! | module | holds |
 //! |---|---|
 //! | [`Registry`] | a running registry |
-//! | [`Options`], [`Authentication`] | how it runs |
-//! | [`Fault`], [`FaultOn`] | failing on purpose |
-//! | [`Image`], [`Layer`], [`Pushed`] | putting something into it without the network |
+//! | [`Options`], [`Authentication`] | options of a registry |
+//! | [`Fault`], [`FaultOn`] | fault injection |
+//! | [`Image`], [`Layer`], [`Pushed`] | pushing images in memory, without a network |
 //!
 //! [OCI distribution specification]: https://github.com/opencontainers/distribution-spec/blob/v1.1.0/spec.md
 
-mod answer;
 mod authentication;
 mod blobs;
 mod faults;
@@ -21,6 +20,7 @@ mod image;
 mod manifests;
 mod pack;
 mod registry;
+mod response;
 mod route;
 mod service;
 mod storage;

@@ -6,8 +6,8 @@ use http::{HeaderMap, Method, Response, StatusCode, header::CONTENT_TYPE};
 use serde_json::{Value, json};
 
 use crate::{
-    answer::{self, Body},
     faults::Fault,
+    response::{self, Body},
     route::is_tag,
     storage::{MANIFEST_BYTES, Storage, StoredManifest},
 };
@@ -24,13 +24,13 @@ pub(crate) fn read(
     match found {
         Some((manifest, digest)) => {
             let head = *method == Method::HEAD;
-            answer::object(head, &manifest.bytes, &manifest.media_type, digest.as_str(), fault)
+            response::object(head, &manifest.bytes, &manifest.media_type, digest.as_str(), fault)
         }
-        None => answer::error(StatusCode::NOT_FOUND, "MANIFEST_UNKNOWN", "manifest unknown"),
+        None => response::error(StatusCode::NOT_FOUND, "MANIFEST_UNKNOWN", "manifest unknown"),
     }
 }
 
-/// Stores a manifest, and tags it unless it was sent by its digest.
+/// Stores a manifest and, unless it was pushed by digest, tags it.
 pub(crate) fn write(
     storage: &mut Storage,
     name: &str,
@@ -38,9 +38,9 @@ pub(crate) fn write(
     headers: &HeaderMap,
     body: Bytes,
 ) -> Response<Body> {
-    let refuse = |code: &str, message: &str| answer::error(StatusCode::BAD_REQUEST, code, message);
+    let refuse = |code: &str, message: &str| response::error(StatusCode::BAD_REQUEST, code, message);
     if body.len() > MANIFEST_BYTES {
-        return answer::error(StatusCode::PAYLOAD_TOO_LARGE, "SIZE_INVALID", "the manifest is larger than 4 MiB");
+        return response::error(StatusCode::PAYLOAD_TOO_LARGE, "SIZE_INVALID", "the manifest is larger than 4 MiB");
     }
     let Ok(manifest) = serde_json::from_slice::<Value>(&body) else {
         return refuse("MANIFEST_INVALID", "the manifest is not JSON");
@@ -48,33 +48,33 @@ pub(crate) fn write(
     let digest = Digest::of(&body);
     let tag = match reference.parse::<Digest>() {
         Ok(expected) if expected != digest => {
-            return refuse("DIGEST_INVALID", "the manifest does not have the digest that it was sent by");
+            return refuse("DIGEST_INVALID", "the digest of the manifest does not match the reference");
         }
         Ok(_) => None,
         Err(_) if is_tag(reference) => Some(reference),
         Err(_) => return refuse("TAG_INVALID", "the reference is neither a tag nor a SHA-256 digest"),
     };
     if let Some(missing) = first_missing(storage, name, &manifest) {
-        return refuse("MANIFEST_BLOB_UNKNOWN", &format!("{missing} was not pushed before"));
+        return refuse("MANIFEST_BLOB_UNKNOWN", &format!("{missing} must be pushed first"));
     }
     let declared = manifest.get("mediaType").and_then(Value::as_str);
     let sent = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let media_type = sent.or(declared).unwrap_or("application/vnd.oci.image.manifest.v1+json").to_owned();
     match storage.put_manifest(name, StoredManifest { media_type, bytes: body }) {
         Ok(digest) => {
-            let mut response = answer::empty(StatusCode::CREATED);
-            answer::header(&mut response, "location", &format!("/v2/{name}/manifests/{digest}"));
-            answer::header(&mut response, answer::DIGEST, digest.as_str());
+            let mut response = response::empty(StatusCode::CREATED);
+            response::header(&mut response, "location", &format!("/v2/{name}/manifests/{digest}"));
+            response::header(&mut response, response::DIGEST, digest.as_str());
             if let Some(tag) = tag {
                 storage.tag(name, tag, digest);
             }
             response
         }
-        Err(error) => answer::storage_error(&error),
+        Err(error) => response::storage_error(&error),
     }
 }
 
-/// The first thing that a manifest names and the repository does not have.
+/// The first blob or manifest that a manifest refers to and the repository lacks.
 fn first_missing(storage: &Storage, name: &str, manifest: &Value) -> Option<String> {
     let digest = |descriptor: &Value| descriptor.get("digest").and_then(Value::as_str).map(str::to_owned);
     let list = |field: &str| manifest.get(field).and_then(Value::as_array).cloned().unwrap_or_default();
@@ -88,7 +88,7 @@ fn first_missing(storage: &Storage, name: &str, manifest: &Value) -> Option<Stri
 /// The tags of a repository.
 pub(crate) fn tags(storage: &Storage, name: &str) -> Response<Body> {
     match storage.tags(name) {
-        Some(tags) => answer::json(StatusCode::OK, &json!({"name": name, "tags": tags})),
-        None => answer::error(StatusCode::NOT_FOUND, "NAME_UNKNOWN", "repository name not known to registry"),
+        Some(tags) => response::json(StatusCode::OK, &json!({"name": name, "tags": tags})),
+        None => response::error(StatusCode::NOT_FOUND, "NAME_UNKNOWN", "repository name not known to registry"),
     }
 }

@@ -1,4 +1,4 @@
-//! A directory as the layer of an image.
+//! Packs a directory as the layer of an image.
 
 use std::{
     fs, io,
@@ -11,31 +11,31 @@ use flate2::{Compression, write::GzEncoder};
 
 use crate::StorageError;
 
-/// Why a directory could not become an image.
+/// Why a directory could not be packed.
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
-    /// Something cannot be read.
+    /// A file or directory cannot be read.
     #[error("{}: {source}", .path.display())]
     Read {
-        /// What.
+        /// Its path.
         path: PathBuf,
-        /// Why not.
+        /// The error.
         source: io::Error,
     },
-    /// Something is not a file.
+    /// A path is not a file, a directory or a link to a file inside.
     #[error("{}: is neither a file, a directory nor a link to a file inside", .0.display())]
     NotAFile(PathBuf),
-    /// The image could not be kept.
+    /// The image could not be stored.
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
 
-/// A layer.
+/// A packed layer.
 #[derive(Debug)]
 pub(crate) struct Packed {
-    /// The archive, compressed.
+    /// The compressed archive.
     pub(crate) layer: Vec<u8>,
-    /// The digest of the archive, not compressed.
+    /// The digest of the uncompressed archive.
     pub(crate) diff_id: Digest,
 }
 
@@ -69,13 +69,13 @@ fn pack(root: &Path) -> Result<Packed, PackError> {
     }
     let tar = archive.into_inner().map_err(at(&root))?;
     let diff_id = Digest::of(&tar);
-    // The header of gzip holds no time and no name here.
+    // The gzip header contains no time and no name.
     let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
     let layer = gzip.write_all(&tar).and_then(|()| gzip.finish()).map_err(at(&root))?;
     Ok(Packed { layer, diff_id })
 }
 
-/// All files below a directory: their names, and where their bytes are.
+/// All files below a directory: the path in the archive and the path of the content.
 fn find(root: &Path, directory: &Path, files: &mut Vec<(PathBuf, PathBuf)>) -> Result<(), PackError> {
     for entry in fs::read_dir(directory).map_err(at(directory))? {
         let entry = entry.map_err(at(directory))?;

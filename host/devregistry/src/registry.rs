@@ -18,16 +18,16 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::{Authentication, Fault, FaultOn, service::Service, tls};
 
-/// How a registry runs.
+/// The options of a registry.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The port on 127.0.0.1; 0 for any that is free.
+    /// The port on 127.0.0.1; 0 for any free port.
     pub port: u16,
-    /// Whether it speaks TLS, with a certificate of its own.
+    /// Whether it uses TLS, with its own certificate.
     pub tls: bool,
-    /// What clients must show.
+    /// The credentials that it requires.
     pub authentication: Authentication,
-    /// The bytes that it holds at most, and those of one request. Default 1 GiB.
+    /// The most bytes that it stores, and the most of one request. Default 1 GiB.
     pub most_bytes: u64,
 }
 
@@ -40,20 +40,20 @@ impl Default for Options {
 /// Why a registry could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The port cannot be had.
-    #[error("cannot listen on 127.0.0.1:{port}: {source}")]
+    /// The port cannot be bound.
+    #[error("failed to listen on 127.0.0.1:{port}: {source}")]
     Listen {
         /// The port.
         port: u16,
-        /// Why not.
+        /// The error.
         source: std::io::Error,
     },
-    /// The certificate cannot be made.
-    #[error("cannot make a certificate: {0}")]
+    /// The certificate cannot be issued.
+    #[error("failed to issue a certificate: {0}")]
     Tls(String),
 }
 
-/// A registry on the loopback interface; it stops, and forgets everything, when it is dropped.
+/// A registry on the loopback interface. Dropping it stops it and discards its content.
 pub struct Registry {
     pub(crate) service: Arc<Service>,
     address: SocketAddr,
@@ -92,33 +92,33 @@ impl Registry {
         Ok(Self { service, address, authority, server })
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its name in image references: address and port.
+    /// The registry in image references: address and port.
     pub fn host(&self) -> String {
         self.address.to_string()
     }
 
-    /// The certificate that clients must trust, in PEM, if it speaks TLS.
+    /// The PEM certificate that clients must trust, if it uses TLS.
     pub fn certificate_authority(&self) -> Option<&str> {
         self.authority.as_deref()
     }
 
-    /// Makes it fail from now on, or stop failing.
+    /// Injects a fault from now on, or none.
     pub fn set_fault(&self, fault: Option<(FaultOn, Fault)>) {
         self.service.set_fault(fault);
     }
 
-    /// The first ten thousand requests so far, as `GET /v2/…`.
+    /// The first ten thousand requests, as `GET /v2/…`.
     pub fn requests(&self) -> Vec<String> {
         self.service.requests()
     }
 }
 
-/// Accepts connections until it is dropped, and all connections with it.
+/// Accepts connections. Dropping the future closes all of them.
 async fn accept(listener: TcpListener, tls: Option<Arc<ServerConfig>>, service: Arc<Service>) {
     let mut connections = JoinSet::new();
     loop {
@@ -128,8 +128,8 @@ async fn accept(listener: TcpListener, tls: Option<Arc<ServerConfig>>, service: 
                     connections.spawn(connection(stream, tls.clone(), Arc::clone(&service)));
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "a connection could not be accepted");
-                    // Out of file descriptors, most likely; others must get a turn to close theirs.
+                    tracing::debug!(%error, "failed to accept a connection");
+                    // Most likely the process is out of file descriptors; yield so that other tasks can close some.
                     tokio::task::yield_now().await;
                 }
             },
@@ -143,15 +143,15 @@ async fn connection(stream: TcpStream, tls: Option<Arc<ServerConfig>>, service: 
         None => serve(stream, service).await,
         Some(config) => match TlsAcceptor::from(config).accept(stream).await {
             Ok(stream) => serve(stream, service).await,
-            Err(error) => tracing::debug!(%error, "a client did not agree on TLS"),
+            Err(error) => tracing::debug!(%error, "TLS handshake failed"),
         },
     }
 }
 
 async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, service: Arc<Service>) {
-    let answer = service_fn(|request| service.answer(request));
-    let served = http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), answer).await;
+    let handler = service_fn(|request| service.handle(request));
+    let served = http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), handler).await;
     if let Err(error) = served {
-        tracing::debug!(%error, "a connection broke");
+        tracing::debug!(%error, "connection failed");
     }
 }

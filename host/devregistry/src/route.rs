@@ -1,13 +1,13 @@
-//! What a request is about. Pure.
+//! Parses the path of a request. Pure.
 
 use chandler_core::Digest;
 use http::Method;
 use uuid::Uuid;
 
-/// The end points of the specification that are served.
+/// The supported endpoints of the specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// `/v2/`: is this a registry?
+    /// `/v2/`: the version check.
     Version,
     /// The token server.
     Token,
@@ -23,9 +23,9 @@ pub(crate) enum Route {
     Tags { name: String },
 }
 
-/// Why a path is no end point; the codes of the specification.
+/// Why a path is not an endpoint, by error code of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoRoute {
+pub(crate) enum RouteError {
     NotFound,
     Name,
     Digest,
@@ -36,14 +36,14 @@ pub(crate) enum NoRoute {
 pub(crate) const TOKEN: &str = "/token";
 
 impl Route {
-    pub(crate) fn of(path: &str) -> Result<Self, NoRoute> {
+    pub(crate) fn of(path: &str) -> Result<Self, RouteError> {
         match path {
             "/v2" | "/v2/" => return Ok(Self::Version),
             TOKEN => return Ok(Self::Token),
             _ => {}
         }
-        let rest = path.strip_prefix("/v2/").ok_or(NoRoute::NotFound)?;
-        // Names have slashes, and so may be anything that comes before the last word that is known.
+        let rest = path.strip_prefix("/v2/").ok_or(RouteError::NotFound)?;
+        // Repository names contain slashes, so everything before the last keyword may be part of the name.
         if let Some(name) = rest.strip_suffix("/tags/list") {
             return Ok(Self::Tags { name: legal_name(name)? });
         }
@@ -52,38 +52,38 @@ impl Route {
             if id.is_empty() {
                 return Ok(Self::Uploads { name });
             }
-            return Ok(Self::Upload { name, id: id.parse().map_err(|_| NoRoute::Upload)? });
+            return Ok(Self::Upload { name, id: id.parse().map_err(|_| RouteError::Upload)? });
         }
         if let Some(name) = rest.strip_suffix("/blobs/uploads") {
             return Ok(Self::Uploads { name: legal_name(name)? });
         }
         if let Some((name, digest)) = rest.rsplit_once("/blobs/") {
-            return Ok(Self::Blob { name: legal_name(name)?, digest: digest.parse().map_err(|_| NoRoute::Digest)? });
+            return Ok(Self::Blob { name: legal_name(name)?, digest: digest.parse().map_err(|_| RouteError::Digest)? });
         }
         if let Some((name, reference)) = rest.rsplit_once("/manifests/") {
             return Ok(Self::Manifest { name: legal_name(name)?, reference: reference.to_owned() });
         }
-        Err(NoRoute::NotFound)
+        Err(RouteError::NotFound)
     }
 
-    /// Whether a request for this route may change something.
+    /// Whether a request with this method may write.
     pub(crate) fn is_write(method: &Method) -> bool {
         !matches!(*method, Method::GET | Method::HEAD)
     }
 }
 
-/// The specification's rule for names, a little wider in where separators may stand.
-fn legal_name(name: &str) -> Result<String, NoRoute> {
+/// The naming rule of the specification, slightly relaxed for the position of separators.
+fn legal_name(name: &str) -> Result<String, RouteError> {
     let part = |part: &str| {
         let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         part.bytes().next().is_some_and(inner)
             && part.bytes().next_back().is_some_and(inner)
             && part.bytes().all(|byte| inner(byte) || matches!(byte, b'.' | b'_' | b'-'))
     };
-    if name.len() <= 255 && name.split('/').all(part) { Ok(name.to_owned()) } else { Err(NoRoute::Name) }
+    if name.len() <= 255 && name.split('/').all(part) { Ok(name.to_owned()) } else { Err(RouteError::Name) }
 }
 
-/// Whether a text can be a tag.
+/// Whether a text is a valid tag.
 pub(crate) fn is_tag(tag: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     tag.len() <= 128
@@ -91,7 +91,7 @@ pub(crate) fn is_tag(tag: &str) -> bool {
         && tag.bytes().all(|byte| word(byte) || matches!(byte, b'.' | b'-'))
 }
 
-/// The value of a field of a query; the values that are used here need no decoding but that of `:` and `/`.
+/// The value of a query field. Only `:` and `/` need decoding in the values that the registry uses.
 pub(crate) fn query_field(query: &str, field: &str) -> Option<String> {
     let value = query.split('&').find_map(|pair| pair.strip_prefix(field)?.strip_prefix('='))?;
     Some(value.replace("%3A", ":").replace("%3a", ":").replace("%2F", "/").replace("%2f", "/"))
@@ -102,31 +102,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_end_points_or_nothing() {
+    fn paths_are_parsed_as_endpoints() {
         let digest = Digest::of(b"");
         let id = Uuid::nil();
         let name = || "a/b".to_owned();
         for (path, expected) in [
             ("/v2/".to_owned(), Ok(Route::Version)),
-            ("/".to_owned(), Err(NoRoute::NotFound)),
-            ("/v2/a/b".to_owned(), Err(NoRoute::NotFound)),
+            ("/".to_owned(), Err(RouteError::NotFound)),
+            ("/v2/a/b".to_owned(), Err(RouteError::NotFound)),
             ("/v2/a/b/tags/list".to_owned(), Ok(Route::Tags { name: name() })),
             ("/v2/a/b/manifests/v1".to_owned(), Ok(Route::Manifest { name: name(), reference: "v1".to_owned() })),
             (format!("/v2/a/b/blobs/{digest}"), Ok(Route::Blob { name: name(), digest })),
-            ("/v2/a/b/blobs/x".to_owned(), Err(NoRoute::Digest)),
+            ("/v2/a/b/blobs/x".to_owned(), Err(RouteError::Digest)),
             ("/v2/a/b/blobs/uploads/".to_owned(), Ok(Route::Uploads { name: name() })),
             (format!("/v2/a/b/blobs/uploads/{id}"), Ok(Route::Upload { name: name(), id })),
-            ("/v2/a/b/blobs/uploads/1".to_owned(), Err(NoRoute::Upload)),
-            ("/v2/A/manifests/v1".to_owned(), Err(NoRoute::Name)),
-            ("/v2//manifests/v1".to_owned(), Err(NoRoute::Name)),
-            ("/v2/../manifests/v1".to_owned(), Err(NoRoute::Name)),
+            ("/v2/a/b/blobs/uploads/1".to_owned(), Err(RouteError::Upload)),
+            ("/v2/A/manifests/v1".to_owned(), Err(RouteError::Name)),
+            ("/v2//manifests/v1".to_owned(), Err(RouteError::Name)),
+            ("/v2/../manifests/v1".to_owned(), Err(RouteError::Name)),
         ] {
             assert_eq!(Route::of(&path), expected, "{path}");
         }
     }
 
     #[test]
-    fn query_fields_are_found() {
+    fn query_fields_are_decoded() {
         assert_eq!(query_field("a=1&digest=sha256%3Aff", "digest").as_deref(), Some("sha256:ff"));
         assert_eq!(query_field("adigest=1", "digest"), None);
     }

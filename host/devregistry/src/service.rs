@@ -1,4 +1,4 @@
-//! A request in, a response out.
+//! Handles requests.
 
 use std::{
     convert::Infallible,
@@ -15,17 +15,16 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 
 use crate::{
-    Authentication, Fault, FaultOn,
-    answer::{self, Body},
-    blobs, manifests,
-    route::{NoRoute, Route},
+    Authentication, Fault, FaultOn, blobs, manifests,
+    response::{self, Body},
+    route::{Route, RouteError},
     storage::Storage,
 };
 
-/// Requests that are remembered for tests.
-const REMEMBERED: usize = 10_000;
+/// The number of requests that are recorded for tests.
+const RECORDED_REQUESTS: usize = 10_000;
 
-/// What all connections share.
+/// State shared by all connections.
 #[derive(Debug)]
 pub(crate) struct Service {
     storage: Mutex<Storage>,
@@ -36,7 +35,7 @@ pub(crate) struct Service {
     most: usize,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -53,43 +52,43 @@ impl Service {
     }
 
     pub(crate) fn storage(&self) -> MutexGuard<'_, Storage> {
-        locked(&self.storage)
+        lock(&self.storage)
     }
 
     pub(crate) fn set_fault(&self, fault: Option<(FaultOn, Fault)>) {
-        *locked(&self.fault) = fault;
+        *lock(&self.fault) = fault;
     }
 
     pub(crate) fn requests(&self) -> Vec<String> {
-        locked(&self.requests).clone()
+        lock(&self.requests).clone()
     }
 
-    /// Answers one request.
-    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+    /// Handles one request.
+    pub(crate) async fn handle(&self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
         let (parts, body) = request.into_parts();
-        if let Err(foreign) = browser::refuse(stated(&parts)) {
-            return Ok(answer::error(StatusCode::FORBIDDEN, "DENIED", &foreign.to_string()));
+        if let Err(foreign) = browser::refuse(browser_headers(&parts)) {
+            return Ok(response::error(StatusCode::FORBIDDEN, "DENIED", &foreign.to_string()));
         }
-        self.remember(&parts.method, parts.uri.path());
+        self.record(&parts.method, parts.uri.path());
         let route = match Route::of(parts.uri.path()) {
             Ok(route) => route,
-            Err(none) => return Ok(no_route(none)),
+            Err(error) => return Ok(route_error(error)),
         };
-        let fault = locked(&self.fault)
+        let fault = lock(&self.fault)
             .filter(|(on, _)| !Route::is_write(&parts.method) && on.covers(&route))
             .map(|(_, fault)| fault);
         match fault {
-            Some(Fault::Status(status)) => return Ok(answer::fault_status(status)),
+            Some(Fault::Status(status)) => return Ok(response::fault_status(status)),
             Some(Fault::Silent) => return std::future::pending().await,
             Some(Fault::RedirectToPlain(port)) => {
-                let mut response = answer::empty(StatusCode::TEMPORARY_REDIRECT);
+                let mut response = response::empty(StatusCode::TEMPORARY_REDIRECT);
                 let target = format!("http://127.0.0.1:{port}{}", parts.uri.path());
-                answer::header(&mut response, "location", &target);
+                response::header(&mut response, "location", &target);
                 return Ok(response);
             }
             _ => {}
         }
-        // Who may not write does not get to send anything.
+        // Unauthenticated clients cannot send a body.
         if route != Route::Token
             && let Some(challenge) = self.authentication.challenge(&parts.headers, &self.base)
         {
@@ -97,10 +96,10 @@ impl Service {
         }
         match Limited::new(body, self.most).collect().await {
             Ok(body) => Ok(self.serve(&parts, &route, body.to_bytes(), fault)),
-            Err(_) => Ok(answer::error(
+            Err(_) => Ok(response::error(
                 StatusCode::BAD_REQUEST,
                 "SIZE_INVALID",
-                "the body broke off or is larger than the registry",
+                "the body is incomplete or larger than the size limit of the registry",
             )),
         }
     }
@@ -110,8 +109,8 @@ impl Service {
         let mut storage = self.storage();
         match (&parts.method, route) {
             (&Method::GET | &Method::HEAD, Route::Version) => {
-                let mut response = answer::json(StatusCode::OK, &serde_json::json!({}));
-                answer::header(&mut response, "docker-distribution-api-version", "registry/2.0");
+                let mut response = response::json(StatusCode::OK, &serde_json::json!({}));
+                response::header(&mut response, "docker-distribution-api-version", "registry/2.0");
                 response
             }
             (&Method::GET | &Method::POST, Route::Token) => self.authentication.issue(&parts.headers, &body),
@@ -132,20 +131,21 @@ impl Service {
             (&Method::GET, Route::Upload { name, id }) => blobs::status(&mut storage, name, *id),
             (&Method::DELETE, Route::Upload { name, id }) => blobs::cancel(&mut storage, name, *id),
             (&Method::GET, Route::Tags { name }) => manifests::tags(&storage, name),
-            _ => answer::error(StatusCode::METHOD_NOT_ALLOWED, "UNSUPPORTED", "the operation is unsupported"),
+            _ => response::error(StatusCode::METHOD_NOT_ALLOWED, "UNSUPPORTED", "the operation is unsupported"),
         }
     }
 
-    fn remember(&self, method: &Method, path: &str) {
-        let mut requests = locked(&self.requests);
-        if requests.len() < REMEMBERED {
+    fn record(&self, method: &Method, path: &str) {
+        let mut requests = lock(&self.requests);
+        if requests.len() < RECORDED_REQUESTS {
             requests.push(format!("{method} {path}"));
         }
     }
 }
 
-/// What tells requests of browsers from others. A header that is there twice, or is no text, says what no client says.
-fn stated(parts: &http::request::Parts) -> Stated<'_> {
+/// The headers that distinguish requests of browsers. A repeated or malformed header is passed as an empty value, which
+/// no legitimate client sends.
+fn browser_headers(parts: &http::request::Parts) -> Stated<'_> {
     let one = |name: HeaderName| {
         let mut values = parts.headers.get_all(name).iter();
         let first = values.next()?.to_str().unwrap_or_default();
@@ -155,11 +155,11 @@ fn stated(parts: &http::request::Parts) -> Stated<'_> {
     Stated { host, origin: one(ORIGIN), fetch_site: one(HeaderName::from_static("sec-fetch-site")) }
 }
 
-fn no_route(none: NoRoute) -> Response<Body> {
-    match none {
-        NoRoute::NotFound => answer::error(StatusCode::NOT_FOUND, "UNSUPPORTED", "there is no such end point"),
-        NoRoute::Name => answer::error(StatusCode::BAD_REQUEST, "NAME_INVALID", "invalid repository name"),
-        NoRoute::Digest => answer::error(StatusCode::BAD_REQUEST, "DIGEST_INVALID", "not a SHA-256 digest"),
-        NoRoute::Upload => answer::error(StatusCode::NOT_FOUND, "BLOB_UPLOAD_UNKNOWN", "there is no such upload"),
+fn route_error(error: RouteError) -> Response<Body> {
+    match error {
+        RouteError::NotFound => response::error(StatusCode::NOT_FOUND, "UNSUPPORTED", "unknown endpoint"),
+        RouteError::Name => response::error(StatusCode::BAD_REQUEST, "NAME_INVALID", "invalid repository name"),
+        RouteError::Digest => response::error(StatusCode::BAD_REQUEST, "DIGEST_INVALID", "not a SHA-256 digest"),
+        RouteError::Upload => response::error(StatusCode::NOT_FOUND, "BLOB_UPLOAD_UNKNOWN", "unknown upload"),
     }
 }

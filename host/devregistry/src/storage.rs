@@ -1,4 +1,4 @@
-//! What was pushed, in memory.
+//! The pushed content, in memory.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,28 +6,28 @@ use bytes::Bytes;
 use chandler_core::Digest;
 use uuid::Uuid;
 
-/// The least that a registry must accept, and the most that this one does.
+/// The largest manifest: the size that the specification requires registries to accept.
 pub(crate) const MANIFEST_BYTES: usize = 4 << 20;
 
-/// Why something could not be kept.
+/// Why content could not be stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StorageError {
     /// The registry is full.
-    #[error("the registry holds more than {0} bytes")]
+    #[error("the registry is limited to {0} bytes")]
     Full(u64),
-    /// The bytes are not those of the digest.
-    #[error("the bytes have the digest {found}; {expected} was announced")]
+    /// The content does not match its digest.
+    #[error("the content has digest {found}, but the request names {expected}")]
     Digest {
-        /// What was announced.
+        /// The digest in the request.
         expected: Digest,
-        /// What came.
+        /// The digest of the content.
         found: Digest,
     },
-    /// There is no such upload.
-    #[error("there is no such upload")]
+    /// The upload does not exist.
+    #[error("unknown upload")]
     NoUpload,
-    /// A chunk does not begin where the last one ended.
-    #[error("the upload has {0} bytes so far")]
+    /// A chunk does not start at the end of the previous one.
+    #[error("the chunk must start at byte {0}")]
     OutOfOrder(usize),
 }
 
@@ -88,13 +88,13 @@ impl Storage {
         Ok(())
     }
 
-    /// Makes a blob of one repository known in another.
+    /// Makes a blob of one repository available in another.
     pub(crate) fn mount(&mut self, name: &str, from: &str, digest: &Digest) -> bool {
         let Some(bytes) = self.blob(from, digest) else { return false };
         self.put_blob(name, digest.clone(), bytes).is_ok()
     }
 
-    /// The digest that a tag, or a digest in its place, stands for.
+    /// The digest that a tag or a digest refers to.
     pub(crate) fn resolve(&self, name: &str, reference: &str) -> Option<Digest> {
         match reference.parse() {
             Ok(digest) => Some(digest),
@@ -119,7 +119,7 @@ impl Storage {
         self.repository(name).tags.insert(tag.to_owned(), digest);
     }
 
-    /// The tags of a repository, sorted; none where there is no such repository.
+    /// The sorted tags of a repository; none if the repository does not exist.
     pub(crate) fn tags(&self, name: &str) -> Option<Vec<String>> {
         Some(self.repositories.get(name)?.tags.keys().cloned().collect())
     }
@@ -130,7 +130,7 @@ impl Storage {
         id
     }
 
-    /// Adds a chunk that begins at `offset`, where that is known, and tells how many bytes there are now.
+    /// Appends a chunk, which must start at `offset` if that is known, and returns the new length.
     pub(crate) fn append(
         &mut self,
         name: &str,
@@ -152,12 +152,12 @@ impl Storage {
         self.repositories.get_mut(name).and_then(|it| it.uploads.get_mut(&id)).ok_or(StorageError::NoUpload)
     }
 
-    /// The bytes of an upload so far.
+    /// The length of an upload so far.
     pub(crate) fn upload_length(&mut self, name: &str, id: Uuid) -> Result<usize, StorageError> {
         self.upload(name, id).map(|upload| upload.len())
     }
 
-    /// Makes an upload a blob, if its digest is right. An upload that is wrong is gone.
+    /// Stores an upload as a blob if its digest matches, and removes it in any case.
     pub(crate) fn finish_upload(&mut self, name: &str, id: Uuid, expected: &Digest) -> Result<(), StorageError> {
         let bytes = self.cancel_upload(name, id)?;
         let found = Digest::of(&bytes);
@@ -167,7 +167,7 @@ impl Storage {
         self.put_blob(name, found, bytes.into())
     }
 
-    /// Forgets an upload.
+    /// Removes an upload.
     pub(crate) fn cancel_upload(&mut self, name: &str, id: Uuid) -> Result<Vec<u8>, StorageError> {
         let upload = self.repositories.get_mut(name).and_then(|it| it.uploads.remove(&id));
         let bytes = upload.ok_or(StorageError::NoUpload)?;

@@ -1,4 +1,4 @@
-//! A certificate for one run.
+//! Issues the TLS certificate of a registry.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -11,7 +11,7 @@ use rustls::{
 
 use crate::StartError;
 
-/// A server's side of TLS, and the certificate authority that clients must trust, in PEM.
+/// The TLS configuration of the server, and the PEM certificate authority that clients must trust.
 pub(crate) fn server(address: IpAddr) -> Result<(Arc<ServerConfig>, String), StartError> {
     let failed = |error: &dyn std::fmt::Display| StartError::Tls(error.to_string());
     let mut authority = CertificateParams::default();

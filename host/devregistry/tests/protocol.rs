@@ -1,4 +1,4 @@
-//! The registry as other tools' clients see it.
+//! Tests the registry with the clients of other tools.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as well")]
 
@@ -15,7 +15,7 @@ use reqwest::{Method, StatusCode, header::CONTENT_TYPE};
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
 fn install_provider() {
-    // A second test in the same process finds it installed.
+    // Fails harmlessly if another test in this process has installed it.
     rustls::crypto::ring::default_provider().install_default().ok();
 }
 
@@ -64,7 +64,7 @@ async fn oci_client_pushes_and_pulls() {
 }
 
 #[tokio::test]
-async fn who_does_not_show_the_password_gets_nothing() {
+async fn requests_without_valid_credentials_are_rejected() {
     for authentication in [
         Authentication::Basic { username: "user".to_owned(), password: "other".to_owned() },
         Authentication::Token { username: "user".to_owned(), password: "other".to_owned() },
@@ -79,7 +79,7 @@ async fn who_does_not_show_the_password_gets_nothing() {
 }
 
 #[tokio::test]
-async fn requests_are_answered_as_the_specification_says() {
+async fn responses_follow_the_specification() {
     install_provider();
     let registry = Registry::start(Options { most_bytes: 100, ..Options::default() }).await.unwrap();
     registry.push_blob("a", "text/plain", b"blob".to_vec()).unwrap();
@@ -115,7 +115,7 @@ async fn requests_are_answered_as_the_specification_says() {
 }
 
 #[tokio::test]
-async fn manifests_must_not_name_what_was_not_pushed() {
+async fn manifests_must_refer_to_pushed_content() {
     install_provider();
     let registry = Registry::start(Options::default()).await.unwrap();
     let missing = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -127,7 +127,7 @@ async fn manifests_must_not_name_what_was_not_pushed() {
 }
 
 #[tokio::test]
-async fn the_same_directory_is_the_same_image() {
+async fn the_same_directory_gives_the_same_image() {
     let one = tempfile::tempdir().unwrap();
     let two = tempfile::tempdir().unwrap();
     for (directory, names) in [(&one, ["b", "a"]), (&two, ["a", "b"])] {
@@ -145,7 +145,7 @@ async fn the_same_directory_is_the_same_image() {
 }
 
 #[tokio::test]
-async fn links_out_of_the_directory_are_refused() {
+async fn links_out_of_the_directory_are_rejected() {
     let directory = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("/etc/hostname", directory.path().join("link")).unwrap();
     let registry = Registry::start(Options::default()).await.unwrap();
@@ -154,11 +154,11 @@ async fn links_out_of_the_directory_are_refused() {
 }
 
 #[tokio::test]
-async fn the_registry_is_bounded_and_fails_when_told() {
+async fn the_size_is_bounded_and_faults_are_injected() {
     install_provider();
     let registry = Registry::start(Options { most_bytes: 10, ..Options::default() }).await.unwrap();
     let error = registry.push_component("x", "v1", vec![0; 11]).unwrap_err();
-    assert_eq!(error.to_string(), "the registry holds more than 10 bytes");
+    assert_eq!(error.to_string(), "the registry is limited to 10 bytes");
     registry.set_fault(Some((FaultOn::Everything, Fault::Status(429))));
     let url = format!("http://{}/v2/", registry.host());
     let response = reqwest::get(&url).await.unwrap();
@@ -168,13 +168,14 @@ async fn the_registry_is_bounded_and_fails_when_told() {
     assert_eq!(registry.requests(), ["GET /v2/", "GET /v2/"]);
     let address = registry.address();
     drop(registry);
-    // The port closes as soon as the task is gone; connecting then fails.
+    // The port closes once the task has ended; then connecting fails.
     while tokio::net::TcpStream::connect(address).await.is_ok() {
         tokio::task::yield_now().await;
     }
 }
 
-/// Status of a request with these headers for what starts an upload, and whether anything came of it.
+/// The status of a request with these headers that starts an upload; also checks that no upload was started if it
+/// failed.
 async fn upload(registry: &Registry, headers: &[(&str, &str)]) -> StatusCode {
     let url = format!("http://{}/v2/team/app/blobs/uploads/", registry.host());
     let mut request = reqwest::Client::new().request(Method::POST, url);
@@ -187,7 +188,7 @@ async fn upload(registry: &Registry, headers: &[(&str, &str)]) -> StatusCode {
 }
 
 #[tokio::test]
-async fn web_pages_neither_push_nor_pull() {
+async fn web_pages_can_neither_push_nor_pull() {
     install_provider();
     let registry = Registry::start(Options::default()).await.unwrap();
     registry.push_component("c", "v1", b"wasm".to_vec()).unwrap();
@@ -211,7 +212,7 @@ async fn web_pages_neither_push_nor_pull() {
         assert!(response.text().await.unwrap().contains("DENIED"));
     }
     assert!(registry.requests().is_empty(), "{:?}", registry.requests());
-    // What docker, oras, crane and oci-client send: a host, and no word of browsers.
+    // The headers of docker, oras, crane and oci-client: a host, and none of the browser headers.
     for host in [registry.host(), "localhost:5000".to_owned(), "host.docker.internal:5000".to_owned()] {
         assert_eq!(upload(&registry, &[("host", &host), ("user-agent", "docker/28.0")]).await, StatusCode::ACCEPTED);
     }

@@ -1,4 +1,4 @@
-//! One call: a fresh instance with limits, run to its end, and what became of it.
+//! One call: runs a fresh instance within its limits and turns the outcome into a result or a [`CallError`].
 
 use std::{
     future::Future,
@@ -18,29 +18,29 @@ use crate::{
     contract::bindings::Plugin,
     host::{Denied, Fault, State, Violation, record},
     provisioner::Loaded,
-    text::tame,
+    text::sanitize,
     threads::Slot,
 };
 
-/// How many functions of the guest a message about a crash names.
+/// How many guest functions the message of a crash lists.
 const FRAMES: usize = 5;
 
-/// How much of the name of a function, and of the text of a trap, is kept.
+/// How many bytes of a function name, and of the text of a trap, are kept.
 const NAME_BYTES: usize = 200;
 const TRAP_BYTES: usize = 1024;
 
-/// What a call does with its instance.
-pub(crate) type Body<'a, T> = Pin<Box<dyn Future<Output = Result<T, Stop>> + Send + 'a>>;
+/// The work of a call, given its instance.
+pub(crate) type Body<'a, T> = Pin<Box<dyn Future<Output = Result<T, BodyError>> + Send + 'a>>;
 
 /// Why a call ended without a result.
-pub(crate) enum Stop {
-    /// The guest did not return.
+pub(crate) enum BodyError {
+    /// The guest trapped.
     Trap(wasmtime::Error),
-    /// It did, but what it returned is a failure.
+    /// The guest returned a failure.
     Error(CallError),
 }
 
-/// Runs a call on a thread for guests and returns its result with the state that it left.
+/// Runs a call on a guest thread and returns its result together with the state of the instance.
 pub(crate) async fn run<T, F>(
     loaded: &Arc<Loaded>,
     function: &'static str,
@@ -72,7 +72,7 @@ where
     let (inner, limits) = (Arc::clone(loaded), limits.clone());
     let task = async move { execute(&inner, Arc::new(slot), content, &limits, body).await };
     let result = loaded.threads.run(task.instrument(span)).await;
-    // The host's part of a call must not panic either; where it does, only this call fails.
+    // A panic of the host fails only this call.
     result.unwrap_or_else(|_| Err(CallError::Internal("the host panicked during the call".into())))
 }
 
@@ -91,15 +91,15 @@ where
     let mut store = store(loaded, content, limits, started);
     store.data_mut().slot = Some(slot);
     let guest = async {
-        let plugin = loaded.plugin.instantiate_async(&mut store).await.map_err(Stop::Trap)?;
+        let plugin = loaded.plugin.instantiate_async(&mut store).await.map_err(BodyError::Trap)?;
         body(&mut store, plugin).await
     };
-    // The timer reaches a guest that waits, the epochs one that runs.
-    let result = timeout(limits.time, guest).await.unwrap_or_else(|_| Err(Stop::Trap(Fault::TimedOut.into())));
-    // The instance ends here, whatever became of it.
+    // The timer stops a guest that waits; the epochs stop one that computes.
+    let result = timeout(limits.time, guest).await.unwrap_or_else(|_| Err(BodyError::Trap(Fault::TimedOut.into())));
+    // Drops the instance.
     let state = store.into_data();
     let log = record(&state.log, super::host::Recorder::finish);
-    let result = judge(result, &state, log, limits);
+    let result = resolve(result, &state, log, limits);
     let outcome = result.as_ref().err().map_or("Succeeded", |error| error.reason().as_str());
     observe(&state, outcome, started.elapsed());
     result.map(|value| (value, state))
@@ -119,11 +119,11 @@ fn store(loaded: &Loaded, content: Arc<dyn Content>, limits: &Limits, started: I
     store
 }
 
-/// What became of a call. What the host refused comes first, since it is why the guest failed then; what the guest says of
-/// itself comes last.
-fn judge<T>(result: Result<T, Stop>, state: &State, log: CallLog, limits: &Limits) -> Result<T, CallError> {
+/// Turns the result of the guest into that of the call. A refusal by the host comes first, since it caused what the
+/// guest did next; what the guest reports comes last.
+fn resolve<T>(result: Result<T, BodyError>, state: &State, log: CallLog, limits: &Limits) -> Result<T, CallError> {
     let trap = match &result {
-        Err(Stop::Trap(error)) => Some(error),
+        Err(BodyError::Trap(error)) => Some(error),
         _ => None,
     };
     if let Some(Fault::Content(problem)) = trap.and_then(|error| error.downcast_ref::<Fault>()) {
@@ -139,12 +139,12 @@ fn judge<T>(result: Result<T, Stop>, state: &State, log: CallLog, limits: &Limit
     }
     match result {
         Ok(value) => Ok(value),
-        Err(Stop::Error(error)) => Err(error),
-        Err(Stop::Trap(error)) => Err(classify(&error, state, log, limits)),
+        Err(BodyError::Error(error)) => Err(error),
+        Err(BodyError::Trap(error)) => Err(classify(&error, state, log, limits)),
     }
 }
 
-/// Why a guest did not return.
+/// Why a guest trapped.
 fn classify(error: &wasmtime::Error, state: &State, log: CallLog, limits: &Limits) -> CallError {
     let trap = error.downcast_ref::<Trap>();
     match error.downcast_ref::<Fault>() {
@@ -162,7 +162,7 @@ fn classify(error: &wasmtime::Error, state: &State, log: CallLog, limits: &Limit
         }
         None => {}
     }
-    // Those that wasmtime adds between components are not in what was counted beforehand.
+    // The instances that wasmtime adds to connect components are not part of the earlier count.
     if let Some(kind) = exceeded_count(error) {
         let limit = if kind == LimitKind::Instances { limits.instances } else { limits.memories };
         return CallError::LimitExceeded(Box::new(LimitExceeded { kind, limit: limit.into(), object: None }));
@@ -180,23 +180,23 @@ fn classify(error: &wasmtime::Error, state: &State, log: CallLog, limits: &Limit
         (_, Some(exit)) => format!("it exited with code {}", exit.0),
         _ => error.root_cause().to_string(),
     };
-    CallError::Trapped(Trapped { trap: tame(text, TRAP_BYTES), frames: frames(error), log })
+    CallError::Trapped(Trapped { trap: sanitize(text, TRAP_BYTES), frames: frames(error), log })
 }
 
-/// Whether a guest passed more in one call than the limit on transfers.
+/// Whether a guest passed more bytes in one host call than the transfer limit.
 ///
-/// The error's type is private to wasmtime, so that its text is all there is; a test fails when it changes. The host's own
-/// limits are lower for all that is worth a better message.
+/// The error type is private to wasmtime, so only its text can be checked; a test fails when the text changes. Limits
+/// that deserve a better message are lower and checked by the host itself.
 fn is_transfer_limit(error: &wasmtime::Error) -> bool {
     error.root_cause().to_string().contains("fuel allocated for hostcalls has been exhausted")
 }
 
-/// Whether a guest held more handles than it may; a text is all there is here, too.
+/// Whether a guest held too many handles; again only the text can be checked.
 fn is_handle_limit(error: &wasmtime::Error) -> bool {
     error.root_cause().to_string().contains("store handle limit exceeded")
 }
 
-/// Which limit on counts an instantiation exceeded, if one. A text is all there is here, too.
+/// Which count limit an instantiation exceeded, if any; again only the text can be checked.
 fn exceeded_count(error: &wasmtime::Error) -> Option<LimitKind> {
     let text = error.root_cause().to_string();
     let counted = text.strip_prefix("resource limit exceeded: ")?.split(" count too high").next()?;
@@ -208,10 +208,10 @@ fn exceeded_count(error: &wasmtime::Error) -> Option<LimitKind> {
     }
 }
 
-/// How the names of functions begin that every panic of a Rust guest goes through.
+/// Prefixes of the functions that every panic of a Rust guest passes through.
 const PANIC_MACHINERY: &[&str] = &["__rust", "rust_", "std::panicking", "core::panicking", "std::sys::backtrace"];
 
-/// The innermost functions of the guest that have names and say something.
+/// The innermost guest functions that have a useful name.
 fn frames(error: &wasmtime::Error) -> Vec<String> {
     let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() else { return Vec::new() };
     let names = backtrace.frames().iter().filter_map(|frame| frame.func_name());
@@ -219,7 +219,7 @@ fn frames(error: &wasmtime::Error) -> Vec<String> {
         .map(|name| format!("{:#}", rustc_demangle::demangle(name)))
         .filter(|name| !PANIC_MACHINERY.iter().any(|machinery| name.starts_with(machinery)))
         .take(FRAMES)
-        .map(|name| tame(name, NAME_BYTES))
+        .map(|name| sanitize(name, NAME_BYTES))
         .collect()
 }
 

@@ -1,30 +1,30 @@
-//! What a guest said during one call: its log messages and what it wrote to standard output and error.
+//! The output of a guest during one call: its log messages, standard output and standard error.
 
 use std::fmt;
 
-/// How much a line matters.
+/// The severity of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// For the author of the provisioner.
     Debug,
     /// Normal progress; captured standard output.
     Info,
-    /// Something odd; captured standard error.
+    /// A problem that the guest handled; captured standard error.
     Warn,
-    /// Something wrong.
+    /// A failure.
     Error,
 }
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {
-    /// How much it matters.
+    /// Its severity.
     pub level: Level,
     /// The message; control characters are escaped.
     pub message: String,
 }
 
-/// What a guest said during one call, up to the limits.
+/// The output of a guest during one call, up to the limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallLog {
     lines: Vec<LogLine>,
@@ -41,14 +41,14 @@ impl CallLog {
         &self.lines
     }
 
-    /// How many messages were dropped or cut, since they were above the limits.
+    /// How many messages were dropped or truncated at the limits.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// What most likely says why the guest crashed: the last panic message, else the last error, else the last warning.
-    pub fn last_words(&self) -> Option<String> {
-        // The standard library of Rust writes two lines: the place, and on the next one the message.
+    /// The line that most likely explains a crash: the last panic message, else the last error, else the last warning.
+    pub fn crash_message(&self) -> Option<String> {
+        // The Rust standard library writes two lines: the location, then the message.
         let panic = self.lines.iter().rposition(|line| line.message.contains("panicked at "));
         if let Some(lines) = panic.and_then(|index| self.lines.get(index..)) {
             let ends_here = |line: &LogLine| !line.message.ends_with(':');
@@ -77,10 +77,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_words_are_those_of_the_panic() {
+    fn the_crash_message_is_that_of_the_panic() {
         let words = |lines: &[(Level, &str)]| {
             let lines = lines.iter().map(|(level, text)| LogLine { level: *level, message: (*text).into() }).collect();
-            CallLog::new(lines, 0).last_words()
+            CallLog::new(lines, 0).crash_message()
         };
         assert_eq!(words(&[(Level::Info, "hello")]), None);
         assert_eq!(words(&[(Level::Error, "first"), (Level::Error, "second"), (Level::Warn, "x")]).unwrap(), "second");

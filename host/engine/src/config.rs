@@ -1,14 +1,14 @@
-//! How wasmtime is configured, in the process that compiles and in the one that runs.
+//! The configuration of wasmtime, shared by the process that compiles and the one that runs guests.
 
 use std::hash::{Hash, Hasher};
 
 use sha2::{Digest as _, Sha256};
 use wasmtime::{Config, Engine, InstanceAllocationStrategy, OptLevel, Strategy, WasmBacktraceDetails};
 
-/// Changes whenever code in the cache must be compiled again although wasmtime would still take it.
+/// Increment to invalidate cached code that wasmtime itself would still accept.
 const REVISION: &str = "1";
 
-/// What a host call may need of the stack beyond that of the guest.
+/// Stack bytes that a host call may use in addition to those of the guest.
 const HOST_STACK_BYTES: usize = 1 << 20;
 
 pub(crate) fn engine(stack_bytes: usize) -> wasmtime::Result<Engine> {
@@ -16,12 +16,12 @@ pub(crate) fn engine(stack_bytes: usize) -> wasmtime::Result<Engine> {
     config
         .strategy(Strategy::Cranelift)
         .cranelift_opt_level(OptLevel::Speed)
-        // Floating-point results are then the same on every CPU.
+        // Makes floating-point results the same on every CPU.
         .cranelift_nan_canonicalization(true)
         .wasm_relaxed_simd(false)
         .wasm_memory64(false)
-        // The adapters between components that are composed copy from one memory to another. The limit on memory is one for
-        // all memories of a call.
+        // Adapters between composed components copy from one memory to another. The memory limit covers all memories of
+        // a call.
         .wasm_multi_memory(true)
         .wasm_tail_call(false)
         .wasm_component_model(true)
@@ -30,7 +30,8 @@ pub(crate) fn engine(stack_bytes: usize) -> wasmtime::Result<Engine> {
         .consume_fuel(false)
         .max_wasm_stack(stack_bytes)
         .async_stack_size(stack_bytes.saturating_add(HOST_STACK_BYTES))
-        // Pooling saves microseconds, reserves a hundred gigabytes of addresses and had a leak between instances.
+        // The pooling allocator saves microseconds, reserves a hundred gigabytes of address space and once leaked data
+        // between instances.
         .allocation_strategy(InstanceAllocationStrategy::OnDemand)
         .memory_init_cow(true)
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
@@ -38,7 +39,7 @@ pub(crate) fn engine(stack_bytes: usize) -> wasmtime::Result<Engine> {
     Engine::new(&config)
 }
 
-/// What code must have in common to be exchanged: wasmtime, its configuration, the target and ours.
+/// Identifies compatible code: the version of wasmtime, its configuration, the target and [`REVISION`].
 pub(crate) fn fingerprint(engine: &Engine) -> [u8; 32] {
     let mut hasher = Sha256Hasher(Sha256::new());
     engine.precompile_compatibility_hash().hash(&mut hasher);
@@ -48,7 +49,7 @@ pub(crate) fn fingerprint(engine: &Engine) -> [u8; 32] {
     hasher.0.finalize().into()
 }
 
-/// Hashes what `Hash` feeds it, with all of SHA-256 for the result.
+/// A `Hasher` whose full result is the SHA-256 of its input.
 struct Sha256Hasher(Sha256);
 
 impl Hasher for Sha256Hasher {
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fingerprint_follows_the_configuration() {
+    fn the_fingerprint_depends_on_the_configuration() {
         let same = || fingerprint(&engine(1 << 20).unwrap());
         assert_eq!(same(), same());
         let mut config = Config::new();

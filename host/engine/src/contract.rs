@@ -1,4 +1,4 @@
-//! The contract as wasmtime sees it, and which versions of it this host speaks.
+//! The bindings of the contract for wasmtime, and the versions of the contract that this host supports.
 
 pub(crate) mod bindings {
     #![allow(missing_docs, unreachable_pub, clippy::pedantic, reason = "generated from the WIT")]
@@ -18,12 +18,12 @@ pub(crate) mod bindings {
 /// The package of the contract.
 pub(crate) const PACKAGE: &str = "chandler:provisioner";
 
-/// The tracks of the contract that this host speaks, as `major.minor`.
+/// The versions of the contract that this host supports, as `major.minor`.
 pub(crate) const TRACKS: &[&str] = &["0.1"];
 
-/// Whether this host speaks a version of the contract: within a track it runs what was built against any patch version,
-/// as long as the imports are there. A pre-release is a track of its own.
-pub(crate) fn speaks(version: &str) -> bool {
+/// Whether this host supports a version of the contract. It runs components built against any patch version of a
+/// supported `major.minor`, provided that it has their imports. Pre-releases are not supported.
+pub(crate) fn supports(version: &str) -> bool {
     let Some((track, patch)) = version.rsplit_once('.') else { return false };
     TRACKS.contains(&track) && !patch.is_empty() && patch.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -33,12 +33,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_track_is_spoken_as_a_whole() {
+    fn all_patch_versions_of_a_track_are_supported() {
         for good in ["0.1.0", "0.1.17"] {
-            assert!(speaks(good), "{good}");
+            assert!(supports(good), "{good}");
         }
         for bad in ["", "0", "0.1", "0.2.0", "1.0.0", "0.1.0-rc.1", "0.1.", "00.1.0", "0.1.x"] {
-            assert!(!speaks(bad), "{bad}");
+            assert!(!supports(bad), "{bad}");
         }
     }
 }

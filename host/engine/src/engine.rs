@@ -23,7 +23,7 @@ use crate::{
     imports,
     provisioner::Loaded,
     size,
-    text::tame,
+    text::sanitize,
     threads::Threads,
     ticker::Ticker,
 };
@@ -42,32 +42,32 @@ struct Inner {
     quarantine: Arc<Quarantine>,
     threads: Arc<Threads>,
     ticker: Arc<Ticker>,
-    /// What is loaded or being loaded at the moment. Whoever loads a component holds its place, so that each is compiled
-    /// once, and nobody waits for the compiler of another.
-    places: std::sync::Mutex<HashMap<Digest, Place>>,
-    /// One compiler runs at a time: each may take as much memory as its limit.
+    /// Components that are loaded or being loaded. The task that loads a component holds the lock of its entry, so each
+    /// component is compiled once and no task waits for the compilation of another component.
+    entries: std::sync::Mutex<HashMap<Digest, LoadEntry>>,
+    /// One compiler runs at a time, since each may use all the memory of its limit.
     compilers: Semaphore,
     compiled: AtomicU64,
     hits: AtomicU64,
     rejected: AtomicU64,
 }
 
-/// What is loaded of a component, behind the lock of whoever loads it.
-type Place = Arc<Mutex<Weak<Loaded>>>;
+/// A loaded component, behind the lock that its loader holds.
+type LoadEntry = Arc<Mutex<Weak<Loaded>>>;
 
-/// What an engine has done so far; the numbers only grow.
+/// Counters of an engine; they only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EngineStatistics {
     /// Components that were compiled.
     pub compiled: u64,
-    /// Components whose code was in the cache.
+    /// Components whose code was read from the cache.
     pub cache_hits: u64,
-    /// Files of the cache that could not be trusted.
+    /// Cache files that were rejected as corrupt or untrusted.
     pub cache_rejects: u64,
 }
 
 impl Engine {
-    /// Sets up an engine: its threads, its clock and its code cache.
+    /// Creates an engine with its threads, its clock and its code cache.
     pub fn new(options: EngineOptions) -> Result<Self, EngineError> {
         let wasmtime = |error: wasmtime::Error| EngineError::Wasmtime(error.to_string());
         let wasm = config::engine(options.stack_bytes).map_err(wasmtime)?;
@@ -89,7 +89,7 @@ impl Engine {
             quarantine,
             threads,
             ticker: Arc::new(ticker),
-            places: std::sync::Mutex::default(),
+            entries: std::sync::Mutex::default(),
             compilers: Semaphore::new(1),
             compiled: AtomicU64::new(0),
             hits: AtomicU64::new(0),
@@ -98,14 +98,14 @@ impl Engine {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Loads a component: checks what it says and imports, compiles it or takes its code from the cache, and links it.
+    /// Loads a component: checks its metadata and imports, compiles it or reads its code from the cache, and links it.
     ///
-    /// A component that is already loaded is not loaded again.
+    /// A component that is already loaded is reused.
     pub async fn load(&self, wasm: &[u8]) -> Result<Provisioner, LoadError> {
         self.inner.load(wasm).await
     }
 
-    /// What this engine has done so far.
+    /// The counters of this engine.
     pub fn statistics(&self) -> EngineStatistics {
         EngineStatistics {
             compiled: self.inner.compiled.load(Ordering::Relaxed),
@@ -122,9 +122,9 @@ impl Inner {
             return Err(LoadError::TooLarge { limit });
         }
         let digest = Digest::of(wasm);
-        let place = self.place(&digest);
-        let mut place = place.lock().await;
-        if let Some(loaded) = place.upgrade() {
+        let entry = self.entry(&digest);
+        let mut entry = entry.lock().await;
+        if let Some(loaded) = entry.upgrade() {
             return Ok(Provisioner::new(loaded));
         }
         let Outline { facts, imports } = facts::outline(wasm)?;
@@ -132,22 +132,23 @@ impl Inner {
         let size = size::measure(wasm)?;
         let component = self.component(&digest, wasm).await?;
         refuse(imports::missing_functions(&self.wasm, &component))?;
-        let incompatible = |error: wasmtime::Error| LoadError::UnsupportedContract(tame(format!("{error:#}"), 1024));
+        let incompatible =
+            |error: wasmtime::Error| LoadError::UnsupportedContract(sanitize(format!("{error:#}"), 1024));
         let instance = self.linker.instantiate_pre(&component).map_err(incompatible)?;
         let plugin = PluginPre::new(instance).map_err(incompatible)?;
         let loaded = Loaded::new(digest, facts, size, plugin, Arc::clone(&self.threads), Arc::clone(&self.ticker));
         let loaded = Arc::new(loaded);
-        *place = Arc::downgrade(&loaded);
+        *entry = Arc::downgrade(&loaded);
         Ok(Provisioner::new(loaded))
     }
 
-    /// The place of a component. Places where nothing is loaded and nobody loads are cleared away.
-    fn place(&self, digest: &Digest) -> Place {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.retain(|_, place| {
-            Arc::strong_count(place) > 1 || place.try_lock().is_ok_and(|loaded| loaded.strong_count() > 0)
+    /// The entry of a component. Also removes entries that hold no component and that no task is loading.
+    fn entry(&self, digest: &Digest) -> LoadEntry {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.retain(|_, entry| {
+            Arc::strong_count(entry) > 1 || entry.try_lock().is_ok_and(|loaded| loaded.strong_count() > 0)
         });
-        Arc::clone(places.entry(digest.clone()).or_default())
+        Arc::clone(entries.entry(digest.clone()).or_default())
     }
 
     /// The component, from the cache or the compiler.
@@ -165,7 +166,9 @@ impl Inner {
         let compile = compile::compile(&options.compiler, &options.compile_limits, &self.threads, &self.wasm, wasm);
         let code = match tracing::Instrument::instrument(compile, span).await {
             Ok(code) => Code::compiled(code),
-            Err(error) if error.harms() => return Err(self.keep_away(digest, &error).await.into()),
+            Err(error) if error.needs_quarantine() => {
+                return Err(self.quarantine_component(digest, &error).await.into());
+            }
             Err(error) => return Err(error.into()),
         };
         self.compiled.fetch_add(1, Ordering::Relaxed);
@@ -175,7 +178,7 @@ impl Inner {
             if let Some(cache) = cache
                 && let Err(error) = cache.store(&key, &code)
             {
-                tracing::warn!(digest = %key.short(), %error, "failed to keep compiled code");
+                tracing::warn!(digest = %key.short(), %error, "failed to write compiled code to the cache");
             }
             Ok(component)
         };
@@ -186,19 +189,19 @@ impl Inner {
         }
     }
 
-    /// Why a component is not compiled for now, if it is not.
+    /// Why the component is quarantined, if it is.
     async fn quarantined(&self, digest: &Digest) -> Result<Option<String>, LoadError> {
         let (quarantine, digest) = (Arc::clone(&self.quarantine), digest.clone());
         let look = move || quarantine.problem(&digest, SystemTime::now());
         self.threads.run_blocking(look).await.map_err(|error| LoadError::Internal(error.to_string()))
     }
 
-    /// Keeps a component away from the compiler for a while. The error is the one that further attempts get, too, so that it
-    /// is told once.
-    async fn keep_away(&self, digest: &Digest, error: &CompileError) -> CompileError {
+    /// Quarantines a component, so that it is not compiled again for a while. Returns the same error that later
+    /// attempts get, so that the status does not change between them.
+    async fn quarantine_component(&self, digest: &Digest, error: &CompileError) -> CompileError {
         let problem = error.to_string();
         let (quarantine, digest, text) = (Arc::clone(&self.quarantine), digest.clone(), problem.clone());
-        // What cannot be kept is tried again, no worse.
+        // If this fails, the next attempt compiles the component again, which is harmless.
         let _ = self.threads.run_blocking(move || quarantine.add(&digest, text, SystemTime::now())).await;
         CompileError::Quarantined(problem)
     }
@@ -215,7 +218,7 @@ impl Inner {
             Ok(Ok(found)) => Ok(found),
             Ok(Err(why)) => {
                 self.rejected.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(digest = %digest.short(), why, "compiled code in the cache is refused; compiling again");
+                tracing::warn!(digest = %digest.short(), why, "rejected compiled code from the cache; compiling again");
                 Ok(None)
             }
             Err(error) => Err(LoadError::Internal(error.to_string())),
@@ -223,7 +226,7 @@ impl Inner {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is a function for map_err")]
+#[expect(clippy::needless_pass_by_value, reason = "passed to map_err")]
 fn internal(error: wasmtime::Error) -> LoadError {
     LoadError::Internal(format!("failed to load compiled code: {error:#}"))
 }
@@ -232,7 +235,7 @@ fn refuse(missing: Vec<MissingImport>) -> Result<(), LoadError> {
     if missing.is_empty() { Ok(()) } else { Err(LoadError::MissingImports(missing)) }
 }
 
-/// Everything that any component can import.
+/// Everything that a component may import.
 pub(crate) fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<State>> {
     let mut linker = Linker::new(engine);
     Plugin::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;

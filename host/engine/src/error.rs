@@ -1,6 +1,7 @@
-//! Every way in which loading or calling a provisioner fails, each with the reason and the retry that a status shows.
+//! The errors of loading and calling a provisioner, each with the reason and the retry for the status.
 //!
-//! Texts are stable under retry: they name limits and not what was measured, functions and not addresses.
+//! Messages do not change between retries: they contain limits instead of measured values, and function names instead
+//! of addresses.
 
 use std::{fmt, time::Duration};
 
@@ -8,20 +9,20 @@ use chandler_core::{Diagnostic, ObjectError, ObjectKey, Reason, Severity};
 
 use crate::{CallLog, LimitKind, MissingImport, limits};
 
-/// When it is worth trying again.
+/// When to retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// Only when the content, the configuration or the provisioner has changed.
+    /// Only after the content, the configuration or the provisioner changes.
     OnChange,
-    /// After a while: the cause may have gone.
+    /// After a delay: the cause may be transient.
     BackOff,
 }
 
-/// Why an engine could not be set up.
+/// Why an engine could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// wasmtime refused the configuration, or this machine cannot run it.
+    /// wasmtime rejected the configuration, or does not support this machine.
     #[error("failed to set up the Wasm engine: {0}")]
     Wasmtime(String),
     /// A thread could not be started.
@@ -41,32 +42,32 @@ pub enum EngineError {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// It is not a component, or not well-formed.
-    #[error("is not a WebAssembly component: {0}")]
+    /// The bytes are not a well-formed component.
+    #[error("not a WebAssembly component: {0}")]
     NotAComponent(String),
-    /// It is larger than [`EngineOptions::component_bytes`](crate::EngineOptions::component_bytes).
+    /// The component is larger than [`EngineOptions::component_bytes`](crate::EngineOptions::component_bytes).
     #[error("the component is larger than {}", limits::bytes(*limit))]
     TooLarge {
         /// The limit in bytes.
         limit: u64,
     },
-    /// It is small as bytes, and too large when everything that it instantiates is counted.
+    /// The component is too large once everything that it instantiates is counted.
     #[error("{0}")]
     LimitExceeded(Box<LimitExceeded>),
-    /// The custom section with its facts is malformed.
+    /// The custom section with the component's metadata is malformed.
     #[error("the custom section `chandler:provisioner` is malformed: {0}")]
     Facts(String),
-    /// It is built against a version of the contract that this host does not speak, or does not export what the contract
-    /// asks for.
+    /// The component is built against a version of the contract that this host does not support, or lacks an export
+    /// that the contract requires.
     #[error("the contract is not supported: {0}")]
     UnsupportedContract(String),
-    /// It declares capabilities that were not granted.
-    #[error("capabilities are declared that nothing grants: {}", .0.join(", "))]
+    /// The component declares capabilities that were not granted.
+    #[error("the component requires capabilities that were not granted: {}", .0.join(", "))]
     MissingCapabilities(Vec<String>),
-    /// It imports what this host does not provide; all of that.
+    /// All imports that this host does not provide.
     #[error("imports that this host does not provide: {}", MissingImport::list(.0))]
     MissingImports(Vec<MissingImport>),
-    /// It could not be compiled.
+    /// The component could not be compiled.
     #[error("failed to compile: {0}")]
     Compile(#[from] CompileError),
     /// The host failed.
@@ -75,7 +76,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// The reason for a condition.
+    /// The reason for the condition.
     pub fn reason(&self) -> Reason {
         match self {
             Self::NotAComponent(_) | Self::TooLarge { .. } | Self::Facts(_) => Reason::InvalidComponent,
@@ -88,7 +89,7 @@ impl LoadError {
         }
     }
 
-    /// When it is worth trying again.
+    /// When to retry.
     pub fn retry(&self) -> Retry {
         match self {
             Self::Internal(_) => Retry::BackOff,
@@ -102,37 +103,36 @@ impl LoadError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompileError {
-    /// The compiler refused it.
+    /// The compiler rejected the component.
     #[error("{0}")]
     Refused(String),
-    /// The wall time limit.
-    #[error("not done after {}", seconds(*.0))]
+    /// The compiler exceeded the wall time limit.
+    #[error("the compiler did not finish within {}", seconds(*.0))]
     Timeout(Duration),
-    /// The CPU time limit.
-    #[error("more than {} of CPU time", seconds(*.0))]
+    /// The compiler exceeded the CPU time limit.
+    #[error("the compiler needs more than {} of CPU time", seconds(*.0))]
     CpuTime(Duration),
-    /// The memory limit.
-    #[error("more than {} of memory", limits::bytes(*.0))]
+    /// The compiler exceeded the memory limit.
+    #[error("the compiler needs more than {} of memory", limits::bytes(*.0))]
     OutOfMemory(u64),
-    /// The code is larger than the limit.
-    #[error("more than {} of code", limits::bytes(*.0))]
+    /// The compiled code exceeds the limit.
+    #[error("the compiled code is larger than {}", limits::bytes(*.0))]
     TooMuchCode(u64),
-    /// The compiler's process ended in another way.
+    /// The compiler process ended unexpectedly.
     #[error("the compiler ended with {0}")]
     Crashed(String),
-    /// It harmed the compiler, now or within the last hour, as the text says.
-    #[error(
-        "{0}; Chandler compiles it again when an hour has passed, or when the component or Chandler's version is another one"
-    )]
+    /// The component crashed the compiler or exceeded its limits, now or within the last hour. The text holds the
+    /// original error.
+    #[error("{0}; Chandler retries after one hour, or when the component or the version of Chandler changes")]
     Quarantined(String),
-    /// The compiler's process could not be run.
+    /// The compiler process could not be started.
     #[error("failed to run the compiler {0}")]
     Unavailable(String),
 }
 
 impl CompileError {
-    /// Whether the compiler hung, crashed or used more than it may, so that it does not get the same component soon again.
-    pub(crate) fn harms(&self) -> bool {
+    /// Whether the compiler hung, crashed or exceeded a limit, so that the component must be quarantined.
+    pub(crate) fn needs_quarantine(&self) -> bool {
         match self {
             Self::Timeout(_) | Self::CpuTime(_) | Self::OutOfMemory(_) | Self::TooMuchCode(_) | Self::Crashed(_) => {
                 true
@@ -153,42 +153,42 @@ impl CompileError {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// It did not return in time.
+    /// The provisioner did not return in time.
     #[error("the provisioner did not finish within {}", seconds(*limit))]
     Timeout {
         /// [`Limits::time`](crate::Limits::time).
         limit: Duration,
     },
-    /// It asked for more memory than it may have.
+    /// The provisioner requested more memory than its limit.
     #[error("the provisioner needs more than {} of memory", limits::bytes(*limit))]
     OutOfMemory {
         /// [`Limits::memory`](crate::Limits::memory).
         limit: u64,
     },
-    /// It crashed.
+    /// The provisioner trapped.
     #[error("the provisioner crashed: {0}")]
     Trapped(Trapped),
-    /// It exceeded another limit.
+    /// The provisioner exceeded another limit.
     #[error("{0}")]
     LimitExceeded(Box<LimitExceeded>),
-    /// It returned what is no Kubernetes object, no text, or a schema that is none.
+    /// The provisioner emitted an invalid object, invalid text or an invalid schema.
     #[error("the output of the provisioner is invalid: {0}")]
     InvalidOutput(Box<InvalidOutput>),
-    /// The content is wrong.
+    /// The content is invalid.
     #[error("invalid content: {}", Findings(.0))]
     InvalidContent(Vec<Diagnostic>),
-    /// The configuration is wrong.
+    /// The configuration is invalid.
     #[error("invalid configuration: {}", Findings(.0))]
     InvalidConfiguration(Vec<Diagnostic>),
-    /// The content is legal but asks for something that this provisioner cannot do.
+    /// The content is valid but requires something that this provisioner does not support.
     #[error("unsupported content: {}", Findings(.0))]
     UnsupportedContent(Vec<Diagnostic>),
-    /// It says that it failed.
+    /// The provisioner reported an internal failure.
     #[error("the provisioner failed{}: {}", reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default(), Findings(findings))]
     Failed {
-        /// The reason that it gave, where it is none that the contract names.
+        /// The provisioner's own reason, if the contract does not name it.
         reason: Option<String>,
-        /// What it found.
+        /// The provisioner's findings.
         findings: Vec<Diagnostic>,
     },
     /// The host failed.
@@ -197,7 +197,7 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// The reason for a condition.
+    /// The reason for the condition.
     pub fn reason(&self) -> Reason {
         match self {
             Self::Timeout { .. } => Reason::PluginTimeout,
@@ -213,7 +213,7 @@ impl CallError {
         }
     }
 
-    /// When it is worth trying again.
+    /// When to retry.
     pub fn retry(&self) -> Retry {
         match self {
             Self::Timeout { .. }
@@ -229,7 +229,7 @@ impl CallError {
         }
     }
 
-    /// The findings that the failure consists of, and what was reported before it.
+    /// The findings of the failure, followed by those that were reported before it.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         match self {
             Self::InvalidContent(findings)
@@ -244,11 +244,11 @@ impl CallError {
 /// A crash of a guest.
 #[derive(Clone, Debug)]
 pub struct Trapped {
-    /// What wasmtime says, such as `wasm trap: wasm 'unreachable' instruction executed`.
+    /// The message of wasmtime, such as `wasm trap: wasm 'unreachable' instruction executed`.
     pub trap: String,
     /// The innermost functions of the guest, by name.
     pub frames: Vec<String>,
-    /// What the guest had logged and written.
+    /// The output of the guest before the trap.
     pub log: CallLog,
 }
 
@@ -258,7 +258,7 @@ impl fmt::Display for Trapped {
         if !self.frames.is_empty() {
             write!(f, " in {}", self.frames.join(" < "))?;
         }
-        match self.log.last_words() {
+        match self.log.crash_message() {
             Some(words) => write!(f, ": {words}"),
             None => Ok(()),
         }
@@ -286,14 +286,14 @@ impl fmt::Display for LimitExceeded {
     }
 }
 
-/// An object of the output, by its place.
+/// An emitted object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Emitted {
-    /// Its index among those that were emitted, from 0.
+    /// Its index in the output, from 0.
     pub index: usize,
-    /// Its identity, where it has one.
+    /// Its identity, if it has one.
     pub key: Option<ObjectKey>,
-    /// Where in the bundle the provisioner says it is from.
+    /// Where in the bundle it comes from, according to the provisioner.
     pub origin: Option<chandler_core::Location>,
 }
 
@@ -313,30 +313,30 @@ impl fmt::Display for Emitted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidOutput {
-    /// Not a Kubernetes object.
+    /// An emitted value is not a Kubernetes object.
     Object {
-        /// Which.
+        /// The object.
         object: Emitted,
         /// What is wrong with it.
         problem: ObjectError,
     },
     /// An object with the same group, kind, namespace and name was emitted before.
     Duplicate {
-        /// Which.
+        /// The object.
         object: Emitted,
         /// The index of the first one.
         first: usize,
     },
-    /// A probe that lacks a part.
+    /// A probe lacks a required field.
     Probe {
         /// Its index, from 0.
         index: usize,
         /// What is wrong with it.
         problem: String,
     },
-    /// What `config-schema` returned is no JSON schema that the host accepts.
+    /// The result of `config-schema` is not a JSON Schema that the host accepts.
     Schema(String),
-    /// A failure whose list of findings is empty, or another breach of the contract.
+    /// Another violation of the contract, such as a failure without findings.
     Contract(String),
 }
 
@@ -352,7 +352,7 @@ impl fmt::Display for InvalidOutput {
     }
 }
 
-/// Errors as one text: the one, or all of them (the first ten) in lines. Warnings are no reason for a failure.
+/// Errors as one text: a single error, or up to ten as a list. Warnings are left out, since they cause no failure.
 struct Findings<'a>(&'a [Diagnostic]);
 
 impl fmt::Display for Findings<'_> {

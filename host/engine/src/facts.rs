@@ -1,4 +1,4 @@
-//! The static facts of a component, read from its bytes before anything is compiled.
+//! The metadata of a component, read from its bytes before anything is compiled.
 
 use chandler_core::text::is_deceptive;
 use serde::{Deserialize, Serialize};
@@ -7,119 +7,145 @@ use wasmparser::{ComponentName, CustomSectionReader, Encoding, KnownCustom, Pars
 use crate::{
     LoadError,
     contract::{self, PACKAGE},
-    text::tame,
+    text::sanitize,
 };
 
 /// The name of the custom section.
 const SECTION: &str = PACKAGE;
 
-/// How every module and component begins.
+/// The magic bytes of every module and component.
 const MAGIC: &[u8] = b"\0asm";
 
-/// The largest custom section that is read.
+/// The largest custom section that is accepted.
 const SECTION_BYTES: usize = 64 << 10;
 
-/// The longest text in it, in bytes.
+/// The longest text in the custom section, in bytes.
 const TEXT_BYTES: usize = 256;
 
 /// The most names that a component may import or export at its top level.
 const NAMES: usize = 1000;
 
-/// How deep modules and components may be nested.
+/// The deepest nesting of modules and components.
 const DEPTH: usize = 16;
 
-/// What a component says about itself, in the custom section `chandler:provisioner`.
+/// The metadata that a component declares in the custom section `chandler:provisioner`.
 ///
-/// Tools that make a component from a module leave the section in the module, so it is looked for in both. A component
-/// without one gets the version of the contract from its exports, and name and version from the sections that
-/// `wasm-tools metadata add --name NAME --version VERSION` writes, which works for components of any language.
+/// Tools that convert a module to a component leave the section in the module, so both are searched. For a component
+/// without the section, the version of the contract comes from its exports, and name and version come from the sections
+/// that `wasm-tools metadata add --name NAME --version VERSION` writes, which works for components in any language.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
-    /// The version of the contract that it is built against.
+    /// The version of the contract that the component is built against.
     pub contract: String,
-    /// Its name; empty where it says none.
+    /// Its name; empty if it declares none.
     #[serde(default)]
     pub name: String,
-    /// Its version; empty where it says none.
+    /// Its version; empty if it declares none.
     #[serde(default)]
     pub version: String,
-    /// The formats that it can detect.
+    /// The formats that the component can detect.
     #[serde(default)]
     pub formats: Vec<String>,
-    /// The capabilities of the host that it wants.
+    /// The host capabilities that the component requires.
     #[serde(default)]
     pub capabilities: Vec<String>,
 }
 
-/// What the bytes of a component show without compiling them.
+/// What can be read from the bytes of a component without compiling them.
 #[derive(Debug, Default)]
 pub(crate) struct Outline {
     pub(crate) facts: Facts,
-    /// The names of what it imports.
+    /// The names of its imports.
     pub(crate) imports: Vec<String>,
 }
 
 /// Reads the outline and checks the version of the contract.
 pub(crate) fn outline(wasm: &[u8]) -> Result<Outline, LoadError> {
-    let mut section: Option<Facts> = None;
-    let (mut imports, mut exports) = (Vec::new(), Vec::new());
-    let mut metadata = Metadata::default();
-    let mut depth = 0_usize;
-    let malformed = |error: wasmparser::BinaryReaderError| LoadError::NotAComponent(tame(error.to_string(), 512));
     if !wasm.starts_with(MAGIC) {
-        return Err(LoadError::NotAComponent("it does not begin as WebAssembly does".into()));
+        return Err(LoadError::NotAComponent("the file does not start with the WebAssembly magic bytes".into()));
     }
+    let mut scan = Scan::default();
     for payload in Parser::new(0).parse_all(wasm) {
-        match payload.map_err(malformed)? {
-            Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => {
-                let text = "it is a core module; a component is made of it with wit-component";
+        scan.payload(payload.map_err(malformed)?)?;
+    }
+    scan.finish()
+}
+
+fn malformed(error: wasmparser::BinaryReaderError) -> LoadError {
+    LoadError::NotAComponent(sanitize(error.to_string(), 512))
+}
+
+/// The parts of a component that were parsed so far.
+#[derive(Debug, Default)]
+struct Scan {
+    /// The custom section of the contract.
+    section: Option<Facts>,
+    metadata: Metadata,
+    imports: Vec<String>,
+    exports: Vec<String>,
+    /// The number of modules and components that are open.
+    depth: usize,
+}
+
+impl Scan {
+    fn payload(&mut self, payload: Payload<'_>) -> Result<(), LoadError> {
+        match payload {
+            Payload::Version { encoding: Encoding::Module, .. } if self.depth == 0 => {
+                let text = "it is a core module; convert it with `wasm-tools component new`";
                 return Err(LoadError::NotAComponent(text.into()));
             }
             Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => {
-                depth += 1;
-                if depth > DEPTH {
-                    return Err(LoadError::NotAComponent(format!("more than {DEPTH} components are nested")));
+                self.depth += 1;
+                if self.depth > DEPTH {
+                    let text = format!("components are nested more than {DEPTH} levels deep");
+                    return Err(LoadError::NotAComponent(text));
                 }
             }
-            Payload::End(_) => depth = depth.saturating_sub(1),
-            Payload::ComponentImportSection(section) if depth == 0 => {
+            Payload::End(_) => self.depth = self.depth.saturating_sub(1),
+            Payload::ComponentImportSection(section) if self.depth == 0 => {
                 for import in section {
-                    push(&mut imports, import.map_err(malformed)?.name.name)?;
+                    push(&mut self.imports, import.map_err(malformed)?.name.name)?;
                 }
             }
-            Payload::ComponentExportSection(section) if depth == 0 => {
+            Payload::ComponentExportSection(section) if self.depth == 0 => {
                 for export in section {
-                    push(&mut exports, export.map_err(malformed)?.name.name)?;
+                    push(&mut self.exports, export.map_err(malformed)?.name.name)?;
                 }
             }
             Payload::CustomSection(custom) if custom.name() == SECTION => {
                 let facts = parse(custom.data())?;
-                if section.as_ref().is_some_and(|section| *section != facts) {
-                    return Err(LoadError::Facts("it is there twice, with different content".into()));
+                if self.section.as_ref().is_some_and(|section| *section != facts) {
+                    return Err(LoadError::Facts("it occurs twice with different content".into()));
                 }
-                section = Some(facts);
+                self.section = Some(facts);
             }
-            Payload::CustomSection(custom) if depth == 0 => metadata.read(&custom),
+            Payload::CustomSection(custom) if self.depth == 0 => self.metadata.read(&custom),
             _ => {}
         }
+        Ok(())
     }
-    let exported = exported_contract(&exports)?;
-    let facts = section.unwrap_or_else(|| metadata.facts(exported));
-    if !contract::speaks(&facts.contract) {
-        return Err(unsupported(&facts.contract));
+
+    fn finish(self) -> Result<Outline, LoadError> {
+        let exported = exported_contract(&self.exports)?;
+        let facts = self.section.unwrap_or_else(|| self.metadata.facts(exported));
+        if !contract::supports(&facts.contract) {
+            return Err(unsupported(&facts.contract));
+        }
+        if facts.contract != exported {
+            let problem = format!(
+                "it declares version {:?} of the contract, but the component exports version {exported:?}",
+                facts.contract
+            );
+            return Err(LoadError::Facts(problem));
+        }
+        if !facts.capabilities.is_empty() {
+            return Err(LoadError::MissingCapabilities(facts.capabilities));
+        }
+        Ok(Outline { facts, imports: self.imports })
     }
-    if facts.contract != exported {
-        let problem =
-            format!("it names version {:?} of the contract, and the component exports {exported:?}", facts.contract);
-        return Err(LoadError::Facts(problem));
-    }
-    if !facts.capabilities.is_empty() {
-        return Err(LoadError::MissingCapabilities(facts.capabilities));
-    }
-    Ok(Outline { facts, imports })
 }
 
-/// What the sections of the tool conventions say of a component: its name and its version.
+/// Name and version from the custom sections that WebAssembly tools write by convention.
 #[derive(Debug, Default)]
 struct Metadata {
     name: Option<String>,
@@ -127,7 +153,8 @@ struct Metadata {
 }
 
 impl Metadata {
-    /// Notes what a custom section of the component itself says. What is odd about it is no reason to refuse a component.
+    /// Reads a custom section of the component itself. Malformed sections are ignored: they are not part of the
+    /// contract.
     fn read(&mut self, custom: &CustomSectionReader<'_>) {
         if custom.name() == "version" {
             self.version = std::str::from_utf8(custom.data()).ok().and_then(plain);
@@ -150,16 +177,16 @@ impl Metadata {
     }
 }
 
-/// A short text without control characters, which may be shown as it is.
+/// A short text without control characters, safe to display.
 fn plain(text: &str) -> Option<String> {
     (!text.is_empty() && text.len() <= TEXT_BYTES && !text.contains(is_deceptive)).then(|| text.to_owned())
 }
 
 fn push(names: &mut Vec<String>, name: &str) -> Result<(), LoadError> {
     if names.len() >= NAMES {
-        return Err(LoadError::NotAComponent(format!("more than {NAMES} imports or exports")));
+        return Err(LoadError::NotAComponent(format!("it has more than {NAMES} imports or exports")));
     }
-    names.push(tame(name.to_owned(), 256));
+    names.push(sanitize(name.to_owned(), 256));
     Ok(())
 }
 
@@ -167,12 +194,13 @@ fn parse(data: &[u8]) -> Result<Facts, LoadError> {
     if data.len() > SECTION_BYTES {
         return Err(LoadError::Facts(format!("it is larger than {SECTION_BYTES} bytes")));
     }
-    let facts: Facts = serde_json::from_slice(data).map_err(|error| LoadError::Facts(tame(error.to_string(), 512)))?;
+    let facts: Facts =
+        serde_json::from_slice(data).map_err(|error| LoadError::Facts(sanitize(error.to_string(), 512)))?;
     let texts =
         [&facts.contract, &facts.name, &facts.version].into_iter().chain(&facts.formats).chain(&facts.capabilities);
     for text in texts {
         if text.len() > TEXT_BYTES || text.contains(is_deceptive) {
-            let problem = format!("a text is longer than {TEXT_BYTES} bytes or holds control characters");
+            let problem = format!("a text is longer than {TEXT_BYTES} bytes or contains control characters");
             return Err(LoadError::Facts(problem));
         }
     }
@@ -183,15 +211,15 @@ fn parse(data: &[u8]) -> Result<Facts, LoadError> {
 fn exported_contract(exports: &[String]) -> Result<&str, LoadError> {
     let interface = format!("{PACKAGE}/provisioner@");
     let mut versions = exports.iter().filter_map(|name| name.strip_prefix(&interface));
-    let Some(version) = versions.clone().find(|version| contract::speaks(version)).or_else(|| versions.next()) else {
+    let Some(version) = versions.clone().find(|version| contract::supports(version)).or_else(|| versions.next()) else {
         return Err(LoadError::UnsupportedContract(format!("the component does not export {PACKAGE}/provisioner")));
     };
-    if contract::speaks(version) { Ok(version) } else { Err(unsupported(version)) }
+    if contract::supports(version) { Ok(version) } else { Err(unsupported(version)) }
 }
 
 fn unsupported(version: &str) -> LoadError {
     LoadError::UnsupportedContract(format!(
-        "the component is built against version {version:?}, and this host speaks {}",
+        "the component is built against version {version:?}, and this host supports {}",
         contract::TRACKS.join(", ")
     ))
 }
@@ -224,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_loaded_is_refused_before_it_is_compiled() {
+    fn unloadable_components_are_rejected_before_compilation() {
         let refused = [
             component("(module)"),
             component("(component)"),
@@ -237,11 +265,11 @@ mod tests {
         ];
         let texts: Vec<String> = refused.into_iter().map(|result| result.map(|_| ()).unwrap_err()).collect();
         insta::assert_snapshot!(texts.join("\n"), @r#"
-        is not a WebAssembly component: it is a core module; a component is made of it with wit-component
+        not a WebAssembly component: it is a core module; convert it with `wasm-tools component new`
         the contract is not supported: the component does not export chandler:provisioner/provisioner
-        the contract is not supported: the component is built against version "0.2.0", and this host speaks 0.1
-        the contract is not supported: the component is built against version "0.2.0", and this host speaks 0.1
-        the custom section `chandler:provisioner` is malformed: it names version "0.1.7" of the contract, and the component exports "0.1.0"
+        the contract is not supported: the component is built against version "0.2.0", and this host supports 0.1
+        the contract is not supported: the component is built against version "0.2.0", and this host supports 0.1
+        the custom section `chandler:provisioner` is malformed: it declares version "0.1.7" of the contract, but the component exports version "0.1.0"
         capabilities are declared that nothing grants: cluster/read
         the custom section `chandler:provisioner` is malformed: missing field `contract` at line 1 column 2
         the custom section `chandler:provisioner` is malformed: control character (\u0000-\u001F) found while parsing a string at line 2 column 0
@@ -258,12 +286,12 @@ mod tests {
         let known = |name: &str, version: &str| (name.to_owned(), version.to_owned(), "0.1.0".to_owned());
         assert_eq!(facts("$oxen", r#"(@custom "version" "2.1.0")"#), known("oxen", "2.1.0"));
         assert_eq!(facts("", ""), known("", ""));
-        // Those of a part are not those of the whole, and what cannot be shown is not kept.
+        // Sections of nested components do not apply to the whole, and unprintable values are dropped.
         assert_eq!(facts("", r#"(component $part (@custom "version" "9"))"#), known("", ""));
         assert_eq!(facts("", r#"(@custom "version" "1\1b[31m")"#), known("", ""));
         assert_eq!(facts("", r#"(@custom "version" "\ff")"#), known("", ""));
         assert_eq!(facts("", &format!(r#"(@custom "version" "{}")"#, "9".repeat(1000))), known("", ""));
-        // The section of the contract is the authority.
+        // The section of the contract takes precedence.
         let both = r#"(component $oxen (@custom "version" "2.1.0")
             (core module $m (@custom "chandler:provisioner" "{\"contract\":\"0.1.0\",\"name\":\"ox\"}"))"#;
         let outline = component(&format!("{both} {EXPORT})")).unwrap();

@@ -1,7 +1,7 @@
-//! What a component imports, against what this host provides.
+//! Compares the imports of a component with what this host provides.
 //!
-//! wasmtime names only the first import that it misses, in words that few understand. This names all of them, and for each
-//! what would supply it.
+//! wasmtime reports only the first missing import, in terms of its linker. This module lists all of them, each with a
+//! remedy.
 
 use std::fmt;
 
@@ -12,26 +12,26 @@ use wasmtime::{
 
 use crate::{
     contract::{self, PACKAGE},
-    text::tame,
+    text::sanitize,
 };
 
-/// Something that a component imports and this host does not provide.
+/// An import that this host does not provide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingImport {
-    /// The interface, such as `wasi:http/types@0.2.6`, with `#function` behind it where only a function is missing.
+    /// The interface, such as `wasi:http/types@0.2.6`, followed by `#function` if only a function is missing.
     pub name: String,
-    /// What would supply it.
+    /// How to resolve it.
     pub remedy: &'static str,
 }
 
-/// The longest name that is told, in bytes: a component may name an import as it likes.
+/// The longest name in a message, in bytes: a component chooses its import names freely.
 const NAME_BYTES: usize = 256;
-/// How many imports a message lists.
+/// The most imports that a message lists.
 const LISTED: usize = 20;
 
 impl MissingImport {
     fn new(name: String, remedy: &'static str) -> Self {
-        Self { name: tame(name, NAME_BYTES), remedy }
+        Self { name: sanitize(name, NAME_BYTES), remedy }
     }
 
     pub(crate) fn list(imports: &[Self]) -> String {
@@ -58,7 +58,7 @@ const CONTRACT: &[(&str, &[&str])] = &[
     ("log", &["log"]),
 ];
 
-/// The interfaces of WASI 0.2 that exist in the empty world.
+/// The interfaces of WASI 0.2 that the host provides.
 const WASI: &[(&str, &[&str])] = &[
     (
         "wasi:cli",
@@ -85,23 +85,23 @@ const WASI: &[(&str, &[&str])] = &[
     ),
 ];
 
-const REMEDY_NEWER_HOST: &str = "a newer host, or a component built against an older version of the contract";
+const REMEDY_NEWER_HOST: &str = "upgrade Chandler, or build the component against an older version of the contract";
 const REMEDY_NETWORK: &str = "provisioners have no network; build the component without it";
 const REMEDY_WASI: &str = "build the component for WASI 0.2";
 const REMEDY_OTHER: &str = "not part of the contract; build the component without it";
 
-/// The interfaces that are missing, by their names alone.
+/// The missing interfaces, judged by name only.
 pub(crate) fn missing_interfaces(imports: &[String]) -> Vec<MissingImport> {
     let missing = imports.iter().filter_map(|name| Some(MissingImport::new(name.clone(), remedy(name)?)));
     missing.collect()
 }
 
-/// What would supply an interface; none where the host provides it.
+/// How to resolve a missing interface; none if the host provides it.
 fn remedy(name: &str) -> Option<&'static str> {
     let (path, version) = name.split_once('@').unwrap_or((name, ""));
     let (package, interface) = path.split_once('/').unwrap_or((path, ""));
     if package == PACKAGE {
-        let known = CONTRACT.iter().any(|(known, _)| *known == interface) && contract::speaks(version);
+        let known = CONTRACT.iter().any(|(known, _)| *known == interface) && contract::supports(version);
         return (!known).then_some(REMEDY_NEWER_HOST);
     }
     if matches!(package, "wasi:http" | "wasi:tls") {
@@ -115,7 +115,7 @@ fn remedy(name: &str) -> Option<&'static str> {
     }
 }
 
-/// The functions of the contract that are missing from the interfaces that the host provides.
+/// The functions that are missing from the contract's interfaces.
 pub(crate) fn missing_functions(engine: &Engine, component: &Component) -> Vec<MissingImport> {
     let mut missing = Vec::new();
     for (name, import) in component.component_type().imports(engine) {
@@ -152,15 +152,15 @@ mod tests {
         insta::assert_snapshot!(lines.join("\n"), @r"
         wasi:http/types@0.2.6 (provisioners have no network; build the component without it)
         wasi:cli/stdout@0.3.0 (build the component for WASI 0.2)
-        chandler:provisioner/cluster@0.1.3 (a newer host, or a component built against an older version of the contract)
-        chandler:provisioner/log@0.2.0 (a newer host, or a component built against an older version of the contract)
+        chandler:provisioner/cluster@0.1.3 (upgrade Chandler, or build the component against an older version of the contract)
+        chandler:provisioner/log@0.2.0 (upgrade Chandler, or build the component against an older version of the contract)
         acme:database/query@1.0.0 (not part of the contract; build the component without it)
         loose-function (not part of the contract; build the component without it)
         ");
     }
 
     #[test]
-    fn odd_names_and_many_of_them_make_a_message_that_can_be_shown() {
+    fn names_are_sanitized_and_long_lists_are_shortened() {
         let named = |name: &str| missing_interfaces(&[name.to_owned()]).remove(0).name;
         assert_eq!(named("c\0\u{1b}[31m"), "c\\u{0000}\\u{001B}[31m");
         assert_eq!(named(&"x".repeat(1000)).len(), NAME_BYTES);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_the_contract() {
+    fn the_table_matches_the_contract() {
         let mut resolve = wit_parser::Resolve::default();
         let text = include_str!("../../../wit/0.1.0/provisioner.wit");
         let package = resolve.push_str("provisioner.wit", text).unwrap();
@@ -179,7 +179,7 @@ mod tests {
             let declared: Vec<&str> = interface.functions.keys().map(String::as_str).collect();
             assert_eq!(declared, *functions, "{name}");
         }
-        // `provisioner` is the one interface that is exported.
+        // `provisioner` is the only exported interface.
         assert_eq!(resolve.packages[package].interfaces.len(), CONTRACT.len() + 1);
     }
 }

@@ -1,22 +1,23 @@
-//! A component in, a release out: wasmtime, limits, code cache.
+//! The engine: runs a provisioner component in a sandbox and returns the release that it renders. Built on wasmtime.
 //!
-//! An [`Engine`] loads components and hands out [`Provisioner`]s. A call runs in a fresh instance on threads of its own,
-//! within [`Limits`]; it ends in a result or in one [`CallError`] per way to fail. Nothing that a guest does is believed:
-//! what it emits is parsed and counted as it comes, what it reads is counted, what it says is cut to length.
+//! An [`Engine`] loads components and returns [`Provisioner`]s. Each call runs in a fresh instance on its own thread,
+//! within [`Limits`]; it returns a result or a [`CallError`] that names the way it failed. The engine trusts nothing
+//! that a guest does: it parses and counts objects as the guest emits them, counts the bytes that the guest reads, and
+//! truncates its messages.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `options`, `limits` | how an engine is set up, and what one call may use |
-//! | `engine` | loading: check, compile or take from the cache, link |
-//! | `facts`, `imports` | what a component says and imports, before and after it is compiled |
-//! | [`size`] | how large a component becomes when it is instantiated |
-//! | `config` | how wasmtime is configured, and what code must have in common to be exchanged |
-//! | `compile` | the compiler, in a child process that limits itself |
-//! | `code` | compiled code and its cache on disk; the one place with `unsafe` |
-//! | `provisioner`, `call` | the three functions of a provisioner, one call, and what became of it |
-//! | `host` | what a guest can reach: bundle, request, output, log, an empty WASI world; memory |
-//! | `schema` | the configuration against the schema that a provisioner gives |
-//! | `threads`, `ticker` | the threads of guests, and the clock that interrupts them |
+//! | `options`, `limits` | options of an engine; limits of one call |
+//! | `engine` | loading a component: check, compile or read from the cache, link |
+//! | `facts`, `imports` | metadata and imports of a component, checked before and after it is compiled |
+//! | [`size`] | the size of a component once it is instantiated |
+//! | `config` | the configuration of wasmtime, and its fingerprint in the code cache |
+//! | `compile` | the compiler, in a child process with limits of its own |
+//! | `code` | compiled code, its cache on disk and the quarantine; the only `unsafe` |
+//! | `provisioner`, `call` | the three functions of a provisioner; one call and its outcome |
+//! | `host` | the host interfaces: bundle, request, output, log, an empty WASI 0.2; the memory limit |
+//! | `schema` | validation of the configuration against the provisioner's JSON Schema |
+//! | `threads`, `ticker` | the threads on which guests run, and the clock that interrupts them |
 
 mod call;
 mod call_log;

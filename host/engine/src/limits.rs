@@ -1,52 +1,52 @@
-//! What one call of a provisioner may use.
+//! The limits of one call of a provisioner.
 
 use std::time::Duration;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// The most bytes that one read of a file returns; the contract promises it.
+/// The most bytes that one read of a file returns, as the contract guarantees.
 pub(crate) const READ_BYTES: u32 = 1 << 20;
 
-/// What one call of a provisioner may use. The defaults are those that ship.
+/// The limits of one call of a provisioner.
 ///
-/// A provisioner never chooses its own limits: an administrator does, within the ceiling of the controller
+/// A provisioner never chooses its own limits: an administrator sets them, within the ceiling of the controller
 /// ([`Limits::bounded_by`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Wall time of one call, without the time that it waits for a free thread. Default 10 s.
+    /// Wall time of one call, excluding the wait for a free thread. Default 10 s.
     pub time: Duration,
-    /// Bytes of all linear memories together. Default 256 MiB.
+    /// Total bytes of all linear memories. Default 256 MiB.
     pub memory: u64,
-    /// Elements of all tables together. Default 20 000.
+    /// Total elements of all tables. Default 20 000.
     pub table_elements: u64,
-    /// Linear memories, and likewise tables, that may exist. Default 8.
+    /// The number of linear memories, and separately of tables. Default 8.
     pub memories: u32,
-    /// Core instances that may exist. Default 64.
+    /// The number of core instances. Default 64.
     pub instances: u32,
-    /// Handles that a guest may hold. Default 1000.
+    /// The number of handles that a guest may hold. Default 1000.
     pub handles: u32,
-    /// Bytes that cross from the guest to the host in one host call or result. Default 8 MiB.
+    /// Bytes that the guest may pass to the host in one host call or result. Default 8 MiB.
     pub transfer_bytes: u64,
-    /// Bytes of one object as JSON. Default 3 MiB, which is what an API server takes in one request
-    /// (`MaxRequestBodyBytes`); published CustomResourceDefinitions have up to 1.2 MiB.
+    /// Bytes of one object as JSON. Default 3 MiB, the request limit of the API server (`MaxRequestBodyBytes`);
+    /// published CustomResourceDefinitions have up to 1.2 MiB.
     pub object_bytes: u64,
-    /// Bytes of all objects as JSON. Default 32 MiB.
+    /// Total bytes of all objects as JSON. Default 32 MiB.
     pub output_bytes: u64,
-    /// Objects. Default 5000.
+    /// The number of objects. Default 5000.
     pub objects: u32,
-    /// Probes. Default 200.
+    /// The number of probes. Default 200.
     pub probes: u32,
-    /// The least that may be read from a bundle, in bytes, however small it is. Default 64 MiB. What may be read is the
-    /// larger of this and [`read_factor`](Self::read_factor) times the size of the bundle.
+    /// Bytes that may be read from any bundle, however small. Default 64 MiB. The read limit is the larger of this and
+    /// [`read_factor`](Self::read_factor) times the size of the bundle.
     pub read_bytes: u64,
-    /// How often the whole bundle may be read. Default 4.
+    /// How many times the whole bundle may be read. Default 4.
     pub read_factor: u32,
-    /// Findings that are kept; what is above is dropped and said to be so. Default 200.
+    /// The number of findings; further ones are dropped, and a last finding counts them. Default 200.
     pub diagnostics: u32,
-    /// Bytes of log messages and captured output that are kept; the rest is dropped. Default 256 KiB.
+    /// Bytes of log messages and captured output; the rest is dropped. Default 256 KiB.
     pub log_bytes: u64,
-    /// Lines of log messages and captured output that are kept; the rest is dropped. Default 1000.
+    /// Lines of log messages and captured output; the rest is dropped. Default 1000.
     pub log_lines: u32,
 }
 
@@ -74,7 +74,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// These limits, none of them above that of the ceiling.
+    /// These limits, each lowered to that of the ceiling.
     pub fn bounded_by(&self, ceiling: &Self) -> Self {
         Self {
             time: self.time.min(ceiling.time),
@@ -96,13 +96,13 @@ impl Limits {
         }
     }
 
-    /// What may be read from a bundle of this size.
+    /// The read limit for a bundle of this size.
     pub(crate) fn read_budget(&self, total_bytes: u64) -> u64 {
         total_bytes.saturating_mul(u64::from(self.read_factor)).max(self.read_bytes)
     }
 }
 
-/// The limits whose excess is an error of its own ([`CallError::LimitExceeded`](crate::CallError::LimitExceeded)).
+/// The limits that [`CallError::LimitExceeded`](crate::CallError::LimitExceeded) reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LimitKind {
@@ -110,7 +110,7 @@ pub enum LimitKind {
     ObjectBytes,
     /// [`Limits::output_bytes`].
     OutputBytes,
-    /// The JSON values in all objects; fixed at two million.
+    /// JSON values in all objects; fixed at two million.
     OutputValues,
     /// [`Limits::objects`].
     Objects,
@@ -130,18 +130,18 @@ pub enum LimitKind {
     Memories,
     /// [`Limits::memories`], of tables.
     Tables,
-    /// The instances of a component, when what it instantiates is counted through all nesting; fixed at 2000.
+    /// Instances of a component, counted through all nesting; fixed at 2000.
     ExpandedInstances,
-    /// The items of the component's sections, counted likewise; fixed at 200 000.
+    /// Items of the component's sections, counted through all nesting; fixed at 200 000.
     ExpandedItems,
-    /// The bytes of one probe.
+    /// Bytes of one probe; fixed at 16 KiB.
     ProbeBytes,
-    /// The bytes of the JSON schema that `config-schema` returned.
+    /// Bytes of the JSON Schema that `config-schema` returns; fixed at 1 MiB.
     SchemaBytes,
 }
 
 impl LimitKind {
-    /// What the limit is on, for messages.
+    /// The limited quantity, for messages.
     pub fn subject(self) -> &'static str {
         match self {
             Self::ObjectBytes => "bytes in one object",
@@ -156,15 +156,15 @@ impl LimitKind {
             Self::Instances => "core instances",
             Self::Memories => "linear memories",
             Self::Tables => "tables",
-            Self::ExpandedInstances => "instances when it is expanded",
-            Self::ExpandedItems => "items when it is expanded",
+            Self::ExpandedInstances => "instances after expansion",
+            Self::ExpandedItems => "items after expansion",
             Self::ProbeBytes => "bytes in one probe",
             Self::SchemaBytes => "bytes in the configuration schema",
         }
     }
 }
 
-/// A number of bytes as people write it: `256 MiB`, or plain bytes where it is not a round number.
+/// A number of bytes in the largest unit that divides it, such as `256 MiB`, else in bytes.
 pub(crate) fn bytes(count: u64) -> String {
     match count {
         0 => "0 bytes".to_owned(),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_bundle_may_be_read_often() {
+    fn small_bundles_have_a_minimum_read_limit() {
         let limits = Limits::default();
         assert_eq!(limits.read_budget(1), 64 * MIB);
         assert_eq!(limits.read_budget(100 * MIB), 400 * MIB);

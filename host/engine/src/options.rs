@@ -1,23 +1,23 @@
-//! How an engine is set up.
+//! The options of an engine.
 
 use std::{ffi::OsString, path::PathBuf, thread::available_parallelism, time::Duration};
 
-/// How an engine is set up. The defaults suit a test; a controller sets a cache directory and [`Compiler::Child`].
+/// The options of an engine. The defaults suit tests; a controller sets a cache directory and [`Compiler::Child`].
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
-    /// Where compiled code is kept between runs; none keeps it in memory only. The directory is made with mode 0700 and
-    /// must belong to this process alone: the code in it runs outside the sandbox.
+    /// Where compiled code is kept across restarts; without it, code is kept in memory only. The directory is created
+    /// with mode 0700 and must not be shared with other processes: the code in it runs outside the sandbox.
     pub cache_directory: Option<PathBuf>,
-    /// Where code is compiled.
+    /// Where components are compiled.
     pub compiler: Compiler,
-    /// What one compilation may use.
+    /// The limits of one compilation.
     pub compile_limits: CompileLimits,
-    /// Calls that run at the same time, each on a thread of its own. Default: the number of CPUs. Where there is more than
-    /// one, a single provisioner gets all but one of them, so that a slow one leaves room for the others.
+    /// The number of concurrent calls, each on its own thread. Default: the number of CPUs. If it is more than one, one
+    /// provisioner can use all but one, so that a slow provisioner does not block the others.
     pub concurrency: usize,
     /// The size of a Wasm stack in bytes. Default 1 MiB.
     pub stack_bytes: usize,
-    /// The largest component that is loaded, in bytes. Default 64 MiB.
+    /// The largest accepted component, in bytes. Default 64 MiB.
     pub component_bytes: u64,
 }
 
@@ -34,24 +34,24 @@ impl Default for EngineOptions {
     }
 }
 
-/// Where code is compiled.
+/// Where components are compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Compiler {
-    /// In this process, without limits: for components that one trusts, and for tests. wasmtime does not count denial of
-    /// service by what it compiles as a vulnerability.
+    /// In this process, without limits: for trusted components and for tests. wasmtime does not treat denial of service
+    /// during compilation as a vulnerability.
     InProcess,
-    /// In a child process that limits its own memory and time before it reads anything. The program must end up in
-    /// [`compile_child_main`](crate::compile_child_main) when it is run with these arguments; the child gets nothing of
-    /// this process's environment and can open no files.
+    /// In a child process that limits its own memory and time before it reads any input. When the program is run with
+    /// these arguments, it must call [`compile_child_main`](crate::compile_child_main). The child inherits no
+    /// environment and can open no files.
     Child {
-        /// The program, commonly the running one.
+        /// The program, usually the current executable.
         program: PathBuf,
-        /// Its arguments, commonly one hidden subcommand. The engine adds the limits behind them.
+        /// Its arguments, usually one hidden subcommand. The engine appends the limits.
         arguments: Vec<OsString>,
     },
 }
 
-/// What one compilation in a child process may use.
+/// The limits of one compilation in a child process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileLimits {
     /// Wall time. Default 120 s.
@@ -60,7 +60,7 @@ pub struct CompileLimits {
     pub cpu_time: Duration,
     /// Address space in bytes (`RLIMIT_AS`). Default 2 GiB.
     pub memory: u64,
-    /// Bytes of code that are accepted. Default 512 MiB.
+    /// Bytes of compiled code. Default 512 MiB.
     pub code_bytes: u64,
 }
 

@@ -5,14 +5,14 @@ use std::{
     time::Instant,
 };
 
-use chandler_core::{Content, Diagnostic, Digest, Questions, Release, Request, text::is_deceptive};
+use chandler_core::{Content, Diagnostic, Digest, RecordedFacts, Release, Request, text::is_deceptive};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use wasmtime::Store;
 
 use crate::{
     CallError, Facts, InvalidOutput, LimitExceeded, LimitKind, Limits,
-    call::{self, Stop},
+    call::{self, BodyError},
     contract::bindings::{
         Plugin, PluginPre,
         chandler::provisioner::types::{Diagnostic as GuestDiagnostic, Failure},
@@ -20,39 +20,39 @@ use crate::{
     host::{Asked, Identity, Requested, State, diagnostics},
     schema::{self, Schemas},
     size::Size,
-    text::tame,
+    text::sanitize,
     threads::Threads,
     ticker::Ticker,
 };
 
-/// The longest name of a format.
+/// The longest name of a format, in bytes.
 const FORMAT_BYTES: usize = 256;
 
-/// The largest configuration schema.
+/// The largest configuration schema, in bytes.
 const SCHEMA_BYTES: u64 = 1 << 20;
 
-/// How much of the reason for a failure is kept.
+/// How many bytes of a failure's reason are kept.
 const REASON_BYTES: usize = 64;
 
-/// A loaded provisioner. Cheap to clone; calls on it run side by side, each in an instance of its own.
+/// A loaded provisioner. Cheap to clone; concurrent calls run in separate instances.
 ///
-/// Every call gets a fresh instance, which is dropped with the call: nothing is left behind by one call for the next, and
-/// nothing of an instance that trapped or ran out of time is used again.
+/// Every call gets a fresh instance, which is dropped when the call ends: no call leaves state for the next one, and an
+/// instance that trapped or timed out is never reused.
 #[derive(Clone)]
 pub struct Provisioner {
     loaded: Arc<Loaded>,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub struct Provisioned {
     /// The release, or why there is none.
     pub result: Result<Release, CallError>,
-    /// What the provisioner asked about its target. A target that gives the same answers gets the same result.
-    pub asked: Questions,
+    /// The facts about the target that the provisioner read. A target with the same values gets the same result.
+    pub asked: RecordedFacts,
 }
 
-/// What is kept of a component.
+/// A loaded component.
 pub(crate) struct Loaded {
     pub(crate) identity: Identity,
     facts: Facts,
@@ -89,7 +89,7 @@ impl Provisioner {
         &self.loaded.identity.digest
     }
 
-    /// What the component says about itself.
+    /// The metadata of the component.
     pub fn facts(&self) -> &Facts {
         &self.loaded.facts
     }
@@ -99,13 +99,14 @@ impl Provisioner {
         let (format, _) = call::run(&self.loaded, "detect", content, limits, |store, plugin| {
             Box::pin(async move {
                 let interface = plugin.chandler_provisioner_provisioner();
-                interface.call_detect(store).await.map_err(Stop::Trap)
+                interface.call_detect(store).await.map_err(BodyError::Trap)
             })
         })
         .await?;
-        let odd = |format: &str| format.is_empty() || format.len() > FORMAT_BYTES || format.contains(is_deceptive);
-        if format.as_deref().is_some_and(odd) {
-            let problem = format!("the name of the format is not 1 to {FORMAT_BYTES} bytes without control characters");
+        let invalid = |format: &str| format.is_empty() || format.len() > FORMAT_BYTES || format.contains(is_deceptive);
+        if format.as_deref().is_some_and(invalid) {
+            let problem =
+                format!("detect must return a format name of 1 to {FORMAT_BYTES} bytes without control characters");
             return Err(CallError::InvalidOutput(Box::new(InvalidOutput::Contract(problem))));
         }
         Ok(format)
@@ -121,9 +122,9 @@ impl Provisioner {
         Ok(schema)
     }
 
-    /// The objects for the request. The configuration is checked against the schema for this content first, in the same
-    /// call and within the same limits. Where it does not match there are no objects, and the provisioner is asked only for
-    /// what else is wrong.
+    /// Renders the objects for a request. The configuration is first validated against the schema for this content, in
+    /// the same call and within the same limits. If it is invalid, no objects are returned, and the provisioner is
+    /// called only for further findings.
     pub async fn provision(
         &self,
         request: &Request,
@@ -133,7 +134,7 @@ impl Provisioner {
         self.provision_and_record(request, content, limits).await.result
     }
 
-    /// The same together with what the provisioner asked about its target.
+    /// Like [`provision`](Self::provision), and also returns what the provisioner asked about its target.
     pub async fn provision_and_record(
         &self,
         request: &Request,
@@ -141,13 +142,13 @@ impl Provisioner {
         limits: &Limits,
     ) -> Provisioned {
         let asked = Asked::default();
-        let result = self.provision_noting(request, content, limits, &asked).await;
-        // A call that ran out of time may still hold it; what it asks from now on does not matter to this result.
+        let result = self.provision_recording(request, content, limits, &asked).await;
+        // A call that timed out may still hold the lock; questions that it asks from now on do not affect this result.
         let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Provisioned { result, asked }
     }
 
-    async fn provision_noting(
+    async fn provision_recording(
         &self,
         request: &Request,
         content: Arc<dyn Content>,
@@ -164,19 +165,23 @@ impl Provisioner {
             })
         })
         .await?;
-        // Sorting and hashing some megabytes is work for a thread of its own, too.
+        // Sorting and hashing megabytes also belongs on a blocking thread.
         let release = self.loaded.threads.run_blocking(move || state.output.into_release()).await;
-        release.map_err(|_| CallError::Internal("the host panicked while it put the release together".into()))
+        release.map_err(|_| CallError::Internal("the host panicked while it assembled the release".into()))
     }
 }
 
-async fn config_schema(store: &mut Store<State>, plugin: &Plugin, findings_limit: u32) -> Result<Option<String>, Stop> {
+async fn config_schema(
+    store: &mut Store<State>,
+    plugin: &Plugin,
+    findings_limit: u32,
+) -> Result<Option<String>, BodyError> {
     let interface = plugin.chandler_provisioner_provisioner();
-    let schema = interface.call_config_schema(store).await.map_err(Stop::Trap)?;
-    let schema = schema.map_err(|failure| Stop::Error(refusal(failure, Vec::new(), findings_limit)))?;
+    let schema = interface.call_config_schema(store).await.map_err(BodyError::Trap)?;
+    let schema = schema.map_err(|failure| BodyError::Error(failure_error(failure, Vec::new(), findings_limit)))?;
     if schema.as_ref().is_some_and(|schema| schema.len() as u64 > SCHEMA_BYTES) {
         let exceeded = LimitExceeded { kind: LimitKind::SchemaBytes, limit: SCHEMA_BYTES, object: None };
-        return Err(Stop::Error(CallError::LimitExceeded(Box::new(exceeded))));
+        return Err(BodyError::Error(CallError::LimitExceeded(Box::new(exceeded))));
     }
     Ok(schema)
 }
@@ -187,12 +192,12 @@ async fn provision(
     (config, requested): (Value, Requested),
     (schemas, deadline): (Arc<Schemas>, Instant),
     findings_limit: u32,
-) -> Result<(), Stop> {
+) -> Result<(), BodyError> {
     let mismatch = match config_schema(store, plugin, findings_limit).await? {
         Some(schema) => {
-            // A foreign schema may take a while even within its limits, and a panic in its reader ends this call alone.
-            // It cannot be interrupted: the slot of the call is taken until it ends, so that no more of them run than slots
-            // there are, whatever becomes of their calls.
+            // Evaluating an untrusted schema may take a while even within its limits, and a panic in the validator
+            // fails only this call. It cannot be interrupted, so it holds the slot of the call until it ends: there are
+            // never more evaluations than slots, even after their calls ended.
             let slot = store.data().slot.clone();
             let check = tokio::task::spawn_blocking(move || {
                 let _slot = slot;
@@ -200,7 +205,7 @@ async fn provision(
             });
             let check = check.await;
             let panicked = |_| schema::unusable("could not be evaluated".into());
-            check.unwrap_or_else(|error| Err(panicked(error))).map_err(Stop::Error)?
+            check.unwrap_or_else(|error| Err(panicked(error))).map_err(BodyError::Error)?
         }
         None => Vec::new(),
     };
@@ -209,41 +214,42 @@ async fn provision(
     let outcome = interface.call_provision(&mut *store).await;
     let refusal = outcome.map(|outcome| {
         let failure = outcome.err()?;
-        Some(refusal(failure, store.data_mut().output.take_findings(), findings_limit))
+        Some(failure_error(failure, store.data_mut().output.take_findings(), findings_limit))
     });
     if !mismatch.is_empty() {
-        return Err(Stop::Error(mismatched(mismatch, refusal.ok().flatten())));
+        return Err(BodyError::Error(configuration_error(mismatch, refusal.ok().flatten())));
     }
-    match refusal.map_err(Stop::Trap)? {
+    match refusal.map_err(BodyError::Trap)? {
         None => Ok(()),
-        Some(error) => Err(Stop::Error(error)),
+        Some(error) => Err(BodyError::Error(error)),
     }
 }
 
-/// A failure, with what was reported before it behind its own findings.
-fn refusal(failure: Failure, reported: Vec<Diagnostic>, findings_limit: u32) -> CallError {
+/// The error for a failure: its own findings, followed by those reported before it.
+fn failure_error(failure: Failure, reported: Vec<Diagnostic>, findings_limit: u32) -> CallError {
     let (failed, findings): (fn(Vec<Diagnostic>) -> CallError, _) = match failure {
         Failure::InvalidContent(findings) => (CallError::InvalidContent, findings),
         Failure::InvalidConfig(findings) => (CallError::InvalidConfiguration, findings),
         Failure::Unsupported(findings) => (CallError::UnsupportedContent, findings),
         Failure::Internal(findings) => (|findings| CallError::Failed { reason: None, findings }, findings),
         Failure::Other(other) => {
-            let reason = Some(tame(other.reason, REASON_BYTES));
-            let findings = all(other.findings, reported, findings_limit);
+            let reason = Some(sanitize(other.reason, REASON_BYTES));
+            let findings = combine_findings(other.findings, reported, findings_limit);
             return findings.map_or_else(|error| error, |findings| CallError::Failed { reason, findings });
         }
     };
-    all(findings, reported, findings_limit).map_or_else(|error| error, failed)
+    combine_findings(findings, reported, findings_limit).map_or_else(|error| error, failed)
 }
 
-/// Findings and what was reported before them; a failure has at least one of its own.
-fn all(
+/// The findings of a failure, followed by those reported before it. A failure must have at least one finding of its
+/// own.
+fn combine_findings(
     findings: Vec<GuestDiagnostic>,
     reported: Vec<Diagnostic>,
     findings_limit: u32,
 ) -> Result<Vec<Diagnostic>, CallError> {
     if findings.is_empty() {
-        let problem = InvalidOutput::Contract("a failure has no findings".to_owned());
+        let problem = InvalidOutput::Contract("the provisioner returned a failure without findings".to_owned());
         return Err(CallError::InvalidOutput(Box::new(problem)));
     }
     let mut findings = diagnostics(findings, findings_limit);
@@ -251,18 +257,19 @@ fn all(
     Ok(findings)
 }
 
-/// Why a configuration that does not match its schema is refused. The provisioner was asked all the same, for what else is
-/// wrong: of content that cannot be installed at all, that is the more useful reason. Anything else that came of it is no
-/// matter, since a provisioner need not be ready for such a configuration.
-fn mismatched(mismatch: Vec<Diagnostic>, refusal: Option<CallError>) -> CallError {
+/// The error for a configuration that does not match its schema. The provisioner was called anyway for further
+/// findings: if the content cannot be installed with any configuration, that reason is more useful. Any other outcome
+/// is ignored, since a provisioner need not handle an invalid configuration.
+fn configuration_error(mismatch: Vec<Diagnostic>, refusal: Option<CallError>) -> CallError {
     let with = |mut findings: Vec<Diagnostic>| {
-        // A provisioner that checks again says the same, often with a better place and with what would help.
-        let told = |new: &Diagnostic, known: &Diagnostic| {
+        // A provisioner that validates the configuration itself reports the same findings, often with a better location
+        // and a help text.
+        let same = |new: &Diagnostic, known: &Diagnostic| {
             let path = |finding: &Diagnostic| finding.location.as_ref().map(|place| place.path.clone());
             new.message == known.message && path(new) == path(known)
         };
         for new in &mismatch {
-            if !findings.iter().any(|known| told(new, known)) {
+            if !findings.iter().any(|known| same(new, known)) {
                 findings.push(new.clone());
             }
         }

@@ -1,34 +1,34 @@
-//! How large a component becomes: what it instantiates, counted through all nesting.
+//! The size of a component: everything that it instantiates, counted through all nesting.
 //!
-//! A component may instantiate another one several times, which does the same with a third: a few kilobytes of bytes stand
-//! for millions of instances, and wasmtime writes out every one of them when it compiles. So they are counted before, by
-//! multiplying and not by expanding: each definition is measured once, where it ends, and every instantiation adds what
-//! was measured.
+//! A component may instantiate another component several times, which in turn instantiates a third: a few kilobytes can
+//! expand to millions of instances, and wasmtime compiles each of them. They are therefore counted beforehand by
+//! multiplication, without expanding them: each definition is measured once, at its end, and every instantiation adds
+//! that measurement.
 
 use wasmparser::{
     ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind, ComponentTypeRef, Encoding,
     Instance, Parser, Payload,
 };
 
-use crate::{LimitExceeded, LimitKind, Limits, LoadError, text::tame};
+use crate::{LimitExceeded, LimitKind, Limits, LoadError, text::sanitize};
 
-/// The most instances of a component when it is expanded, core instances and those of components together. What toolchains
-/// make has below fifty, and a composition of ten of them below a thousand.
+/// The most instances after expansion, of core modules and components together. Components from common toolchains have
+/// fewer than fifty, and a composition of ten of them fewer than a thousand.
 pub const INSTANCES: u64 = 2000;
 
-/// The most items of all component sections (aliases, functions, types, imports and exports) when it is expanded.
+/// The most items (aliases, functions, types, imports and exports) in all component sections after expansion.
 pub const ITEMS: u64 = 200_000;
 
-/// What instantiating something makes.
+/// The size of one instantiation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
-    /// Instances of modules and components, and those that only bundle exports.
+    /// Instances of modules and components, including those that only group exports.
     pub instances: u64,
-    /// Instances of core modules alone.
+    /// Instances of core modules.
     pub core_instances: u64,
-    /// Memories of the core modules, for each instance of them.
+    /// Memories, for each instance of a core module.
     pub memories: u64,
-    /// Tables of the core modules, for each instance of them.
+    /// Tables, for each instance of a core module.
     pub tables: u64,
     /// Items of component sections: aliases, functions, types, imports and exports.
     pub items: u64,
@@ -48,7 +48,7 @@ impl Size {
         self.items = self.items.saturating_add(u64::from(count));
     }
 
-    /// The bound that is exceeded before anything is compiled, if one is.
+    /// The compile-time bound that is exceeded, if any.
     fn excess(&self) -> Option<LimitExceeded> {
         first_above([
             (LimitKind::ExpandedInstances, self.instances, INSTANCES),
@@ -56,7 +56,7 @@ impl Size {
         ])
     }
 
-    /// The limit on counts that a call would exceed, if one is: wasmtime tells of them in a text alone.
+    /// The count limit that a call would exceed, if any. wasmtime reports these only as text.
     pub(crate) fn excess_in_call(&self, limits: &Limits) -> Option<LimitExceeded> {
         first_above([
             (LimitKind::Instances, self.core_instances, u64::from(limits.instances)),
@@ -71,11 +71,11 @@ fn first_above<const N: usize>(counts: [(LimitKind, u64, u64); N]) -> Option<Lim
     Some(LimitExceeded { kind, limit, object: None })
 }
 
-/// Counts what a component instantiates, and refuses what is above the bounds or cannot be counted.
+/// Counts what a component instantiates. Fails if it exceeds the bounds or cannot be counted.
 ///
 /// # Errors
-/// [`LoadError::LimitExceeded`] above [`INSTANCES`] or [`ITEMS`], [`LoadError::NotAComponent`] where the bytes cannot be read
-/// or counted.
+/// [`LoadError::LimitExceeded`] above [`INSTANCES`] or [`ITEMS`]; [`LoadError::NotAComponent`] if the bytes cannot be
+/// read or counted.
 pub fn measure(wasm: &[u8]) -> Result<Size, LoadError> {
     let mut walk = Walk::default();
     for payload in Parser::new(0).parse_all(wasm) {
@@ -88,20 +88,20 @@ pub fn measure(wasm: &[u8]) -> Result<Size, LoadError> {
 }
 
 fn malformed(error: &wasmparser::BinaryReaderError) -> LoadError {
-    LoadError::NotAComponent(tame(error.to_string(), 512))
+    LoadError::NotAComponent(sanitize(error.to_string(), 512))
 }
 
-/// Components and modules that are passed as values can be instantiated by whoever gets them: how often cannot be told
-/// without expanding everything. No toolchain for provisioners makes them.
+/// Components and modules that are passed as values can be instantiated by their receiver; how often cannot be computed
+/// without expanding everything. Common toolchains do not produce them.
 fn uncountable() -> LoadError {
-    LoadError::NotAComponent("it imports or passes on whole components or modules, which is not supported".into())
+    LoadError::NotAComponent("it passes components or modules as values, which is not supported".into())
 }
 
-/// A component or module whose end was not reached.
+/// A component or module whose end has not been reached yet.
 struct Frame {
     encoding: Encoding,
     size: Size,
-    /// What each module and component of the index spaces makes when it is instantiated.
+    /// The size of each module and component in the index spaces.
     modules: Vec<Size>,
     components: Vec<Size>,
 }
@@ -268,11 +268,12 @@ fn is_definition(kind: ComponentExternalKind) -> bool {
 }
 
 fn dangling() -> LoadError {
-    LoadError::NotAComponent("it instantiates or refers to what it does not define".into())
+    LoadError::NotAComponent("it refers to an undefined index".into())
 }
 
 #[cfg(test)]
 mod tests {
+    use chandler_test_components::nested;
     use proptest::prelude::*;
 
     use super::*;
@@ -281,19 +282,12 @@ mod tests {
         measure(&wat::parse_str(text).unwrap()).map_err(|error| error.to_string())
     }
 
-    /// Components nested this deep, each with as many instances of the one inside.
-    fn nested(depth: usize, times: usize) -> String {
-        let inner = |inside: String| format!("(component $c {inside} {})", "(instance (instantiate $c))".repeat(times));
-        let inside = (1..depth).fold("(component $c)".to_owned(), |inside, _| inner(inside));
-        format!("(component {inside} {})", "(instance (instantiate $c))".repeat(times))
-    }
-
     #[test]
     fn instances_multiply_through_nesting() {
-        assert_eq!(size(&nested(3, 4)).unwrap().instances, 4 + 16 + 64);
-        let text = size(&nested(15, 16)).unwrap_err();
-        assert_eq!(text, "the provisioner exceeded the limit of 2000 instances when it is expanded");
-        // Side by side instead of nested, reached through aliases.
+        assert_eq!(size(&nested(3, 4, "")).unwrap().instances, 4 + 16 + 64);
+        let text = size(&nested(15, 16, "")).unwrap_err();
+        assert_eq!(text, "the provisioner exceeded the limit of 2000 instances after expansion");
+        // Side by side instead of nested, and reached through aliases.
         let step = |number: u32| {
             let before = number - 1;
             format!("(component $c{number} {})", format!("(instance (instantiate $c{before}))").repeat(2))
@@ -303,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_modules_hold_is_counted_for_each_instance() {
+    fn memories_and_tables_are_counted_for_each_instance() {
         let text = "(component
             (core module $m (memory 1) (table 1 funcref) (table 1 funcref))
             (component $c (core instance (instantiate $m)) (core instance (instantiate $m)))
@@ -318,14 +312,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_counted_is_refused() {
+    fn components_passed_as_values_are_rejected() {
         for text in [
             "(component (import \"c\" (component)))",
             "(component (component $c (import \"m\" (core module))))",
             "(component (component $c) (instance (export \"c\" (component $c))))",
             "(component (component $c) (export \"c\" (component $c)))",
         ] {
-            assert!(size(text).unwrap_err().contains("whole components or modules"), "{text}");
+            assert!(size(text).unwrap_err().contains("components or modules as values"), "{text}");
         }
     }
 
@@ -333,7 +327,7 @@ mod tests {
         #[test]
         fn no_bytes_panic(bytes: Vec<u8>, cut in 0_usize..400) {
             let _ = measure(&bytes);
-            let mut wasm = wat::parse_str(nested(3, 2)).unwrap();
+            let mut wasm = wat::parse_str(nested(3, 2, "")).unwrap();
             wasm.truncate(cut);
             wasm.extend(bytes);
             let _ = measure(&wasm);

@@ -1,4 +1,5 @@
-//! The threads on which guests run: their own, so that a guest that spins delays no other work of the process.
+//! The threads on which guests run, separate from those of the host, so that a guest that spins delays no other work of
+//! the process.
 
 use std::{future::Future, io, num::NonZeroUsize, sync::Arc};
 
@@ -8,7 +9,7 @@ use tokio::{
     task::{AbortHandle, JoinError},
 };
 
-/// A runtime for guests and a bound on how many run at the same time.
+/// A runtime for guests and a limit on how many run at the same time.
 pub(crate) struct Threads {
     runtime: Option<Runtime>,
     handle: Handle,
@@ -16,7 +17,7 @@ pub(crate) struct Threads {
     count: NonZeroUsize,
 }
 
-/// The right to run one call; given back when it is dropped.
+/// The permit of one call; released when it is dropped.
 pub(crate) struct Slot {
     _share: OwnedSemaphorePermit,
     _slot: OwnedSemaphorePermit,
@@ -31,14 +32,14 @@ impl Threads {
         Ok(Self { runtime: Some(runtime), handle, slots: Arc::new(Semaphore::new(count.get())), count })
     }
 
-    /// A provisioner's share of the slots: all but one, so that it cannot take them all from the others.
+    /// A provisioner's share of the slots: all but one, so that it cannot occupy all of them.
     pub(crate) fn share(&self) -> Arc<Semaphore> {
         Arc::new(Semaphore::new(self.count.get().saturating_sub(1).max(1)))
     }
 
     /// Waits for a slot within a share.
     pub(crate) async fn slot(&self, share: &Arc<Semaphore>) -> Option<Slot> {
-        // The share comes first, so that nobody holds a slot while it waits.
+        // The share is acquired first, so that no call holds a slot while it waits.
         let share = Arc::clone(share).acquire_owned().await.ok()?;
         let slot = Arc::clone(&self.slots).acquire_owned().await.ok()?;
         Some(Slot { _share: share, _slot: slot })
@@ -54,7 +55,7 @@ impl Threads {
         task.await
     }
 
-    /// Runs something that blocks.
+    /// Runs blocking work.
     pub(crate) async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

@@ -1,6 +1,6 @@
-//! The clock by which guests are interrupted.
+//! The clock that interrupts guests.
 //!
-//! It stands still while no guest runs: a process that has nothing to do is not woken a hundred times a second.
+//! It is stopped while no guest runs, so that an idle process is not woken a hundred times a second.
 
 use std::{
     io,
@@ -9,10 +9,10 @@ use std::{
     time::Duration,
 };
 
-/// How long a guest may run before it makes room for others, and how exactly its time limit holds.
+/// How long a guest may run before it yields, and the precision of its time limit.
 const TICK: Duration = Duration::from_millis(10);
 
-/// A clock that ticks while somebody needs it; ends when it is dropped.
+/// A clock that ticks while at least one [`Ticking`] exists. Its thread ends when it is dropped.
 pub(crate) struct Ticker {
     shared: Arc<Shared>,
 }
@@ -30,10 +30,10 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// How many need it.
+    /// The number of [`Ticking`] guards.
     needed: usize,
     ended: bool,
-    /// Whether the thread waits until it is needed.
+    /// Whether the thread is idle.
     waits: bool,
 }
 
@@ -42,7 +42,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until the clock is needed; false once it has ended.
+    /// Waits until the clock is needed; returns false once the clock was dropped.
     fn wait(&self) -> bool {
         let mut state = self.state();
         while state.needed == 0 && !state.ended {
@@ -55,8 +55,8 @@ impl Shared {
 }
 
 impl Ticker {
-    /// Starts a clock that does this at each tick, on a thread of the operating system: tasks do not run while guests keep
-    /// all threads busy.
+    /// Starts a clock that calls `tick` on an operating system thread: async tasks do not run while guests occupy all
+    /// threads.
     pub(crate) fn start(mut tick: impl FnMut() + Send + 'static) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let clock = Arc::clone(&shared);
@@ -70,7 +70,7 @@ impl Ticker {
         Ok(Self { shared })
     }
 
-    /// Has the clock tick for as long as the value lives.
+    /// Keeps the clock ticking while the returned guard exists.
     pub(crate) fn tick(&self) -> Ticking {
         self.shared.state().needed += 1;
         self.shared.changed.notify_all();
@@ -107,7 +107,7 @@ mod tests {
             while !idle(&ticker) {
                 thread::yield_now();
             }
-            // It waits and cannot tick: whatever comes from here on comes because it is needed.
+            // The clock is stopped: any further tick is caused by the next guard.
             ticks.try_iter().for_each(drop);
             let (one, other) = (ticker.tick(), ticker.tick());
             assert_eq!(ticks.recv(), Ok(()));
@@ -117,7 +117,7 @@ mod tests {
             drop(other);
         }
         drop(ticker);
-        // The thread has ended, and the sender with it.
+        // The thread has ended and dropped its sender.
         ticks.try_iter().for_each(drop);
         while ticks.recv() != Err(RecvError) {}
     }

@@ -1,4 +1,4 @@
-//! Compiling in a child process, its limits, and the cache of what it made.
+//! Compilation in a child process, its limits, the code cache and the quarantine.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as well")]
 
@@ -8,7 +8,8 @@ use std::{fs, path::Path, time::Duration};
 
 use chandler_core::Reason;
 use chandler_engine::{CompileLimits, Compiler, Engine, EngineOptions, EngineStatistics, Limits, LoadError};
-use support::{IDLE, component, content, module};
+use chandler_test_components::{IDLE, component, idle, module};
+use support::content;
 
 fn child() -> Compiler {
     Compiler::Child { program: env!("CARGO_BIN_EXE_chandler-compile").into(), arguments: Vec::new() }
@@ -19,18 +20,14 @@ fn engine(cache: &Path, compiler: Compiler, compile_limits: CompileLimits) -> En
     Engine::new(EngineOptions { cache_directory, compiler, compile_limits, ..EngineOptions::default() }).unwrap()
 }
 
-fn small() -> Vec<u8> {
-    component(&module("", IDLE, ""), "", &[])
-}
-
-/// A component whose code takes seconds to compile.
+/// A component that takes seconds to compile.
 fn bomb() -> Vec<u8> {
     let step = "(local.set 0 (i64.xor (i64.mul (local.get 0) (local.get 1)) (i64.load (i32.wrap_i64 (local.get 0)))))";
     let function = format!("(func (param i64 i64) (result i64) {} (local.get 0))", step.repeat(500));
     component(&module("", IDLE, &function.repeat(400)), "", &[])
 }
 
-/// A component with a custom section of this size, its name included.
+/// A component with a custom section of this size, including the name of the section.
 fn padded(size: u32) -> Vec<u8> {
     let leb = |mut number: u32| {
         let mut bytes = Vec::new();
@@ -41,7 +38,7 @@ fn padded(size: u32) -> Vec<u8> {
         bytes.push(number.to_le_bytes()[0]);
         bytes
     };
-    let mut wasm = small();
+    let mut wasm = idle();
     wasm.push(0);
     wasm.extend(leb(size));
     wasm.extend([1, b'x']);
@@ -57,44 +54,44 @@ async fn compile_error(compiler: Compiler, limits: CompileLimits, wasm: &[u8]) -
             error.to_string()
         }
         Err(error) => panic!("{error}"),
-        Ok(_) => panic!("it was compiled"),
+        Ok(_) => panic!("the component was compiled"),
     }
 }
 
-/// What is said of a component that harmed the compiler.
+/// The error for a quarantined component.
 fn quarantined(problem: &str) -> String {
     format!(
-        "failed to compile: {problem}; Chandler compiles it again when an hour has passed, or when the component or \
-         Chandler's version is another one"
+        "failed to compile: {problem}; Chandler retries after one hour, or when the component or the version of Chandler \
+         changes"
     )
 }
 
-async fn use_it(engine: &Engine, wasm: &[u8]) {
+async fn detects_nothing(engine: &Engine, wasm: &[u8]) {
     let provisioner = engine.load(wasm).await.unwrap();
     assert_eq!(provisioner.detect(content([]), &Limits::default()).await.unwrap(), None);
 }
 
 #[tokio::test]
-async fn code_of_the_child_is_kept_over_restarts() {
+async fn compiled_code_survives_a_restart() {
     let cache = tempfile::tempdir().unwrap();
-    let wasm = small();
+    let wasm = idle();
     let first = engine(cache.path(), child(), CompileLimits::default());
     let loaded = first.load(&wasm).await.unwrap();
-    use_it(&first, &wasm).await;
-    assert_eq!(loaded.digest(), &chandler_core::Digest::of(&wasm), "it is still loaded");
+    detects_nothing(&first, &wasm).await;
+    assert_eq!(loaded.digest(), &chandler_core::Digest::of(&wasm), "the component is still loaded");
     assert_eq!(first.statistics(), EngineStatistics { compiled: 1, ..EngineStatistics::default() });
-    // A restart finds it, whoever compiles; nothing needs a compiler then.
-    let nobody = Compiler::Child { program: "/nonexistent/compiler".into(), arguments: Vec::new() };
-    let second = engine(cache.path(), nobody, CompileLimits::default());
-    use_it(&second, &wasm).await;
+    // After a restart the code comes from the cache; no compiler runs.
+    let absent = Compiler::Child { program: "/nonexistent/compiler".into(), arguments: Vec::new() };
+    let second = engine(cache.path(), absent, CompileLimits::default());
+    detects_nothing(&second, &wasm).await;
     assert_eq!(second.statistics(), EngineStatistics { cache_hits: 1, ..EngineStatistics::default() });
 }
 
 #[tokio::test]
-async fn a_cache_that_was_tampered_with_is_not_used() {
+async fn modified_cache_files_are_not_used() {
     let cache = tempfile::tempdir().unwrap();
-    let wasm = small();
-    use_it(&engine(cache.path(), child(), CompileLimits::default()), &wasm).await;
+    let wasm = idle();
+    detects_nothing(&engine(cache.path(), child(), CompileLimits::default()), &wasm).await;
     let files = || fs::read_dir(cache.path().join("code")).unwrap().map(|entry| entry.unwrap().path());
     let file = files().find(|path| path.extension().is_some_and(|extension| extension == "cwasm")).unwrap();
     let good = fs::read(&file).unwrap();
@@ -104,34 +101,37 @@ async fn a_cache_that_was_tampered_with_is_not_used() {
     for bad in [flipped, good[..good.len() / 2].to_vec(), good[32..].to_vec(), foreign, Vec::new()] {
         fs::write(&file, &bad).unwrap();
         let engine = engine(cache.path(), child(), CompileLimits::default());
-        use_it(&engine, &wasm).await;
+        detects_nothing(&engine, &wasm).await;
         assert_eq!(engine.statistics(), EngineStatistics { compiled: 1, cache_hits: 0, cache_rejects: 1 });
         assert_eq!(fs::read(&file).unwrap(), good, "the file is replaced");
     }
 }
 
 #[tokio::test]
-async fn the_child_ends_at_its_limits() {
+async fn the_child_process_stops_at_its_limits() {
     let bomb = bomb();
     let small_memory = || CompileLimits { memory: 80 << 20, ..CompileLimits::default() };
     let short = CompileLimits { cpu_time: Duration::from_secs(1), ..CompileLimits::default() };
     let little_code = CompileLimits { code_bytes: 1000, ..CompileLimits::default() };
     for wasm in [&bomb, &padded(60 << 20)] {
         let error = compile_error(child(), small_memory(), wasm).await;
-        assert_eq!(error, quarantined("more than 80 MiB of memory"));
+        assert_eq!(error, quarantined("the compiler needs more than 80 MiB of memory"));
     }
-    assert_eq!(compile_error(child(), short, &bomb).await, quarantined("more than 1 s of CPU time"));
-    assert_eq!(compile_error(child(), little_code, &small()).await, quarantined("more than 1000 bytes of code"));
+    assert_eq!(compile_error(child(), short, &bomb).await, quarantined("the compiler needs more than 1 s of CPU time"));
+    assert_eq!(
+        compile_error(child(), little_code, &idle()).await,
+        quarantined("the compiled code is larger than 1000 bytes")
+    );
 }
 
 #[tokio::test]
-async fn a_compiler_that_hangs_is_killed_and_one_that_is_absent_is_named() {
+async fn hanging_missing_and_crashing_compilers_are_reported() {
     let run =
         |program: &str, argument: &str| Compiler::Child { program: program.into(), arguments: vec![argument.into()] };
     let limits = CompileLimits { time: Duration::from_millis(50), ..CompileLimits::default() };
-    let wasm = small();
+    let wasm = idle();
     let hanging = compile_error(run("/bin/sleep", "600"), limits, &wasm).await;
-    assert_eq!(hanging, quarantined("not done after 50 ms"));
+    assert_eq!(hanging, quarantined("the compiler did not finish within 50 ms"));
     let absent = compile_error(run("/nonexistent/compiler", ""), CompileLimits::default(), &wasm).await;
     assert_eq!(
         absent,
@@ -141,21 +141,21 @@ async fn a_compiler_that_hangs_is_killed_and_one_that_is_absent_is_named() {
     assert_eq!(failing, quarantined("the compiler ended with exit code 1"));
     let loud = Compiler::Child {
         program: "/bin/sh".into(),
-        arguments: vec!["-c".into(), "echo the hold is on fire >&2; exit 101".into()],
+        arguments: vec!["-c".into(), "echo assertion failed >&2; exit 101".into()],
     };
     let loud = compile_error(loud, CompileLimits::default(), &wasm).await;
-    assert_eq!(loud, quarantined("the compiler ended with exit code 101: the hold is on fire"));
+    assert_eq!(loud, quarantined("the compiler ended with exit code 101: assertion failed"));
 }
 
-/// A component that harms the compiler reaches it once: not at every attempt, and not after a restart.
+/// A component that crashes the compiler reaches it once: neither a retry nor a restart compiles it again.
 #[tokio::test]
-async fn what_harms_the_compiler_is_kept_away_from_it() {
+async fn a_component_that_crashes_the_compiler_is_quarantined() {
     let cache = tempfile::tempdir().unwrap();
     let runs = cache.path().join("runs");
     let script = format!("echo run >> {}; exit 101", runs.display());
     let failing = || Compiler::Child { program: "/bin/sh".into(), arguments: vec!["-c".into(), script.clone().into()] };
     let count = || fs::read_to_string(&runs).unwrap().lines().count();
-    let wasm = small();
+    let wasm = idle();
     let first = engine(cache.path(), failing(), CompileLimits::default());
     let mut texts = std::collections::BTreeSet::new();
     for _ in 0..3 {
@@ -165,15 +165,15 @@ async fn what_harms_the_compiler_is_kept_away_from_it() {
     texts.insert(restarted.load(&wasm).await.err().unwrap().to_string());
     assert_eq!(texts.into_iter().collect::<Vec<_>>(), [quarantined("the compiler ended with exit code 101")]);
     assert_eq!(count(), 1, "the compiler ran once");
-    // Another component is none of this one's business.
+    // Other components are not affected.
     let other = component(&module("", IDLE, "(func)"), "", &[]);
     assert_eq!(restarted.load(&other).await.err().unwrap().reason(), Reason::CompileFailed);
     assert_eq!(count(), 2);
 }
 
 #[tokio::test]
-async fn what_does_not_validate_is_refused_by_the_compiler() {
-    // Its sections can be read, but its one function has the wrong type.
+async fn the_compiler_rejects_invalid_components() {
+    // Its sections can be parsed, but its only function has the wrong type.
     let wasm = wat::parse_str(
         r#"(component
             (core module (func (result i32) (i64.const 0)))
@@ -186,10 +186,10 @@ async fn what_does_not_validate_is_refused_by_the_compiler() {
     }
 }
 
-/// The child inherits nothing of the environment; it fails where it is not given its limits.
+/// The child inherits no environment and fails without its limits.
 #[tokio::test]
-async fn the_child_wants_limits() {
+async fn the_child_process_requires_limits() {
     let status = std::process::Command::new(env!("CARGO_BIN_EXE_chandler-compile")).output().unwrap();
     assert!(!status.status.success());
-    assert!(String::from_utf8_lossy(&status.stderr).contains("want two arguments"));
+    assert!(String::from_utf8_lossy(&status.stderr).contains("expected two arguments"));
 }

@@ -1,4 +1,4 @@
-//! Components that no toolchain of ours makes: other imports, other exports, several memories.
+//! Components that the supported toolchains do not produce: other imports, other exports, several memories.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as well")]
 
@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use chandler_core::Reason;
 use chandler_engine::{CallError, Engine, Limits, LoadError, Retry};
+use chandler_test_components::{IDLE, component, idle, instance_bomb, module};
 use serde_json::json;
-use support::{IDLE, component, content, engine, module, request};
+use support::{content, engine, request};
 
 const HTTP: &str = "package wasi:http@0.2.6; interface types { fetch: func(); } interface extra { f: func(); }";
 const DATABASE: &str = "package acme:database@1.0.0; interface query { run: func(); }";
@@ -75,14 +76,14 @@ async fn a_function_of_a_newer_patch_version_is_named() {
     let engine = engine();
     let wasm = wat::parse_str(newer(r#"(type $f (func)) (export "flush" (func (type $f)))"#)).unwrap();
     let error = refused(&engine, &wasm).await;
-    insta::assert_snapshot!(error, @"imports that this host does not provide: chandler:provisioner/log@0.1.9#flush (a newer host, or a component built against an older version of the contract)");
-    // Without the new function the import is fine, and what is wrong is the empty export.
+    insta::assert_snapshot!(error, @"imports that this host does not provide: chandler:provisioner/log@0.1.9#flush (upgrade Chandler, or build the component against an older version of the contract)");
+    // Without the new function the import is accepted, and the empty export is the error.
     let error = refused(&engine, &wat::parse_str(newer("")).unwrap()).await;
     assert_eq!(error.reason(), Reason::UnsupportedContract, "{error}");
 }
 
 #[tokio::test]
-async fn what_is_not_a_provisioner_is_not_loaded() {
+async fn only_provisioners_are_loaded() {
     let engine = engine();
     let mut lines = Vec::new();
     for text in [
@@ -97,19 +98,19 @@ async fn what_is_not_a_provisioner_is_not_loaded() {
     let error = refused(&engine, b"#!/bin/sh\n").await;
     lines.push(format!("{}: {error}", error.reason()));
     insta::assert_snapshot!(lines.join("\n"), @r#"
-    InvalidComponent: is not a WebAssembly component: it is a core module; a component is made of it with wit-component
+    InvalidComponent: not a WebAssembly component: it is a core module; convert it with `wasm-tools component new`
     UnsupportedContract: the contract is not supported: the component does not export chandler:provisioner/provisioner
     UnsupportedContract: the contract is not supported: instance export `chandler:provisioner/provisioner@0.1.0` does not have export `detect`
-    UnsupportedContract: the contract is not supported: the component is built against version "0.3.0", and this host speaks 0.1
-    InvalidComponent: is not a WebAssembly component: it does not begin as WebAssembly does
+    UnsupportedContract: the contract is not supported: the component is built against version "0.3.0", and this host supports 0.1
+    InvalidComponent: not a WebAssembly component: the file does not start with the WebAssembly magic bytes
     "#);
 }
 
 #[tokio::test]
-async fn two_memories_count_together() {
-    // Two core modules with a memory each, both of which grow to 20 MiB: fine alone, too much together.
+async fn the_memory_limit_covers_all_modules() {
+    // Two core modules with a memory each, both of which grow to 20 MiB: one alone is within the limit, both exceed it.
     let growing = "(memory 1) (func $start (if (i32.eq (memory.grow (i32.const 320)) (i32.const -1)) (then unreachable))) (start $start)";
-    let inner = wasmprinter::print_bytes(component(&module("", IDLE, ""), "", &[])).unwrap();
+    let inner = wasmprinter::print_bytes(idle()).unwrap();
     let with = |count: usize| {
         let instances = "(core instance (instantiate $growing))".repeat(count);
         let inner = inner.trim_end().strip_suffix(')').unwrap();
@@ -121,9 +122,9 @@ async fn two_memories_count_together() {
     assert_eq!(error.to_string(), "the provisioner needs more than 32 MiB of memory");
 }
 
-/// A component that calls another one passes texts from memory to memory.
+/// A component that calls another one, which copies texts from memory to memory.
 fn composed(served_pages: u32, own_pages: u32) -> Vec<u8> {
-    let inner = wasmprinter::print_bytes(component(&module("", IDLE, ""), "", &[])).unwrap();
+    let inner = wasmprinter::print_bytes(idle()).unwrap();
     let inner = inner.trim_end().strip_suffix(')').unwrap();
     let grow =
         |pages: u32| format!("(if (i32.eq (memory.grow (i32.const {pages})) (i32.const -1)) (then unreachable))");
@@ -159,7 +160,7 @@ fn composed(served_pages: u32, own_pages: u32) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_component_composed_over_two_memories_works_within_one_limit() {
+async fn the_memory_limit_covers_composed_components() {
     let limits = Limits { memory: 32 << 20, ..Limits::default() };
     assert_eq!(detect(&composed(1, 1), &limits).await.unwrap(), None);
     assert_eq!(detect(&composed(320, 1), &limits).await.unwrap(), None);
@@ -168,9 +169,9 @@ async fn a_component_composed_over_two_memories_works_within_one_limit() {
     assert_eq!(error.to_string(), "the provisioner needs more than 32 MiB of memory");
 }
 
-/// Two memories of one module count together, too.
+/// The memories of one module share the limit too.
 #[tokio::test]
-async fn a_module_with_two_memories_has_one_limit() {
+async fn the_memory_limit_covers_all_memories_of_a_module() {
     let grow = |memory: &str| {
         format!("(if (i32.eq (memory.grow {memory} (i32.const 320)) (i32.const -1)) (then unreachable))")
     };
@@ -181,30 +182,24 @@ async fn a_module_with_two_memories_has_one_limit() {
     assert_eq!(error.to_string(), "the provisioner needs more than 32 MiB of memory");
 }
 
-/// A few kilobytes of nested components stand for millions of instances.
+/// A few kilobytes of nested components expand to millions of instances.
 #[tokio::test]
 async fn instances_are_counted_before_anything_is_compiled() {
-    let inner = |inside: String| format!("(component $c {inside} {})", "(instance (instantiate $c))".repeat(16));
-    let inside = (0..10).fold("(component $c)".to_owned(), |inside, _| inner(inside));
-    let text = format!(
-        r#"(component {inside} (instance (instantiate $c))
-            (instance $i) (export "chandler:provisioner/provisioner@0.1.0" (instance $i)))"#
-    );
-    let wasm = wat::parse_str(text).unwrap();
+    let wasm = instance_bomb();
     assert!(wasm.len() < 6000, "{}", wasm.len());
     let error = refused(&engine(), &wasm).await;
     assert_eq!((error.reason(), error.retry()), (Reason::PluginLimitExceeded, Retry::OnChange));
-    assert_eq!(error.to_string(), "the provisioner exceeded the limit of 2000 instances when it is expanded");
+    assert_eq!(error.to_string(), "the provisioner exceeded the limit of 2000 instances after expansion");
 }
 
 #[tokio::test]
-async fn limits_on_counts_have_words_of_their_own() {
+async fn exceeded_count_limits_are_named() {
     let limits = Limits { instances: 8, memories: 4, table_elements: 50, ..Limits::default() };
     let mut lines = Vec::new();
     for (footer, count) in
         [("(core module $x)", 9), ("(core module $x (memory 1))", 4), ("(core module $x (table 1 funcref))", 5)]
     {
-        let inner = wasmprinter::print_bytes(component(&module("", IDLE, ""), "", &[])).unwrap();
+        let inner = wasmprinter::print_bytes(idle()).unwrap();
         let inner = inner.trim_end().strip_suffix(')').unwrap();
         let instances = "(core instance (instantiate $x))".repeat(count);
         let wasm = wat::parse_str(format!("{inner} {footer} {instances})")).unwrap();
@@ -222,7 +217,7 @@ async fn limits_on_counts_have_words_of_their_own() {
     ");
 }
 
-/// Runtimes with a garbage collector let go of handles when they like, or never.
+/// Runtimes with a garbage collector release handles late or never.
 #[tokio::test]
 async fn handles_of_the_bundle_may_be_kept() {
     let body = "(drop (call $open)) (drop (call $open)) (call $drop-bundle (call $open))";
@@ -245,9 +240,9 @@ async fn handles_are_bounded() {
     assert_eq!(error.to_string(), "the provisioner exceeded the limit of 1000 handles");
 }
 
-/// What looks at the content alone emits nothing.
+/// `detect` and `config-schema` only read the content.
 #[tokio::test]
-async fn nothing_is_emitted_but_by_provision() {
+async fn only_provision_may_emit_objects() {
     let header = r#"(import "chandler:provisioner/output@0.1.0" "emit"
         (func $emit (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)))"#;
     let object = r#"{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"a\"}}"#;
@@ -258,7 +253,7 @@ async fn nothing_is_emitted_but_by_provision() {
     );
     let wasm = component(&module(header, &body, &format!("(data (i32.const 512) \"{object}\")")), "", &[]);
     let error = detect(&wasm, &Limits::default()).await.unwrap_err();
-    insta::assert_snapshot!(error, @"the output of the provisioner is invalid: emit was called by detect or config-schema, and only provision may call it");
+    insta::assert_snapshot!(error, @"the output of the provisioner is invalid: detect or config-schema called emit, which only provision may call");
     let provisioner = engine().load(&wasm).await.unwrap();
     let release = provisioner.provision(&request(json!({})), content([]), &Limits::default()).await.unwrap();
     assert_eq!(release.objects().len(), 1);
@@ -310,9 +305,10 @@ async fn the_world_of_wasi_is_empty() {
     assert_ne!(first, number("b").await);
 }
 
-/// A seeded source gave every tenant the same password. What `HashMap` of Rust's standard library needs goes on working.
+/// A seeded source would give every tenant the same password. The seed for `HashMap` in Rust's standard library still
+/// works.
 #[tokio::test]
-async fn secure_randomness_traps_and_says_what_to_use() {
+async fn secure_randomness_traps_and_names_the_alternative() {
     let imports = "import wasi:random/random@0.2.6;";
     let number = r#"(import "wasi:random/random@0.2.6" "get-random-u64" (func $random (result i64)))"#;
     let bytes = r#"(import "wasi:random/random@0.2.6" "get-random-bytes" (func $random (param i64 i32)))"#;
@@ -324,7 +320,7 @@ async fn secure_randomness_traps_and_says_what_to_use() {
         assert_eq!(error.reason(), Reason::PluginTrapped);
         texts.insert(error.to_string());
     }
-    insta::assert_snapshot!(texts.into_iter().collect::<Vec<_>>().join("\n"), @"the provisioner crashed: it asked for secure randomness (wasi:random/random), which no provisioner has: it makes the same of the same bundle for everyone, its secrets included. The host makes secrets: see the annotation secrets.chandler.dev/generate in docs/generated-secrets.md. Seeds of hash tables come from wasi:random/insecure-seed");
+    insta::assert_snapshot!(texts.into_iter().collect::<Vec<_>>().join("\n"), @"the provisioner crashed: it called wasi:random/random, but provisioners have no secure randomness: everyone who has the bundle gets the same output, so a secret in it would not be secret. Let Chandler generate secrets: see the annotation secrets.chandler.dev/generate in docs/generated-secrets.md. To seed hash tables, use wasi:random/insecure-seed");
 
     let header = r#"(import "wasi:random/insecure-seed@0.2.6" "insecure-seed" (func $seed (param i32)))"#;
     let body =
@@ -334,7 +330,7 @@ async fn secure_randomness_traps_and_says_what_to_use() {
 }
 
 #[tokio::test]
-async fn what_a_guest_writes_to_standard_error_explains_its_trap() {
+async fn a_trap_shows_what_the_guest_wrote_to_standard_error() {
     let header = r#"
         (import "wasi:cli/stderr@0.2.6" "get-stderr" (func $stderr (result i32)))
         (import "wasi:io/streams@0.2.6" "[method]output-stream.blocking-write-and-flush"
@@ -352,7 +348,7 @@ async fn what_a_guest_writes_to_standard_error_explains_its_trap() {
 }
 
 #[tokio::test]
-async fn to_exit_is_to_crash() {
+async fn an_exit_counts_as_a_crash() {
     let header = r#"(import "wasi:cli/exit@0.2.6" "exit" (func $exit (param i32)))"#;
     let wasm =
         component(&module(header, "(call $exit (i32.const 1))", ""), "import wasi:cli/exit@0.2.6;", &[CLI, STREAMS]);
@@ -362,7 +358,7 @@ async fn to_exit_is_to_crash() {
 }
 
 #[tokio::test]
-async fn a_table_cannot_grow_without_end() {
+async fn table_elements_are_bounded() {
     let body = format!("(drop (table.grow $t (ref.null func) (i32.const 100000))) unreachable {IDLE}");
     let text = module("", &body, "(table $t 1 funcref)");
     let error = detect(&component(&text, "", &[]), &Limits::default()).await.unwrap_err();
@@ -370,8 +366,8 @@ async fn a_table_cannot_grow_without_end() {
 }
 
 #[tokio::test]
-async fn a_provisioner_in_text_form_works() {
-    let wasm = component(&module("", IDLE, ""), "", &[]);
+async fn a_handwritten_component_works() {
+    let wasm = idle();
     let provisioner = engine().load(&wasm).await.unwrap();
     assert_eq!(provisioner.facts().contract, "0.1.0");
     let release = provisioner.provision(&request(json!({})), content([]), &Limits::default()).await.unwrap();

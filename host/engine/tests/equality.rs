@@ -1,4 +1,4 @@
-//! The sandbox changes nothing: what a provisioner returns in it is what the same code returns natively.
+//! A provisioner returns the same in the sandbox as when the same code runs natively.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as well")]
 

@@ -1,4 +1,4 @@
-//! A guest that misbehaves fails in the way that its misbehaviour has, and harms nothing else.
+//! A misbehaving guest fails with the error for its misbehaviour, and nothing else is affected.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as well")]
 
@@ -11,13 +11,13 @@ use chandler_engine::{CallError, Engine, EngineOptions, Limits, Provisioner, Ret
 use serde_json::json;
 use support::{content, engine, failure, hostile, request};
 
-/// Limits that end a spinning guest soon.
+/// Limits that stop a spinning guest early.
 fn short() -> Limits {
     Limits { time: Duration::from_millis(200), ..Limits::default() }
 }
 
 #[tokio::test]
-async fn a_guest_that_behaves_is_believed() {
+async fn a_well_behaved_guest_succeeds() {
     let provisioner = hostile(&engine()).await;
     assert_eq!(provisioner.facts().name, "hostile");
     assert_eq!(provisioner.facts().version, "1.2.3");
@@ -33,7 +33,7 @@ async fn a_guest_that_behaves_is_believed() {
 }
 
 #[tokio::test]
-async fn a_guest_that_spins_runs_out_of_time_in_every_function() {
+async fn a_spinning_guest_times_out_in_every_function() {
     let provisioner = hostile(&engine()).await;
     let limits = short();
     let detect = provisioner.detect(content([("detect", "spin")]), &limits).await.unwrap_err();
@@ -48,7 +48,7 @@ async fn a_guest_that_spins_runs_out_of_time_in_every_function() {
 }
 
 #[tokio::test]
-async fn out_of_memory_is_not_a_panic_and_a_panic_is_not_an_abort() {
+async fn out_of_memory_panics_and_aborts_have_their_own_errors() {
     let provisioner = hostile(&engine()).await;
     let limits = Limits { memory: 32 << 20, ..Limits::default() };
     let error = failure(&provisioner, "allocate", &limits).await;
@@ -64,11 +64,11 @@ async fn out_of_memory_is_not_a_panic_and_a_panic_is_not_an_abort() {
 
     let error = failure(&provisioner, "abort", &limits).await;
     assert_eq!(error.reason(), Reason::PluginTrapped);
-    assert!(!error.to_string().contains("on fire"), "nothing is left of an earlier call: {error}");
+    assert!(!error.to_string().contains("on fire"), "state of an earlier call is left: {error}");
 }
 
 #[tokio::test]
-async fn a_stack_overflow_is_a_trap_of_its_own() {
+async fn a_stack_overflow_is_reported_as_a_trap() {
     let provisioner = hostile(&engine()).await;
     let error = failure(&provisioner, "recurse", &Limits::default()).await;
     assert_eq!(error.reason(), Reason::PluginTrapped);
@@ -79,7 +79,7 @@ async fn a_stack_overflow_is_a_trap_of_its_own() {
 }
 
 #[tokio::test]
-async fn an_instance_is_never_used_again() {
+async fn an_instance_is_never_reused() {
     let provisioner = hostile(&engine()).await;
     let limits = Limits::default();
     let files = content([("detect", "count-calls")]);
@@ -91,7 +91,7 @@ async fn an_instance_is_never_used_again() {
 }
 
 #[tokio::test]
-async fn limits_on_output_fail_the_call_and_say_which() {
+async fn exceeding_an_output_limit_fails_the_call() {
     let provisioner = hostile(&engine()).await;
     let limits = Limits { time: Duration::from_mins(1), objects: 1000, ..Limits::default() };
     let mut lines = Vec::new();
@@ -114,7 +114,7 @@ async fn limits_on_output_fail_the_call_and_say_which() {
 }
 
 #[tokio::test]
-async fn what_is_no_object_is_refused_to_the_guest_and_fails_the_call() {
+async fn an_invalid_object_fails_the_call() {
     let provisioner = hostile(&engine()).await;
     let mut lines = Vec::new();
     for behaviour in ["emit-garbage", "emit-nameless", "emit-deep", "emit-twice", "emit-bad-and-panic"] {
@@ -132,7 +132,7 @@ async fn what_is_no_object_is_refused_to_the_guest_and_fails_the_call() {
 }
 
 #[tokio::test]
-async fn logs_and_findings_are_cut_and_do_not_fail_the_call() {
+async fn excess_logs_and_findings_are_dropped_without_failing_the_call() {
     let provisioner = hostile(&engine()).await;
     let limits = Limits { time: Duration::from_mins(1), ..Limits::default() };
     for behaviour in ["log-forever", "log-huge", "report-million", "read-oddly"] {
@@ -147,7 +147,7 @@ async fn logs_and_findings_are_cut_and_do_not_fail_the_call() {
 }
 
 #[tokio::test]
-async fn failures_of_the_guest_keep_their_case_and_are_bounded() {
+async fn failures_of_the_guest_keep_their_kind_and_are_bounded() {
     let provisioner = hostile(&engine()).await;
     let limits = Limits::default();
     let mut lines = Vec::new();
@@ -161,7 +161,7 @@ async fn failures_of_the_guest_keep_their_case_and_are_bounded() {
     UnsupportedContent OnChange unsupported content: manifests/a.yaml: it is so
     ProvisionFailed BackOff the provisioner failed: manifests/a.yaml: it is so
     ProvisionFailed BackOff the provisioner failed (LicenceExpired): manifests/a.yaml: it is so
-    InvalidOutput OnChange the output of the provisioner is invalid: a failure has no findings
+    InvalidOutput OnChange the output of the provisioner is invalid: the provisioner returned a failure without findings
     ");
     let error = failure(&provisioner, "huge-diagnostic", &limits).await;
     assert_eq!(error.reason(), Reason::InvalidContent);
@@ -172,7 +172,7 @@ async fn failures_of_the_guest_keep_their_case_and_are_bounded() {
 }
 
 #[tokio::test]
-async fn a_schema_that_cannot_be_told_is_a_failure() {
+async fn a_failure_of_config_schema_fails_the_call() {
     let provisioner = hostile(&engine()).await;
     let files = || content([("config-schema", "invalid-content"), ("provision", "panic"), ("argument", "no index")]);
     let limits = Limits::default();
@@ -185,7 +185,7 @@ async fn a_schema_that_cannot_be_told_is_a_failure() {
 }
 
 #[tokio::test]
-async fn answers_are_bounded_too() {
+async fn results_are_bounded() {
     let provisioner = hostile(&engine()).await;
     let limits = Limits::default();
     let error = provisioner.detect(content([("detect", "long-name")]), &limits).await.unwrap_err();
@@ -195,7 +195,7 @@ async fn answers_are_bounded_too() {
 }
 
 #[tokio::test]
-async fn a_configuration_that_does_not_match_is_refused_whatever_the_guest_does() {
+async fn an_invalid_configuration_is_rejected_whatever_the_guest_returns() {
     let provisioner = hostile(&engine()).await;
     let limits = Limits::default();
     let schema = r#"{"type": "object", "required": ["size"], "properties": {"size": {"type": "integer"}}}"#;
@@ -206,7 +206,7 @@ async fn a_configuration_that_does_not_match_is_refused_whatever_the_guest_does(
         assert!(error.diagnostics().iter().any(|finding| finding.location.as_ref().unwrap().path == "config"));
         lines.push(format!("{behaviour}: {error}"));
     }
-    // Content that cannot be installed with any configuration is the more useful reason.
+    // If the content cannot be installed with any configuration, that is the more useful reason.
     insta::assert_snapshot!(lines.join("\n"), @r#"
     panic: invalid configuration: config: required field "size" is missing
     honest: invalid configuration: config: required field "size" is missing
@@ -229,7 +229,7 @@ async fn a_configuration_that_does_not_match_is_refused_whatever_the_guest_does(
     assert_eq!(error.reason(), Reason::InvalidOutput);
 }
 
-/// Content that cannot be read.
+/// Content that fails to be read.
 struct Broken(MemoryContent);
 
 impl Content for Broken {
@@ -253,7 +253,7 @@ impl Content for Broken {
 }
 
 #[tokio::test]
-async fn a_fault_of_the_host_is_its_own() {
+async fn a_failure_of_the_host_is_an_internal_error() {
     let provisioner = hostile(&engine()).await;
     let broken: Arc<dyn Content> = Arc::new(Broken(MemoryContent::new([("detect", "x")])));
     let limits = Limits::default();
@@ -262,13 +262,12 @@ async fn a_fault_of_the_host_is_its_own() {
     assert_eq!(error.to_string(), "internal error: failed to read the content of the bundle: detect: the disk is gone");
     let error = provisioner.config_schema(broken, &limits).await.unwrap_err();
     assert_eq!(error.to_string(), "internal error: the host panicked during the call");
-    assert_eq!(provisioner.detect(content([]), &limits).await.unwrap(), None, "other calls go on");
+    assert_eq!(provisioner.detect(content([]), &limits).await.unwrap(), None, "other calls still work");
 }
 
-/// While guests spin on every thread that they have, the threads of the host are free, and a call that is dropped gives its
-/// slot back.
+/// While guests spin on all of their threads, the threads of the host stay free, and a dropped call releases its slot.
 #[tokio::test]
-async fn spinning_guests_starve_nobody() {
+async fn spinning_guests_do_not_block_the_host() {
     let engine = Engine::new(EngineOptions { concurrency: 2, ..EngineOptions::default() }).unwrap();
     let provisioner = hostile(&engine).await;
     let limits = Limits { time: Duration::from_mins(10), ..Limits::default() };
@@ -277,12 +276,12 @@ async fn spinning_guests_starve_nobody() {
         tokio::spawn(async move { provisioner.detect(content([("detect", "spin")]), &limits).await })
     };
     let spinning: Vec<_> = (0..4).map(|_| spin(&provisioner)).collect();
-    // The kind of work that renews a lease: timers of the host's runtime.
+    // Timers of the host's runtime, as used to renew a lease.
     for _ in 0..20 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert!(spinning.iter().all(|task| !task.is_finished()), "the guests still spin");
-    // Another provisioner is not kept waiting by this one, which has its share only.
+    assert!(spinning.iter().all(|task| !task.is_finished()), "a guest stopped spinning");
+    // This provisioner uses only its share of the slots, so another one need not wait.
     let other = engine.load(&support::plugin("plain.wasm")).await.unwrap();
     assert_eq!(other.detect(content([]), &limits).await.unwrap(), None);
     for task in &spinning {
@@ -292,11 +291,11 @@ async fn spinning_guests_starve_nobody() {
 }
 
 #[tokio::test]
-async fn a_trap_shows_what_the_guest_said_and_where_it_was() {
+async fn a_trap_shows_the_log_and_the_functions_of_the_guest() {
     let provisioner = hostile(&engine()).await;
     let CallError::Trapped(trapped) = failure(&provisioner, "panic", &Limits::default()).await else {
         panic!("not a trap")
     };
     assert!(trapped.frames[0].contains("hostile"), "{:?}", trapped.frames);
-    assert!(trapped.log.last_words().unwrap().contains("panicked at"), "{:?}", trapped.log);
+    assert!(trapped.log.crash_message().unwrap().contains("panicked at"), "{:?}", trapped.log);
 }

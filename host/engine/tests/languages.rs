@@ -1,4 +1,4 @@
-//! Provisioners in other languages, made of the contract alone: tests/guests/README.md says how.
+//! Provisioners in other languages, built only from the contract; see tests/guests/README.md.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as well")]
 
@@ -12,13 +12,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chandler_core::{Content, Question, Reason, Release, Severity, Target};
+use chandler_core::{Content, Fact, Reason, Release, Severity, Target};
 use chandler_engine::{CompileLimits, Compiler, Engine, EngineOptions, Limits, Provisioned, Provisioner};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use support::{content, request};
 
-/// The engine of the language, and its source.
+/// The JavaScript or Python engine, and the source.
 const COMPONENTS: [(&str, &str); 3] = [
     ("quickjs", "javascript/provisioner.js"),
     ("starlingmonkey", "javascript/provisioner.js"),
@@ -37,7 +37,7 @@ fn component(name: &str) -> Vec<u8> {
     bytes
 }
 
-/// A bundle of two objects, one of them with text outside ASCII.
+/// A bundle of two objects, one of which contains non-ASCII text.
 fn bundle() -> Arc<dyn Content> {
     content([
         (
@@ -58,8 +58,8 @@ async fn provision(provisioner: &Provisioner, target: &Target) -> Provisioned {
     provisioner.provision_and_record(&request, bundle(), &Limits::default()).await
 }
 
-/// What every language must do, within the limits that the host has by default.
-async fn holds(name: &str, provisioner: &Provisioner) -> Release {
+/// Asserts what every language must do within the default limits.
+async fn assert_conforms(name: &str, provisioner: &Provisioner) -> Release {
     let limits = Limits::default();
     assert_eq!(provisioner.facts().contract, "0.1.0", "{name}");
     let format = provisioner.detect(bundle(), &limits).await.unwrap();
@@ -74,8 +74,8 @@ async fn holds(name: &str, provisioner: &Provisioner) -> Release {
     };
     let Provisioned { result, asked } = provision(provisioner, &cluster).await;
     let release = result.unwrap_or_else(|error| panic!("{name}: {error}"));
-    let ox = Question::Serves { api_version: "example.com/v1".into(), kind: "Ox".into() };
-    assert_eq!(asked, [Question::Namespace, ox].into_iter().collect(), "{name}");
+    let ox = Fact::Serves { api_version: "example.com/v1".into(), kind: "Ox".into() };
+    assert_eq!(asked, [Fact::Namespace, ox].into_iter().collect(), "{name}");
     let codes: Vec<(Severity, &str)> =
         release.findings().iter().map(|finding| (finding.severity, finding.code.as_str())).collect();
     assert_eq!(codes, [(Severity::Warning, "NoOxen")], "{name}");
@@ -94,13 +94,13 @@ async fn holds(name: &str, provisioner: &Provisioner) -> Release {
 }
 
 #[tokio::test]
-async fn components_of_other_languages_make_the_same_release_within_the_limits() {
+async fn components_in_other_languages_make_the_same_release_within_the_limits() {
     let cache = tempfile::tempdir().unwrap();
     let program = env!("CARGO_BIN_EXE_chandler-compile").into();
     let engine = Engine::new(EngineOptions {
         cache_directory: Some(cache.path().to_owned()),
         compiler: Compiler::Child { program, arguments: Vec::new() },
-        // How long it waits for a processor is no matter of the component; the limit on processor time is.
+        // Waiting for a processor is not the component's fault; the limit on CPU time is what matters.
         compile_limits: CompileLimits { time: Duration::from_mins(30), ..CompileLimits::default() },
         ..EngineOptions::default()
     })
@@ -111,7 +111,7 @@ async fn components_of_other_languages_make_the_same_release_within_the_limits()
         let started = Instant::now();
         let provisioner = engine.load(&wasm).await.unwrap_or_else(|error| panic!("{name}: {error}"));
         let compiled = started.elapsed();
-        let release = holds(name, &provisioner).await;
+        let release = assert_conforms(name, &provisioner).await;
         let started = Instant::now();
         provision(&provisioner, &Target::default()).await.result.unwrap();
         println!("{name}: {} bytes, compiled in {compiled:?}, rendered in {:?}", wasm.len(), started.elapsed());
@@ -131,23 +131,23 @@ async fn components_of_other_languages_make_the_same_release_within_the_limits()
     }
 }
 
-/// Without a custom section of the contract, the name is that of the sections that the tools of all languages write.
+/// Without the custom section of the contract, the name comes from the sections that common tools write.
 #[tokio::test]
-async fn a_component_of_another_language_gets_a_name_with_common_tools() {
+async fn common_tools_can_name_a_component() {
     let mut add = wasm_metadata::AddMetadata::default();
     add.name = wasm_metadata::AddMetadataField::Set("objects".to_owned());
-    let mut named = add.to_wasm(&support::component(&support::module("", support::IDLE, ""), "", &[])).unwrap();
-    // A custom section: its number, its length, the length of its name, its name and what it holds.
+    let mut named = add.to_wasm(&chandler_test_components::idle()).unwrap();
+    // A custom section: its id, its length, the length of its name, its name and its content.
     named.extend([&[0, 13, 7][..], b"version1.2.3"].concat());
     let provisioner = support::engine().load(&named).await.unwrap();
     assert_eq!((provisioner.facts().name.as_str(), provisioner.facts().version.as_str()), ("objects", "1.2.3"));
 }
 
-/// A component that was built of something else than what is here proves nothing.
+/// Checks that the components were built from the current sources.
 #[test]
-fn components_are_those_of_the_sources() {
+fn components_match_their_sources() {
     let text = |path: PathBuf| fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    // Comments of the contract are no part of it.
+    // Comments of the contract are ignored.
     let contract = text(guests().join("../../wit/0.1.0/provisioner.wit"));
     let contract: Vec<&str> =
         contract.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).collect();
@@ -162,5 +162,5 @@ fn components_are_those_of_the_sources() {
     if std::env::var_os("CHANDLER_BLESS").is_some() {
         fs::write(&kept, &lines).unwrap();
     }
-    assert_eq!(text(kept), lines, "build them again as tests/guests/README.md says");
+    assert_eq!(text(kept), lines, "rebuild them as described in tests/guests/README.md");
 }

@@ -1,4 +1,4 @@
-//! What happens around guests that are in the middle of a call.
+//! Events during a call: a dropped provisioner, and all slots taken.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as well")]
 
@@ -17,7 +17,7 @@ use chandler_engine::{Engine, EngineOptions, Limits};
 use support::{content, plugin};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-/// Content that tells when a guest reads it, and waits then until it may go on.
+/// Content that reports when the guest reads it, and then blocks until the test opens the gate.
 struct Gate {
     inner: MemoryContent,
     entered: tokio::sync::mpsc::UnboundedSender<()>,
@@ -48,23 +48,22 @@ impl Content for Gate {
 
     fn read(&self, path: &str, offset: u64, length: usize) -> Result<Vec<u8>, ReadError> {
         let _ = self.entered.send(());
-        // Open for good once whoever opens it is gone.
+        // Stays open once the sender is dropped.
         let _ = self.open.lock().unwrap().recv();
         self.inner.read(path, offset, length)
     }
 }
 
-/// The guest that misbehaves on demand, as another component.
-fn another(number: u8) -> Vec<u8> {
+/// A distinct component with the behaviour of the hostile guest.
+fn distinct_hostile(number: u8) -> Vec<u8> {
     let mut wasm = plugin("test/hostile.wasm");
     wasm.extend([0, 3, 1, b'x', number]);
     wasm
 }
 
-/// A class that is deleted takes its provisioner and, at the end of the process, the engine with it. A call under way ends as
-/// it would have.
+/// Deleting a class drops its provisioner and, at shutdown, the engine. A call in progress still completes.
 #[tokio::test]
-async fn a_provisioner_that_is_dropped_in_the_middle_of_a_call_finishes_it() {
+async fn a_call_completes_although_its_provisioner_is_dropped() {
     for (behaviour, want) in [("hostile+v0", Ok(Some("hostile+v0".to_owned()))), ("panic", Err(Reason::PluginTrapped))]
     {
         let engine = Engine::new(EngineOptions::default()).unwrap();
@@ -82,23 +81,23 @@ async fn a_provisioner_that_is_dropped_in_the_middle_of_a_call_finishes_it() {
     }
 }
 
-/// Every slot of the engine is taken by a guest that spins: timers, tasks and connections of the host go on, which is what
-/// renewing a lease takes.
+/// While every slot is taken by a spinning guest, timers, tasks and connections of the host still run, as needed to
+/// renew a lease.
 #[tokio::test]
-async fn the_host_works_while_every_slot_is_taken_by_a_guest_that_spins() {
+async fn the_host_runs_while_spinning_guests_take_every_slot() {
     let engine = Engine::new(EngineOptions { concurrency: 2, ..EngineOptions::default() }).unwrap();
     let limits = Limits { time: Duration::from_mins(10), ..Limits::default() };
     let mut spinning = Vec::new();
     for number in 0..2 {
-        let provisioner = engine.load(&another(number)).await.unwrap();
+        let provisioner = engine.load(&distinct_hostile(number)).await.unwrap();
         let (content, mut is_in, opener) = Gate::closed("spin");
         let limits = limits.clone();
         spinning.push(tokio::spawn(async move { provisioner.detect(content, &limits).await }));
         is_in.recv().await.unwrap();
         drop(opener);
     }
-    // No slot is left: a third component waits, whoever it is.
-    let third = engine.load(&another(2)).await.unwrap();
+    // No slot is left: a third component must wait.
+    let third = engine.load(&distinct_hostile(2)).await.unwrap();
     let waiting = {
         let limits = limits.clone();
         tokio::spawn(async move { third.detect(content([]), &limits).await })
@@ -118,9 +117,9 @@ async fn the_host_works_while_every_slot_is_taken_by_a_guest_that_spins() {
         assert_eq!(answer, "renewed");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    assert!(spinning.iter().all(|call| !call.is_finished()) && !waiting.is_finished(), "they all still spin or wait");
+    assert!(spinning.iter().all(|call| !call.is_finished()) && !waiting.is_finished(), "a call ended early");
     spinning.iter().for_each(tokio::task::JoinHandle::abort);
     serve.abort();
-    // What they held is free again.
+    // Their slots are free again.
     assert_eq!(waiting.await.unwrap().unwrap(), None);
 }

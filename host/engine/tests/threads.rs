@@ -1,4 +1,4 @@
-//! How many threads an engine has; alone in its process, so that they can be counted.
+//! The number of threads of an engine; in a process of its own, so that they can be counted.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as well")]
 
@@ -11,10 +11,10 @@ use chandler_engine::{Engine, EngineOptions, Limits};
 use serde_json::json;
 use support::{content, hostile, request};
 
-/// How often a call runs out of time.
+/// How many calls time out.
 const ATTEMPTS: usize = 16;
 
-/// The threads of this process that the engine started.
+/// The number of threads in this process that the engine started.
 fn guest_threads() -> usize {
     let threads = std::fs::read_dir("/proc/self/task").unwrap();
     let name =
@@ -22,9 +22,10 @@ fn guest_threads() -> usize {
     threads.filter_map(name).filter(|name| name.trim() == "wasm-guest").count()
 }
 
-/// A check of a configuration cannot be interrupted. It keeps the slot of its call, so that attempts do not pile up.
+/// Validating a configuration cannot be interrupted. It holds the slot of its call, so retries do not accumulate
+/// threads.
 #[tokio::test]
-async fn no_thread_is_left_for_each_call_that_ran_out_of_time() {
+async fn calls_that_time_out_do_not_accumulate_threads() {
     let engine = Engine::new(EngineOptions { concurrency: 2, ..EngineOptions::default() }).unwrap();
     let provisioner = hostile(&engine).await;
     let branches: Vec<_> =
@@ -36,10 +37,11 @@ async fn no_thread_is_left_for_each_call_that_ran_out_of_time() {
     for _ in 0..ATTEMPTS {
         let files = content([("config-schema", schema.as_str())]);
         let error = provisioner.provision(&request(config.clone()), files, &limits).await.unwrap_err();
-        // Where the machine is fast enough, the check ends in time; then there is nothing left over either.
+        // On a fast machine the validation ends in time and leaves no thread either.
         assert!([Reason::PluginTimeout, Reason::InvalidConfiguration].contains(&error.reason()), "{error}");
     }
-    // One checks at a time. A thread that has just ended its check may not be seen to be free yet, so that some more exist.
+    // One validation runs at a time. A thread that has just finished may not count as idle yet, so a few more may
+    // exist.
     let more = guest_threads().saturating_sub(before);
     assert!(more <= ATTEMPTS / 2, "{more} more threads than before {ATTEMPTS} attempts");
     assert_eq!(provisioner.detect(content([]), &Limits::default()).await.unwrap(), None);

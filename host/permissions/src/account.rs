@@ -1,4 +1,4 @@
-//! ServiceAccounts, and on behalf of which one a BundleDeployment is installed.
+//! ServiceAccounts, and which one a BundleDeployment is installed on behalf of.
 
 use std::{fmt, str::FromStr};
 
@@ -12,7 +12,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// The name of the user that it is.
+    /// The user name of the account.
     pub fn user(&self) -> String {
         format!("system:serviceaccount:{}:{}", self.namespace, self.name)
     }
@@ -24,35 +24,35 @@ impl fmt::Display for Account {
     }
 }
 
-/// What `spec.serviceAccount` of a BundleDeployment says.
+/// The value of `spec.serviceAccount` of a BundleDeployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamedAccount<'a> {
-    /// The namespace; none for the one that is installed into.
+    /// The namespace; none for the install namespace.
     pub namespace: Option<&'a str>,
     /// The name.
     pub name: &'a str,
 }
 
-/// What an installation does about a BundleDeployment that names no ServiceAccount.
+/// What happens to a BundleDeployment that names no ServiceAccount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AccountPolicy {
-    /// It is installed with the rights of the controller.
+    /// It is installed with the permissions of the controller.
     #[default]
     Optional,
-    /// It is refused.
+    /// It is rejected.
     Required,
     /// It is installed on behalf of this account.
     Default(DefaultAccount),
 }
 
-/// The BundleDeployment names no ServiceAccount, and has to.
+/// The BundleDeployment names no ServiceAccount, but the policy requires one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("names no ServiceAccount")]
 pub struct AccountRequired;
 
 impl AccountPolicy {
-    /// The policy of a controller that requires an account or does not, and has a default or does not. With a default,
-    /// every BundleDeployment has an account, so nothing is left to refuse.
+    /// The policy for the options of a controller. With a default, every BundleDeployment has an account, so `required`
+    /// has no effect.
     pub fn new(required: bool, default: Option<DefaultAccount>) -> Self {
         match default {
             Some(default) => Self::Default(default),
@@ -61,10 +61,10 @@ impl AccountPolicy {
         }
     }
 
-    /// On behalf of which account a BundleDeployment is installed; none for the controller itself.
+    /// The account that a BundleDeployment is installed on behalf of; none for the controller itself.
     ///
     /// # Errors
-    /// [`AccountRequired`] where it names none and that is refused.
+    /// [`AccountRequired`] if it names none and the policy requires one.
     pub fn account(
         &self,
         named: Option<NamedAccount<'_>>,
@@ -83,18 +83,18 @@ impl AccountPolicy {
     }
 }
 
-/// The account of BundleDeployments that name none: `NAME`, in the namespace that is installed into, or `NAMESPACE/NAME`.
+/// The account of BundleDeployments that name none: `NAME` in the install namespace, or `NAMESPACE/NAME`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefaultAccount {
-    /// The namespace; none for the one that is installed into.
+    /// The namespace; none for the install namespace.
     pub namespace: Option<String>,
     /// The name.
     pub name: String,
 }
 
-/// The text names no ServiceAccount.
+/// The text is not the name of a ServiceAccount.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not NAME or NAMESPACE/NAME of a ServiceAccount")]
+#[error("{0:?} is not a ServiceAccount in the form NAME or NAMESPACE/NAME")]
 pub struct NotAnAccount(String);
 
 impl FromStr for DefaultAccount {
@@ -113,7 +113,7 @@ impl FromStr for DefaultAccount {
     }
 }
 
-/// Whether a text is a DNS label, or with dots a DNS subdomain.
+/// Whether a text is a DNS label or, if `dots` are allowed, a DNS subdomain.
 fn is_name(text: &str, longest: usize, dots: bool) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let is_part =
@@ -131,10 +131,10 @@ mod tests {
     }
 
     #[test]
-    fn an_account_is_that_of_the_spec_else_that_of_the_installation() {
+    fn the_account_of_the_spec_precedes_the_default() {
         let named = |namespace: Option<&'static str>| Some(NamedAccount { namespace, name: "deployer" });
         let cases = [
-            // The policy, what the spec says, the account.
+            // The policy, the account in the spec, the effective account.
             (AccountPolicy::Optional, named(None), Ok(Some("shop/deployer"))),
             (AccountPolicy::Optional, named(Some("ci")), Ok(Some("ci/deployer"))),
             (AccountPolicy::Optional, None, Ok(None)),
@@ -153,10 +153,13 @@ mod tests {
     }
 
     #[test]
-    fn a_default_account_is_a_name_that_a_service_account_can_have() {
+    fn a_default_account_must_be_a_valid_name() {
         for text in ["", "/", "a/", "/a", "a/b/c", "A", "a_b", "-a", "a..b", "n.s/a"] {
             let error = text.parse::<DefaultAccount>().unwrap_err();
-            assert_eq!(error.to_string(), format!("{text:?} is not NAME or NAMESPACE/NAME of a ServiceAccount"));
+            assert_eq!(
+                error.to_string(),
+                format!("{text:?} is not a ServiceAccount in the form NAME or NAMESPACE/NAME")
+            );
         }
         let parsed: DefaultAccount = "team-a/my.account".parse().unwrap();
         assert_eq!((parsed.namespace.as_deref(), parsed.name.as_str()), (Some("team-a"), "my.account"));

@@ -1,4 +1,4 @@
-//! ClusterRoles that are made of others: `aggregationRule` (the ClusterRole aggregation controller).
+//! Aggregated ClusterRoles (`aggregationRule`), as the ClusterRole aggregation controller computes them.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::{role::Role, rule::PolicyRule};
 
-/// A label selector, as `meta/v1` has it; an empty one selects everything.
+/// A label selector of `meta/v1`; an empty one selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LabelSelector {
-    /// Labels that must be there.
+    /// Labels that must be set.
     pub match_labels: BTreeMap<String, String>,
     /// Further conditions.
     pub match_expressions: Vec<Requirement>,
@@ -22,23 +22,23 @@ pub struct LabelSelector {
 pub struct Requirement {
     /// The label.
     pub key: String,
-    /// What must be true of it.
+    /// The comparison.
     pub operator: Operator,
-    /// The values that it is compared with.
+    /// The values to compare with.
     #[serde(default)]
     pub values: Vec<String>,
 }
 
-/// What must be true of a label.
+/// How a label is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum Operator {
-    /// It has one of the values.
+    /// The label has one of the values.
     In,
-    /// It is absent or has none of the values.
+    /// The label is absent or has none of the values.
     NotIn,
-    /// It is there.
+    /// The label is set.
     Exists,
-    /// It is absent.
+    /// The label is absent.
     DoesNotExist,
 }
 
@@ -59,8 +59,8 @@ impl LabelSelector {
     }
 }
 
-/// The rules of a ClusterRole gathered from all ClusterRoles, which stand in the order of their names; each rule once.
-/// `None` when the role gathers nothing, or its selectors are not well formed: its rules then stay as they are.
+/// The rules of an aggregated ClusterRole, collected from all ClusterRoles in the order of their names; each rule once.
+/// `None` if the role is not aggregated or its selectors are malformed: its rules then stay unchanged.
 pub fn aggregate<'a>(role: &Value, all: impl Iterator<Item = &'a Value> + Clone) -> Option<Vec<PolicyRule>> {
     let selectors = role.pointer("/aggregationRule/clusterRoleSelectors")?.as_array()?;
     let selectors: Vec<LabelSelector> =
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_of_selected_roles_are_gathered_once_and_in_order() {
+    fn rules_of_selected_roles_are_collected_once_and_in_order() {
         let expression = |key: &str, operator: &str, values: &[&str]| {
             json!([{"matchExpressions": [
             {"key": key, "operator": operator, "values": values}]}])

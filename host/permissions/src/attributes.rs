@@ -1,17 +1,17 @@
-//! What a request wants to do.
+//! The attributes of a request that authorization checks.
 
 use serde::{Deserialize, Serialize};
 
-/// What a request wants to do.
+/// The attributes of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attributes {
-    /// Something with objects.
+    /// A request for objects.
     Resource(ResourceAttributes),
-    /// Something with another path.
+    /// A request for another path.
     NonResource(NonResourceAttributes),
 }
 
-/// Something with objects, in JSON the `ResourceAttributes` of `authorization.k8s.io`.
+/// A request for objects; in JSON the `ResourceAttributes` of `authorization.k8s.io`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResourceAttributes {
@@ -21,7 +21,7 @@ pub struct ResourceAttributes {
     pub verb: String,
     /// The API group; empty for the core group.
     pub group: String,
-    /// The API version; no rule looks at it.
+    /// The API version; rules ignore it.
     pub version: String,
     /// The resource, e.g. `pods`.
     pub resource: String,
@@ -31,13 +31,13 @@ pub struct ResourceAttributes {
     pub name: String,
 }
 
-/// Something with a path that names no objects, in JSON the `NonResourceAttributes` of `authorization.k8s.io`.
+/// A request for a path without objects; in JSON the `NonResourceAttributes` of `authorization.k8s.io`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NonResourceAttributes {
     /// The path.
     pub path: String,
-    /// The method in lower case.
+    /// The HTTP method in lower case.
     pub verb: String,
 }
 
@@ -58,7 +58,7 @@ impl Attributes {
         }
     }
 
-    /// The same with another verb.
+    /// The same attributes with another verb.
     pub fn with_verb(&self, verb: String) -> Self {
         match self {
             Self::Resource(resource) => Self::Resource(ResourceAttributes { verb, ..resource.clone() }),
@@ -68,7 +68,7 @@ impl Attributes {
 }
 
 impl ResourceAttributes {
-    /// Resource and subresource, as rules and messages name them: `pods/log`.
+    /// Resource and subresource as in rules and messages: `pods/log`.
     pub fn combined(&self) -> String {
         if self.subresource.is_empty() {
             self.resource.clone()

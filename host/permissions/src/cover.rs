@@ -1,24 +1,24 @@
-//! Whether rules contain other rules (`k8s.io/component-helpers/auth/rbac/validation`).
+//! Checks whether rules contain other rules (`k8s.io/component-helpers/auth/rbac/validation`).
 
 use std::collections::BTreeMap;
 
 use crate::rule::{ALL, PolicyRule, has, path_covers};
 
-/// The parts of some rules that other rules do not contain, each with one verb, one resource and at most one name. None
-/// are left when `owned` contains all of `wanted`.
+/// The parts of `wanted` that `owned` does not contain, each with one verb, one resource and at most one name. Empty if
+/// `owned` contains all of `wanted`.
 ///
-/// A part has to be contained in one rule of `owned`. A part that holds `*` is contained only where `*` is owned too.
+/// A single rule of `owned` must contain a part. A part with `*` is contained only in a rule with `*`.
 pub fn uncovered<'a>(owned: &[&PolicyRule], wanted: impl IntoIterator<Item = &'a PolicyRule>) -> Vec<PolicyRule> {
     let parts = wanted.into_iter().flat_map(break_down);
     parts.filter(|part| !is_covered(owned, part)).collect()
 }
 
-/// Whether one of some rules contains a part of a rule: a rule of one verb, one resource or path, and at most one name.
+/// Whether any of the rules contains a part: a rule of one verb, one resource or path, and at most one name.
 pub fn is_covered(owned: &[&PolicyRule], part: &PolicyRule) -> bool {
     owned.iter().any(|rule| covers(rule, part))
 }
 
-/// The rule as rules of one verb, one resource (or path) and at most one name.
+/// Splits a rule into rules of one verb, one resource (or path) and at most one name.
 pub fn break_down(rule: &PolicyRule) -> Vec<PolicyRule> {
     let one = |text: &String| vec![text.clone()];
     let mut parts = Vec::new();
@@ -51,7 +51,7 @@ pub fn break_down(rule: &PolicyRule) -> Vec<PolicyRule> {
     parts
 }
 
-/// Whether a rule contains a part of a rule.
+/// Whether a rule contains a part.
 fn covers(rule: &PolicyRule, part: &PolicyRule) -> bool {
     let all = |owned: &[String], wanted: &[String]| has(owned, ALL) || wanted.iter().all(|text| has(owned, text));
     let names = rule.resource_names.is_empty()
@@ -68,7 +68,7 @@ fn covers(rule: &PolicyRule, part: &PolicyRule) -> bool {
     all(&rule.verbs, &part.verbs) && all(&rule.api_groups, &part.api_groups) && resources && names && paths
 }
 
-/// Parts of rules, with the verbs of the same group, resource and name put together.
+/// Joins the verbs of parts with the same group, resource and name.
 pub fn compact(parts: Vec<PolicyRule>) -> Vec<PolicyRule> {
     let mut together: BTreeMap<PolicyRule, Vec<String>> = BTreeMap::new();
     let mut rest = Vec::new();

@@ -1,18 +1,19 @@
-//! What objects of a release have Chandler do, for which their writer may lack the rights.
+//! Objects of a release that make Chandler act for their writer, who may lack the permissions for that.
 //!
-//! Writing a BundleDeployment takes the right to write BundleDeployments, and has the controller install a bundle with the
-//! rights of whichever account it names. The API server does not ask whether its writer may act as that account, so a bundle
-//! that holds one would pass on rights that its own account lacks. What is asked for here instead:
+//! Writing a BundleDeployment requires only the permission to write BundleDeployments, but makes the controller install
+//! a bundle with the permissions of the account that it names. The API server does not check whether the writer may act
+//! as that account, so a bundle that contains a BundleDeployment could grant permissions that its own account lacks.
+//! This module requires instead:
 //!
-//! | the object | takes |
+//! | object | required permission |
 //! |---|---|
 //! | a BundleDeployment that names another account | `impersonate` on that ServiceAccount |
-//! | a BundleDeployment that is installed with the rights of the controller | every right |
+//! | a BundleDeployment that is installed with the permissions of the controller | all permissions |
 //! | a BundleDeployment that names a Secret or ConfigMap of the system namespace | `get` on it |
-//! | whatever approves a change of a BundleDeployment | `approve` on that BundleDeployment |
-//! | a ProvisionerClass: it decides what every BundleDeployment that names it installs, with their rights | every right |
-//! | anything in the system namespace: the controller trusts it, and Pods there can use the controller's account | every right |
-//! | a CustomResourceDefinition of Chandler: it can take checks away from all of the above | every right |
+//! | a ChangeApproval of a BundleDeployment | `approve` on that BundleDeployment |
+//! | a ProvisionerClass: it renders the bundles of every BundleDeployment that names it, which are installed with their permissions | all permissions |
+//! | any object in the system namespace: the controller trusts these, and Pods there can use the controller's account | all permissions |
+//! | a CustomResourceDefinition of Chandler: it can disable checks of all of the above | all permissions |
 
 use std::fmt;
 
@@ -24,43 +25,43 @@ use crate::{
     rule::PolicyRule,
 };
 
-/// The API groups that the controller obeys.
+/// The API groups of Chandler.
 pub const OWN_GROUPS: &[&str] = &["core.rukpak.io", "chandler.dev"];
 const BUNDLES: &str = "core.rukpak.io";
 const CLASSES: &str = "chandler.dev";
 
-/// How Chandler is installed, as far as it matters to what a bundle may hold.
+/// The options of the controller that affect what a bundle may contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Installation {
-    /// What is done about BundleDeployments that name no account.
+    /// What happens to BundleDeployments that name no account.
     pub accounts: AccountPolicy,
-    /// The namespace of the controller; none where it is not known.
+    /// The namespace of the controller; none if it is unknown.
     pub system_namespace: Option<String>,
 }
 
-/// What an object has Chandler do.
+/// What an object makes Chandler do.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Delegation {
     /// Install a bundle on behalf of this account.
     Account(Account),
     /// Install a bundle with the rights of the controller.
     ControllerRights,
-    /// Read an object of the system namespace.
+    /// Read an object in the system namespace.
     Reads {
         /// `secrets` or `configmaps`.
         resource: &'static str,
         /// The system namespace.
         namespace: String,
-        /// Its name.
+        /// The name of the object.
         name: String,
     },
-    /// Roll out a change of the BundleDeployment of this name.
+    /// Roll out a change of the BundleDeployment with this name.
     Approves(String),
-    /// Render the bundles of others.
+    /// Render the bundles of other users.
     Provisioner,
-    /// Whatever is done with the objects of the system namespace.
+    /// Trust the object because of its namespace.
     SystemNamespace,
-    /// Accept other objects than before as its own.
+    /// Accept objects of its API in another form than before.
     Crd,
 }
 
@@ -69,14 +70,14 @@ impl fmt::Display for Delegation {
         match self {
             Self::Account(account) => write!(f, "is installed on behalf of ServiceAccount {account}"),
             Self::ControllerRights => {
-                f.write_str("names no ServiceAccount, so it is installed with the rights of the controller")
+                f.write_str("names no ServiceAccount, so it is installed with the permissions of the controller")
             }
             Self::Reads { resource, namespace, name } => {
                 let kind = if *resource == "secrets" { "Secret" } else { "ConfigMap" };
                 write!(f, "makes the controller read {kind} {namespace}/{name}")
             }
             Self::Approves(name) => write!(f, "approves a change of BundleDeployment {name}"),
-            Self::Provisioner => f.write_str("decides what the BundleDeployments of others install"),
+            Self::Provisioner => f.write_str("renders the bundles of other users"),
             Self::SystemNamespace => f.write_str("is in the namespace of the controller"),
             Self::Crd => f.write_str("defines an API of Chandler"),
         }
@@ -84,7 +85,7 @@ impl fmt::Display for Delegation {
 }
 
 impl Delegation {
-    /// What an object of a release has Chandler do.
+    /// What an object of a release makes Chandler do.
     pub fn of(item: &Item<'_>, installation: &Installation) -> Vec<Self> {
         let spec = item.value.get("spec").and_then(Value::as_object);
         let mut found: Vec<Self> = reserved(item, installation).into_iter().collect();
@@ -99,7 +100,7 @@ impl Delegation {
         found
     }
 
-    /// What takes part in it has to be held by whoever writes the object; empty where its own account is enough.
+    /// The permissions that the writer of the object must hold; empty if `own`, its own account, is used.
     fn rules(&self, own: &Account) -> Vec<(Scope, PolicyRule)> {
         let in_namespace = |namespace: &str| Scope::Namespace(namespace.to_owned());
         match self {
@@ -121,8 +122,8 @@ impl Delegation {
     }
 }
 
-/// Whether an object is part of the installation of Chandler itself: in the system namespace, that namespace, or one of its
-/// CustomResourceDefinitions.
+/// Whether an object is part of the installation of Chandler: the system namespace, an object in it, or one of
+/// Chandler's CustomResourceDefinitions.
 pub fn reserved(item: &Item<'_>, installation: &Installation) -> Option<Delegation> {
     let key = item.key;
     let is_system = |namespace: &str| installation.system_namespace.as_deref() == Some(namespace);
@@ -135,7 +136,7 @@ pub fn reserved(item: &Item<'_>, installation: &Installation) -> Option<Delegati
     (is_crd(key) && is_own(&key.name)).then_some(Delegation::Crd)
 }
 
-/// What the writer of these objects needs beyond the rights to write them.
+/// The permissions that the writer of these objects needs in addition to writing them.
 pub(crate) fn needs(items: &[Item<'_>], installation: &Installation, own: &Account) -> Vec<Need> {
     let delegations = items
         .iter()
@@ -152,14 +153,15 @@ pub(crate) fn needs(items: &[Item<'_>], installation: &Installation, own: &Accou
 }
 
 fn of_bundle_deployment(spec: Option<&Map<String, Value>>, installation: &Installation) -> Vec<Delegation> {
-    // What is not a text is refused by the API server; until then it counts as not said, which takes more rights.
+    // The API server rejects values that are not texts; until then they count as missing, which requires more
+    // permissions.
     let named = text(spec, "/serviceAccount/name")
         .map(|name| NamedAccount { namespace: text(spec, "/serviceAccount/namespace"), name });
     let account = installation.accounts.account(named, text(spec, "/installNamespace").unwrap_or_default());
     let mut found: Vec<Delegation> = match account {
         Ok(Some(account)) => vec![Delegation::Account(account)],
         Ok(None) => vec![Delegation::ControllerRights],
-        // The controller refuses it.
+        // The controller rejects it.
         Err(_) => Vec::new(),
     };
     let reads = |resource, name: &str| {
@@ -172,7 +174,7 @@ fn of_bundle_deployment(spec: Option<&Map<String, Value>>, installation: &Instal
     found
 }
 
-/// The text at a path below `spec`.
+/// The text at a JSON pointer below `spec`.
 fn text<'a>(spec: Option<&'a Map<String, Value>>, pointer: &str) -> Option<&'a str> {
     let mut parts = pointer.split('/').skip(1);
     let mut value = spec?.get(parts.next()?)?;

@@ -1,8 +1,8 @@
-//! What roles and bindings pass on, which their writer must hold.
+//! The permissions that roles and bindings grant, which their writer must hold.
 //!
-//! The rules of `k8s.io/kubernetes/pkg/registry/rbac`: who writes a role must hold all its rules, or be allowed to `escalate`
-//! it; who writes a binding must hold all rules of the role, or be allowed to `bind` it. A role that comes with the release
-//! does not help its own writer, whoever it is bound to.
+//! Follows `k8s.io/kubernetes/pkg/registry/rbac`: the writer of a role must hold all its rules or be allowed to
+//! `escalate` it; the writer of a binding must hold all rules of the role or be allowed to `bind` it. A role in the
+//! release does not give its own writer any permission, whatever it is bound to.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,7 +21,7 @@ use crate::{
     rule::PolicyRule,
 };
 
-/// Names a Role or a ClusterRole.
+/// The identity of a Role or a ClusterRole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RoleKey {
     /// The namespace of a Role; none for a ClusterRole.
@@ -39,7 +39,7 @@ impl fmt::Display for RoleKey {
     }
 }
 
-/// Roles that are in the cluster.
+/// The roles in the cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExistingRoles(BTreeMap<RoleKey, Value>);
 
@@ -54,42 +54,42 @@ impl ExistingRoles {
     }
 }
 
-/// How somebody comes to be allowed to pass permissions on.
+/// How a writer of roles and bindings becomes allowed to grant permissions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Escalation {
     /// By holding them.
     #[default]
     Hold,
-    /// By being allowed to pass on anything: `escalate` and `bind`. Shorter, and far more.
+    /// By being allowed to grant anything: `escalate` and `bind`. Shorter, but far more powerful.
     Allow,
 }
 
-/// What an object of the release passes on.
+/// What an object of the release grants.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Grant {
     object: ObjectKey,
     scope: Scope,
-    passed: Passed,
-    /// What allows it whatever is passed on.
+    granted: Granted,
+    /// The rule that allows the object whatever it grants.
     waiver: PolicyRule,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Passed {
+enum Granted {
     Rules(Vec<PolicyRule>),
-    /// Whatever it will be made of.
+    /// An aggregated role: any permission.
     Anything,
-    /// Nobody knows.
+    /// The role is unknown, and so are its permissions.
     Unknown(RoleKey),
 }
 
 impl Grant {
-    /// Where it holds.
+    /// Where the grant applies.
     pub(crate) fn scope(&self) -> &Scope {
         &self.scope
     }
 
-    /// What somebody lacks who holds these rules in the scope of the grant.
+    /// What a writer who holds these rules in the scope of the grant lacks.
     pub(crate) fn missing(&self, held: &[&PolicyRule], escalation: Escalation) -> Vec<Need> {
         let lacks = |rule: &PolicyRule| !is_covered(held, rule);
         if !lacks(&self.waiver) {
@@ -97,17 +97,17 @@ impl Grant {
         }
         let need = |rule, why| Need { scope: self.scope.clone(), rule, why };
         let object = || self.object.clone();
-        match &self.passed {
-            Passed::Rules(rules) => {
+        match &self.granted {
+            Granted::Rules(rules) => {
                 let parts = uncovered(held, rules);
                 match escalation {
                     Escalation::Allow if !parts.is_empty() => {
-                        vec![need(self.waiver.clone(), Why::PassedOn(object()))]
+                        vec![need(self.waiver.clone(), Why::Grants(object()))]
                     }
-                    _ => parts.into_iter().map(|part| need(part, Why::PassedOn(object()))).collect(),
+                    _ => parts.into_iter().map(|part| need(part, Why::Grants(object()))).collect(),
                 }
             }
-            Passed::Anything => {
+            Granted::Anything => {
                 let all = [PolicyRule::everything(), PolicyRule::every_path()];
                 if all.iter().any(lacks) {
                     vec![need(self.waiver.clone(), Why::Aggregates(object()))]
@@ -115,14 +115,14 @@ impl Grant {
                     Vec::new()
                 }
             }
-            Passed::Unknown(role) => {
+            Granted::Unknown(role) => {
                 vec![need(self.waiver.clone(), Why::UnknownRole { binding: object(), role: role.clone() })]
             }
         }
     }
 }
 
-/// What the roles and bindings among these objects pass on.
+/// What the roles and bindings among these objects grant.
 pub(crate) fn grants(items: &[Item<'_>], existing: &ExistingRoles) -> Vec<Grant> {
     let own: BTreeMap<RoleKey, Value> =
         items.iter().filter_map(|item| Some((role_key(item)?, Value::Object(item.value.clone())))).collect();
@@ -139,34 +139,35 @@ pub(crate) fn grants(items: &[Item<'_>], existing: &ExistingRoles) -> Vec<Grant>
 
 fn of_role(item: &Item<'_>) -> Vec<Grant> {
     let role = Role::read(&Value::Object(item.value.clone()));
-    // `create` comes without a name, so `escalate` for one name would not help it.
+    // A `create` request has no name yet, so `escalate` for one name would not cover it.
     let waiver = one("escalate", GROUP, item.plural, None);
     let scope = Scope::of(item.key.namespace.as_deref());
-    let grant = |passed| Grant { object: item.key.clone(), scope: scope.clone(), passed, waiver: waiver.clone() };
+    let grant = |granted| Grant { object: item.key.clone(), scope: scope.clone(), granted, waiver: waiver.clone() };
     let mut grants = Vec::new();
     if role.aggregates && item.key.namespace.is_none() {
-        grants.push(grant(Passed::Anything));
+        grants.push(grant(Granted::Anything));
     }
-    grants.push(grant(Passed::Rules(role.rules.iter().flat_map(break_down).collect())));
+    grants.push(grant(Granted::Rules(role.rules.iter().flat_map(break_down).collect())));
     grants
 }
 
 fn of_binding(item: &Item<'_>, own: &BTreeMap<RoleKey, Value>, existing: &ExistingRoles) -> Option<Grant> {
     let key = bound(item)?;
     let resource = if key.namespace.is_some() { "roles" } else { "clusterroles" };
-    let passed = match rules_of(&key, own, existing) {
-        Some(rules) => Passed::Rules(rules.iter().flat_map(break_down).collect()),
-        None => Passed::Unknown(key.clone()),
+    let granted = match rules_of(&key, own, existing) {
+        Some(rules) => Granted::Rules(rules.iter().flat_map(break_down).collect()),
+        None => Granted::Unknown(key.clone()),
     };
     Some(Grant {
         object: item.key.clone(),
         scope: Scope::of(item.key.namespace.as_deref()),
-        passed,
+        granted,
         waiver: one("bind", GROUP, resource, Some(&key.name)),
     })
 }
 
-/// The rules of a role as it is when the binding is written: after that of the release, if it has it.
+/// The rules of a role when the binding is written: those of the release if it contains the role, else those in the
+/// cluster.
 fn rules_of(key: &RoleKey, own: &BTreeMap<RoleKey, Value>, existing: &ExistingRoles) -> Option<Vec<PolicyRule>> {
     let Some(role) = own.get(key) else { return Some(Role::read(existing.0.get(key)?).rules) };
     let others = existing.cluster_roles().filter(|(key, _)| !own.contains_key(*key));
@@ -180,7 +181,7 @@ fn role_key(item: &Item<'_>) -> Option<RoleKey> {
     named.then(|| RoleKey { namespace: item.key.namespace.clone(), name: item.key.name.clone() })
 }
 
-/// The role that a binding is for. What is not well formed is for none, and the API server refuses it.
+/// The role that a binding refers to; none for a malformed binding, which the API server rejects.
 fn bound(item: &Item<'_>) -> Option<RoleKey> {
     let role = RoleRef::deserialize(item.value.get("roleRef")?).ok()?;
     let namespace = match role.kind.as_str() {

@@ -1,20 +1,20 @@
-//! How the built-in kinds are addressed, where no API server can be asked.
+//! The resources of the built-in kinds, for use without an API server.
 
 use chandler_core::ObjectKey;
 
-/// How a kind is addressed.
+/// The resource of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kind {
     /// The resource, e.g. `deployments`.
     pub plural: String,
-    /// Whether its objects live in namespaces.
+    /// Whether its objects are namespaced.
     pub namespaced: bool,
 }
 
-/// Group, kinds that live in namespaces, kinds that do not.
+/// The group, its namespaced kinds, its cluster-scoped kinds.
 type Row = (&'static str, &'static [&'static str], &'static [&'static str]);
 
-/// The kinds of Kubernetes 1.36 that can be created, those of OpenShift that bundles hold, and those of Chandler.
+/// The kinds of Kubernetes 1.36 that can be created, those of OpenShift that bundles contain, and those of Chandler.
 const KINDS: &[Row] = &[
     (
         "",
@@ -79,20 +79,20 @@ const KINDS: &[Row] = &[
     ),
 ];
 
-/// How a kind is addressed, if it is built in.
+/// The resource of a built-in kind.
 pub fn built_in(group: &str, kind: &str) -> Option<Kind> {
     let (_, local, wide) = KINDS.iter().find(|(found, ..)| *found == group)?;
     let namespaced = local.contains(&kind);
     (namespaced || wide.contains(&kind)).then(|| Kind { plural: plural(kind), namespaced })
 }
 
-/// How the kind of an object is addressed: as a built-in kind, or by the rule of English that the names of nearly all
-/// custom resources follow, in a namespace.
-pub fn likely(key: &ObjectKey) -> Kind {
+/// The resource of an object: of its built-in kind, or guessed as a namespaced kind with an English plural, which the
+/// names of nearly all custom resources follow.
+pub fn guess(key: &ObjectKey) -> Kind {
     built_in(&key.group, &key.kind).unwrap_or_else(|| Kind { plural: plural(&key.kind), namespaced: true })
 }
 
-/// The plural in lower case, as `meta.UnsafeGuessKindToResource` of Kubernetes guesses it.
+/// The plural in lower case, as guessed by `meta.UnsafeGuessKindToResource` of Kubernetes.
 fn plural(kind: &str) -> String {
     let singular = kind.to_lowercase();
     if singular.ends_with("endpoints") {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn other_kinds_are_guessed_to_live_in_namespaces() {
+    fn other_kinds_are_guessed_as_namespaced() {
         let key = |kind: &str| ObjectKey {
             group: "example.com".into(),
             kind: kind.into(),
@@ -139,7 +139,7 @@ mod tests {
             version: "v1".into(),
         };
         for (kind, resource) in [("Lighthouse", "lighthouses"), ("Proxy", "proxies"), ("Bus", "buses")] {
-            assert_eq!(likely(&key(kind)), Kind { plural: resource.to_owned(), namespaced: true });
+            assert_eq!(guess(&key(kind)), Kind { plural: resource.to_owned(), namespaced: true });
         }
     }
 }

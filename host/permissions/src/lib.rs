@@ -1,25 +1,25 @@
-//! Which permissions a release needs, which of them are missing, and the roles that grant them.
+//! The permissions that a release requires, which of them are missing, and the roles that grant them.
 //!
-//! Everything in here is a pure function of what it is given: no client, no clock. What somebody holds comes in as rules
-//! ([`Held`]), what a release needs is computed from its objects ([`Requirements`]), what is missing ([`Missing`]) goes out
-//! as text and as roles.
+//! Everything here is a pure function: no client, no clock. The permissions of an account come in as rules ([`Held`]);
+//! those that a release requires are computed from its objects ([`Requirements`]); those that are missing ([`Missing`])
+//! are returned as text and as roles.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`requirements`](mod@requirements) | what a release needs, and why |
-//! | [`delegation`] | what objects have Chandler do, for which their writer may lack the rights |
-//! | [`grants`] | what roles and bindings pass on, which their writer must hold |
-//! | [`account`] | ServiceAccounts, and on behalf of which one a BundleDeployment is installed |
-//! | [`missing`](mod@missing) | what of it somebody does not hold |
-//! | [`merge`](mod@merge) | many small rules as few large ones |
-//! | [`roles`](mod@roles) | rules as roles and bindings that can be applied |
-//! | [`kinds`] | how the built-in kinds are addressed, where no API server can be asked |
+//! | [`requirements`](mod@requirements) | the permissions that a release requires, and why |
+//! | [`delegation`] | objects that make Chandler act for a writer who may lack the permissions |
+//! | [`grants`] | the permissions that roles and bindings grant, which their writer must hold |
+//! | [`account`] | ServiceAccounts, and which one a BundleDeployment is installed on behalf of |
+//! | [`missing`](mod@missing) | the required permissions that an account does not hold |
+//! | [`merge`](mod@merge) | merges many small rules into few large ones |
+//! | [`roles`](mod@roles) | roles and bindings for rules |
+//! | [`kinds`] | the resources of the built-in kinds, for use without an API server |
 //! | [`rule`] | one rule of a role: what it allows, how messages show it |
-//! | [`cover`] | whether rules contain other rules |
-//! | [`role`] | roles, and how bindings name them |
-//! | [`aggregation`] | ClusterRoles that are made of others |
-//! | [`attributes`] | what a request wants to do |
-//! | [`quote`] | text as messages of Kubernetes show it |
+//! | [`cover`] | checks whether rules contain other rules |
+//! | [`role`] | roles and role references |
+//! | [`aggregation`] | aggregated ClusterRoles |
+//! | [`attributes`] | the attributes of a request |
+//! | [`quote`] | quotes text as Kubernetes messages do |
 
 pub mod account;
 pub mod aggregation;

@@ -1,4 +1,4 @@
-//! What somebody does not hold of what a release needs.
+//! The permissions that an account lacks to install a release.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,37 +13,37 @@ use crate::{
     rule::PolicyRule,
 };
 
-/// How many rules a message lists.
+/// The most rules that a summary lists.
 const LISTED: usize = 5;
-/// How many objects a message names that have Chandler do something.
+/// The most objects of [`Missing::delegations`] that a summary lists.
 const DELEGATING: usize = 3;
-/// How many names a message lists for a rule.
+/// The most names that a summary lists for a rule.
 const NAMED: usize = 3;
 
-/// The rules that somebody holds.
+/// The rules that an account holds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Held {
-    /// Those that hold everywhere.
+    /// Rules for the whole cluster.
     pub cluster: Vec<PolicyRule>,
-    /// Those that hold in a namespace, by its name.
+    /// Rules for a namespace, by its name.
     pub namespaces: BTreeMap<String, Vec<PolicyRule>>,
 }
 
 impl Held {
-    /// The rules that hold somewhere.
+    /// The rules that apply in a scope.
     pub fn in_scope(&self, scope: &Scope) -> Vec<&PolicyRule> {
         let local = scope.namespace().and_then(|namespace| self.namespaces.get(namespace));
         self.cluster.iter().chain(local.into_iter().flatten()).collect()
     }
 }
 
-/// What somebody lacks.
+/// The missing permissions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Missing {
     needs: Vec<Need>,
 }
 
-/// What somebody who holds these rules lacks to install a release.
+/// What an account with these rules lacks to install a release.
 pub fn missing(requirements: &Requirements, held: &Held, escalation: Escalation) -> Missing {
     let mut rules: BTreeMap<&Scope, Vec<&PolicyRule>> = BTreeMap::new();
     let mut needs: Vec<Need> = Vec::new();
@@ -62,25 +62,25 @@ pub fn missing(requirements: &Requirements, held: &Held, escalation: Escalation)
 }
 
 impl Missing {
-    /// Whether nothing is.
+    /// Whether nothing is missing.
     pub fn is_empty(&self) -> bool {
         self.needs.is_empty()
     }
 
-    /// Every single thing, with why it is needed.
+    /// Every missing permission, with the reason that it is needed.
     pub fn needs(&self) -> &[Need] {
         &self.needs
     }
 
-    /// What is left when these are taken out.
+    /// Keeps only the needs that match.
     pub fn retain(&mut self, keep: impl FnMut(&Need) -> bool) {
         self.needs.retain(keep);
     }
 
-    /// The rules that would do, few and in a stable order; the same for the same needs.
+    /// Rules that would grant the missing permissions, few and in a stable order.
     pub fn rules(&self) -> BTreeMap<Scope, Vec<PolicyRule>> {
         let mut scopes = by_scope(&self.needs);
-        // What is needed everywhere need not be granted again in a namespace.
+        // What is needed in the whole cluster need not be granted again in a namespace.
         let everywhere = scopes.get(&Scope::Cluster).cloned().unwrap_or_default();
         for (scope, rules) in &mut scopes {
             if *scope != Scope::Cluster {
@@ -90,19 +90,20 @@ impl Missing {
         scopes.into_iter().map(|(scope, rules)| (scope, merge(rules))).filter(|(_, rules)| !rules.is_empty()).collect()
     }
 
-    /// Why a rule of [`rules`](Self::rules) is there, each reason once.
+    /// Why a rule of [`rules`](Self::rules) is needed, each reason once.
     pub fn reasons(&self, scope: &Scope, rule: &PolicyRule) -> BTreeSet<&Why> {
         let here = self.needs.iter().filter(|need| need.scope == *scope || *scope == Scope::Cluster);
         here.filter(|need| is_covered(&[rule], &need.rule)).map(|need| &need.why).collect()
     }
 
-    /// Why rules are asked for that no API server would ask for: each object that has Chandler do something.
+    /// The objects that make Chandler act for their writer, which require permissions that the API server does not
+    /// check.
     pub fn delegations(&self) -> BTreeSet<&Why> {
         self.needs.iter().map(|need| &need.why).filter(|why| matches!(why, Why::Delegates { .. })).collect()
     }
 
-    /// The first few rules in words, and how many more; and what in the release takes rights that seem to have nothing to do
-    /// with it.
+    /// The first few rules in words and the number of further ones, followed by the objects that require permissions
+    /// for less obvious reasons.
     pub fn summary(&self) -> String {
         let rules = self.rules();
         let count = rules.values().map(Vec::len).sum::<usize>();
@@ -125,7 +126,7 @@ impl Missing {
     }
 }
 
-/// A rule in words: `get, patch deployments.apps "a"`. Of its names so many are shown.
+/// A rule in words: `get, patch deployments.apps "a"`, with at most `listed` names.
 pub fn in_words(rule: &PolicyRule, listed: usize) -> String {
     if *rule == PolicyRule::everything() {
         return "every verb on every resource".to_owned();
@@ -140,7 +141,7 @@ pub fn in_words(rule: &PolicyRule, listed: usize) -> String {
         .flat_map(|group| rule.resources.iter().map(move |resource| qualified(resource, group)))
         .chain(rule.non_resource_urls.iter().cloned())
         .collect();
-    // Writing to a String does not fail.
+    // Writing to a String cannot fail.
     let _ = write!(text, " {}", resources.join(", "));
     let names = &rule.resource_names;
     if !names.is_empty() {

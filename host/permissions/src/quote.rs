@@ -1,8 +1,8 @@
-//! Text as Go's verb `%q` shows it, which the messages of Kubernetes are made with.
+//! Quotes text like Go's verb `%q`, which Kubernetes uses in messages.
 
 use std::fmt::Write as _;
 
-/// A text in quotes, with escapes for quotes, backslashes and what does not print.
+/// A text in quotes, with quotes, backslashes and unprintable characters escaped.
 pub fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -17,7 +17,7 @@ pub fn quote(text: &str) -> String {
             '\u{8}' => quoted.push_str("\\b"),
             '\u{b}' => quoted.push_str("\\v"),
             '\u{c}' => quoted.push_str("\\f"),
-            // Writing to a String does not fail.
+            // Writing to a String cannot fail.
             other if other.is_ascii_control() => drop(write!(quoted, "\\x{:02x}", u32::from(other))),
             other if other.is_control() => drop(write!(quoted, "\\u{:04x}", u32::from(other))),
             other => quoted.push(other),
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_look_as_in_go() {
+    fn texts_are_quoted_as_in_go() {
         let cases = [
             ("", r#""""#),
             ("pods/log", r#""pods/log""#),

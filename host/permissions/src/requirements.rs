@@ -1,4 +1,4 @@
-//! What a release needs, and why.
+//! The permissions that a release requires, and why.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,7 +15,7 @@ use crate::{
     rule::PolicyRule,
 };
 
-/// Where something must be allowed.
+/// Where a permission is required.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// In the whole cluster, and for cluster-scoped objects.
@@ -25,7 +25,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// The scope of an object: of its namespace, if it has one.
+    /// The scope of an object: its namespace if it has one, else the cluster.
     pub fn of(namespace: Option<&str>) -> Self {
         namespace.map_or(Self::Cluster, |namespace| Self::Namespace(namespace.to_owned()))
     }
@@ -48,32 +48,32 @@ impl fmt::Display for Scope {
     }
 }
 
-/// Why something must be allowed.
+/// Why a permission is required.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
-    /// The object is created, read, changed, and deleted when the release no longer has it.
+    /// The object is created, read and changed, and deleted once it is no longer in the release.
     Object(ObjectKey),
-    /// Objects refer to their owner in a way that delays its deletion (`blockOwnerDeletion`). Clusters with the admission
-    /// plugin `OwnerReferencesPermissionEnforcement`, as OpenShift has it, ask for this.
+    /// Objects have an owner reference that delays the deletion of the owner (`blockOwnerDeletion`). Clusters with the
+    /// admission plugin `OwnerReferencesPermissionEnforcement`, such as OpenShift, require this permission.
     OwnerReference,
-    /// An earlier release had it, and this one does not: it is deleted.
+    /// The object is deleted: it was in an earlier release and is not in this one.
     Stale(ObjectKey),
-    /// The CRD is deleted some day, and first it has to be known whether custom resources would go with it.
+    /// The CRD may be deleted later, and then the controller must first check that no custom resources exist.
     Counting(ObjectKey),
-    /// An earlier release may have had objects of this kind here, which this one does not have.
+    /// An earlier release may have had objects of this kind, which this release does not have.
     Pruning(String),
-    /// The role or binding passes this permission on, and nobody passes on what they do not hold.
-    PassedOn(ObjectKey),
-    /// The ClusterRole is made of others, which nobody may write who does not hold every permission.
+    /// The role or binding grants this permission, and its writer must hold what it grants.
+    Grants(ObjectKey),
+    /// The ClusterRole aggregates others; its writer must hold all permissions.
     Aggregates(ObjectKey),
-    /// The object has Chandler do something for which its writer may lack the rights. The API server does not ask for them.
+    /// The object makes Chandler act for its writer, who may lack the permissions. The API server does not check them.
     Delegates {
         /// The object.
         object: ObjectKey,
-        /// What it has Chandler do.
+        /// What it makes Chandler do.
         what: Delegation,
     },
-    /// The binding is for a role that does not exist.
+    /// The binding refers to a role that does not exist.
     UnknownRole {
         /// The binding.
         binding: ObjectKey,
@@ -86,39 +86,39 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Object(object) => write!(f, "to install {object}"),
-            Self::OwnerReference => f.write_str("to refer to the BundleDeployment as the owner of the objects"),
-            Self::Stale(object) => write!(f, "to delete {object}, which the release no longer has"),
+            Self::OwnerReference => f.write_str("to set the BundleDeployment as the owner of the objects"),
+            Self::Stale(object) => write!(f, "to delete {object}, which is no longer in the release"),
             Self::Counting(object) => {
-                write!(f, "to see whether custom resources exist before {object} is deleted")
+                write!(f, "to check for custom resources before {object} is deleted")
             }
-            Self::Pruning(kind) => write!(f, "to find {kind} that the release no longer has"),
-            Self::PassedOn(object) => write!(f, "{object} passes it on"),
+            Self::Pruning(kind) => write!(f, "to find {kind} that are no longer in the release"),
+            Self::Grants(object) => write!(f, "{object} grants it"),
             Self::Delegates { object, what } => write!(f, "{object} {what}"),
-            Self::Aggregates(object) => write!(f, "{object} is made of other ClusterRoles"),
-            Self::UnknownRole { binding, role } => write!(f, "{binding} is for {role}, which does not exist"),
+            Self::Aggregates(object) => write!(f, "{object} aggregates other ClusterRoles"),
+            Self::UnknownRole { binding, role } => write!(f, "{binding} refers to {role}, which does not exist"),
         }
     }
 }
 
-/// One thing that must be allowed.
+/// One required permission.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Need {
-    /// Where.
+    /// Where it is required.
     pub scope: Scope,
-    /// What: a rule of one verb, one resource or path, and at most one name.
+    /// A rule of one verb, one resource or path, and at most one name.
     pub rule: PolicyRule,
-    /// Why.
+    /// Why it is required.
     pub why: Why,
 }
 
-/// An object of a release, with how it is addressed.
+/// An object of a release with its resource.
 #[derive(Clone, Copy, Debug)]
 pub struct Item<'a> {
     /// Its identity, with the namespace that it has in the cluster.
     pub key: &'a ObjectKey,
     /// The resource, e.g. `deployments`.
     pub plural: &'a str,
-    /// All of it.
+    /// The whole object.
     pub value: &'a Map<String, Value>,
 }
 
@@ -133,10 +133,10 @@ pub struct Parent<'a> {
     pub name: &'a str,
 }
 
-/// A kind whose objects are listed somewhere, to find those that the release no longer has.
+/// A kind whose objects are listed to find those that are no longer in the release.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Listed {
-    /// Where.
+    /// Where they are listed.
     pub scope: Scope,
     /// The API group.
     pub group: String,
@@ -144,25 +144,25 @@ pub struct Listed {
     pub plural: String,
 }
 
-/// Everything that a release needs.
+/// All permissions that a release requires.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Requirements {
-    /// What the requests need that install and remove it.
+    /// The permissions for the requests that install and remove it.
     pub(crate) requests: Vec<Need>,
-    /// What its roles and bindings pass on.
+    /// The permissions that its roles and bindings grant.
     pub(crate) grants: Vec<Grant>,
 }
 
-/// What the requests for one object need. A name cannot restrict what is asked before the object exists, nor a list.
+/// Verbs for one object that cannot be restricted to its name: it does not exist yet, or all objects are listed.
 const OF_ANY_NAME: &[&str] = &["create", "list", "watch"];
-/// What they need with the name of the object: it is read, applied (a patch), and pruned.
+/// Verbs for one object by its name: it is read, applied (a patch) and pruned.
 const OF_ONE_NAME: &[&str] = &["get", "patch", "delete"];
-/// What pruning one object needs: where it changed in between, it is read again.
+/// Verbs for pruning one object; if it changed in between, it is read again.
 const PRUNING: &[&str] = &["get", "delete"];
 
-/// What a release needs: for its objects, for those that an earlier one left, for listing kinds where it has no objects of
-/// them, and for what it passes on. Of the roles that its bindings name and that exist already
-/// ([`references`](Requirements::references) tells which) their rules have to be known.
+/// The permissions that a release requires: for its objects, for objects of earlier releases, for listing kinds without
+/// objects in this release, and for what it grants. `existing` must contain the existing roles that its bindings refer
+/// to ([`references`](Requirements::references)).
 pub fn requirements(
     items: &[Item<'_>],
     stale: &[Item<'_>],
@@ -188,7 +188,7 @@ pub fn requirements(
         }
     }
     for item in stale {
-        // A CRD may be left to itself instead.
+        // A CRD may be orphaned instead.
         let verbs = PRUNING.iter().chain(is_crd(item.key).then_some(&"patch"));
         requests.extend(verbs.map(|verb| Need {
             scope: Scope::of(item.key.namespace.as_deref()),
@@ -211,40 +211,41 @@ pub fn requirements(
 }
 
 impl Requirements {
-    /// The same with what an account needs that writes these objects: a bundle passes on no right that its account lacks.
+    /// Adds the permissions that the account needs as the writer of these objects: a bundle grants no permission that
+    /// its account lacks.
     #[must_use]
     pub fn with_delegations(mut self, items: &[Item<'_>], installation: &Installation, account: &Account) -> Self {
         self.requests.extend(delegation::needs(items, installation, account));
         self
     }
 
-    /// The same where custom resources need not be counted before their CRDs are deleted.
+    /// Removes the permissions for checking for custom resources before CRDs are deleted.
     #[must_use]
     pub fn without_counting(mut self) -> Self {
         self.requests.retain(|need| !matches!(need.why, Why::Counting(_)));
         self
     }
 
-    /// Every place where something is needed, and the whole cluster.
+    /// All scopes with a requirement, and the whole cluster.
     pub fn scopes(&self) -> BTreeSet<Scope> {
         let requests = self.requests.iter().map(|need| &need.scope);
         let grants = self.grants.iter().map(Grant::scope);
         requests.chain(grants).cloned().chain([Scope::Cluster]).collect()
     }
 
-    /// The roles outside a release that its bindings name. What they allow has to be known to tell what the bindings pass
-    /// on.
+    /// The roles outside the release that its bindings refer to. Their rules must be known to compute what the bindings
+    /// grant.
     pub fn references(items: &[Item<'_>]) -> Vec<RoleKey> {
         grants::references(items)
     }
 
-    /// Whether a release has ClusterRoles that are made of others, so that all ClusterRoles have to be known.
+    /// Whether a release has aggregated ClusterRoles, so that all ClusterRoles must be known.
     pub fn aggregates(items: &[Item<'_>]) -> bool {
         grants::aggregates(items)
     }
 }
 
-/// What counting the custom resources of a CRD needs.
+/// The permission to check for custom resources of a CRD.
 fn counting(item: &Item<'_>) -> Option<Need> {
     let spec = item.value.get("spec").filter(|_| is_crd(item.key))?;
     let text = |pointer: &str| spec.pointer(pointer).and_then(Value::as_str);
@@ -272,7 +273,7 @@ pub(crate) fn qualified(resource: &str, group: &str) -> String {
     if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
 }
 
-/// Needs by where they are.
+/// Groups needs by scope.
 pub(crate) fn by_scope<'a>(needs: impl IntoIterator<Item = &'a Need>) -> BTreeMap<Scope, Vec<&'a PolicyRule>> {
     let mut scopes: BTreeMap<Scope, Vec<&PolicyRule>> = BTreeMap::new();
     for need in needs {

@@ -1,4 +1,4 @@
-//! Roles, and how bindings name them.
+//! Roles and role references.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,12 +13,12 @@ pub const GROUP: &str = "rbac.authorization.k8s.io";
 pub struct Role {
     /// What it allows.
     pub rules: Vec<PolicyRule>,
-    /// Whether it is a ClusterRole whose rules are gathered from others.
+    /// Whether it is an aggregated ClusterRole.
     pub aggregates: bool,
 }
 
 impl Role {
-    /// Reads a Role or ClusterRole. What is not well formed counts as absent, so that it allows nothing.
+    /// Reads a Role or ClusterRole. Malformed parts count as absent, so that they allow nothing.
     pub fn read(object: &Value) -> Self {
         let rules = object.get("rules").and_then(Value::as_array).into_iter().flatten();
         let selectors = object.pointer("/aggregationRule/clusterRoleSelectors").and_then(Value::as_array);
@@ -29,7 +29,7 @@ impl Role {
     }
 }
 
-/// Which role a binding binds.
+/// The role that a binding refers to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RoleRef {

@@ -1,4 +1,4 @@
-//! Rules as roles and bindings that can be applied.
+//! Creates roles and bindings from rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::{account::Account, merge::merge, requirements::Scope, role::GROUP, rule::PolicyRule};
 
-/// Rules by the namespace of the role that can grant them; none for a ClusterRole.
+/// Groups rules by the namespace of the Role that can grant them; none for a ClusterRole.
 ///
-/// A Role can only be created in a namespace that exists. What is needed in the namespaces that come with the release
-/// (`not_yet`) is therefore granted in the whole cluster.
+/// A Role can only be created in an existing namespace, so rules for namespaces that the release creates (`not_yet`)
+/// are granted in the whole cluster.
 pub fn place(
     rules: &BTreeMap<Scope, Vec<PolicyRule>>,
     not_yet: &BTreeSet<String>,
@@ -22,8 +22,8 @@ pub fn place(
     places.into_iter().map(|(place, rules)| (place.map(str::to_owned), merge(rules))).collect()
 }
 
-/// Roles of this name that grant these rules to an account: a ClusterRole for what is needed in the whole cluster, a Role for
-/// each namespace, each followed by its binding.
+/// Roles with this name that grant the rules to an account: a ClusterRole for the whole cluster and a Role for each
+/// namespace, each followed by its binding.
 pub fn roles(places: &BTreeMap<Option<String>, Vec<PolicyRule>>, account: &Account, name: &str) -> Vec<Value> {
     places
         .iter()

@@ -9,27 +9,27 @@ use crate::{
     quote::quote_all,
 };
 
-/// Stands for every verb, group, resource or path.
+/// Matches every verb, group, resource or path.
 pub const ALL: &str = "*";
 
-/// A rule, as `rbac.authorization.k8s.io/v1` has it. `null` reads as an empty list.
+/// A rule of `rbac.authorization.k8s.io/v1`. `null` is read as an empty list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PolicyRule {
-    /// What may be done; `*` is everything.
+    /// The allowed verbs; `*` is every verb.
     #[serde(deserialize_with = "texts")]
     pub verbs: Vec<String>,
-    /// In which API groups; `""` is the core group, `*` every group.
+    /// The API groups; `""` is the core group, `*` every group.
     #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
     pub api_groups: Vec<String>,
-    /// With which resources: `pods`, `pods/log`, `*/scale` (that subresource of every resource), `*` (all, with their
+    /// The resources: `pods`, `pods/log`, `*/scale` (that subresource of every resource), `*` (all resources and
     /// subresources). `pods/*` has no special meaning.
     #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
-    /// With which objects; none means all.
+    /// The names of objects; none means all.
     #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
     pub resource_names: Vec<String>,
-    /// With which other paths; a `*` at the end stands for whatever follows.
+    /// Non-resource paths; a trailing `*` matches any suffix.
     #[serde(rename = "nonResourceURLs", deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
     pub non_resource_urls: Vec<String>,
 }
@@ -43,19 +43,19 @@ pub(crate) fn has(texts: &[String], text: &str) -> bool {
 }
 
 impl PolicyRule {
-    /// The rule that allows everything with objects.
+    /// The rule that allows all requests for objects.
     pub fn everything() -> Self {
         let all = || vec![ALL.to_owned()];
         Self { verbs: all(), api_groups: all(), resources: all(), ..Self::default() }
     }
 
-    /// The rule that allows everything with other paths.
+    /// The rule that allows all requests for other paths.
     pub fn every_path() -> Self {
         let all = || vec![ALL.to_owned()];
         Self { verbs: all(), non_resource_urls: all(), ..Self::default() }
     }
 
-    /// Whether the rule allows what a request wants to do.
+    /// Whether the rule allows a request.
     pub fn allows(&self, attributes: &Attributes) -> bool {
         match attributes {
             Attributes::Resource(wanted) => {
@@ -87,13 +87,14 @@ impl PolicyRule {
     }
 }
 
-/// Whether an allowed path stands for a path: they are the same, or it ends in `*` and the path begins with the rest.
+/// Whether an allowed path matches a path: both are the same, or the allowed path ends in `*` and the rest is a prefix.
 pub(crate) fn path_covers(allowed: &str, path: &str) -> bool {
     allowed == path || (allowed.ends_with(ALL) && path.starts_with(allowed.trim_end_matches('*')))
 }
 
 impl fmt::Display for PolicyRule {
-    /// As messages of the escalation check show it: `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`.
+    /// The format of the messages of the escalation check: `{APIGroups:[""], Resources:["pods"], Verbs:["get"
+    /// "list"]}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fields = [
             ("APIGroups", &self.api_groups),
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_allow_what_they_name() {
+    fn rules_allow_exactly_the_listed_requests() {
         let cases = [
             // Rule; verb, group, resource, name; allowed.
             (rule("get", "core", "pods", ""), wants("get", "", "pods", "a"), true),
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_match_exactly_or_by_their_beginning() {
+    fn paths_match_exactly_or_by_prefix() {
         let cases = [
             ("/metrics", "/metrics", true),
             ("/metrics", "/metrics/x", false),
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_is_shown_as_in_messages_and_read_with_nulls() {
+    fn a_rule_is_formatted_for_messages_and_accepts_nulls() {
         let shown = rule("get list", "core apps", "pods", "a").to_string();
         assert_eq!(shown, r#"{APIGroups:["" "apps"], Resources:["pods"], ResourceNames:["a"], Verbs:["get" "list"]}"#);
         let read: PolicyRule =

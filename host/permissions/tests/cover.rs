@@ -1,4 +1,4 @@
-//! What the escalation check calls "covered" is compared with trying every request.
+//! Compares the escalation check's notion of covered rules with trying every request.
 
 mod common;
 
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 proptest! {
     #[test]
-    fn covered_is_what_every_request_says(
+    fn covered_rules_allow_no_further_request(
         owned in prop::collection::vec(rule(), 0..5),
         wanted in prop::collection::vec(rule(), 1..3),
     ) {
@@ -19,14 +19,14 @@ proptest! {
         let missing = uncovered(&held, &wanted);
         let lost = requests().into_iter().find(|request| allowed(&wanted, request) && !allowed(&owned, request));
         prop_assert_eq!(missing.is_empty(), lost.is_none(), "missing {:?}, lost {:?}", missing, lost);
-        // What is missing is wanted, and with it nothing is missing.
+        // The missing parts are wanted, and adding them leaves nothing missing.
         prop_assert!(uncovered(&wanted.iter().collect::<Vec<_>>(), &missing).is_empty());
         let together: Vec<&PolicyRule> = owned.iter().chain(&missing).collect();
         prop_assert!(uncovered(&together, &wanted).is_empty());
     }
 
     #[test]
-    fn taking_apart_and_putting_together_allow_the_same(rules in prop::collection::vec(rule(), 0..4)) {
+    fn splitting_and_joining_rules_allow_the_same(rules in prop::collection::vec(rule(), 0..4)) {
         let parts: Vec<PolicyRule> = rules.iter().flat_map(break_down).collect();
         let compacted = compact(parts.clone());
         prop_assert!(compacted.len() <= parts.len());

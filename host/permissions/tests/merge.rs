@@ -1,6 +1,6 @@
-//! Merging and rendering neither widen nor lose anything, for any rules.
+//! For any rules, merging and rendering neither add nor lose permissions.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot continue must fail")]
 
 mod common;
 
@@ -10,7 +10,7 @@ use chandler_permissions::{Account, PolicyRule, Scope, merge, role::Role, roles,
 use common::{allowed, requests, rule};
 use proptest::prelude::*;
 
-/// What the rendered roles allow, by where.
+/// The rules of the rendered roles, by scope.
 fn granted(rendered: &[serde_json::Value]) -> BTreeMap<Scope, Vec<PolicyRule>> {
     let roles = rendered.iter().filter(|object| object["kind"].as_str().unwrap().ends_with("Role"));
     roles.map(|role| (Scope::of(role["metadata"]["namespace"].as_str()), Role::read(role).rules)).collect()
@@ -34,7 +34,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_rendered_is_what_was_asked_for(
+    fn rendered_roles_grant_the_requested_rules(
         cluster in prop::collection::vec(rule(), 1..4),
         local in prop::collection::vec(rule(), 1..4),
         promoted in prop::collection::vec(rule(), 0..3),

@@ -1,6 +1,6 @@
-//! What whole releases need, and what is missing of it.
+//! The permissions that whole releases require, and which of them are missing.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot continue must fail")]
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ fn binding(kind: &str, namespace: Option<&str>, role_kind: &str, role: &str) -> 
 }
 
 fn required(objects: &[Object], existing: &ExistingRoles) -> Requirements {
-    let plurals: Vec<String> = objects.iter().map(|object| kinds::likely(&object.key).plural).collect();
+    let plurals: Vec<String> = objects.iter().map(|object| kinds::guess(&object.key).plural).collect();
     let items: Vec<Item<'_>> = objects
         .iter()
         .zip(&plurals)
@@ -48,7 +48,7 @@ fn requirements_without_parent(objects: &[Object]) -> Requirements {
     requirements(&items, &[], &[], None, &ExistingRoles::default())
 }
 
-/// What the roles and bindings of a release pass on, beside the requests for them.
+/// What an account lacks for what the roles and bindings of a release grant, excluding the requests for them.
 fn passed_on(objects: &[Object], existing: &ExistingRoles, held: &Held, escalation: Escalation) -> Vec<String> {
     let mut found = missing(&required(objects, existing), held, escalation);
     found.retain(|need| !matches!(need.why, Why::Object(_) | Why::OwnerReference));
@@ -69,7 +69,7 @@ fn holding(rules: Value) -> Held {
 }
 
 #[test]
-fn a_release_needs_what_the_rollout_asks_for() {
+fn a_release_requires_the_requests_of_the_rollout() {
     let objects = [
         object("v1", "ConfigMap", Some("shop"), "a", &json!({})),
         object("v1", "ConfigMap", Some("shop"), "b", &json!({})),
@@ -95,7 +95,7 @@ fn a_release_needs_what_the_rollout_asks_for() {
 }
 
 #[test]
-fn pruning_needs_less_than_installing() {
+fn pruning_requires_less_than_installing() {
     let old = object("v1", "Secret", Some("shop"), "old", &json!({}));
     let stale = [Item { key: &old.key, plural: "secrets", value: &old.value }];
     let listed = [Listed { scope: Scope::Cluster, group: "a.b".into(), plural: "oxen".into() }];
@@ -110,7 +110,7 @@ fn pruning_needs_less_than_installing() {
 }
 
 #[test]
-fn only_what_is_not_held_is_missing() {
+fn only_permissions_that_are_not_held_are_missing() {
     let objects = [object("v1", "ConfigMap", Some("shop"), "a", &json!({}))];
     let required = required(&objects, &ExistingRoles::default());
     let mut held = holding(json!([
@@ -120,7 +120,7 @@ fn only_what_is_not_held_is_missing() {
     let local = Role::read(&json!({"rules": [
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"], "resourceNames": ["a", "z"]}]}));
     held.namespaces.insert("shop".into(), local.rules.clone());
-    // In another namespace it helps nothing.
+    // Permissions in another namespace do not help.
     held.namespaces.insert("other".into(), vec![PolicyRule::everything()]);
     assert_eq!(
         shown(&missing(&required, &held, Escalation::Hold)),
@@ -134,7 +134,7 @@ fn only_what_is_not_held_is_missing() {
 }
 
 #[test]
-fn roles_pass_on_what_their_writer_must_hold() {
+fn the_writer_of_a_role_must_hold_its_rules() {
     let role = rbac(
         "ClusterRole",
         None,
@@ -158,14 +158,14 @@ fn roles_pass_on_what_their_writer_must_hold() {
     assert_eq!(lacks(json!([]), Escalation::Allow), [escalate]);
     let waiver = |names: Value| json!([{"apiGroups": [RBAC], "resources": ["clusterroles"], "verbs": ["escalate"], "resourceNames": names}]);
     assert_eq!(lacks(waiver(json!([])), Escalation::Hold), [""; 0]);
-    // The name is not known to the API server when a role is created.
+    // The API server does not know the name yet when a role is created.
     assert_eq!(lacks(waiver(json!(["r"])), Escalation::Allow), [escalate]);
     let all = json!([rule(&["*"], &["*"]), {"nonResourceURLs": ["*"], "verbs": ["*"]}]);
     assert_eq!(lacks(all, Escalation::Allow), [""; 0]);
 }
 
 #[test]
-fn a_namespaced_role_needs_its_rules_in_its_namespace_only() {
+fn a_role_requires_its_rules_only_in_its_namespace() {
     let objects = [rbac("Role", Some("shop"), "r", &json!({"rules": [rule(&["get"], &["pods"])]}))];
     let mut held = Held::default();
     let none = ExistingRoles::default();
@@ -176,7 +176,7 @@ fn a_namespaced_role_needs_its_rules_in_its_namespace_only() {
 }
 
 #[test]
-fn bindings_pass_on_what_their_role_allows() {
+fn the_writer_of_a_binding_must_hold_the_rules_of_its_role() {
     let role = |rules: Value| json!({"metadata": {"name": "r"}, "rules": rules});
     let key = |namespace: Option<&str>| RoleKey { namespace: namespace.map(str::to_owned), name: "r".into() };
     let mut existing = ExistingRoles::default();
@@ -191,18 +191,18 @@ fn bindings_pass_on_what_their_role_allows() {
     };
     let own = || rbac("ClusterRole", None, "r", &json!({"rules": [rule(&["get"], &["pods"])]}));
     let cases = [
-        // Objects, existing roles, what is missing.
+        // Objects, existing roles, missing permissions.
         (vec![binding("ClusterRoleBinding", None, "ClusterRole", "r")], &existing, vec![pods(wide, "list")]),
         (vec![binding("RoleBinding", Some("shop"), "ClusterRole", "r")], &existing, vec![pods(local, "list")]),
         (vec![binding("RoleBinding", Some("shop"), "Role", "r")], &existing, vec![pods(local, "watch")]),
-        // A Role of another namespace is another one.
+        // A Role in another namespace is a different role.
         (
             vec![binding("RoleBinding", Some("other"), "Role", "r")],
             &existing,
             vec![bind("in namespace other", "roles")],
         ),
         (vec![binding("ClusterRoleBinding", None, "ClusterRole", "r")], &none, vec![bind(wide, "clusterroles")]),
-        // The role of the release will be there, not the one that is.
+        // The role of the release replaces the existing one.
         (vec![own(), binding("RoleBinding", Some("shop"), "ClusterRole", "r")], &existing, vec![pods(wide, "get")]),
     ];
     for (objects, existing, expected) in cases {
@@ -218,7 +218,7 @@ fn bindings_pass_on_what_their_role_allows() {
 }
 
 #[test]
-fn aggregated_roles_need_everything_and_pass_on_what_they_gather() {
+fn aggregated_roles_require_all_permissions_and_grant_what_they_collect() {
     let whole = || {
         rbac(
             "ClusterRole",
@@ -250,7 +250,7 @@ fn aggregated_roles_need_everything_and_pass_on_what_they_gather() {
 }
 
 #[test]
-fn roles_in_namespaces_of_the_release_are_granted_in_the_cluster() {
+fn permissions_in_namespaces_of_the_release_are_granted_in_the_cluster() {
     let objects = [
         object("v1", "Namespace", None, "new", &json!({})),
         object("v1", "ConfigMap", Some("new"), "a", &json!({})),
@@ -284,7 +284,7 @@ fn any_object() -> impl Strategy<Value = Object> {
 
 proptest! {
     #[test]
-    fn with_what_is_rendered_nothing_is_missing(
+    fn the_rendered_roles_grant_everything_that_is_missing(
         objects in prop::collection::vec(any_object(), 0..8),
         held in prop::collection::vec(any_object(), 0..3),
         allow in any::<bool>(),

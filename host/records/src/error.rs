@@ -3,27 +3,27 @@
 use chandler_releases::format::{DecodeError, EncodeError};
 use chandler_rollout::LedgerError;
 
-/// Why a record cannot be read or written. Nothing is done to any object without one.
+/// Why a record cannot be read or written. Without a record the controller changes no object.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The API server refused, or could not be reached.
-    #[error("cannot {action} Secret {namespace}/{name}: {message}")]
+    /// The API server rejected the request or is unreachable.
+    #[error("failed to {action} Secret {namespace}/{name}: {message}")]
     Request {
-        /// What was to be done, as in `read`.
+        /// The failed action, such as `read`.
         action: &'static str,
         /// The system namespace.
         namespace: String,
         /// The Secret.
         name: String,
-        /// What the API server or the client says.
+        /// The message of the API server or the client.
         message: String,
-        /// Whether trying again soon may help.
+        /// Whether a retry may succeed.
         transient: bool,
     },
-    /// The Secret is not what this program wrote.
+    /// The Secret is not a valid record.
     #[error(
-        "Secret {namespace}/{name} is not a record that can be read: {message}; restore it from a backup, or delete it to have \
-         the objects of the BundleDeployment found by their owner references"
+        "Secret {namespace}/{name} is not a valid record: {message}; restore it from a backup, or delete it: then the controller \
+         finds the objects of the BundleDeployment by their owner references"
     )]
     Unreadable {
         /// The system namespace.
@@ -33,34 +33,34 @@ pub enum RecordError {
         /// What is wrong with it.
         message: String,
     },
-    /// A record would be larger than a Secret may be.
-    #[error("the record of BundleDeployment {owner} would take {bytes} bytes, and a Secret holds {limit} at most")]
+    /// A record would exceed the size of a Secret.
+    #[error("the record of BundleDeployment {owner} needs {bytes} bytes, but a Secret holds at most {limit}")]
     TooLarge {
         /// The name of the BundleDeployment.
         owner: String,
-        /// What it would take.
+        /// Its size.
         bytes: usize,
-        /// What there is room for.
+        /// The size limit.
         limit: usize,
     },
-    /// A release cannot be kept.
-    #[error("the release cannot be kept: {0}")]
+    /// A release cannot be stored.
+    #[error("failed to store the release: {0}")]
     Release(#[from] EncodeError),
-    /// A release that was kept is not what it was.
-    #[error("the release that is kept in {name} cannot be used: {source}")]
+    /// A stored release is corrupt.
+    #[error("the release stored in Secret {name} cannot be used: {source}")]
     Altered {
         /// The first of its Secrets.
         name: String,
-        /// Why.
+        /// The error.
         source: DecodeError,
     },
-    /// No secret could be made up.
-    #[error("the system gives no random numbers")]
+    /// No random seal could be generated.
+    #[error("the operating system returned no random numbers")]
     Random,
 }
 
 impl RecordError {
-    /// Whether trying again soon may help.
+    /// Whether a retry may succeed.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Request { transient: true, .. })
     }

@@ -1,4 +1,4 @@
-//! A record as bytes, and back: `chandler record 1`, a line feed, and gzipped JSON. Pure.
+//! Encodes and decodes a record: `chandler record 1`, a line feed, and gzipped JSON. Pure.
 
 use std::io::{self, Read as _, Write as _};
 
@@ -6,22 +6,22 @@ use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 
 use crate::state::State;
 
-/// Names the format. Another number when what is written means something else.
+/// Identifies the format. Increment when the meaning of the content changes.
 const MAGIC: &[u8] = b"chandler record 1\n";
 
-/// The most text that a record may have: some hundred thousand objects.
+/// The largest decompressed record: some hundred thousand objects.
 const TEXT_BYTES: u64 = 64 << 20;
 
-/// The bytes of a record.
+/// Encodes a record.
 pub(crate) fn encode(state: &State) -> io::Result<Vec<u8>> {
     let mut to = GzEncoder::new(MAGIC.to_vec(), Compression::default());
     to.write_all(&serde_json::to_vec(state)?)?;
     to.finish()
 }
 
-/// The record of these bytes; the error says what is wrong with them.
+/// Decodes a record; the error describes what is wrong.
 pub(crate) fn decode(bytes: &[u8]) -> Result<State, String> {
-    let text = bytes.strip_prefix(MAGIC).ok_or("it has another format")?;
+    let text = bytes.strip_prefix(MAGIC).ok_or("its format is unknown")?;
     let mut json = Vec::new();
     GzDecoder::new(text).take(TEXT_BYTES).read_to_end(&mut json).map_err(|error| error.to_string())?;
     serde_json::from_slice(&json).map_err(|error| error.to_string())
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_read_back_and_ten_thousand_objects_fit_into_a_secret() {
+    fn a_record_of_ten_thousand_objects_round_trips_and_fits_into_a_secret() {
         let id = |number: usize| ObjectId {
             group: "apps".into(),
             kind: "Deployment".into(),

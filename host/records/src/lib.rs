@@ -1,32 +1,39 @@
-//! The records of the controller: what each BundleDeployment created or adopted, which revisions ran, and the release that runs.
+//! The records of the controller: the objects that each BundleDeployment created or adopted, its revisions, and its
+//! current release.
 //!
-//! They lie in Secrets of the system namespace, where nobody but the controller and an administrator writes. The status of a
-//! BundleDeployment, and the labels and references of objects, are copies for people: whoever may write them decides nothing.
+//! Records are stored in Secrets of the system namespace, which only the controller and administrators can write. The
+//! status of a BundleDeployment, and the labels and owner references of objects, are informational copies: the
+//! controller never relies on them.
 //!
 //! | Secret | type | holds |
 //! |---|---|---|
 //! | `record-…`, one for each name of a BundleDeployment | `chandler.dev/record` | objects by UID, revisions, approvals |
-//! | `release-…-N`, immutable | `chandler.dev/release` | the bytes of a release that runs or may have to run again |
+//! | `release-…-N`, immutable | `chandler.dev/release` | a release that runs or may have to run again |
 //!
 //! | module | holds | I/O |
 //! |---|---|---|
-//! | [`records`](mod@records) | [`Records`]: all of them | yes |
-//! | [`book`] | [`Book`]: that of one BundleDeployment | yes |
-//! | [`state`] | what a record says | no |
-//! | `format` | a record as bytes and back | no |
-//! | `kept` | the bytes of releases | yes |
-//! | `names` | how the Secrets are named and marked | no |
+//! | [`records`](mod@records) | [`Records`]: all records | yes |
+//! | [`record`] | [`Record`]: the record of one BundleDeployment | yes |
+//! | [`state`] | the content of a record | no |
+//! | `format` | encodes and decodes a record | no |
+//! | `release_store` | stores releases | yes |
+//! | `names` | names and labels of the Secrets | no |
 
-pub mod book;
 mod error;
 mod format;
-mod kept;
 mod names;
+pub mod record;
 pub mod records;
+mod release_store;
 pub mod state;
 
-pub use book::{Book, Opening};
 pub use error::RecordError;
 pub use names::{MANAGED_BY, RECORD_TYPE, RELEASE_TYPE};
+pub use record::{PendingRevision, Record};
 pub use records::{Records, Subject};
 pub use state::State;
+
+/// The former name of [`Record`], until the controller uses the new one.
+pub type Book = Record;
+/// The former name of [`PendingRevision`], until the controller uses the new one.
+pub type Opening = PendingRevision;

@@ -1,4 +1,4 @@
-//! How the Secrets are named and marked. Pure.
+//! The names and labels of the Secrets. Pure.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,20 @@ use chandler_core::Digest;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use sha2::{Digest as _, Sha256};
 
-/// The type of the Secrets that hold records.
+/// The type of Secrets with records.
 pub const RECORD_TYPE: &str = "chandler.dev/record";
-/// The type of the Secrets that hold releases.
+/// The type of Secrets with releases.
 pub const RELEASE_TYPE: &str = "chandler.dev/release";
-/// The label of everything that the controller keeps for itself, and its value.
+/// The label of all Secrets that the controller owns, and its value.
 pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "chandler");
 
-/// The label that tells records from releases.
+/// The label that distinguishes records from releases.
 const COMPONENT: &str = "app.kubernetes.io/component";
-/// The annotation with the name of the BundleDeployment, for people: it may be longer than a label.
+/// The annotation with the name of the BundleDeployment; informational, and an annotation because a label is limited to
+/// 63 characters.
 const DEPLOYMENT: &str = "chandler.dev/bundledeployment";
 
-/// How many hexadecimal digits of a hash a name has: 96 bits.
+/// The hexadecimal digits of a hash in a name: 96 bits.
 const HASH_DIGITS: usize = 24;
 
 fn hash(parts: &[&str]) -> String {
@@ -26,27 +27,27 @@ fn hash(parts: &[&str]) -> String {
     hash.chars().take(HASH_DIGITS).collect()
 }
 
-/// The name of the record of all BundleDeployments of this name, one after the other.
+/// The name of the record for all successive BundleDeployments of this name.
 pub(crate) fn record(deployment: &str) -> String {
     format!("record-{}", hash(&[deployment]))
 }
 
-/// The name of a part of a release.
+/// The name of one part of a release.
 pub(crate) fn release(owner_uid: &str, digest: &Digest, part: usize) -> String {
     format!("release-{}-{part}", hash(&[owner_uid, digest.as_str()]))
 }
 
-/// What holds records.
+/// The label value of records.
 pub(crate) const RECORD: &str = "record";
-/// What holds releases.
+/// The label value of releases.
 pub(crate) const RELEASE: &str = "release";
 
-/// What selects the Secrets that hold this.
+/// The label selector for records or releases.
 pub(crate) fn selector(component: &str) -> String {
     format!("{}={},{COMPONENT}={component}", MANAGED_BY.0, MANAGED_BY.1)
 }
 
-/// The metadata of a Secret of a BundleDeployment.
+/// The metadata of a Secret for a BundleDeployment.
 pub(crate) fn metadata(name: String, component: &str, deployment: &str) -> ObjectMeta {
     let labels = [MANAGED_BY, (COMPONENT, component)].map(|(name, text)| (name.to_owned(), text.to_owned()));
     ObjectMeta {
@@ -57,7 +58,7 @@ pub(crate) fn metadata(name: String, component: &str, deployment: &str) -> Objec
     }
 }
 
-/// The name of the BundleDeployment that a Secret is about.
+/// The name of the BundleDeployment that a Secret belongs to.
 pub(crate) fn deployment(metadata: &ObjectMeta) -> Option<&str> {
     metadata.annotations.as_ref()?.get(DEPLOYMENT).map(String::as_str)
 }
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_legal_whatever_the_name_of_the_deployment() {
+    fn secret_names_are_valid_for_any_deployment_name() {
         let digest = Digest::of(b"x");
         for deployment in ["a", &"long.".repeat(50)] {
             for name in [record(deployment), release(deployment, &digest, 12)] {

@@ -1,4 +1,4 @@
-//! All records.
+//! All records of an installation.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -17,54 +17,55 @@ use kube::{
 use ring::rand::{SecureRandom as _, SystemRandom};
 
 use crate::{
-    book::Book,
     error::RecordError,
     format,
     names::{self, MANAGED_BY, RECORD_TYPE},
+    record::Record,
     state::State,
 };
 
 /// The key of a record in its Secret.
 const KEY: &str = "record";
-/// What a Secret holds at most, with some room for its metadata.
+/// The largest record in bytes, with room for the metadata of the Secret.
 const LIMIT: usize = 1_000_000;
-/// How many records one page of a list holds.
+/// The page size when listing records.
 const PAGE: u32 = 100;
 
-/// A BundleDeployment whose record is wanted.
+/// The BundleDeployment whose record is opened.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its UID.
     pub uid: &'a str,
-    /// Whether something was installed for it before: then the absence of a record is a loss, and what refers to it by UID is
-    /// its own.
+    /// Whether a release was installed for it before. If so, a missing record was lost, and objects that refer to its
+    /// UID belong to it.
     pub is_known: bool,
-    /// Whether it is to be installed. Otherwise nothing new is written for it.
+    /// Whether it will be installed. Otherwise no new record is created.
     pub installs: bool,
 }
 
 /// The records of one installation of Chandler.
 pub struct Records {
     secrets: Secrets,
-    books: Mutex<HashMap<String, Arc<Book>>>,
-    /// The names for which there was a record at the start, and for which one was written since; none until they were listed.
+    cached: Mutex<HashMap<String, Arc<Record>>>,
+    /// The names with a record, at startup or written since; none until they were listed.
     listed: Mutex<Option<HashSet<String>>>,
 }
 
 impl Records {
-    /// Those in this namespace.
+    /// The records in a namespace.
     pub fn new(client: &Client, namespace: &str) -> Self {
-        Self { secrets: Secrets::new(client, namespace), books: Mutex::default(), listed: Mutex::default() }
+        Self { secrets: Secrets::new(client, namespace), cached: Mutex::default(), listed: Mutex::default() }
     }
 
-    /// Reads all of them, so that each need not be asked for by itself. One that cannot be read is an error where it is wanted.
+    /// Reads all records at once, so that they need not be requested one by one. An unreadable record is an error only
+    /// when it is opened.
     ///
     /// # Errors
-    /// They cannot be listed, or their namespace neither exists nor can be made.
+    /// The records cannot be listed, or their namespace does not exist and cannot be created.
     ///
-    /// `alone` says whether nobody else writes any of them. Otherwise each is read when it is opened.
+    /// `alone` states that no other client writes the records. Otherwise each record is read again when it is opened.
     pub async fn load(&self, alone: bool) -> Result<(), RecordError> {
         self.secrets.ensure_namespace().await?;
         let mut names = HashSet::new();
@@ -77,8 +78,8 @@ impl Records {
                 let Some(name) = names::deployment(&secret.metadata).map(str::to_owned) else { continue };
                 names.insert(secret.metadata.name.clone().unwrap_or_default());
                 if alone && let Ok((state, version)) = self.secrets.parse(&secret) {
-                    let book = Book::new(self.secrets.clone(), state, Some(version));
-                    self.books().insert(name, Arc::new(book));
+                    let record = Record::new(self.secrets.clone(), state, Some(version));
+                    self.cached().insert(name, Arc::new(record));
                 }
             }
             match next {
@@ -90,28 +91,28 @@ impl Records {
         Ok(())
     }
 
-    /// The record of a BundleDeployment. Where there is none it is written, unless nothing is to be installed any more; where
-    /// there is that of an earlier one of its name, what that one held was left behind.
+    /// Opens the record of a BundleDeployment. If there is none, it is created, unless nothing will be installed. If
+    /// the record is that of an earlier BundleDeployment of the same name, the objects of that one count as orphaned.
     ///
     /// # Errors
-    /// It cannot be read or written.
-    pub async fn open(&self, subject: Subject<'_>) -> Result<Arc<Book>, RecordError> {
-        let known = self.books().get(subject.name).cloned();
-        if let Some(book) = known.filter(|book| book.state().holdings.owner() == subject.uid) {
-            return Ok(book);
+    /// The record cannot be read or written.
+    pub async fn open(&self, subject: Subject<'_>) -> Result<Arc<Record>, RecordError> {
+        let known = self.cached().get(subject.name).cloned();
+        if let Some(record) = known.filter(|record| record.state().holdings.owner() == subject.uid) {
+            return Ok(record);
         }
-        let book = Arc::new(self.open_anew(subject).await?);
-        self.books().insert(subject.name.to_owned(), Arc::clone(&book));
-        Ok(book)
+        let record = Arc::new(self.open_uncached(subject).await?);
+        self.cached().insert(subject.name.to_owned(), Arc::clone(&record));
+        Ok(record)
     }
 
-    async fn open_anew(&self, subject: Subject<'_>) -> Result<Book, RecordError> {
+    async fn open_uncached(&self, subject: Subject<'_>) -> Result<Record, RecordError> {
         let Subject { name, uid, is_known, installs } = subject;
         let found = if self.may_exist(name) { self.secrets.record(name).await? } else { None };
         let seal = Seal::new(random()?);
-        let book = match found {
+        let record = match found {
             Some((state, version)) if state.holdings.owner() == uid => {
-                return Ok(Book::new(self.secrets.clone(), state, Some(version)));
+                return Ok(Record::new(self.secrets.clone(), state, Some(version)));
             }
             Some((earlier, version)) => {
                 let state = State {
@@ -119,71 +120,72 @@ impl Records {
                     holdings: earlier.holdings.clone().succeeded_by(uid, seal),
                     ..earlier.clone()
                 };
-                let book = Book::new(self.secrets.clone(), state, Some(version));
-                book.forget_releases().await?;
-                book
+                let record = Record::new(self.secrets.clone(), state, Some(version));
+                record.delete_releases().await?;
+                record
             }
             None => {
                 let holdings = Holdings::new(uid, seal);
                 let holdings = if is_known { holdings.inheriting() } else { holdings };
-                Book::new(self.secrets.clone(), State::new(name, holdings), None)
+                Record::new(self.secrets.clone(), State::new(name, holdings), None)
             }
         };
         if installs {
-            book.write().await?;
+            record.write().await?;
             if let Some(listed) = &mut *self.listed.lock().unwrap_or_else(PoisonError::into_inner) {
                 listed.insert(names::record(name));
             }
         }
-        Ok(book)
+        Ok(record)
     }
 
-    /// Whether there may be a record for this name, so that it is worth asking.
+    /// Whether there may be a record for this name, so that it must be requested.
     fn may_exist(&self, name: &str) -> bool {
         let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         listed.as_ref().is_none_or(|listed| listed.contains(&names::record(name)))
     }
 
-    /// Forgets what was read of a BundleDeployment that another controller looks after from now on.
+    /// Drops the cached record of a BundleDeployment that another controller manages from now on.
     pub fn forget(&self, name: &str) {
-        self.books().remove(name);
+        self.cached().remove(name);
     }
 
-    /// What was read or written of a BundleDeployment, without asking; none where it was not opened.
-    pub fn known(&self, name: &str) -> Option<Arc<Book>> {
-        self.books().get(name).cloned()
+    /// The cached record of a BundleDeployment, without a request; none if it was not opened.
+    pub fn known(&self, name: &str) -> Option<Arc<Record>> {
+        self.cached().get(name).cloned()
     }
 
-    /// Removes the records of BundleDeployments that are gone and left nothing behind: of those that somebody took the finalizer
-    /// off. Only what was read or written by this process is looked at.
+    /// Deletes the records of BundleDeployments that disappeared without a finalizer (because a user removed it) and that
+    /// hold no objects, also no orphaned ones. Considers only records that this process read or wrote.
     ///
     /// # Errors
-    /// One cannot be removed.
+    /// A record cannot be deleted.
     pub async fn sweep(&self, exists: impl Fn(&str) -> bool) -> Result<usize, RecordError> {
-        let books = self.books().clone();
+        let cached = self.cached().clone();
         let mut removed = 0;
-        for (name, book) in books {
-            // What a deleted one still held was not deleted by anybody here: it stays known.
-            if !exists(&name) && !book.state().holdings.has_orphaned() && book.state().holdings.is_empty() {
-                self.close(&name, &book).await?;
+        for (name, record) in cached {
+            // Keep it if objects remain: they were not deleted by the controller.
+            if !exists(&name) && !record.state().holdings.has_orphaned() && record.state().holdings.is_empty() {
+                self.close(&name, &record).await?;
                 removed += 1;
             }
         }
         Ok(removed)
     }
 
-    /// Ends the record of a BundleDeployment that is about to go. What it left behind stays known under its name.
+    /// Closes the record of a BundleDeployment before its deletion. Objects that it orphaned stay recorded under its
+    /// name.
     ///
     /// # Errors
-    /// It cannot be written.
-    pub async fn close(&self, name: &str, book: &Book) -> Result<(), RecordError> {
-        book.close().await?;
-        self.books().remove(name);
+    /// The record cannot be written.
+    pub async fn close(&self, name: &str, record: &Record) -> Result<(), RecordError> {
+        record.close().await?;
+        self.cached().remove(name);
         Ok(())
     }
 
-    fn books(&self) -> MutexGuard<'_, HashMap<String, Arc<Book>>> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cached(&self) -> MutexGuard<'_, HashMap<String, Arc<Record>>> {
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -207,9 +209,9 @@ impl Secrets {
         Self { api, namespaces: Api::all(client.clone()), namespace: namespace.to_owned() }
     }
 
-    /// Makes the namespace where it is missing and that is allowed.
+    /// Creates the namespace if it does not exist and permissions allow it.
     async fn ensure_namespace(&self) -> Result<(), RecordError> {
-        // Whether it may be read is no matter: the list below tells what is wrong.
+        // A failed read is ignored here: listing the Secrets reports the error.
         if !matches!(self.namespaces.get_opt(&self.namespace).await, Ok(None)) {
             return Ok(());
         }
@@ -224,7 +226,7 @@ impl Secrets {
         Ok(())
     }
 
-    /// The record of a name, and its version.
+    /// The record of a name with its resource version.
     pub(crate) async fn record(&self, deployment: &str) -> Result<Option<(State, String)>, RecordError> {
         let secret = self.get(&names::record(deployment)).await?;
         secret.map(|secret| self.parse(&secret)).transpose()
@@ -238,18 +240,19 @@ impl Secrets {
             message,
         };
         if secret.type_.as_deref() != Some(RECORD_TYPE) {
-            return Err(unreadable(format!("it is not of type {RECORD_TYPE}")));
+            return Err(unreadable(format!("its type is not {RECORD_TYPE}")));
         }
         let bytes = secret.data.as_ref().and_then(|data| data.get(KEY));
         let state = format::decode(&bytes.ok_or_else(|| unreadable(format!("it has no key {KEY}")))?.0);
         let state = state.map_err(unreadable)?;
         if names::record(&state.name) != name {
-            return Err(unreadable(format!("it is that of BundleDeployment {}", state.name)));
+            return Err(unreadable(format!("it belongs to BundleDeployment {}", state.name)));
         }
         Ok((state, secret.metadata.resource_version.clone().unwrap_or_default()))
     }
 
-    /// Writes a record: creates it, or replaces the one with this version. Its new version; none where another one is there.
+    /// Creates a record, or replaces the one with this version. Returns the new version; none if another version
+    /// exists.
     pub(crate) async fn write(&self, state: &State, version: Option<&str>) -> Result<Option<String>, RecordError> {
         let name = names::record(&state.name);
         let bytes = format::encode(state).map_err(|error| self.broken("write", &name, error.to_string()))?;
@@ -284,7 +287,7 @@ impl Secrets {
         self.api.get_opt(name).await.map_err(|error| self.failed("read", name, error))
     }
 
-    pub(crate) async fn create_unless_there(&self, secret: &Secret) -> Result<(), RecordError> {
+    pub(crate) async fn create_if_absent(&self, secret: &Secret) -> Result<(), RecordError> {
         let parameters = PostParams { field_manager: Some(MANAGED_BY.1.to_owned()), ..PostParams::default() };
         match self.api.create(&parameters, secret).await {
             Ok(_) => Ok(()),
@@ -301,7 +304,7 @@ impl Secrets {
         }
     }
 
-    /// Removes all releases that are kept for BundleDeployments of this name.
+    /// Deletes all releases stored for BundleDeployments of this name.
     pub(crate) async fn delete_releases(&self, deployment: &str) -> Result<(), RecordError> {
         let mut page = ListParams::default().labels(&names::selector(names::RELEASE)).limit(PAGE);
         loop {
@@ -331,7 +334,7 @@ impl Secrets {
     }
 
     pub(crate) fn contended(&self, deployment: &str) -> RecordError {
-        let message = "somebody else, another controller, say, writes it at the same time".to_owned();
+        let message = "another client, such as a second controller, is writing it at the same time".to_owned();
         let name = names::record(deployment);
         RecordError::Request { action: "write", namespace: self.namespace.clone(), name, message, transient: true }
     }
@@ -347,7 +350,7 @@ impl Secrets {
     }
 }
 
-/// Whether it is the namespace that is missing, and not the Secret.
+/// Whether the namespace is missing and not the Secret.
 fn is_about_namespace(message: &str) -> bool {
     message.starts_with("namespaces ")
 }

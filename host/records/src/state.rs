@@ -1,4 +1,4 @@
-//! What a record says. Pure.
+//! The content of a record. Pure.
 
 use std::collections::BTreeMap;
 
@@ -7,36 +7,36 @@ use chandler_core::Digest;
 use chandler_rollout::Holdings;
 use serde::{Deserialize, Serialize};
 
-/// What is known of one BundleDeployment.
+/// The content of a record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct State {
-    /// Its name.
+    /// The name of the BundleDeployment.
     pub name: String,
-    /// What it created or adopted.
+    /// The objects that it created or adopted.
     pub holdings: Holdings,
-    /// Its revisions, the oldest first.
+    /// Its revisions, oldest first.
     #[serde(default)]
     pub history: Vec<Revision>,
-    /// The releases whose bytes are kept, and in how many Secrets each.
+    /// The stored releases, with the number of Secrets of each.
     #[serde(default)]
     pub releases: BTreeMap<Digest, usize>,
 }
 
 impl State {
-    /// That of a BundleDeployment of which nothing is known.
+    /// The state of a BundleDeployment without a history.
     pub fn new(name: impl Into<String>, holdings: Holdings) -> Self {
         Self { name: name.into(), holdings, history: Vec::new(), releases: BTreeMap::new() }
     }
 
-    /// The releases that have to be kept: that of the current revision, and the last one that succeeded.
+    /// The releases that must stay stored: that of the current revision, and the last one that succeeded.
     pub(crate) fn needed(&self) -> Vec<Digest> {
         let succeeded = |revision: &&Revision| revision.outcome == chandler_api::Outcome::Succeeded;
         let newest = [self.history.last(), self.history.iter().rfind(succeeded)];
         newest.into_iter().flatten().filter_map(|revision| revision.release_digest.parse().ok()).collect()
     }
 
-    /// The releases that are kept and need not be.
+    /// The stored releases that are no longer needed.
     pub(crate) fn surplus(&self) -> Vec<(Digest, usize)> {
         let needed = self.needed();
         let surplus = self.releases.iter().filter(|(digest, _)| !needed.contains(digest));
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_release_that_runs_and_the_one_on_its_way_are_kept() {
+    fn the_current_and_the_last_successful_release_are_kept() {
         let digest = |name: &str| Digest::of(name.as_bytes());
         let revision =
             |name: &str, outcome| Revision { release_digest: digest(name).to_string(), outcome, ..Revision::default() };

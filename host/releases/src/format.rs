@@ -6,8 +6,8 @@
 //! gzip of lines of JSON    a head, then the value of each property, then each object
 //! ```
 //!
-//! Objects and properties have lines of their own, since each may be as deep as the reader allows. Whatever is wrong with the
-//! bytes, there is no release, and it is made again.
+//! Objects and properties are on separate lines, since each may be nested as deeply as the parser allows. Invalid bytes give no
+//! release, which is then rendered again.
 
 use std::io::{self, BufRead, BufReader, Read as _, Write as _};
 
@@ -16,12 +16,12 @@ use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// Names the format. Another number when the lines or what they mean change.
+/// Identifies the format. The number changes when the lines or their meaning change.
 const MAGIC: &[u8] = b"chandler release 2\n";
 const HASH_BYTES: usize = 32;
-/// The most text that one release may have. The controller's limit on what a provisioner returns is half of it by default.
+/// The most text of one release: by default twice the limit of the controller for the output of a provisioner.
 const TEXT_BYTES: u64 = 64 << 20;
-/// The largest file: text that hardly shrinks.
+/// The largest file: text that does not compress.
 pub(crate) const FILE_BYTES: u64 = TEXT_BYTES + (1 << 20);
 
 /// Why a release is not written.
@@ -38,25 +38,25 @@ pub enum EncodeError {
     Compress(#[from] io::Error),
 }
 
-/// Why bytes are no release.
+/// Why bytes are not a release.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
     /// It was written by another version of this program, or by something else.
     #[error("it has another format")]
     Format,
-    /// The hash does not fit.
+    /// The hash does not match.
     #[error("its bytes are not those that were written under this key")]
     Altered,
     /// Its text is too long.
     #[error("it has more than {TEXT_BYTES} bytes")]
     TooLarge,
-    /// It ends too early.
+    /// The text is truncated.
     #[error("it is cut off")]
     Short,
-    /// It does not end where it should.
+    /// The text continues after its end.
     #[error("something stands behind its end")]
     Long,
-    /// An object has no identity.
+    /// An object is invalid.
     #[error("one of its objects {0}")]
     Object(#[from] chandler_core::ObjectError),
     /// A line is not JSON.
@@ -65,12 +65,12 @@ pub enum DecodeError {
     /// The bytes cannot be decompressed.
     #[error(transparent)]
     Decompress(#[from] io::Error),
-    /// This program makes another release of it.
+    /// This program assembles another release from it.
     #[error("its digest was {was} and comes out as {is}")]
     Otherwise {
         /// The digest that was written.
         was: Digest,
-        /// The digest that comes out.
+        /// The digest of the assembled release.
         is: Digest,
     },
 }
@@ -89,7 +89,7 @@ struct Head {
     objects: Vec<Place>,
 }
 
-/// What is known of an object beside the object.
+/// The stage and origin of an object.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Place {
@@ -98,7 +98,7 @@ struct Place {
     origin: Option<Location>,
 }
 
-/// The bytes of a release, for whoever keeps it elsewhere than in the cache.
+/// The bytes of a release, for storage outside of the cache.
 ///
 /// # Errors
 /// It is too large.
@@ -106,15 +106,15 @@ pub fn to_bytes(release: &Release) -> Result<Vec<u8>, EncodeError> {
     encode(release.digest(), release)
 }
 
-/// The release with this digest of the bytes that [`to_bytes`] made of it.
+/// Decodes bytes of [`to_bytes`] to the release with this digest.
 ///
 /// # Errors
-/// The bytes are others, or this program makes another release of them.
+/// The bytes differ, or this program assembles another release from them.
 pub fn from_bytes(digest: &Digest, bytes: &[u8]) -> Result<Release, DecodeError> {
     decode(digest, bytes)
 }
 
-/// The bytes of a release that was made from what the key stands for.
+/// Encodes a release for a key.
 pub(crate) fn encode(key: &Digest, release: &Release) -> Result<Vec<u8>, EncodeError> {
     let mut bytes = MAGIC.to_vec();
     bytes.extend([0; HASH_BYTES]);
@@ -157,8 +157,7 @@ fn head(release: &Release) -> Head {
     }
 }
 
-/// The release of these bytes, if they are those that were written under this key. It is put together as a new one is, so
-/// that one that this program would make otherwise is refused.
+/// Decodes the bytes that were written for this key. The release is assembled like a new one, and refused if its digest differs.
 pub(crate) fn decode(key: &Digest, bytes: &[u8]) -> Result<Release, DecodeError> {
     let rest = bytes.strip_prefix(MAGIC).ok_or(DecodeError::Format)?;
     let (sum, text) = rest.split_at_checked(HASH_BYTES).ok_or(DecodeError::Short)?;
@@ -203,7 +202,7 @@ fn next<'a>(lines: &mut BufReader<io::Take<GzDecoder<&[u8]>>>, line: &'a mut Vec
     }
 }
 
-/// Writes lines of JSON, which holds no line break itself.
+/// Writes lines of JSON. JSON text has no line breaks.
 struct Lines {
     to: GzEncoder<Vec<u8>>,
     left: u64,

@@ -1,23 +1,23 @@
-//! Releases that were made, kept so that nobody has to make them again.
+//! A cache of rendered releases.
 //!
-//! Rendering is a pure function, so a release can be kept under a digest of what it was made from for as long as there is
-//! room. What it was made from is the content, the component, the configuration and those facts about the target that its
-//! provisioner asked for: a fact that it did not ask for may change as it likes. On the disk it survives a restart, which then calls no provisioner; in memory are only those that were used last,
-//! within a bound in bytes, so that thousands of BundleDeployments that nothing happens to take next to nothing. Losing any
-//! of it costs time and nothing else.
+//! Rendering is a pure function, so a release can be cached under a digest of its inputs: the content, the component, the
+//! configuration, and the facts about the target that its provisioner read. Other facts may change freely.
+//!
+//! The disk keeps releases over a restart, after which no provisioner has to be called. Memory keeps the releases that were
+//! used last, within a bound in bytes, so that thousands of idle BundleDeployments take almost none. Losing a cached release
+//! costs time and nothing else.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`releases`](mod@releases) | the cache: memory before disk |
-//! | [`format`](mod@format) | a release as bytes and back, pure |
-//! | `questions` | what provisioners asked about their targets, pure |
+//! | [`format`](mod@format) | the encoding of a release, pure |
+//! | `facts` | the facts that provisioners read, by inputs, pure |
 //! | `files` | one file for each release |
 //! | `recent` | the releases that were used last, pure |
-//! | `size` | how much memory a release takes, pure |
 
+mod facts;
 mod files;
 pub mod format;
-mod questions;
 mod recent;
 pub mod releases;
 

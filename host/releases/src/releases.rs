@@ -11,19 +11,19 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use chandler_core::{Digest, Questions, Release, Target};
+use chandler_core::{Digest, RecordedFacts, Release, Target};
 
 use crate::{
+    facts::{self, Known, Lists},
     files::{Files, Kept, OpenError},
     format::{self, DecodeError},
-    questions::{self, Known, Lists},
     recent::Recent,
 };
 
-/// How long a release stays that nobody uses: an upgrade that is taken back the same day costs no call.
+/// How long an unused release stays in the cache, so that reverting an upgrade on the same day costs no call.
 const UNUSED: Duration = Duration::from_hours(24);
 
-/// How much is kept.
+/// The limits of the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Bytes in memory. Default 8 MiB, which is some hundred small releases or a few large ones.
@@ -38,26 +38,25 @@ impl Default for Budget {
     }
 }
 
-/// What [`Releases::collect`] did.
+/// The result of [`Releases::collect`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// The files that were removed.
+    /// The number of files that were removed.
     pub removed: usize,
-    /// The bytes of the files that are left.
+    /// The bytes of the remaining files.
     pub kept_bytes: u64,
 }
 
-/// What a release was made of: what the cache is to keep while it is in use.
+/// The digests that identify the inputs of a release. The cache keeps both entries while the release is in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
     /// The digest of content, component and configuration.
     pub inputs: Digest,
-    /// The digest of these and of the facts that were asked for, under which the release is kept.
+    /// The digest of the inputs and of the facts that the provisioner read: the key of the release.
     pub key: Digest,
 }
 
-/// Releases, each under a digest of all that it was made from. A clone is the same cache, and several processes may share a
-/// directory.
+/// Releases, by the digest of all their inputs. A clone is the same cache, and several processes may share a directory.
 #[derive(Clone)]
 pub struct Releases {
     inner: Arc<Inner>,
@@ -68,15 +67,15 @@ struct Inner {
     recent: Mutex<Recent>,
     known: Mutex<Known>,
     disk_bytes: u64,
-    /// About how many bytes lie on the disk: what others write is only seen at the next collection.
+    /// The approximate bytes on the disk: writes of other processes are only counted at the next collection.
     written: AtomicU64,
 }
 
 impl Releases {
-    /// Opens the cache in a directory, which is made with the mode 0700 where it does not exist. Blocks on the disk.
+    /// Opens the cache in a directory, which is created with mode 0700 if it does not exist. Blocks on the disk.
     ///
     /// # Errors
-    /// The directory cannot be made or read, is another user's, or others may write to it.
+    /// The directory cannot be created or read, belongs to another user, or is writable by other users.
     pub fn open(directory: &Path, budget: Budget) -> Result<Self, OpenError> {
         let files = Files::open(directory)?;
         let kept = files.list().map_err(|source| OpenError { path: directory.to_owned(), source })?;
@@ -90,26 +89,25 @@ impl Releases {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// The release that was made from what this digest stands for, if it is kept.
+    /// The release with this key, if it is cached.
     pub async fn get(&self, key: &Digest) -> Option<Arc<Release>> {
         let recent = self.inner.recent().get(key);
         if recent.is_some() {
             return recent;
         }
         let (inner, key) = (Arc::clone(&self.inner), key.clone());
-        // A failure is a panic, which was told, or the end of the process.
+        // A failure is a panic, which was logged, or the end of the process.
         tokio::task::spawn_blocking(move || inner.read(&key)).await.ok().flatten()
     }
 
-    /// Keeps a release. What goes wrong with the disk is logged: it costs a call after the next restart and nothing else.
+    /// Caches a release. Errors of the disk are logged; they only cost a call after the next restart.
     pub async fn insert(&self, key: Digest, release: Arc<Release>) {
         self.inner.recent().insert(key.clone(), Arc::clone(&release));
         let inner = Arc::clone(&self.inner);
         let _ = tokio::task::spawn_blocking(move || inner.write(&key, &release)).await;
     }
 
-    /// A release that was made of these inputs, for this target or another one that gives the same answers to all that was
-    /// asked then.
+    /// A release of these inputs, for this target or one with the same values of the facts that the provisioner read.
     pub async fn get_for(&self, inputs: &Digest, target: &Target) -> Option<(Made, Arc<Release>)> {
         let lists = self.lists(inputs).await;
         for key in lists.keys(inputs, target) {
@@ -120,9 +118,15 @@ impl Releases {
         None
     }
 
-    /// Keeps a release that was made of these inputs for a target, which was asked these questions.
-    pub async fn insert_for(&self, inputs: &Digest, target: &Target, asked: &Questions, release: Arc<Release>) -> Made {
-        let made = Made { inputs: inputs.clone(), key: questions::key(inputs, asked, target) };
+    /// Caches a release of these inputs for a target, and the facts that the provisioner read.
+    pub async fn insert_for(
+        &self,
+        inputs: &Digest,
+        target: &Target,
+        asked: &RecordedFacts,
+        release: Arc<Release>,
+    ) -> Made {
+        let made = Made { inputs: inputs.clone(), key: facts::key(inputs, asked, target) };
         self.insert(made.key.clone(), release).await;
         let mut lists = self.lists(inputs).await;
         if lists.put(asked) {
@@ -133,8 +137,7 @@ impl Releases {
         made
     }
 
-    /// What was asked when releases were made of these inputs. What another process or task adds at the same time may be
-    /// lost, which costs a call.
+    /// The lists of facts for these inputs. Concurrent additions of another process or task may be lost, which costs a call.
     async fn lists(&self, inputs: &Digest) -> Lists {
         let known = self.inner.known().get(inputs).cloned();
         if let Some(known) = known {
@@ -144,7 +147,7 @@ impl Releases {
         tokio::task::spawn_blocking(move || inner.read_lists(&inputs)).await.unwrap_or_default()
     }
 
-    /// Notes what is in use, and removes what was not used for a day, and then what was not used for the longest time until
+    /// Marks entries as used, removes entries that were unused for a day, and then removes the least recently used entries until
     /// the rest is within the budget. Blocks on the disk.
     ///
     /// # Errors
@@ -168,7 +171,7 @@ impl Inner {
             Ok(Some(bytes)) => Lists::decode(&bytes),
             Ok(None) => return Lists::default(),
             Err(error) => {
-                tracing::warn!(key = %inputs, %error, "what provisioners asked could not be read; releases are made again");
+                tracing::warn!(key = %inputs, %error, "recorded facts could not be read; releases are rendered again");
                 None
             }
         };
@@ -183,7 +186,7 @@ impl Inner {
     fn write_lists(&self, inputs: &Digest, lists: &Lists) {
         let Some(bytes) = lists.encode() else { return };
         if let Err(error) = self.make_room(bytes.len() as u64).and_then(|()| self.files.write(inputs, &bytes)) {
-            tracing::warn!(key = %inputs, %error, "what a provisioner asked could not be kept on the disk");
+            tracing::warn!(key = %inputs, %error, "recorded facts could not be written to the disk");
         }
     }
 
@@ -191,7 +194,7 @@ impl Inner {
         let bytes = match self.files.read(key) {
             Ok(bytes) => bytes?,
             Err(error) => {
-                tracing::warn!(%key, %error, "a kept release could not be read; it is made again");
+                tracing::warn!(%key, %error, "a cached release could not be read; it is rendered again");
                 let _ = self.files.remove(key);
                 return None;
             }
@@ -203,11 +206,11 @@ impl Inner {
                 Some(release)
             }
             Err(error) => {
-                // After an upgrade of the controller that is no surprise.
+                // This is expected after an upgrade of the controller.
                 if matches!(error, DecodeError::Format) {
-                    tracing::debug!(%key, %error, "a kept release is not used; it is made again");
+                    tracing::debug!(%key, %error, "a cached release is not used; it is rendered again");
                 } else {
-                    tracing::warn!(%key, %error, "a kept release is not used; it is made again");
+                    tracing::warn!(%key, %error, "a cached release is not used; it is rendered again");
                 }
                 let _ = self.files.remove(key);
                 None
@@ -219,7 +222,7 @@ impl Inner {
         let bytes = match format::encode(key, release) {
             Ok(bytes) => bytes,
             Err(error) => {
-                tracing::debug!(%key, %error, "a release is not kept on the disk");
+                tracing::debug!(%key, %error, "a release is not written to the disk");
                 return;
             }
         };
@@ -228,21 +231,21 @@ impl Inner {
             return;
         }
         if let Err(error) = self.make_room(length).and_then(|()| self.files.write(key, &bytes)) {
-            tracing::warn!(%key, %error, "a release could not be kept on the disk");
+            tracing::warn!(%key, %error, "a release could not be written to the disk");
         }
     }
 
-    /// Counts what is about to be written, and removes what was not used for the longest time where it is too much.
+    /// Counts the bytes to write, and removes the least recently used entries if the budget is exceeded.
     fn make_room(&self, length: u64) -> io::Result<()> {
         let written = self.written.fetch_add(length, Ordering::Relaxed).saturating_add(length);
         if written <= self.disk_bytes {
             return Ok(());
         }
-        // Room for some more, so that not every release costs a look at all of them.
+        // Frees extra room, so that not every write lists all files.
         self.shrink(self.disk_bytes / 4 * 3).map(drop)
     }
 
-    /// Removes what was not used for the longest time until the rest is within a bound.
+    /// Removes the least recently used entries until the rest is within a limit.
     fn shrink(&self, bound: u64) -> io::Result<Collected> {
         let mut kept = self.files.list()?;
         kept.sort_by_key(|file| file.used);
@@ -264,7 +267,7 @@ impl Inner {
         let now = SystemTime::now();
         for file in self.files.list()? {
             if in_use.contains(&file.key) {
-                // What is gone meanwhile is made again.
+                // A release that was removed in the meantime is rendered again.
                 let _ = self.files.touch(&file.key);
             } else if now.duration_since(file.used).is_ok_and(|age| age > UNUSED) {
                 self.files.remove(&file.key)?;

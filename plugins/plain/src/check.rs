@@ -1,4 +1,4 @@
-//! What each object must have, and that no two have one name.
+//! Validates the objects of a bundle and their identities.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -9,7 +9,7 @@ use chandler_sdk::{Diagnostic, Location, yaml::Node};
 
 use crate::manifest::{Manifest, kind};
 
-/// What makes an object the same object; the version does not count.
+/// The identity of an object; the version is not part of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Identity {
     group: String,
@@ -33,7 +33,7 @@ impl fmt::Display for Identity {
     }
 }
 
-/// The objects among the values, each once.
+/// The objects among the values, without duplicates.
 pub(crate) fn check(
     manifests: Vec<Manifest>,
     errors: &mut Vec<Diagnostic>,
@@ -69,20 +69,20 @@ pub(crate) fn check(
 fn duplicate(identity: &Identity, first: &Manifest, second: &Manifest, equal: bool) -> Diagnostic {
     let other = Location::of(&first.path, &first.node);
     let finding = if equal {
-        Diagnostic::warning("DuplicateObject", format!("{identity} stands here again, equal to the one at {other}"))
+        Diagnostic::warning("DuplicateObject", format!("{identity} is a duplicate, equal to the one at {other}"))
     } else {
-        Diagnostic::error("DuplicateObject", format!("{identity} stands here again, different from the one at {other}"))
+        Diagnostic::error("DuplicateObject", format!("{identity} is a duplicate, different from the one at {other}"))
     };
     finding.at(&second.path).within(&second.node, "").help("remove one of them")
 }
 
-/// The identity of an object, or why the value is none that an API server takes.
+/// The identity of an object, or why API servers would reject it.
 fn identity(manifest: &Manifest) -> Result<Identity, Vec<Diagnostic>> {
     let Manifest { node, path, .. } = manifest;
     if node.as_mapping().is_none() {
         let message = format!("got {}, want a Kubernetes object", article(node));
         let finding = Diagnostic::error("NotAnObject", message).at(path).within(node, "");
-        return Err(vec![finding.help("every document in manifests/ is an object; move others elsewhere")]);
+        return Err(vec![finding.help("every document in manifests/ must be an object; move others elsewhere")]);
     }
     let text = |pointer: &str| node.at(pointer).and_then(Node::as_str).filter(|text| !text.is_empty());
     let (api_version, kind, name) = (text("/apiVersion"), kind(node), text("/metadata/name"));
@@ -113,17 +113,17 @@ fn identity(manifest: &Manifest) -> Result<Identity, Vec<Diagnostic>> {
             let finding = Diagnostic::error(code, message).at(path).within(node, pointer);
             match node.at("/metadata/generateName") {
                 Some(_) if code == "NameMissing" => {
-                    finding.help("generateName gives another object each time; give it a name")
+                    finding.help("generateName creates another object each time; set metadata.name")
                 }
-                _ => finding.help(format!("every object has one, {example}")),
+                _ => finding.help(format!("every object needs one, {example}")),
             }
         });
         return Err(findings.collect());
     };
     let namespace = match node.at("/metadata/namespace").filter(|namespace| !namespace.is_null()) {
         Some(namespace) => namespace.as_str().ok_or_else(|| {
-            // Plain `n`, `on` and `1` are no text in YAML.
-            let message = format!("Object 'metadata.namespace' is not text: got {}", article(namespace));
+            // Plain `n`, `on` and `1` are not strings in YAML.
+            let message = format!("Object 'metadata.namespace' is not a string: got {}", article(namespace));
             let finding = Diagnostic::error("NamespaceInvalid", message).at(path);
             vec![finding.within(node, "/metadata/namespace").help("put it into quotes")]
         })?,
@@ -132,7 +132,7 @@ fn identity(manifest: &Manifest) -> Result<Identity, Vec<Diagnostic>> {
     let illegal = illegal(api_version, kind, namespace, name);
     if !illegal.is_empty() {
         let finding = |(field, pointer, text): (&str, &str, &str)| {
-            let message = format!("no API server takes the {field} {text:?}");
+            let message = format!("API servers reject the {field} {text:?}");
             let finding = Diagnostic::error("InvalidIdentity", message).at(path).within(node, pointer);
             finding.help(
                 "an apiVersion is a version or group/version, a kind is letters and digits, a name has no / and no %",
@@ -148,7 +148,8 @@ fn identity(manifest: &Manifest) -> Result<Identity, Vec<Diagnostic>> {
     })
 }
 
-/// What cannot stand in a URL, which the host would refuse without knowing the line: field, pointer and text.
+/// A part of the identity that is invalid in a URL: field, pointer and text. The host would refuse it too, without the
+/// line.
 fn illegal<'a>(
     api_version: &'a str,
     kind: &'a str,
@@ -165,7 +166,8 @@ fn illegal<'a>(
     parts.into_iter().filter(|(.., legal)| !legal).map(|(field, pointer, text, _)| (field, pointer, text)).collect()
 }
 
-/// The rule of `IsValidPathSegmentName` in `k8s.io/apimachinery/pkg/api/validation/path`, with the length of a name.
+/// The rule of `IsValidPathSegmentName` in `k8s.io/apimachinery/pkg/api/validation/path`, and the maximum length of a
+/// name.
 fn is_segment(text: &str) -> bool {
     !matches!(text, "" | "." | "..")
         && text.len() <= 253

@@ -1,7 +1,7 @@
-//! The configuration of a BundleDeployment: what stands in for the images and versions of the bundle.
+//! The configuration of a BundleDeployment: replacements for the images and versions of the bundle.
 //!
-//! The host enforces the schema before a bundle is provisioned; a host that forgot must not make a difference, so the same
-//! rules are applied when the configuration is read.
+//! The host enforces the schema before it provisions a bundle. The same rules are checked here, so that the result does
+//! not depend on that.
 
 use chandler_sdk::{Content, Diagnostic, Failure, Location};
 use serde_json::{Map, Value, json};
@@ -13,10 +13,10 @@ use crate::{
     versions::{Versions, is_component, semantic},
 };
 
-/// The longest image or version that is taken.
+/// The maximum length of an image or version.
 const LONGEST: usize = 512;
 
-/// What an image may consist of. Which registries there are, and whether they have it, nobody knows here.
+/// The characters of an image. Whether a registry has it is not known here.
 const IMAGE: &str = "^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$";
 
 /// A semantic version; [`semantic`] has the same rule.
@@ -25,7 +25,7 @@ const VERSION: &str = r"^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-(0|[
 /// The name of a component; [`is_component`] has the same rule.
 const COMPONENT: &str = "^[a-z0-9][a-z0-9-]*[a-z0-9]$";
 
-/// A configuration that was read.
+/// A parsed configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Config {
     /// Images by the names that `image-references` gives them.
@@ -40,7 +40,7 @@ pub(crate) fn schema(content: &dyn Content) -> Value {
     let described = |source: &str| {
         let mut schema = image.clone();
         if let Some(members) = schema.as_object_mut() {
-            members.insert("description".to_owned(), Value::String(format!("Stands in for {source}.")));
+            members.insert("description".to_owned(), Value::String(format!("Replaces {source}.")));
         }
         schema
     };
@@ -53,19 +53,19 @@ pub(crate) fn schema(content: &dyn Content) -> Value {
         "additionalProperties": false,
         "properties": {
             "images": {
-                "description": "Images that stand in for those of the bundle, by the names that its file image-references gives them.",
+                "description": "Replacements for the images of the bundle, by their names in its file image-references.",
                 "type": ["object", "null"],
                 "properties": known,
                 "additionalProperties": image,
             },
             "releaseVersion": {
-                "description": "The version that stands in for 0.0.1-snapshot; build metadata is left out.",
+                "description": "The version that replaces 0.0.1-snapshot; build metadata is omitted.",
                 "type": ["string", "null"],
                 "maxLength": LONGEST,
                 "pattern": VERSION,
             },
             "componentVersions": {
-                "description": "The versions that stand in for 0.0.1-snapshot-<component>, by component; build metadata is left out.",
+                "description": "The versions that replace 0.0.1-snapshot-<component>, by component; build metadata is omitted.",
                 "type": ["object", "null"],
                 "propertyNames": {"pattern": COMPONENT},
                 "additionalProperties": {"type": "string", "maxLength": LONGEST, "pattern": VERSION},
@@ -74,7 +74,7 @@ pub(crate) fn schema(content: &dyn Content) -> Value {
     })
 }
 
-/// Reads a configuration, and says all that is wrong with it.
+/// Parses a configuration, and reports all errors.
 pub(crate) fn parse(config: &Map<String, Value>) -> Result<Config, Failure> {
     let mut parsed = Config::default();
     let mut findings = Vec::new();
@@ -88,7 +88,7 @@ pub(crate) fn parse(config: &Map<String, Value>) -> Result<Config, Failure> {
             },
             ("componentVersions", Value::Object(members)) => components(members, &mut parsed.versions, &mut findings),
             ("images" | "componentVersions", _) => {
-                let finding = wrong("InvalidType", format!("{key} is not an object"), &format!("/{key}"));
+                let finding = config_error("InvalidType", format!("{key} is not an object"), &format!("/{key}"));
                 findings.push(finding.help(if key == "images" {
                     "write it as {name: image}"
                 } else {
@@ -96,11 +96,13 @@ pub(crate) fn parse(config: &Map<String, Value>) -> Result<Config, Failure> {
                 }));
             }
             ("releaseVersion", _) => {
-                let finding = wrong("InvalidType", "releaseVersion is not text".to_owned(), "/releaseVersion");
+                let finding =
+                    config_error("InvalidType", "releaseVersion is not a string".to_owned(), "/releaseVersion");
                 findings.push(finding.help("put it into quotes"));
             }
             _ => {
-                let finding = wrong("UnknownField", format!("unknown field {key:?}"), &format!("/{}", escape(key)));
+                let finding =
+                    config_error("UnknownField", format!("unknown field {key:?}"), &format!("/{}", escape(key)));
                 findings.push(finding.help("the keys are images, releaseVersion and componentVersions"));
             }
         }
@@ -108,7 +110,7 @@ pub(crate) fn parse(config: &Map<String, Value>) -> Result<Config, Failure> {
     if findings.is_empty() { Ok(parsed) } else { Err(Failure::InvalidConfig(findings)) }
 }
 
-fn wrong(code: &str, message: String, pointer: &str) -> Diagnostic {
+fn config_error(code: &str, message: String, pointer: &str) -> Diagnostic {
     Diagnostic::error(code, message).at(Location::CONFIG).pointer(pointer)
 }
 
@@ -118,7 +120,7 @@ fn images(members: &Map<String, Value>, images: &mut Images, findings: &mut Vec<
             images.insert(name.clone(), image.to_owned());
         } else {
             let message = format!("image {name:?} is not a reference to an image");
-            let finding = wrong("InvalidImage", message, &format!("/images/{}", escape(name)));
+            let finding = config_error("InvalidImage", message, &format!("/images/{}", escape(name)));
             findings.push(finding.help("write it as registry.example.com/repository@sha256:..."));
         }
     }
@@ -128,9 +130,9 @@ fn components(members: &Map<String, Value>, versions: &mut Versions, findings: &
     for (name, value) in members {
         let pointer = format!("/componentVersions/{}", escape(name));
         if !is_component(name) {
-            let message = format!("{name:?} is no name of a component");
-            let help = "it has two or more small letters, digits and dashes, and no dash at its ends";
-            findings.push(wrong("InvalidComponent", message, &pointer).help(help));
+            let message = format!("{name:?} is not a component name");
+            let help = "use two or more lower-case letters, digits and dashes, and no dash at its ends";
+            findings.push(config_error("InvalidComponent", message, &pointer).help(help));
         }
         match value.as_str().and_then(version) {
             Some(version) => {
@@ -142,7 +144,8 @@ fn components(members: &Map<String, Value>, versions: &mut Versions, findings: &
 }
 
 fn invalid_version(what: &str, pointer: &str) -> Diagnostic {
-    wrong("InvalidVersion", format!("{what} is not a semantic version"), pointer).help("write it as 4.20.1, in quotes")
+    config_error("InvalidVersion", format!("{what} is not a semantic version"), pointer)
+        .help("write it as 4.20.1, in quotes")
 }
 
 fn version(text: &str) -> Option<String> {
@@ -164,7 +167,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// The schema and the reader agree, so that nobody is refused in two voices.
+        /// The schema and the parser must agree, so that an error is not reported in two ways.
         #[test]
         fn patterns_and_rules_are_the_same(text in "[0-9a-zA-Z.+:/@_-]{0,12}|[0-2]\\.[0-1]{1,2}\\.[0-2](-[0-1a.-]{0,4})?(\\+[a.]{0,3})?") {
             prop_assert_eq!(Regex::new(IMAGE).unwrap().is_match(&text), is_image(&text));

@@ -1,22 +1,22 @@
-//! Whether content is a plain+v0 bundle.
+//! Detects plain+v0 bundles.
 
 use chandler_sdk::{Content, documents::read_documents, yaml::Node};
 
 use crate::{FORMAT, MANIFESTS, manifest::kind};
 
-/// The file in which a bundle may say what it is.
+/// The file in which a bundle may declare its format.
 const ANNOTATIONS: &str = "metadata/annotations.yaml";
 
 /// The annotation with the media type of a bundle's content.
 const MEDIA_TYPE: &str = "operators.operatorframework.io.bundle.mediatype.v1";
 
-/// What makes a bundle one of another format.
+/// The kind that makes a bundle one of another format.
 const CSV: &str = "ClusterServiceVersion";
 
-/// Content with manifests that does not say that it is something else, and that holds no ClusterServiceVersion.
+/// Content with manifests that declares no other format, and contains no ClusterServiceVersion.
 ///
-/// The CustomResourceDefinition of that kind, as OLM itself ships it, is nothing to stumble over; so a file that holds the
-/// word is parsed.
+/// A manifest may contain the word without being of that kind, as the CRD that OLM ships; so a file with the word is
+/// parsed.
 pub(crate) fn is_plain(content: &dyn Content) -> bool {
     let manifests = content.files(MANIFESTS);
     if manifests.is_empty() {
@@ -41,7 +41,7 @@ fn holds_csv(content: &dyn Content, path: &str) -> bool {
     let Ok(bytes) = content.read(path) else {
         return false;
     };
-    // The search in text is many times faster than one that compares windows of bytes.
+    // Searching text is many times faster than comparing windows of bytes.
     let mentioned = bytes.utf8_chunks().any(|chunk| chunk.valid().contains(CSV));
     let is_csv = |node: &Node| kind(node) == Some(CSV);
     mentioned

@@ -1,22 +1,23 @@
-//! Replacing images in texts, as OpenShift's release tooling does.
+//! Replaces images in strings, as OpenShift's release tooling does.
 //!
-//! The rule is that of `oc adm release new` (`NewImageMapper` in `pkg/cli/admin/release/image_mapper.go`), which replaces text:
-//! the repository, with a tag or digest behind it or none, up to white space, a quote or the end. Here it is applied to the
-//! texts of objects and not to files, so that neither comments nor keys change. Two things differ: a repository that is only
-//! the end of a longer one is left alone, where there `quay.io/a` is replaced in `mirror.example.com/quay.io/a`, too; and of
-//! two references with one delimiter between them both are replaced, where there the second stays.
+//! The rule is that of `oc adm release new` (`NewImageMapper` in `pkg/cli/admin/release/image_mapper.go`), which
+//! replaces text: the repository, with an optional tag or digest, up to white space, a quote or the end. Here it is
+//! applied to the strings of objects and not to files, so that comments and keys are not changed. Two things differ: a
+//! repository that is only the end of a longer one is not replaced, while the tooling also replaces `quay.io/a` in
+//! `mirror.example.com/quay.io/a`; and of two references with one delimiter between them both are replaced, while the
+//! tooling misses the second.
 
 use std::collections::BTreeMap;
 
 /// Images by the names that `image-references` gives them.
 pub(crate) type Images = BTreeMap<String, String>;
 
-/// Repositories and what stands in for them.
+/// Repositories and their replacements.
 #[derive(Debug, Default)]
 pub(crate) struct Replacements(Vec<(String, String)>);
 
 impl Replacements {
-    /// These pairs. The longest repository counts, whatever their order.
+    /// These pairs. The longest matching repository wins, whatever their order.
     pub(crate) fn new(mut pairs: Vec<(String, String)>) -> Self {
         pairs.sort_by(|one, other| other.0.len().cmp(&one.0.len()).then_with(|| one.0.cmp(&other.0)));
         Self(pairs)
@@ -27,8 +28,8 @@ impl Replacements {
         self.0.is_empty()
     }
 
-    /// The text with all references replaced, and whether it still names a repository in a way that cannot be replaced; none
-    /// where it names none.
+    /// The text with all references replaced, and whether it still contains a repository in a form that cannot be
+    /// replaced; none if it contains no repository.
     pub(crate) fn replace(&self, text: &str) -> Option<(String, bool)> {
         self.0.iter().any(|(source, _)| text.contains(source.as_str())).then(|| self.rewrite(text))
     }
@@ -52,7 +53,7 @@ impl Replacements {
                         (out, rest) = (out + target, behind);
                         continue;
                     }
-                    // Another repository, whose name is longer.
+                    // Another repository with a longer name.
                     Some(next) if is_part_of_name(next) => {}
                     Some(_) => left = true,
                 }
@@ -64,8 +65,8 @@ impl Replacements {
     }
 }
 
-/// Whether a reference may begin behind this text: not within a word, nor within a longer reference. A transport such as
-/// `docker://` may stand before it.
+/// Whether a reference may begin after this text: not within a word, nor within a longer reference. A transport such as
+/// `docker://` may precede it.
 fn may_begin(before: &str) -> bool {
     match before.chars().next_back() {
         None => true,
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn other_references_stay() {
+    fn other_references_are_not_changed() {
         for text in [
             "quay.io/origin/router-proxy:latest",
             "quay.io/origin/router/sub",
@@ -141,7 +142,8 @@ mod tests {
         ] {
             assert_eq!(replacements().rewrite(text), (text.to_owned(), false), "{text}");
         }
-        // What follows is not what ends a reference; the tooling leaves such text alone, too, and says nothing.
+        // The following text does not end a reference; the tooling does not replace such text either, and does not
+        // report it.
         for text in
             ["quay.io/origin/router:a,quay.io/origin/dnx", "quay.io/origin/router;", "quay.io/origin/router:\u{e4}"]
         {
@@ -150,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_source_counts() {
+    fn the_longest_source_wins() {
         let pairs = [("q/a", "a"), ("q/a:v1", "b")].map(|(source, target)| (source.to_owned(), target.to_owned()));
         assert_eq!(Replacements::new(pairs.into()).rewrite("q/a:v1 q/a:v2 q/a").0, "b a a");
         assert_eq!(replacements().replace("nothing of ours"), None);
     }
 
-    /// The tooling's own expression, applied until nothing changes: it takes the delimiter behind a reference along, so that
-    /// one pass misses a reference that begins with it.
+    /// The tooling's own expression, applied until nothing changes: it consumes the delimiter after a reference, so
+    /// that one run misses a reference that begins with it.
     fn by_the_tooling(text: &str) -> String {
         let pairs = replacements().0;
         let sources: Vec<String> = pairs.iter().map(|(source, _)| regex::escape(source)).collect();
@@ -190,9 +192,9 @@ mod tests {
     }
 
     proptest! {
-        /// Where no reference stands behind a dot, a dash or a slash, which is where another rule was chosen.
+        /// Texts without a reference after a dot, a dash or a slash, where this provisioner uses another rule.
         #[test]
-        fn references_are_replaced_as_the_tooling_does(pieces in proptest::collection::vec(piece(), 0..12)) {
+        fn references_are_replaced_as_by_the_openshift_tooling(pieces in proptest::collection::vec(piece(), 0..12)) {
             let text = pieces.concat();
             let inside = ["quay.io/origin/router", "quay.io/origin/dns"].iter().any(|source| {
                 text.match_indices(source).any(|(at, _)| text[..at].ends_with(['.', '-', '/']))
@@ -202,7 +204,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_can_be_looked_at(text: String) {
+        fn arbitrary_text_does_not_panic(text: String) {
             let (rewritten, _) = replacements().rewrite(&text);
             prop_assert!(replacements().replace(&text).is_some() || rewritten == text);
         }

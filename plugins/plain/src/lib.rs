@@ -1,28 +1,28 @@
-//! The plain+v0 provisioner: a directory of Kubernetes manifests, installed as they are.
+//! The plain+v0 provisioner: installs a directory of Kubernetes manifests unchanged.
 //!
-//! The rules are those of the predecessor (`rukpak/pkg/provisioner/plain`) and its `docs/bundles/plain.md`: all objects
-//! stand in files directly in `manifests/`, whatever their names; at least one object; no templating. Objects without a
-//! namespace stay so, since only the host knows which kinds have one.
+//! The rules are those of rukpak (`rukpak/pkg/provisioner/plain` and its `docs/bundles/plain.md`): all objects are in
+//! files directly in `manifests/`, whatever their names; at least one object; no templating. Objects without a
+//! namespace are emitted without one, since only the host knows which kinds are namespaced.
 //!
-//! Decided otherwise, or more:
-//! - All findings are reported at once, with positions; the predecessor stops at the first.
-//! - Files whose names begin with a dot are left out, with a warning.
-//! - Two equal objects with one name count once, with a warning; two different ones are refused, since one would silently
-//!   win.
-//! - An OpenShift `image-references` file is not installed. It names the images of the bundle, and the configuration may
-//!   replace them; and the versions that OpenShift's manifests leave open, too.
+//! Differences from rukpak, and additions:
+//! - All findings are reported at once, with positions; rukpak stops at the first.
+//! - Files whose names begin with a dot are ignored, with a warning.
+//! - Of two equal objects with one identity one is kept, with a warning; two different ones are refused, since one
+//!   would silently win.
+//! - An OpenShift `image-references` file is not installed. It names the images of the bundle, and the configuration
+//!   may replace them, as well as the version placeholders of OpenShift's manifests.
 //! - Run levels in file names become stages: [`stage`].
 //!
 //! | module | holds |
 //! |---|---|
-//! | `detect` | whether content is such a bundle |
-//! | `load` | from files to values |
+//! | `detect` | format detection |
+//! | `load` | parsing files into values |
 //! | `manifest` | a value of a manifest |
-//! | `check` | what each object must have, and that no two have one name |
+//! | `check` | validation of objects and their identities |
 //! | `config` | the configuration and its schema |
 //! | `references` | the file `image-references` |
-//! | `images`, `versions` | what becomes of a text |
-//! | `substitute` | what becomes of an object |
+//! | `images`, `versions` | replacement in strings |
+//! | `substitute` | replacement in objects |
 //! | [`stage`] | run levels |
 
 mod check;
@@ -45,7 +45,7 @@ use self::{
     substitute::{Findings, Substitution},
 };
 
-/// What this provisioner calls its format.
+/// The name of the format.
 pub const FORMAT: &str = "plain+v0";
 
 /// The directory of the manifests.
@@ -74,7 +74,7 @@ impl Provisioner for Plain {
         if objects.is_empty() && errors.is_empty() {
             errors.push(no_objects());
         }
-        // What is wrong with the names of images matters only where images are replaced.
+        // Errors in the names of images matter only if images are replaced.
         let replaces = config.as_ref().is_ok_and(|config| !config.images.is_empty());
         let as_warning = |finding: &Diagnostic| Diagnostic { severity: Severity::Warning, ..finding.clone() };
         if replaces {
@@ -103,7 +103,7 @@ fn no_objects() -> Diagnostic {
     Diagnostic::error("NoObjects", message).at(MANIFESTS).help(help)
 }
 
-/// The objects with everything replaced; none of them where nothing is to be, so that they stay as they were written.
+/// The objects after replacement; none if nothing is replaced, so that they stay unchanged.
 fn substitute(
     objects: &[Manifest],
     substitution: &Substitution<'_>,

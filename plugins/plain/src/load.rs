@@ -1,21 +1,21 @@
-//! From the files of a bundle to objects.
+//! Loads objects from the files of a bundle.
 
 use chandler_sdk::{Content, Diagnostic, documents};
 
 use crate::{MANIFESTS, manifest::Manifest, references::is_references, stage::stages};
 
-/// What the files hold.
+/// The content of the files.
 #[derive(Debug, Default)]
 pub(crate) struct Loaded {
     /// Values, in the order of files and documents.
     pub(crate) objects: Vec<Manifest>,
-    /// Why the bundle is refused.
+    /// Findings that make the host refuse the bundle.
     pub(crate) errors: Vec<Diagnostic>,
-    /// What does not stop the release.
+    /// Findings that do not block the release.
     pub(crate) warnings: Vec<Diagnostic>,
 }
 
-/// Reads every file, whatever is wrong with the one before.
+/// Reads every file, also after errors.
 pub(crate) fn load(content: &dyn Content) -> Loaded {
     let mut loaded = Loaded::default();
     let files = content.files(MANIFESTS);
@@ -65,7 +65,8 @@ impl Loaded {
             Ok(read) => read,
             Err(mut finding) => {
                 finding.message = format!("get objects from bundle manifests: {}", finding.message);
-                let help = "every file in manifests/ is read as YAML or JSON, whatever its name; move others elsewhere";
+                let help =
+                    "every file in manifests/ is parsed as YAML or JSON, whatever its name; move others elsewhere";
                 return self.errors.push(finding.help(help));
             }
         };

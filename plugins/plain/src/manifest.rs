@@ -1,19 +1,19 @@
-//! What stands in a manifest.
+//! The values of a manifest.
 
 use chandler_sdk::yaml::Node;
 
-/// A value of a manifest. Whether it is an object is not known yet.
+/// A value of a manifest; it may not be an object.
 #[derive(Debug)]
 pub(crate) struct Manifest {
     /// The value.
     pub(crate) node: Node,
-    /// The file that it comes from.
+    /// The file that contains it.
     pub(crate) path: String,
     /// Its run level.
     pub(crate) stage: Option<u32>,
 }
 
-/// The kind that a value says it is.
+/// The `kind` of a value.
 pub(crate) fn kind(node: &Node) -> Option<&str> {
     node.get("kind").and_then(Node::as_str).filter(|kind| !kind.is_empty())
 }

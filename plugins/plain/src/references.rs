@@ -1,8 +1,8 @@
 //! `image-references`: the file in which a bundle names its images, so that an administrator can replace them.
 //!
-//! It is an ImageStream whose tags give names to the images in the manifests. OpenShift's release tooling reads it so
-//! (`pkg/cli/admin/release/image_mapper.go` in `openshift/oc`): tags that are no `DockerImage` do not count, and two tags with
-//! one repository are refused.
+//! It is an ImageStream whose tags name the images in the manifests. OpenShift's release tooling parses it likewise
+//! (`pkg/cli/admin/release/image_mapper.go` in `openshift/oc`): tags other than `DockerImage` are ignored, and two tags
+//! with one repository are refused.
 
 use chandler_sdk::{Content, Diagnostic, Location, documents, yaml::Node};
 
@@ -16,34 +16,34 @@ use crate::{
 /// The name of the file.
 pub(crate) const FILE: &str = "image-references";
 
-/// An image that the file names.
+/// An image in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tag {
     /// Its name.
     pub(crate) name: String,
-    /// What stands for it in the manifests: a repository, or a whole reference.
+    /// Its placeholder in the manifests: a repository, or a whole reference.
     pub(crate) source: String,
-    /// Where it is named.
+    /// The location of its name.
     place: Location,
 }
 
-/// What the file says.
+/// The content of the file.
 #[derive(Debug, Default)]
 pub(crate) struct References {
-    /// Whether there is such a file.
+    /// Whether the file exists.
     found: bool,
     /// Its images.
     pub(crate) tags: Vec<Tag>,
-    /// What is wrong with it. It stops a release only where images are to be replaced.
+    /// Its errors. They block a release only if images are replaced.
     pub(crate) findings: Vec<Diagnostic>,
 }
 
-/// Whether a document is what `image-references` holds. Such a document is no manifest.
+/// Whether a document is an ImageStream of `image-references`, which is not a manifest.
 pub(crate) fn is_references(file_name: &str, node: &Node) -> bool {
     file_name == FILE && kind(node) == Some("ImageStream")
 }
 
-/// Reads the file, if there is one. That it cannot be parsed is reported where all manifests are read.
+/// Parses the file, if it exists. A syntax error is reported with those of the manifests.
 pub(crate) fn references(content: &dyn Content) -> References {
     let path = format!("{MANIFESTS}{FILE}");
     let mut references = References::default();
@@ -63,7 +63,7 @@ impl References {
     fn read(&mut self, path: &str, root: &Node) {
         let list = root.at("/spec/tags").and_then(Node::as_sequence).unwrap_or_default();
         for (index, item) in list.iter().enumerate() {
-            // The tooling reads the file with a decoder that takes any case, and its own documentation writes `Name`.
+            // The tooling decodes the file with field names in any case, and its own documentation writes `Name`.
             let Some(from) = member(item, "from") else { continue };
             if member(from, "kind").and_then(Node::as_str) != Some("DockerImage") {
                 continue;
@@ -73,13 +73,13 @@ impl References {
             let place = Location { pointer: Some(format!("/spec/tags/{index}")), ..Location::of(path, item) };
             if name.is_empty() || source.is_empty() {
                 let message = format!("image {index} has no name or no from.name");
-                self.findings.push(finding(&place, message, "name it, and the repository that stands for it"));
+                self.findings.push(finding(&place, message, "set its name and its repository"));
                 continue;
             }
             let same = self.tags.iter().find(|tag| tag.source == source || tag.name == name);
             if let Some(same) = same.filter(|same| same.source != source || same.name != name) {
                 let message =
-                    format!("images {:?} and {name:?} are not told apart: {:?} and {source:?}", same.name, same.source);
+                    format!("images {:?} and {name:?} are ambiguous: {:?} and {source:?}", same.name, same.source);
                 self.findings.push(finding(&place, message, "give each image one name and one repository"));
                 continue;
             }
@@ -87,7 +87,7 @@ impl References {
         }
     }
 
-    /// What an administrator should know about the images of a configuration.
+    /// Warnings about the images of a configuration.
     pub(crate) fn advice(&self, images: &Images) -> Vec<Diagnostic> {
         if images.is_empty() {
             return Vec::new();
@@ -106,21 +106,21 @@ impl References {
             finding.at(Location::CONFIG).pointer(pointer).help(format!("its images are {}", names.join(", ")))
         });
         let kept = self.tags.iter().filter(|tag| images.get(&tag.name).is_none()).map(|tag| {
-            let message = format!("image {:?} is not configured and stays {:?}", tag.name, tag.source);
+            let message = format!("image {:?} is not configured and remains {:?}", tag.name, tag.source);
             Diagnostic { location: Some(tag.place.clone()), ..Diagnostic::warning("ImageNotConfigured", message) }
                 .help("set it in images, too")
         });
         unknown.chain(kept).collect()
     }
 
-    /// What is to be replaced by what.
+    /// The replacements.
     pub(crate) fn replacements(&self, images: &Images) -> Replacements {
         let pairs = self.tags.iter().filter_map(|tag| Some((tag.source.clone(), images.get(&tag.name)?.clone())));
         Replacements::new(pairs.collect())
     }
 }
 
-/// A member by its name in any case.
+/// A member, found by its name in any case.
 fn member<'a>(node: &'a Node, name: &str) -> Option<&'a Node> {
     let entries = node.as_mapping()?;
     entries
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_are_read_whatever_the_case_of_their_fields() {
+    fn tags_are_parsed_with_field_names_in_any_case() {
         let text = b"kind: ImageStream\nspec:\n  tags:\n  - {name: a, from: {kind: DockerImage, name: q/a}}\n  - {name: b, from: {kind: DockerImage, Name: 'q/a:v1'}}\n  - {name: c, from: {kind: ImageStreamTag, name: x}}\n";
         let node = documents::parse_documents(text, "x").unwrap();
         let mut references = References::default();

@@ -1,18 +1,18 @@
 //! Run levels: files named `0000_<level>_<component>...` are rolled out level by level.
 //!
-//! That is the convention of OpenShift's cluster-version operator, which applies manifests in the order of their names, level
-//! by level, the components of one level side by side. A stage is a level here, so that each level becomes healthy before the
-//! next begins, and components of one level are rolled out together.
+//! This is the convention of OpenShift's cluster-version operator, which applies manifests in the order of their names,
+//! level by level, the components of one level in parallel. A stage is a level here, so that each level becomes healthy
+//! before the next begins, and components of one level are rolled out together.
 //!
-//! There, the files of one component follow one another, too. Stages have one order for all, so that stages within a level
-//! would let components wait for each other, which ends in a deadlock where two of them depend on one another; the order of
-//! kinds, which the host follows within a stage, is what remains of the order of files.
+//! The cluster-version operator also applies the files of one component in order. Stages are one sequence for the whole
+//! release, so stages within a level would make components wait for each other, which deadlocks if two of them depend
+//! on one another. The host's order of kinds within a stage replaces the order of files.
 
-/// The stage of files without a level that sort after all files with one: after the highest level, 99.
+/// The stage of files without a level that sort after all files with one: above the highest level, 99.
 const AFTER_ALL: u32 = 100;
 
-/// The run level that a file name gives. What follows the level must name a component; the convention is written down both
-/// with `_` and with `-` behind the component, so anything may follow that.
+/// The run level of a file name. A component name must follow the level; both `_` and `-` are used after the component,
+/// so anything may follow that.
 ///
 /// ```
 /// use chandler_plain::stage::run_level;
@@ -27,10 +27,10 @@ pub fn run_level(file_name: &str) -> Option<u32> {
     level.parse().ok().filter(|_| two_digits && named)
 }
 
-/// The stage of each of some file names, which are in byte order.
+/// The stage of each file name; the names are in byte order.
 ///
-/// Where no name has a level there are no stages. Else a file without one keeps its place in the order: it belongs to the
-/// level before it, and behind all of them to a stage of its own.
+/// Without any level there are no stages. Otherwise a file without a level keeps its place in the order: it gets the
+/// level before it, or after all levels a stage of its own.
 pub fn stages(file_names: &[&str]) -> Vec<Option<u32>> {
     let levels: Vec<Option<u32>> = file_names.iter().map(|name| run_level(name)).collect();
     let Some(last) = levels.iter().rposition(Option::is_some) else {
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_are_read_from_names() {
+    fn levels_are_parsed_from_file_names() {
         for (name, level) in [
             ("0000_03_cluster-version-operator_00-namespace.yaml", Some(3)),
             ("0000_50_olm_06-psm-operator.deployment.yaml", Some(50)),

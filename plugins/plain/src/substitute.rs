@@ -1,6 +1,6 @@
-//! Replacing images and versions in the texts of objects.
+//! Replaces images and versions in the strings of objects.
 //!
-//! Images come first, as in the tooling: the tag of an image that is replaced goes with it.
+//! Images are replaced first, as in the tooling: the tag of a replaced image is replaced with it.
 
 use chandler_sdk::{Diagnostic, yaml::Node};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::{
     versions::{Missing, SNAPSHOT, Versions},
 };
 
-/// What is to be replaced by what.
+/// The replacements.
 pub(crate) struct Substitution<'a> {
     /// The images.
     pub(crate) images: Replacements,
@@ -20,31 +20,31 @@ pub(crate) struct Substitution<'a> {
     pub(crate) versions: &'a Versions,
 }
 
-/// What replacing came to.
+/// The findings of a replacement.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    /// What the author of the bundle must mend.
+    /// Errors in the bundle.
     pub(crate) content: Vec<Diagnostic>,
-    /// What is missing in the configuration.
+    /// Missing configuration.
     pub(crate) configuration: Vec<Diagnostic>,
-    /// What stops nothing.
+    /// Findings that do not block the release.
     pub(crate) warnings: Vec<Diagnostic>,
 }
 
 impl Substitution<'_> {
-    /// Whether nothing is to be replaced.
+    /// Whether there is nothing to replace.
     pub(crate) fn is_empty(&self) -> bool {
         self.images.is_empty() && self.versions.is_empty()
     }
 
-    /// The object of a manifest with everything replaced.
+    /// The object of a manifest after replacement.
     pub(crate) fn apply(&self, manifest: &Manifest, findings: &mut Findings) -> Value {
         let mut value = manifest.node.to_json();
         each_text(&mut value, &mut String::new(), &mut |text, pointer| {
             if let Some((replaced, left)) = self.images.replace(text) {
                 *text = replaced;
                 if left {
-                    findings.warnings.push(image_left(manifest, pointer));
+                    findings.warnings.push(image_not_replaced(manifest, pointer));
                 }
             }
             if self.versions.is_empty() {
@@ -61,7 +61,7 @@ impl Substitution<'_> {
     }
 }
 
-/// Calls a function with every text of a value, keys excepted, and its JSON pointer.
+/// Calls a function with every string of a value, except keys, and its JSON pointer.
 fn each_text(value: &mut Value, pointer: &mut String, visit: &mut impl FnMut(&mut String, &str)) {
     let length = pointer.len();
     match value {
@@ -92,8 +92,8 @@ fn at(finding: Diagnostic, manifest: &Manifest, pointer: &str) -> Diagnostic {
     finding.at(path).within(node, pointer)
 }
 
-fn image_left(manifest: &Manifest, pointer: &str) -> Diagnostic {
-    let message = "the text names an image that is to be replaced, in a way in which it cannot be";
+fn image_not_replaced(manifest: &Manifest, pointer: &str) -> Diagnostic {
+    let message = "the text names an image in a form that cannot be replaced";
     at(Diagnostic::warning("ImageNotReplaced", message), manifest, pointer)
         .help("end the reference with white space, a quote or the end of the text")
 }
@@ -102,7 +102,8 @@ impl Findings {
     fn version(&mut self, missing: &Missing, manifest: &Manifest, pointer: &str) {
         match missing {
             Missing::Release => {
-                let message = format!("{SNAPSHOT} stands for the version of the release, which is not configured");
+                let message =
+                    format!("{SNAPSHOT} is the placeholder for the version of the release, which is not configured");
                 let finding = Diagnostic::warning("ReleaseVersionNotConfigured", message);
                 self.warnings.push(at(finding, manifest, pointer).help("set releaseVersion, too"));
             }
@@ -114,7 +115,7 @@ impl Findings {
             Missing::Unnamed => {
                 let message = "empty version references are not allowed";
                 let finding = at(Diagnostic::error("EmptyVersionReference", message), manifest, pointer);
-                self.content.push(finding.help(format!("name a component in small letters behind {SNAPSHOT}-")));
+                self.content.push(finding.help(format!("name a component in lower-case letters after {SNAPSHOT}-")));
             }
         }
     }
@@ -127,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_texts_of_a_value_are_looked_at_and_no_key() {
+    fn all_strings_of_a_value_are_visited_and_no_keys() {
         let mut value = json!({"a": ["x", {"b/c~": "y"}], "x": 1, "n": null});
         let mut seen = Vec::new();
         each_text(&mut value, &mut String::new(), &mut |text, pointer| {

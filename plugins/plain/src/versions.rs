@@ -1,13 +1,13 @@
-//! Replacing versions in texts, as OpenShift's release tooling does.
+//! Replaces versions in strings, as OpenShift's release tooling does.
 //!
-//! Manifests are written with the version `0.0.1-snapshot`, which stands for that of the release, and with
-//! `0.0.1-snapshot-<component>`, which stands for that of a component. The rule is that of `oc adm release new`
-//! (`NewComponentVersionsMapper` in `pkg/cli/admin/release/image_mapper.go`). As with images it is applied to the texts of
-//! objects, and of two versions with one character between them both are replaced, where there the second stays.
+//! Manifests contain the placeholders `0.0.1-snapshot` for the version of the release, and `0.0.1-snapshot-<component>`
+//! for that of a component. The rule is that of `oc adm release new` (`NewComponentVersionsMapper` in
+//! `pkg/cli/admin/release/image_mapper.go`). As with images it is applied to the strings of objects, and of two
+//! versions with one character between them both are replaced, while the tooling misses the second.
 
 use std::collections::BTreeMap;
 
-/// What stands in for the versions in manifests.
+/// The replacements for the placeholders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Versions {
     /// For `0.0.1-snapshot`.
@@ -16,17 +16,17 @@ pub(crate) struct Versions {
     pub(crate) components: BTreeMap<String, String>,
 }
 
-/// What manifests write for the version of the release.
+/// The placeholder for the version of the release.
 pub(crate) const SNAPSHOT: &str = "0.0.1-snapshot";
 
-/// A version that a text asks for and nobody gave.
+/// A placeholder without a configured version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
-    /// That of the release; it stays as it is.
+    /// That of the release; it is not replaced.
     Release,
     /// That of a component.
     Component(String),
-    /// There is a dash behind `0.0.1-snapshot` and no component.
+    /// A dash follows `0.0.1-snapshot`, but no component.
     Unnamed,
 }
 
@@ -36,7 +36,7 @@ impl Versions {
         self.release.is_none() && self.components.is_empty()
     }
 
-    /// The text with all versions replaced, and those that it asks for in vain; none where it asks for none.
+    /// The text with all versions replaced, and the placeholders without a version; none if it contains no placeholder.
     pub(crate) fn replace(&self, text: &str) -> Option<(String, Vec<Missing>)> {
         text.contains(SNAPSHOT).then(|| self.rewrite(text))
     }
@@ -44,7 +44,7 @@ impl Versions {
     fn rewrite(&self, text: &str) -> (String, Vec<Missing>) {
         let mut out = String::with_capacity(text.len());
         let mut missing = Vec::new();
-        // The last character that was read: what is put in may end in any.
+        // The last character of the input: a replacement may end in any.
         let mut last = None;
         let mut rest = text;
         while let Some(at) = rest.find(SNAPSHOT) {
@@ -79,14 +79,14 @@ impl Versions {
     }
 }
 
-/// What a `0.0.1-snapshot` stands for.
+/// The meaning of a `0.0.1-snapshot`.
 enum Reference<'a> {
     Release,
     Component(&'a str),
     Unnamed,
 }
 
-/// What it stands for by what is behind it; none where it is the beginning of a longer word.
+/// The placeholder, by the text after it; none if it is the beginning of a longer word.
 fn reference(behind: &str) -> Option<Reference<'_>> {
     let Some(name) = behind.strip_prefix('-') else {
         return (!behind.starts_with(is_word)).then_some(Reference::Release);
@@ -106,13 +106,14 @@ fn is_part_of_name(c: char) -> bool {
     c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'
 }
 
-/// Whether a component may have this name (`reAllowedVersionKey` there): two characters or more, no dash at its ends.
+/// Whether a component may have this name (`reAllowedVersionKey` in the tooling): at least two characters, no dash at
+/// its ends.
 pub(crate) fn is_component(name: &str) -> bool {
     name.len() >= 2 && name.chars().all(is_part_of_name) && !name.starts_with('-') && !name.ends_with('-')
 }
 
-/// A semantic version without its build metadata, which versions of releases do not have (a label could not hold it); none
-/// where the text is no semantic version.
+/// A semantic version without its build metadata, which versions of releases do not have (it is invalid in a label);
+/// none if the text is not a semantic version.
 pub(crate) fn semantic(text: &str) -> Option<&str> {
     let (version, build) = text.split_once('+').map_or((text, None), |(version, build)| (version, Some(build)));
     let (core, pre_release) = version.split_once('-').map_or((version, None), |(core, rest)| (core, Some(rest)));
@@ -149,7 +150,7 @@ mod tests {
 
     /// The cases of `TestNewComponentVersionsMapper` and more.
     #[test]
-    fn versions_are_replaced_as_the_tooling_does() {
+    fn versions_are_replaced_as_by_the_openshift_tooling() {
         let both: &[(&str, &str)] = &[("a", "2.0.0"), ("b", "1.0.0")];
         for (release, components, text, want, missing) in [
             (None, both, "version: 0.0.1-snapshot\n", "version: 0.0.1-snapshot\n", vec![Missing::Release]),
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn components_and_versions_have_the_form_that_the_tooling_wants() {
+    fn components_and_versions_are_validated_as_by_the_openshift_tooling() {
         for (name, legal) in [
             ("kubernetes", true),
             ("machine-os", true),
@@ -210,7 +211,7 @@ mod tests {
         }
     }
 
-    /// The tooling's own expression, applied until nothing changes: it takes the character behind a version along.
+    /// The tooling's own expression, applied until nothing changes: it consumes the character after a version.
     fn by_the_tooling(known: &Versions, text: &str) -> String {
         let pattern = r"([^0-9A-Za-z_]|^)0\.0\.1-snapshot(?:-([a-z0-9-]+)|([^0-9A-Za-z_])|$)";
         let pattern = Regex::new(pattern).unwrap();
@@ -237,7 +238,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn texts_become_what_the_tooling_makes_of_them(
+        fn texts_are_rewritten_as_by_the_openshift_tooling(
             pieces in proptest::collection::vec(prop_oneof![Just(SNAPSHOT.to_owned()), "[-a-cA_ .,:\u{e4}]{0,3}"], 0..10)
         ) {
             let known = versions(Some("4.1.0"), &[("a", "2.0.0"), ("b-c", "3.0.0-x")]);
@@ -246,7 +247,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_else_changes(text: String) {
+        fn other_text_is_not_changed(text: String) {
             let known = versions(Some("4.1.0"), &[]);
             prop_assert!(known.replace(&text).is_none() || text.contains(SNAPSHOT));
         }

@@ -1,4 +1,4 @@
-//! Bundles through the provisioner.
+//! Renders bundles with the provisioner.
 
 #![allow(
     clippy::unwrap_used,
@@ -37,7 +37,7 @@ fn release(bundle: &Bundle) -> String {
     lines.join("\n")
 }
 
-/// Why a bundle is refused, one finding per line.
+/// The findings of a refused bundle, one per line.
 fn refusal(bundle: &Bundle) -> String {
     match provision(bundle).expect_err("the bundle is refused") {
         Failure::InvalidContent(findings) => {
@@ -75,7 +75,7 @@ fn objects_are_emitted_in_the_order_of_files_and_documents() {
 }
 
 #[test]
-fn what_looks_like_a_template_is_text() {
+fn template_syntax_is_literal_text() {
     let text = "{{ .Values.x }} ${X} {{ fail \"no\" }}";
     let object = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{x: '{text}'}}\n");
     let recorder = provision(&Bundle::new([("manifests/a.yaml", object)])).unwrap();
@@ -98,7 +98,7 @@ fn run_levels_become_stages() {
 }
 
 #[test]
-fn components_of_one_level_are_rolled_out_together() {
+fn components_of_one_level_share_a_stage() {
     let object = |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n");
     let bundle = Bundle::new([
         ("manifests/0000_70_monitoring_01-a.yaml", object("monitoring-a")),
@@ -117,14 +117,14 @@ fn components_of_one_level_are_rolled_out_together() {
 }
 
 #[test]
-fn any_kind_is_installed_as_it_is() {
+fn any_kind_is_installed_unchanged() {
     let text = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: berths.example.com}\n---\n\
                 apiVersion: example.com/v1\nkind: Berth\nmetadata: {name: b}\n---\n\
                 apiVersion: example.com/v1\nkind: Berth\nmetadata: {name: b, namespace: north}\n---\n\
                 apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: v}\nwebhooks: []\n---\n\
                 apiVersion: v1\nkind: Node\nmetadata: {name: worker}\nspec: {}\n";
     let bundle = Bundle::new([("manifests/all", text)]);
-    // No namespace is made up: which kinds have one, the host knows.
+    // No namespace is added: only the host knows which kinds are namespaced.
     insta::assert_snapshot!(release(&bundle), @r"
     - CustomResourceDefinition -/berths.example.com manifests/all:1:1
     - Berth -/b manifests/all:5:1
@@ -132,7 +132,7 @@ fn any_kind_is_installed_as_it_is() {
     - ValidatingWebhookConfiguration -/v manifests/all:13:1
     - Node -/worker manifests/all:18:1
     ");
-    // Nothing is added, dropped or rewritten, zero values and unknown fields among it.
+    // Nothing is added, dropped or rewritten, including zero values and unknown fields.
     let object = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"a":null,"b":0,"c":"1024Mi","d":[]},"x":false}"#;
     let recorder = provision(&Bundle::new([("manifests/p.json", object)])).unwrap();
     assert_eq!(recorder.objects[0].value.to_string(), object);
@@ -143,13 +143,13 @@ fn image_references_are_not_installed() {
     let references = "kind: ImageStream\napiVersion: image.openshift.io/v1\nspec: {tags: []}\n";
     let bundle = Bundle::new([("manifests/a.yaml", A), ("manifests/image-references", references)]);
     insta::assert_snapshot!(release(&bundle), @"- ConfigMap -/a manifests/a.yaml:1:1");
-    // Elsewhere the kind is a kind like any other.
+    // In other files this kind has no special meaning.
     let bundle = Bundle::new([("manifests/stream.yaml", references)]);
-    insta::assert_snapshot!(refusal(&bundle), @"NameMissing manifests/stream.yaml:1:1 (/metadata/name): Object 'metadata.name' is missing (help: every object has one, in quotes if it could be a number)");
+    insta::assert_snapshot!(refusal(&bundle), @"NameMissing manifests/stream.yaml:1:1 (/metadata/name): Object 'metadata.name' is missing (help: every object needs one, in quotes if it could be a number)");
 }
 
 #[test]
-fn all_that_is_wrong_is_reported_at_once() {
+fn all_errors_are_reported_at_once() {
     let bundle = Bundle::new([
         ("manifests/a.yaml", "a: [\n"),
         (
@@ -163,58 +163,58 @@ fn all_that_is_wrong_is_reported_at_once() {
     insta::assert_snapshot!(refusal(&bundle), @r#"
     SubdirectoryInManifests manifests/w: get objects from bundle manifests: subdirectories are not allowed within the "manifests" directory of the bundle image filesystem: found "manifests/w" (help: move its files into manifests/ itself)
     SubdirectoryInManifests manifests/x: get objects from bundle manifests: subdirectories are not allowed within the "manifests" directory of the bundle image filesystem: found "manifests/x" (help: move its files into manifests/ itself)
-    InvalidYaml manifests/a.yaml:2:1: get objects from bundle manifests: while parsing a node, did not find expected node content (help: every file in manifests/ is read as YAML or JSON, whatever its name; move others elsewhere)
-    NotAnObject manifests/b.yaml:1:1: got an array, want a Kubernetes object (help: every document in manifests/ is an object; move others elsewhere)
-    NotAnObject manifests/b.yaml:3:1: got a string, want a Kubernetes object (help: every document in manifests/ is an object; move others elsewhere)
-    ApiVersionMissing manifests/b.yaml:5:1 (/apiVersion): Object 'apiVersion' is missing (help: every object has one, such as v1 or apps/v1)
-    KindMissing manifests/b.yaml:5:7 (/kind): Object 'Kind' is missing: got an integer, want text (help: every object has one, such as ConfigMap)
-    NameMissing manifests/b.yaml:6:11 (/metadata/name): Object 'metadata.name' is missing (help: generateName gives another object each time; give it a name)
-    NamespaceInvalid manifests/b.yaml:10:32 (/metadata/namespace): Object 'metadata.namespace' is not text: got a boolean (help: put it into quotes)
+    InvalidYaml manifests/a.yaml:2:1: get objects from bundle manifests: while parsing a node, did not find expected node content (help: every file in manifests/ is parsed as YAML or JSON, whatever its name; move others elsewhere)
+    NotAnObject manifests/b.yaml:1:1: got an array, want a Kubernetes object (help: every document in manifests/ must be an object; move others elsewhere)
+    NotAnObject manifests/b.yaml:3:1: got a string, want a Kubernetes object (help: every document in manifests/ must be an object; move others elsewhere)
+    ApiVersionMissing manifests/b.yaml:5:1 (/apiVersion): Object 'apiVersion' is missing (help: every object needs one, such as v1 or apps/v1)
+    KindMissing manifests/b.yaml:5:7 (/kind): Object 'Kind' is missing: got an integer, want text (help: every object needs one, such as ConfigMap)
+    NameMissing manifests/b.yaml:6:11 (/metadata/name): Object 'metadata.name' is missing (help: generateName creates another object each time; set metadata.name)
+    NamespaceInvalid manifests/b.yaml:10:32 (/metadata/namespace): Object 'metadata.namespace' is not a string: got a boolean (help: put it into quotes)
     "#);
 }
 
 #[test]
-fn what_no_api_server_takes_is_refused_in_its_line() {
+fn invalid_objects_are_refused_with_their_line() {
     let text = "apiVersion: v1/x/y\nkind: Config-Map\nmetadata:\n  name: a/\n  namespace: '%2f'\n";
     insta::assert_snapshot!(refusal(&Bundle::new([("manifests/a.yaml", text)])), @r#"
-    InvalidIdentity manifests/a.yaml:1:13 (/apiVersion): no API server takes the apiVersion "v1/x/y" (help: an apiVersion is a version or group/version, a kind is letters and digits, a name has no / and no %)
-    InvalidIdentity manifests/a.yaml:2:7 (/kind): no API server takes the kind "Config-Map" (help: an apiVersion is a version or group/version, a kind is letters and digits, a name has no / and no %)
-    InvalidIdentity manifests/a.yaml:4:9 (/metadata/name): no API server takes the name "a/" (help: an apiVersion is a version or group/version, a kind is letters and digits, a name has no / and no %)
-    InvalidIdentity manifests/a.yaml:5:14 (/metadata/namespace): no API server takes the namespace "%2f" (help: an apiVersion is a version or group/version, a kind is letters and digits, a name has no / and no %)
+    InvalidIdentity manifests/a.yaml:1:13 (/apiVersion): API servers reject the apiVersion "v1/x/y" (help: an apiVersion is a version or group/version, a kind is letters and digits, a name has no / and no %)
+    InvalidIdentity manifests/a.yaml:2:7 (/kind): API servers reject the kind "Config-Map" (help: an apiVersion is a version or group/version, a kind is letters and digits, a name has no / and no %)
+    InvalidIdentity manifests/a.yaml:4:9 (/metadata/name): API servers reject the name "a/" (help: an apiVersion is a version or group/version, a kind is letters and digits, a name has no / and no %)
+    InvalidIdentity manifests/a.yaml:5:14 (/metadata/namespace): API servers reject the namespace "%2f" (help: an apiVersion is a version or group/version, a kind is letters and digits, a name has no / and no %)
     "#);
 }
 
 #[test]
-fn what_is_missing_is_said_as_the_predecessor_says_it() {
+fn missing_parts_are_reported_with_the_messages_of_rukpak() {
     insta::assert_snapshot!(refusal(&Bundle::new([("a.yaml", A)])), @"ManifestsMissing manifests/: get objects from bundle manifests: open manifests: file does not exist (help: put the Kubernetes objects of the bundle into files in manifests/)");
     insta::assert_snapshot!(refusal(&Bundle::new([("manifests/a.yaml", "# nothing\n")])), @"NoObjects manifests/: invalid bundle: found zero objects: plain+v0 bundles are required to contain at least one object (help: put at least one file with a Kubernetes object directly into manifests/)");
 }
 
 #[test]
-fn an_object_stands_in_a_bundle_once() {
+fn duplicate_objects_are_refused_or_reported() {
     let other = "apiVersion: v2\nkind: ConfigMap\nmetadata: {name: a}\ndata: {b: c}\n";
     let bundle = Bundle::new([("manifests/a.yaml", A), ("manifests/b.yaml", A)]);
     insta::assert_snapshot!(release(&bundle), @r"
     - ConfigMap -/a manifests/a.yaml:1:1
-    Warning DuplicateObject manifests/b.yaml:1:1: ConfigMap a stands here again, equal to the one at manifests/a.yaml:1:1 (help: remove one of them)
+    Warning DuplicateObject manifests/b.yaml:1:1: ConfigMap a is a duplicate, equal to the one at manifests/a.yaml:1:1 (help: remove one of them)
     ");
     let bundle = Bundle::new([("manifests/a.yaml", A), ("manifests/b.yaml", other)]);
-    insta::assert_snapshot!(refusal(&bundle), @"DuplicateObject manifests/b.yaml:1:1: ConfigMap a stands here again, different from the one at manifests/a.yaml:1:1 (help: remove one of them)");
+    insta::assert_snapshot!(refusal(&bundle), @"DuplicateObject manifests/b.yaml:1:1: ConfigMap a is a duplicate, different from the one at manifests/a.yaml:1:1 (help: remove one of them)");
 }
 
 #[test]
-fn what_is_odd_is_reported() {
+fn suspicious_content_is_reported() {
     let bundle =
         Bundle::new([("manifests/.gitignore", "*"), ("manifests/a.yaml", &format!("{A}data: {{a: b, a: c}}\n"))]);
     insta::assert_snapshot!(release(&bundle), @r#"
     - ConfigMap -/a manifests/a.yaml:1:1
     Warning HiddenFileIgnored manifests/.gitignore: a file whose name begins with a dot is not read as a manifest
-    Warning SuspiciousYaml manifests/a.yaml:4:14: key "a" stands here again with another value; the one in line 4 is ignored
+    Warning SuspiciousYaml manifests/a.yaml:4:14: key "a" is a duplicate with another value; the one in line 4 is ignored
     "#);
 }
 
 #[test]
-fn bundles_of_other_formats_are_not_recognised() {
+fn bundles_of_other_formats_are_not_detected() {
     let csv = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: a}\n";
     let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {names: {kind: ClusterServiceVersion}}\n";
     let annotations = |media_type: &str| {
@@ -235,14 +235,14 @@ fn bundles_of_other_formats_are_not_recognised() {
     }
 }
 
-/// The bundles of the predecessor's own tests; none where they are not at hand.
+/// The bundles of rukpak's own tests; none if they are not available.
 fn fixture(name: &str) -> Option<Bundle> {
     let directory = chandler_test_needs::fixture(&format!("plain/{name}"))?;
     Some(Bundle::from_directory(&directory).unwrap())
 }
 
 #[test]
-fn the_bundles_of_the_predecessor_give_what_they_gave_there() {
+fn rukpak_bundles_render_as_with_rukpak() {
     for (name, objects) in
         [("dependent", 2), ("invalid-crds-and-crs", 3), ("invalid-missing-crds", 14), ("provides", 1), ("valid", 8)]
     {

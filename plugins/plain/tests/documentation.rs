@@ -9,7 +9,7 @@ use chandler_sdk::{Provisioner, testing::Bundle};
 use regex::Regex;
 use serde_json::Value;
 
-/// Codes that the reading of files gives, which is not in this crate.
+/// Codes of findings from file parsing, which is in another crate.
 const OF_THE_READER: [&str; 3] = ["UnreadableFile", "InvalidYaml", "SuspiciousYaml"];
 
 fn text(path: &str) -> String {

@@ -58,7 +58,7 @@ fn findings(recorder: &Recorder) -> String {
 }
 
 #[test]
-fn images_are_replaced_by_their_names() {
+fn images_are_replaced_by_name() {
     let config = json!({"images": {
         "ingress-operator": "mirror.example.com/ingress@sha256:12ab",
         "haproxy-router": "mirror.example.com/router:v1",
@@ -68,11 +68,11 @@ fn images_are_replaced_by_their_names() {
     assert_eq!(container["image"], "mirror.example.com/ingress@sha256:12ab");
     assert_eq!(container["args"], json!(["--router=mirror.example.com/router:v1"]));
     assert_eq!(recorder.objects[0].origin.as_ref().unwrap().to_string(), "manifests/ingress.yaml:1:1");
-    insta::assert_snapshot!(findings(&recorder), @"Warning ImageNotReplaced manifests/ingress.yaml:12:35 (/spec/template/spec/containers/0/env/0/value): the text names an image that is to be replaced, in a way in which it cannot be (help: end the reference with white space, a quote or the end of the text)");
+    insta::assert_snapshot!(findings(&recorder), @"Warning ImageNotReplaced manifests/ingress.yaml:12:35 (/spec/template/spec/containers/0/env/0/value): the text names an image in a form that cannot be replaced (help: end the reference with white space, a quote or the end of the text)");
 }
 
 #[test]
-fn without_a_configuration_nothing_is_replaced_and_nothing_is_said() {
+fn without_a_configuration_nothing_is_replaced_or_reported() {
     for config in [json!({}), json!({"images": null}), json!({"images": {}})] {
         let recorder = provision(&bundle(REFERENCES), &config).unwrap();
         let image = recorder.objects[0].value.pointer("/spec/template/spec/containers/0/image").unwrap();
@@ -82,12 +82,12 @@ fn without_a_configuration_nothing_is_replaced_and_nothing_is_said() {
 }
 
 #[test]
-fn what_does_not_fit_together_is_reported() {
+fn mismatches_of_images_and_configuration_are_reported() {
     let recorder =
         provision(&bundle(REFERENCES), &json!({"images": {"haproxy": "x", "ingress-operator": "y"}})).unwrap();
     insta::assert_snapshot!(findings(&recorder), @r#"
     Warning UnknownImage config (/images/haproxy): the bundle has no image "haproxy" (help: its images are ingress-operator, haproxy-router)
-    Warning ImageNotConfigured manifests/image-references:7:5 (/spec/tags/1): image "haproxy-router" is not configured and stays "quay.io/openshift/origin-haproxy-router" (help: set it in images, too)
+    Warning ImageNotConfigured manifests/image-references:7:5 (/spec/tags/1): image "haproxy-router" is not configured and remains "quay.io/openshift/origin-haproxy-router" (help: set it in images, too)
     "#);
     let without = Bundle::new([("manifests/ingress.yaml", DEPLOYMENT)]);
     let recorder = provision(&without, &json!({"images": {"haproxy": "x"}})).unwrap();
@@ -95,7 +95,7 @@ fn what_does_not_fit_together_is_reported() {
 }
 
 #[test]
-fn references_that_are_not_told_apart_stop_a_replacement_only() {
+fn ambiguous_references_only_block_a_replacement() {
     let ambiguous = "\
 kind: ImageStream
 apiVersion: image.openshift.io/v1
@@ -109,16 +109,16 @@ spec:
     let failure = provision(&bundle(ambiguous), &json!({"images": {"a": "x"}})).unwrap_err();
     insta::assert_snapshot!(failure, @r#"
     invalid content
-    manifests/image-references:6:5 (/spec/tags/1): images "a" and "b" are not told apart: "quay.io/a" and "quay.io/a" (help: give each image one name and one repository)
-    manifests/image-references:7:5 (/spec/tags/2): images "a" and "a" are not told apart: "quay.io/a" and "quay.io/c" (help: give each image one name and one repository)
-    manifests/image-references:8:5 (/spec/tags/3): image 3 has no name or no from.name (help: name it, and the repository that stands for it)
+    manifests/image-references:6:5 (/spec/tags/1): images "a" and "b" are ambiguous: "quay.io/a" and "quay.io/a" (help: give each image one name and one repository)
+    manifests/image-references:7:5 (/spec/tags/2): images "a" and "a" are ambiguous: "quay.io/a" and "quay.io/c" (help: give each image one name and one repository)
+    manifests/image-references:8:5 (/spec/tags/3): image 3 has no name or no from.name (help: set its name and its repository)
     "#);
     let recorder = provision(&bundle(ambiguous), &json!({})).unwrap();
     assert_eq!(recorder.findings.len(), 3);
 }
 
 #[test]
-fn configurations_are_refused_with_all_their_faults() {
+fn all_errors_of_an_image_configuration_are_reported() {
     let config = json!({"replicas": 1, "images": {"a": "", "b": "two words", "c": 7, "d/e": "-x"}});
     insta::assert_snapshot!(provision(&bundle(REFERENCES), &config).unwrap_err(), @r#"
     invalid configuration
@@ -132,7 +132,7 @@ fn configurations_are_refused_with_all_their_faults() {
     invalid configuration
     config (/images): images is not an object (help: write it as {name: image})
     ");
-    // Together with those of the content.
+    // Together with the errors of the content.
     let failure = provision(&Bundle::new([("manifests/a", "")]), &config).unwrap_err();
     assert_eq!(failure.diagnostics().len(), 6, "{failure}");
     assert!(matches!(failure, Failure::InvalidContent(_)));
@@ -146,7 +146,7 @@ fn the_schema_names_the_images() {
     let names: Vec<&String> = images["properties"].as_object().unwrap().keys().collect();
     assert_eq!(names, ["haproxy-router", "ingress-operator"]);
     let description = &images["properties"]["haproxy-router"]["description"];
-    assert_eq!(description, "Stands in for quay.io/openshift/origin-haproxy-router.");
-    // Defaults of a class may name images that this bundle does not have.
+    assert_eq!(description, "Replaces quay.io/openshift/origin-haproxy-router.");
+    // Defaults of a class may name images that this bundle does not contain.
     assert_eq!(images["additionalProperties"]["type"], "string");
 }

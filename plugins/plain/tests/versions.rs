@@ -60,7 +60,7 @@ fn versions_of_release_and_components_are_filled_in() {
     assert_eq!(container["image"], "registry.example.com/harbour@sha256:12ab", "images come first, with their tags");
     assert_eq!(container["env"][0]["value"], "operator=4.20.1,kubernetes=1.33.4");
     assert_eq!(findings(&recorder), "");
-    // The tag of an image that is not replaced is a text like any other.
+    // The tag of an image that is not replaced is treated as any other text.
     let config = json!({"releaseVersion": "4.20.1", "componentVersions": {"kubernetes": "1.33.4"}});
     let recorder = provision(OPERATOR, &config).unwrap();
     let image = recorder.objects[1].value.pointer("/spec/template/spec/containers/0/image").unwrap();
@@ -68,7 +68,7 @@ fn versions_of_release_and_components_are_filled_in() {
 }
 
 #[test]
-fn without_a_version_nothing_is_filled_in_and_nothing_is_said() {
+fn without_a_version_nothing_is_replaced_or_reported() {
     for config in
         [json!({}), json!({"releaseVersion": null, "componentVersions": null}), json!({"componentVersions": {}})]
     {
@@ -79,38 +79,38 @@ fn without_a_version_nothing_is_filled_in_and_nothing_is_said() {
 }
 
 #[test]
-fn versions_that_nobody_gives_are_refused_as_the_tooling_does() {
+fn missing_versions_are_refused_as_by_the_openshift_tooling() {
     insta::assert_snapshot!(provision(OPERATOR, &json!({"releaseVersion": "4.20.1"})).unwrap_err(), @r#"
     invalid configuration
     manifests/harbour.yaml:8:30 (/status/versions/1/version): unknown version reference "kubernetes" (help: set componentVersions.kubernetes)
     manifests/harbour.yaml:19:39 (/spec/template/spec/containers/0/env/0/value): unknown version reference "kubernetes" (help: set componentVersions.kubernetes)
     "#);
-    // The tooling leaves the version of the release alone where it has none.
+    // The tooling does not replace the version of the release if it has none.
     let recorder = provision(OPERATOR, &json!({"componentVersions": {"kubernetes": "1.33.4"}})).unwrap();
     insta::assert_snapshot!(findings(&recorder), @r"
-    Warning ReleaseVersionNotConfigured manifests/harbour.yaml:7:31 (/status/versions/0/version): 0.0.1-snapshot stands for the version of the release, which is not configured (help: set releaseVersion, too)
-    Warning ReleaseVersionNotConfigured manifests/harbour.yaml:12:45 (/metadata/labels/version): 0.0.1-snapshot stands for the version of the release, which is not configured (help: set releaseVersion, too)
-    Warning ReleaseVersionNotConfigured manifests/harbour.yaml:19:39 (/spec/template/spec/containers/0/env/0/value): 0.0.1-snapshot stands for the version of the release, which is not configured (help: set releaseVersion, too)
-    Warning ReleaseVersionNotConfigured manifests/harbour.yaml:18:16 (/spec/template/spec/containers/0/image): 0.0.1-snapshot stands for the version of the release, which is not configured (help: set releaseVersion, too)
+    Warning ReleaseVersionNotConfigured manifests/harbour.yaml:7:31 (/status/versions/0/version): 0.0.1-snapshot is the placeholder for the version of the release, which is not configured (help: set releaseVersion, too)
+    Warning ReleaseVersionNotConfigured manifests/harbour.yaml:12:45 (/metadata/labels/version): 0.0.1-snapshot is the placeholder for the version of the release, which is not configured (help: set releaseVersion, too)
+    Warning ReleaseVersionNotConfigured manifests/harbour.yaml:19:39 (/spec/template/spec/containers/0/env/0/value): 0.0.1-snapshot is the placeholder for the version of the release, which is not configured (help: set releaseVersion, too)
+    Warning ReleaseVersionNotConfigured manifests/harbour.yaml:18:16 (/spec/template/spec/containers/0/image): 0.0.1-snapshot is the placeholder for the version of the release, which is not configured (help: set releaseVersion, too)
     ");
     let empty =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: 0.0.1-snapshot-, b: 0.0.1-snapshot-xy}\n";
     insta::assert_snapshot!(provision(empty, &json!({"releaseVersion": "4.20.1"})).unwrap_err(), @r#"
     invalid content
-    manifests/harbour.yaml:4:11 (/data/a): empty version references are not allowed (help: name a component in small letters behind 0.0.1-snapshot-)
+    manifests/harbour.yaml:4:11 (/data/a): empty version references are not allowed (help: name a component in lower-case letters after 0.0.1-snapshot-)
     manifests/harbour.yaml:4:31 (/data/b): unknown version reference "xy" (help: set componentVersions.xy)
     "#);
 }
 
 #[test]
-fn configurations_of_versions_are_refused_with_all_their_faults() {
+fn all_errors_of_a_version_configuration_are_reported() {
     let config = json!({
         "releaseVersion": "4.20",
         "componentVersions": {"K8s": "1.2.3", "kubernetes": "v1.33.4", "machine-os": 9.6},
     });
     insta::assert_snapshot!(provision(OPERATOR, &config).unwrap_err(), @r#"
     invalid configuration
-    config (/componentVersions/K8s): "K8s" is no name of a component (help: it has two or more small letters, digits and dashes, and no dash at its ends)
+    config (/componentVersions/K8s): "K8s" is not a component name (help: use two or more lower-case letters, digits and dashes, and no dash at its ends)
     config (/componentVersions/kubernetes): the version of "kubernetes" is not a semantic version (help: write it as 4.20.1, in quotes)
     config (/componentVersions/machine-os): the version of "machine-os" is not a semantic version (help: write it as 4.20.1, in quotes)
     config (/releaseVersion): releaseVersion is not a semantic version (help: write it as 4.20.1, in quotes)
@@ -119,6 +119,6 @@ fn configurations_of_versions_are_refused_with_all_their_faults() {
     insta::assert_snapshot!(provision(OPERATOR, &config).unwrap_err(), @r"
     invalid configuration
     config (/componentVersions): componentVersions is not an object (help: write it as {component: version})
-    config (/releaseVersion): releaseVersion is not text (help: put it into quotes)
+    config (/releaseVersion): releaseVersion is not a string (help: put it into quotes)
     ");
 }

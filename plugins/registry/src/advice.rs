@@ -1,4 +1,4 @@
-//! What an administrator should know about a release that is made.
+//! Warnings about a rendered release.
 
 use chandler_sdk::Diagnostic;
 
@@ -9,7 +9,7 @@ use crate::{
     kinds,
 };
 
-/// Findings that stop nothing.
+/// Findings that do not block the release.
 pub(crate) fn advice(bundle: &Bundle, config: &Config) -> Vec<Diagnostic> {
     let mut findings = config.warnings.clone();
     if config.certificates == Certificates::Without {
@@ -27,30 +27,27 @@ pub(crate) fn advice(bundle: &Bundle, config: &Config) -> Vec<Diagnostic> {
         }
     }
     for other in &bundle.others {
-        if config.compatibility.fills_subjects() && !subjects_without_namespace(other).is_empty() {
-            let message = format!("{} {:?} binds a ServiceAccount of no namespace", other.kind, other.name);
-            let help = "API servers refuse that; the one in the install namespace is taken";
+        if config.compatibility.sets_subject_namespaces() && !subjects_without_namespace(other).is_empty() {
+            let message = format!("{} {:?} binds a ServiceAccount without a namespace", other.kind, other.name);
+            let help = "API servers reject that; the ServiceAccount in the install namespace is used";
             findings.push(other.place.part("").warning("SubjectNamespaceMissing", message).help(help));
         }
         let listed = config.compatibility.listed(other);
         if let Some(listed) = listed.filter(|_| other.api_version.is_empty()) {
             let message = format!("{} {:?} has no apiVersion", other.kind, other.name);
-            let help = format!(
-                "it is taken for {}, where objects of this kind belong; say so in the manifest",
-                listed.api_version
-            );
+            let help = format!("{} is used, the API version of this kind; set it in the manifest", listed.api_version);
             findings.push(other.place.part("").warning("ApiVersionMissing", message).help(help));
         }
-        if let Some(version) = config.compatibility.successor(other) {
+        if let Some(version) = config.compatibility.current_api_version(other) {
             let message = format!(
-                "{} {:?} is of version {}, which is not served any more, and is installed as {version}",
+                "{} {:?} is of version {}, which is no longer served, and is installed as {version}",
                 other.kind, other.name, other.api_version
             );
-            findings.push(other.place.part("").warning("OldApiVersion", message).help("say so in the manifest"));
+            findings.push(other.place.part("").warning("OldApiVersion", message).help("set it in the manifest"));
         }
         if listed.is_none() && kinds::supported(&other.kind).is_none() {
             let message = format!(
-                "{} {:?} is of a kind that registry+v1 bundles may not hold, and is installed",
+                "{} {:?} is of a kind that registry+v1 bundles may not contain, and is installed",
                 other.kind, other.name
             );
             let help = "OLM refuses such a bundle, and so does compatibility: reference";
@@ -60,18 +57,18 @@ pub(crate) fn advice(bundle: &Bundle, config: &Config) -> Vec<Diagnostic> {
     findings
 }
 
-/// Without a certificate that the API server trusts, none of its calls arrives.
+/// Without a certificate that the API server trusts, all its calls fail.
 fn without_certificates(bundle: &Bundle, config: &Config) -> Vec<Diagnostic> {
-    let help = "the API server calls by TLS only: mount a certificate and set the caBundle yourself";
+    let help = "the API server only calls over TLS: mount a certificate and set the caBundle yourself";
     let webhooks = bundle.csv.spec.webhookdefinitions.iter().enumerate();
     let webhooks = webhooks.map(|(index, webhook)| {
-        let message = format!("nobody makes a certificate for webhook {:?}", webhook.generate_name);
+        let message = format!("no provider issues a certificate for webhook {:?}", webhook.generate_name);
         let place = bundle.csv_place(&format!("/spec/webhookdefinitions/{index}"));
         place.warning("WebhookWithoutCertificate", message).help(help)
     });
     let services = bundle.csv.spec.apiservicedefinitions.owned.iter().enumerate();
     let services = services.filter(|_| config.compatibility.installs_api_services()).map(|(index, service)| {
-        let message = format!("nobody makes a certificate for API service {:?}", service.object_name());
+        let message = format!("no provider issues a certificate for API service {:?}", service.object_name());
         let place = bundle.csv_place(&format!("/spec/apiservicedefinitions/owned/{index}"));
         place.warning("ApiServiceWithoutCertificate", message).help(help)
     });

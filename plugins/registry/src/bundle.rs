@@ -1,4 +1,4 @@
-//! A bundle, as it was loaded.
+//! A loaded bundle.
 
 use chandler_sdk::{Diagnostic, Location};
 use chandler_yaml::Node;
@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use crate::csv::Csv;
 
-/// Findings at a place.
+/// Findings at a location.
 pub(crate) trait Locate {
-    /// One that stops the release.
+    /// A finding that blocks the release.
     fn error(&self, code: &str, message: impl Into<String>) -> Diagnostic;
 
-    /// One that does not.
+    /// A finding that does not block the release.
     fn warning(&self, code: &str, message: impl Into<String>) -> Diagnostic;
 }
 
@@ -25,7 +25,7 @@ impl Locate for Location {
     }
 }
 
-/// Where an object stands, and the parts of it that findings are about. The object itself is not kept.
+/// The location of an object, and of the parts that findings refer to. The object itself is not kept.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Place {
     /// The object.
@@ -33,17 +33,17 @@ pub(crate) struct Place {
     parts: [(u32, u32); PARTS.len()],
 }
 
-/// The parts of an object that findings are about.
+/// The parts of an object that findings refer to.
 const PARTS: [&str; 4] = ["", "/kind", "/metadata/name", "/spec/preserveUnknownFields"];
 
 impl Place {
-    /// The place of an object in a file.
+    /// The location of an object in a file.
     pub(crate) fn of(path: &str, node: &Node) -> Self {
         let parts = PARTS.map(|pointer| node.nearest(pointer)).map(|part| (part.line, part.column));
         Self { object: Location::of(path, node), parts }
     }
 
-    /// The place of one of the [`PARTS`], or of the nearest value around it that is written.
+    /// The location of one of the [`PARTS`], or of the nearest parent that exists.
     pub(crate) fn part(&self, pointer: &str) -> Location {
         let mut place = self.object.clone();
         place.pointer = Some(pointer.to_owned());
@@ -57,39 +57,39 @@ impl Place {
 /// A bundle.
 #[derive(Debug)]
 pub(crate) struct Bundle {
-    /// Its package; none where what should name it cannot be read.
+    /// Its package; none if its file cannot be parsed.
     pub(crate) package: Option<Package>,
     /// Its ClusterServiceVersion.
     pub(crate) csv: Csv,
     /// The file of the ClusterServiceVersion.
     pub(crate) csv_path: String,
-    /// The ClusterServiceVersion as it is written, for positions.
+    /// The ClusterServiceVersion as written, for positions.
     pub(crate) csv_node: Node,
     /// Its CustomResourceDefinitions, in the order of files and documents.
     pub(crate) crds: Vec<Crd>,
     /// Its other objects, in the same order.
     pub(crate) others: Vec<Other>,
-    /// What it says of itself and of what it needs, in `metadata/` and in the ClusterServiceVersion.
+    /// Its properties and dependencies, in `metadata/` and in the ClusterServiceVersion.
     pub(crate) properties: Vec<Property>,
 }
 
-/// A statement of a bundle about itself or its needs.
+/// A property or dependency of a bundle.
 #[derive(Debug)]
 pub(crate) struct Property {
-    /// Its type. An entry of `metadata/dependencies.yaml` has that of the property that says the same.
+    /// Its type. An entry of `metadata/dependencies.yaml` has the type of the equivalent property.
     pub(crate) kind: String,
-    /// What it says.
+    /// Its value.
     pub(crate) value: Value,
-    /// Where it stands.
+    /// Its location.
     pub(crate) place: Location,
 }
 
-/// What `metadata/annotations.yaml` says.
+/// The content of `metadata/annotations.yaml`.
 #[derive(Debug)]
 pub(crate) struct Package {
     /// The name of the package; may be empty.
     pub(crate) name: String,
-    /// Where it is, or should be.
+    /// Its actual or expected location.
     pub(crate) place: Location,
 }
 
@@ -102,13 +102,13 @@ pub(crate) struct Crd {
     pub(crate) name: String,
     /// `spec.preserveUnknownFields`.
     pub(crate) preserves_unknown_fields: bool,
-    /// It as JSON.
+    /// The CRD as JSON.
     pub(crate) json: Vec<u8>,
-    /// Where it comes from.
+    /// Its location.
     pub(crate) place: Place,
 }
 
-/// Another object, as it is.
+/// Another object, unchanged.
 #[derive(Debug)]
 pub(crate) struct Other {
     /// Its apiVersion; may be empty.
@@ -119,12 +119,12 @@ pub(crate) struct Other {
     pub(crate) name: String,
     /// The object.
     pub(crate) value: Value,
-    /// Where it comes from.
+    /// Its location.
     pub(crate) place: Place,
 }
 
 impl Bundle {
-    /// The place of a part of the ClusterServiceVersion, or of the nearest part around it that is written.
+    /// The location of a part of the ClusterServiceVersion, or of the nearest parent that exists.
     pub(crate) fn csv_place(&self, pointer: &str) -> Location {
         let node = self.csv_node.nearest(pointer);
         Location { pointer: Some(pointer.to_owned()), ..Location::of(&self.csv_path, node) }

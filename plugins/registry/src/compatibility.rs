@@ -1,4 +1,4 @@
-//! `compatibility`: whether the objects are those of the reference, or better ones where nothing is lost by it.
+//! `compatibility`: whether to reproduce the objects of OLM v1, or to fix its errors where nothing is lost.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -10,31 +10,31 @@ use crate::{
     typed::Spelling,
 };
 
-/// Whether known faults and limits of the reference are kept.
+/// Whether known errors and limitations of OLM v1 are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Compatibility {
     /// The same objects, field by field, and the same refusals.
     Reference,
-    /// The same, but for faults whose repair takes nothing away, and for what the reference refuses without need.
+    /// The same, except for fixes that remove nothing, and for bundles that OLM v1 refuses without need.
     #[default]
     Extended,
 }
 
-/// Which namespace an object of the bundle gets.
+/// The namespace of an object of the bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Placement {
     /// The install namespace.
     Install,
-    /// What the object says.
+    /// The object's own namespace.
     AsWritten,
     /// None: its kind is cluster-scoped.
     Cluster,
 }
 
 impl Compatibility {
-    /// The port by which the API server calls a webhook. The reference writes the bundle's number even where there is
-    /// none, although the Service in front then listens on 443; and API servers refuse port 0.
+    /// The port by which the API server calls a webhook. OLM v1 uses the bundle's number even if it is absent, although
+    /// the Service in front then listens on 443; and API servers reject port 0.
     pub(crate) fn webhook_port(self, webhook: &Webhook) -> i32 {
         match self {
             Self::Reference => webhook.container_port,
@@ -42,32 +42,33 @@ impl Compatibility {
         }
     }
 
-    /// Whether webhook configurations carry a namespace, which cluster-scoped objects cannot have.
+    /// Whether webhook configurations have a namespace, although they are cluster-scoped.
     pub(crate) fn namespaces_webhook_configurations(self) -> bool {
         self == Self::Reference
     }
 
-    /// Whether aggregated API servers are installed; the reference refuses bundles that own one.
+    /// Whether aggregated API servers are installed; OLM v1 refuses bundles that own one.
     pub(crate) fn installs_api_services(self) -> bool {
         self == Self::Extended
     }
 
-    /// Whether the host makes certificates where nobody is named who does; the reference refuses bundles that need some.
-    pub(crate) fn has_certificates_made(self) -> bool {
+    /// Whether the host is the default certificate provider; without one, OLM v1 refuses bundles that need
+    /// certificates.
+    pub(crate) fn defaults_to_host_certificates(self) -> bool {
         self == Self::Extended
     }
 
-    /// Whether ServiceAccounts are made that only a Deployment names.
-    pub(crate) fn makes_accounts_of_deployments(self) -> bool {
+    /// Whether ServiceAccounts are created that only a Deployment names.
+    pub(crate) fn creates_deployment_accounts(self) -> bool {
         self == Self::Extended
     }
 
-    /// Whether CustomResourceDefinitions of v1beta1, which no API server takes any more, are installed as those of v1.
+    /// Whether CustomResourceDefinitions of v1beta1, which API servers no longer accept, are installed as v1.
     pub(crate) fn upgrades_crds(self) -> bool {
         self == Self::Extended
     }
 
-    /// How the names of fields are read. OLM's first generation took any case, and bundles were written with it.
+    /// How field names are matched. OLM v0 accepted any case, and bundles rely on it.
     pub(crate) fn spelling(self) -> Spelling {
         match self {
             Self::Reference => Spelling::Exact,
@@ -75,64 +76,64 @@ impl Compatibility {
         }
     }
 
-    /// What a configuration asks for, whatever else is in it. What cannot be read is as good as not there, and reported
-    /// with the rest of the configuration.
+    /// The value in a configuration, whatever else is in it. An invalid value counts as absent, and is reported with
+    /// the rest of the configuration.
     pub(crate) fn requested(config: &Map<String, Value>) -> Self {
         config.get("compatibility").and_then(|value| Self::deserialize(value).ok()).unwrap_or_default()
     }
 
-    /// Whether the name of a webhook may end in a dash, as in OLM's first generation, where a hash followed. The reference
-    /// drops the dash when it makes objects, but refuses such names before it comes to that.
-    pub(crate) fn takes_prefixes(self) -> bool {
+    /// Whether the name of a webhook may end in a dash, as in OLM v0, where a hash followed. OLM v1 drops the dash when
+    /// it generates objects, but refuses such names before.
+    pub(crate) fn accepts_name_prefixes(self) -> bool {
         self == Self::Extended
     }
 
-    /// Whether bindings of the bundle to ServiceAccounts of no namespace are taken to mean those beside the operator.
-    /// API servers refuse them.
-    pub(crate) fn fills_subjects(self) -> bool {
+    /// Whether subjects of the bundle's bindings that are ServiceAccounts without a namespace get the install
+    /// namespace. API servers reject them.
+    pub(crate) fn sets_subject_namespaces(self) -> bool {
         self == Self::Extended
     }
 
-    /// The version that takes the place of that of an object, if no API server serves its own any more.
-    pub(crate) fn successor(self, other: &Other) -> Option<&'static str> {
-        (self == Self::Extended).then(|| kinds::successor(&other.api_version, &other.kind))?
+    /// The current version for an object of a removed API version.
+    pub(crate) fn current_api_version(self, other: &Other) -> Option<&'static str> {
+        (self == Self::Extended).then(|| kinds::current_api_version(&other.api_version, &other.kind))?
     }
 
-    /// Whether two objects that were written for two namespaces, and have one name in the install namespace, are a reason to
-    /// refuse. The reference passes both on, and one of them is lost.
+    /// Whether two objects in two namespaces, which get the same name in the install namespace, are an error. OLM v1
+    /// emits both, and one of them is lost.
     pub(crate) fn refuses_collisions(self) -> bool {
         self == Self::Extended
     }
 
-    /// Whether a Service that the bundle brings for its webhooks keeps what the generated one does not say.
+    /// Whether a Service that the bundle contains for its webhooks is merged into the generated one.
     pub(crate) fn merges_services(self) -> bool {
         self == Self::Extended
     }
 
-    /// Whether a target that cannot run the operator is a reason to refuse.
-    pub(crate) fn refuses_old_targets(self) -> bool {
+    /// Whether a cluster that cannot run the operator is an error.
+    pub(crate) fn refuses_old_kubernetes(self) -> bool {
         self == Self::Extended
     }
 
-    /// The entry of the format's list that an object counts as, if it counts as any. To the reference the name of the
-    /// kind is enough, whatever the group.
+    /// The entry of the format's list that an object matches, if any. OLM v1 compares only the name of the kind,
+    /// whatever the group.
     pub(crate) fn listed(self, other: &Other) -> Option<SupportedKind> {
         let listed = kinds::supported(&other.kind)?;
         let same_group = other.api_version.is_empty() || group(&other.api_version) == group(listed.api_version);
         (self == Self::Reference || same_group).then_some(listed)
     }
 
-    /// Whether an object that the list does not hold is a reason to refuse.
+    /// Whether an object that is not on the list is an error.
     pub(crate) fn refuses_unlisted(self) -> bool {
         self == Self::Reference
     }
 
-    /// Which namespace an object gets. Bundles are written without knowing where they will be installed, so what a
-    /// namespaced object says does not count; of kinds that are not on the list, only the object itself tells the scope.
+    /// The namespace of an object. Bundles are written without knowing the install namespace, so the namespace of a
+    /// namespaced object is ignored; for kinds that are not on the list, only the object itself shows the scope.
     pub(crate) fn placement(self, other: &Other) -> Placement {
         match (self, self.listed(other)) {
             (_, Some(listed)) if listed.namespaced => Placement::Install,
-            // Namespaced in truth; the list of the reference has it wrong.
+            // This kind is namespaced; the list of OLM v1 is wrong.
             (Self::Extended, Some(listed)) if listed.kind == "VerticalPodAutoscaler" => Placement::Install,
             (Self::Extended, Some(_)) => Placement::Cluster,
             (Self::Extended, None) if other.value.pointer("/metadata/namespace").is_some() => Placement::Install,
@@ -154,13 +155,13 @@ mod tests {
     use crate::bundle::Place;
 
     #[test]
-    fn where_objects_go() {
+    fn install_namespaces_of_objects() {
         let cases = [
             ("v1", "Secret", None, Placement::Install, Placement::Install),
             ("", "Secret", None, Placement::Install, Placement::Install),
             ("autoscaling.k8s.io/v1", "VerticalPodAutoscaler", None, Placement::AsWritten, Placement::Install),
             ("rbac.authorization.k8s.io/v1", "ClusterRole", Some("x"), Placement::AsWritten, Placement::Cluster),
-            // Another group's kind with a name of the list.
+            // A kind of another group with the name of a listed one.
             ("serving.knative.dev/v1", "Service", Some("x"), Placement::Install, Placement::Install),
             ("security.example.com/v1", "Role", None, Placement::Install, Placement::AsWritten),
             ("batch/v1", "Job", Some("x"), Placement::AsWritten, Placement::Install),

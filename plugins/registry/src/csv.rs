@@ -1,11 +1,11 @@
-//! What the provisioner reads of a ClusterServiceVersion, after the typed round trip of [`crate::typed`].
+//! The fields of a ClusterServiceVersion that the provisioner uses, after the normalization by [`crate::typed`].
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A ClusterServiceVersion. Lists and maps that are missing or null read as empty.
+/// A ClusterServiceVersion. Absent or null lists and maps are empty.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Csv {
     pub(crate) metadata: Metadata,
@@ -24,7 +24,7 @@ pub(crate) struct Metadata {
 /// Its specification.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Spec {
-    /// The version of the operator, if it is text.
+    /// The version of the operator, if it is a string.
     #[serde(default)]
     pub(crate) version: Value,
     pub(crate) install: Install,
@@ -36,10 +36,10 @@ pub(crate) struct Spec {
     pub(crate) apiservicedefinitions: Declared<ApiService>,
     #[serde(default)]
     pub(crate) webhookdefinitions: Vec<Webhook>,
-    /// The oldest Kubernetes that the operator runs on; empty where it does not say.
+    /// The oldest Kubernetes that the operator runs on; empty if not set.
     #[serde(default, rename = "minKubeVersion")]
     pub(crate) min_kube_version: String,
-    /// Kinds that the operator expects of the API server itself.
+    /// Kinds that the API server itself must serve.
     #[serde(default, rename = "nativeAPIs")]
     pub(crate) native_apis: Vec<GroupVersionKind>,
 }
@@ -77,25 +77,25 @@ impl DeploymentSpec {
     /// The service account of its pods.
     pub(crate) fn service_account(&self) -> &str {
         let named = |field: &str| self.spec.pointer(field).and_then(Value::as_str).filter(|name| !name.is_empty());
-        // The second is the name of the field in the first versions of Kubernetes; API servers still take it.
+        // The second is the name of the field in the first versions of Kubernetes; API servers still accept it.
         named("/template/spec/serviceAccountName")
             .or_else(|| named("/template/spec/serviceAccount"))
             .unwrap_or("default")
     }
 }
 
-/// What a service account of the operator may do.
+/// The permissions of a service account of the operator.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Permission {
     #[serde(default)]
     pub(crate) service_account_name: String,
-    /// None where the manifest has no rules at all: the hash in the role's name tells it from an empty list.
+    /// None if the manifest has no rules at all: the hash in the role's name distinguishes it from an empty list.
     #[serde(default)]
     pub(crate) rules: Option<Vec<PolicyRule>>,
 }
 
-/// `rbac/v1.PolicyRule`. The order of the fields is that of the Go struct, because names are hashes of its JSON.
+/// `rbac/v1.PolicyRule`. The order of the fields is that of the Go struct, since names are hashes of its JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PolicyRule {
@@ -111,7 +111,7 @@ pub(crate) struct PolicyRule {
     pub(crate) non_resource_urls: Vec<String>,
 }
 
-/// A way to scope the operator, and whether it supports it.
+/// An install mode, and whether it is supported.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct InstallMode {
     #[serde(default, rename = "type")]
@@ -120,7 +120,7 @@ pub(crate) struct InstallMode {
     pub(crate) supported: bool,
 }
 
-/// The APIs that the operator brings, and those that it needs of others.
+/// The APIs that the operator provides, and those that it requires.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Declared<T> {
     #[serde(default = "Vec::new")]
@@ -135,7 +135,7 @@ impl<T> Default for Declared<T> {
     }
 }
 
-/// A CustomResourceDefinition of these.
+/// A CustomResourceDefinition in these lists.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct DeclaredCrd {
     /// `<plural>.<group>`.
@@ -152,7 +152,7 @@ pub(crate) fn group_of(crd: &str) -> &str {
     crd.split_once('.').map_or("", |(_, group)| group)
 }
 
-/// An API of these that an aggregated API server serves.
+/// An API in these lists that an aggregated API server serves.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ApiService {
@@ -167,18 +167,18 @@ pub(crate) struct ApiService {
     /// The Deployment of the operator that serves it.
     #[serde(default)]
     pub(crate) deployment_name: String,
-    /// The port of the container and of the Service; zero where none is given.
+    /// The port of the container and of the Service; zero if not set.
     #[serde(default)]
     pub(crate) container_port: i32,
 }
 
 impl ApiService {
-    /// The name of the APIService object: an API server takes no other.
+    /// The name of the APIService object, which API servers prescribe.
     pub(crate) fn object_name(&self) -> String {
         format!("{}.{}", self.version, self.group)
     }
 
-    /// The port of the Service, 443 where the bundle names none.
+    /// The port of the Service, 443 if not set.
     pub(crate) fn service_port(&self) -> i32 {
         if self.container_port > 0 { self.container_port } else { 443 }
     }
@@ -195,18 +195,18 @@ pub(crate) struct GroupVersionKind {
     pub(crate) kind: String,
 }
 
-/// What a webhook is for.
+/// The purpose of a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WebhookKind {
-    /// Checks objects.
+    /// Validates objects.
     Validating,
-    /// Changes objects.
+    /// Mutates objects.
     Mutating,
     /// Converts custom resources between versions.
     Conversion,
 }
 
-/// A webhook of the operator. What only the API server reads stays JSON.
+/// A webhook of the operator. Fields that only the API server uses stay JSON.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Webhook {
@@ -217,7 +217,7 @@ pub(crate) struct Webhook {
     pub(crate) kind: String,
     #[serde(default)]
     pub(crate) deployment_name: String,
-    /// The port of the Service; zero where none is given.
+    /// The port of the Service; zero if not set.
     #[serde(default)]
     pub(crate) container_port: i32,
     /// The port of the container.
@@ -238,7 +238,7 @@ pub(crate) struct Webhook {
 }
 
 impl Webhook {
-    /// What it is for, if that is known.
+    /// Its purpose, if its type is known.
     pub(crate) fn webhook_kind(&self) -> Option<WebhookKind> {
         match self.kind.as_str() {
             "ValidatingAdmissionWebhook" => Some(WebhookKind::Validating),
@@ -258,7 +258,7 @@ impl Webhook {
         self.webhook_kind() == Some(WebhookKind::Conversion)
     }
 
-    /// The port of the Service, 443 where the bundle names none.
+    /// The port of the Service, 443 if not set.
     pub(crate) fn service_port(&self) -> i32 {
         if self.container_port > 0 { self.container_port } else { 443 }
     }

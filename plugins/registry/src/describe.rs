@@ -1,8 +1,8 @@
-//! What a bundle says of itself and of its needs, in the form of OLM's file-based catalogs.
+//! The metadata of a bundle, in the form of OLM's file-based catalogs.
 //!
-//! The properties are those that `opm render` gives a bundle (`operator-registry/alpha/action/render.go` and
-//! `alpha/property`): what `metadata/` and the ClusterServiceVersion state as such, and what follows from the package's name,
-//! the version, and the APIs that are owned and required.
+//! The properties are those of `opm render` (`operator-registry/alpha/action/render.go` and `alpha/property`): those in
+//! `metadata/` and the ClusterServiceVersion, and those derived from the package name, the version, and the owned and
+//! required APIs.
 
 use chandler_sdk::{Description, Property};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::{
     csv::{GroupVersionKind, group_of},
 };
 
-/// The description of a bundle. What a resolver needs most stands first.
+/// The description of a bundle. Requirements, which a resolver needs most, come first.
 pub(crate) fn describe(bundle: &Bundle) -> Description {
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let package = bundle.package.as_ref().and_then(|package| text(&package.name));
@@ -43,7 +43,7 @@ fn rank(kind: &str) -> usize {
     order.iter().position(|known| *known == kind).unwrap_or(order.len())
 }
 
-/// A file of dependencies has the range in `version`, catalogs have it in `versionRange`.
+/// A dependencies file has the range in `version`, catalogs have it in `versionRange`.
 fn in_catalog(kind: &str, value: &Value) -> Value {
     match (kind, value.get("packageName"), value.get("version")) {
         (REQUIRED_PACKAGE, Some(name), Some(range)) if value.get("versionRange").is_none() => {
@@ -53,7 +53,7 @@ fn in_catalog(kind: &str, value: &Value) -> Value {
     }
 }
 
-/// What follows from the rest of the bundle.
+/// The properties derived from the rest of the bundle.
 fn derived(bundle: &Bundle, package: Option<&str>, version: Option<&str>) -> Vec<Property> {
     let spec = &bundle.csv.spec;
     let property = |kind: &str, value: Value| Property { kind: kind.to_owned(), value };

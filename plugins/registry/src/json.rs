@@ -1,8 +1,8 @@
-//! Changing JSON values.
+//! Helpers to change JSON values.
 
 use serde_json::{Map, Value};
 
-/// Sets what a path of keys leads to. What is missing on the way is made; what is no object there is replaced by one.
+/// Sets the value at a path of keys. Missing parents are created; parents that are not objects are replaced.
 pub(crate) fn set<const N: usize>(target: &mut Value, path: [&str; N], value: impl Into<Value>) {
     let mut place = target;
     for key in path {
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_made_as_needed() {
+    fn missing_parents_are_created() {
         let mut value = json!({"a": 1, "b": {"c": 2}});
         set(&mut value, ["b", "d"], "x");
         set(&mut value, ["a", "e"], json!([1]));

@@ -1,20 +1,20 @@
-//! The kinds that a registry+v1 bundle may hold beside its ClusterServiceVersion and its CRDs.
+//! The kinds that a registry+v1 bundle may contain besides its ClusterServiceVersion and its CRDs.
 //!
-//! The list and its scopes are those of `operator-registry/pkg/lib/bundle/supported_resources.go`. Kinds count by name
-//! alone: a Role of another API group is taken for the well-known one.
+//! The list and its scopes are those of `operator-registry/pkg/lib/bundle/supported_resources.go`. Kinds are compared
+//! by name alone: a Role of another API group counts as the well-known one.
 
-/// A kind that a bundle may hold.
+/// A kind that a bundle may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SupportedKind {
     /// Its name.
     pub(crate) kind: &'static str,
-    /// Whether its objects are put into the install namespace.
+    /// Whether its objects are namespaced, and so installed in the install namespace.
     pub(crate) namespaced: bool,
-    /// Where such objects belong; what an object without an apiVersion most likely meant.
+    /// Its apiVersion; the probable one of an object without an apiVersion.
     pub(crate) api_version: &'static str,
 }
 
-/// The kind with this name, if a bundle may hold it.
+/// The kind with this name, if a bundle may contain it.
 pub(crate) fn supported(kind: &str) -> Option<SupportedKind> {
     SUPPORTED.iter().find(|supported| supported.kind == kind).copied()
 }
@@ -49,13 +49,12 @@ const SUPPORTED: &[SupportedKind] = &[
     cluster("ConsoleYAMLSample", "console.openshift.io/v1"),
     cluster("CustomResourceDefinition", "apiextensions.k8s.io/v1"),
     cluster("PriorityClass", "scheduling.k8s.io/v1"),
-    // Namespaced in truth; the list has it wrong.
+    // This kind is namespaced; the list is wrong.
     cluster("VerticalPodAutoscaler", "autoscaling.k8s.io/v1"),
 ];
 
-/// The version that took the place of one that no API server serves any more, where the form of the objects is the same.
-/// Published bundles hold some of each.
-pub(crate) fn successor(api_version: &str, kind: &str) -> Option<&'static str> {
+/// The current version for a removed API version with the same schema. Published bundles contain some of each.
+pub(crate) fn current_api_version(api_version: &str, kind: &str) -> Option<&'static str> {
     Some(match (api_version, kind) {
         (
             "rbac.authorization.k8s.io/v1beta1" | "rbac.authorization.k8s.io/v1alpha1",
@@ -73,10 +72,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_that_are_gone() {
-        assert_eq!(successor("policy/v1beta1", "PodDisruptionBudget"), Some("policy/v1"));
-        assert_eq!(successor("policy/v1beta1", "PodSecurityPolicy"), None);
-        assert_eq!(successor("policy/v1", "PodDisruptionBudget"), None);
+    fn removed_api_versions() {
+        assert_eq!(current_api_version("policy/v1beta1", "PodDisruptionBudget"), Some("policy/v1"));
+        assert_eq!(current_api_version("policy/v1beta1", "PodSecurityPolicy"), None);
+        assert_eq!(current_api_version("policy/v1", "PodDisruptionBudget"), None);
     }
 
     #[test]

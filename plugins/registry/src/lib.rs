@@ -1,27 +1,27 @@
-//! The registry+v1 provisioner: what OLM's bundles become in a cluster without OLM.
+//! The registry+v1 provisioner: installs OLM bundles in a cluster without OLM.
 //!
-//! A registry+v1 bundle is a package name in `metadata/annotations.yaml`, one ClusterServiceVersion that says how an
-//! operator is installed, its CustomResourceDefinitions, and a few more objects. The objects that come of it are those of
-//! the reference, the renderer of OLM v1 (`operator-controller/internal/operator-controller/rukpak/render`), field by
-//! field; `docs/registry-v1.md` lists where the reference is wrong and what was decided.
+//! A registry+v1 bundle is a package name in `metadata/annotations.yaml`, one ClusterServiceVersion that describes how
+//! an operator is installed, its CustomResourceDefinitions, and a few more objects. The generated objects are those of
+//! the renderer of OLM v1 (`operator-controller/internal/operator-controller/rukpak/render`), field by field;
+//! `docs/registry-v1.md` lists the differences.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `detect` | whether content is such a bundle |
-//! | `load` | from files to a `bundle::Bundle` |
-//! | `typed` | the typed round trip of the reference: types as tables |
-//! | `csv` | what is read of a ClusterServiceVersion |
+//! | `detect` | format detection |
+//! | `load` | parsing files into a `bundle::Bundle` |
+//! | `typed` | normalization through tables of Go types |
+//! | `csv` | the used fields of a ClusterServiceVersion |
 //! | `config` | the configuration and its schema |
 //! | `modes` | install modes and target namespaces |
-//! | `validate` | what a bundle must fulfil |
-//! | `requirements` | what it needs of its target, and what it says of itself |
-//! | `describe` | the same as the properties of catalogs, for status and resolver |
+//! | `validate` | validation of a bundle |
+//! | `requirements` | its requirements on the cluster |
+//! | `describe` | bundle metadata as in catalogs, for status and resolvers |
 //! | `generate` | the objects, one file per generator |
-//! | `unique` | each object once |
-//! | `advice` | what an administrator should know |
+//! | `unique` | removal of duplicate objects |
+//! | `advice` | warnings about the release |
 //! | `provision` | the order of these steps |
-//! | `compatibility` | which faults and limits of the reference are kept |
-//! | `names`, `kinds`, `json` | names of objects, supported kinds, changing JSON values |
+//! | `compatibility` | which errors and limitations of OLM v1 are kept |
+//! | `names`, `kinds`, `json` | names of objects, supported kinds, JSON helpers |
 
 mod advice;
 mod bundle;
@@ -57,8 +57,8 @@ impl Provisioner for Registry {
     }
 
     fn config_schema(content: &dyn Content) -> Result<Option<String>, Failure> {
-        // Without a bundle there is no schema; `provision` says why.
-        Ok(load::load_ahead(content, |loaded| {
+        // Without a valid bundle there is no schema; `provision` reports the errors.
+        Ok(load::prefetch(content, |loaded| {
             let modes = modes::InstallModes::of(&loaded.bundle.as_ref()?.csv.spec.install_modes);
             config::schema::schema(&modes).ok()
         }))

@@ -1,10 +1,10 @@
-//! Install modes: which namespaces an operator may watch.
+//! Install modes: the namespaces that an operator may watch.
 
 use std::collections::BTreeSet;
 
 use crate::csv::InstallMode;
 
-/// Every namespace, as operators spell it.
+/// All namespaces, in the notation of operators.
 pub(crate) const ALL_NAMESPACES: &str = "";
 
 /// The install modes that an operator supports.
@@ -12,17 +12,17 @@ pub(crate) const ALL_NAMESPACES: &str = "";
 pub(crate) struct InstallModes(BTreeSet<String>);
 
 impl InstallModes {
-    /// Those that the ClusterServiceVersion marks as supported. Unknown names are kept for messages.
+    /// The modes that the ClusterServiceVersion marks as supported. Unknown names are kept for messages.
     pub(crate) fn of(declared: &[InstallMode]) -> Self {
         Self(declared.iter().filter(|mode| mode.supported).map(|mode| mode.kind.clone()).collect())
     }
 
-    /// Every namespace.
+    /// All namespaces.
     pub(crate) fn all(&self) -> bool {
         self.0.contains("AllNamespaces")
     }
 
-    /// The namespace that the operator is installed into.
+    /// The install namespace.
     pub(crate) fn own(&self) -> bool {
         self.0.contains("OwnNamespace")
     }
@@ -42,13 +42,13 @@ impl InstallModes {
         self.all() && self.0.len() == 1
     }
 
-    /// The default: every namespace if that is supported, else none. It is never the operator's own: which namespace an
-    /// operator watches is said, not guessed.
+    /// The default: all namespaces if supported, else none. It is never the operator's own namespace: what an operator
+    /// watches must be configured.
     pub(crate) fn default_targets(&self) -> Vec<String> {
         if self.all() { vec![ALL_NAMESPACES.to_owned()] } else { Vec::new() }
     }
 
-    /// Why these targets do not fit, if they do not. The texts are those of the reference.
+    /// Why these targets are not supported, if so. The messages are those of OLM v1.
     pub(crate) fn check_targets(&self, install_namespace: &str, targets: &[String]) -> Result<(), String> {
         let set: BTreeSet<&str> = targets.iter().map(String::as_str).collect();
         let own_is_refused = || Err(format!("supported install modes {self} do not support targeting own namespace"));
@@ -73,7 +73,7 @@ impl InstallModes {
 }
 
 impl std::fmt::Display for InstallModes {
-    /// `[A B]`, as Go prints a list.
+    /// `[A B]`, as Go formats a list.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("[")?;
         for (index, mode) in self.0.iter().enumerate() {

@@ -1,17 +1,17 @@
-//! Names: how generated objects are called, and which names Kubernetes accepts.
+//! Names of generated objects, and the name validation of Kubernetes.
 
 use serde::Serialize;
 use sha2::{Digest as _, Sha224};
 
 use crate::csv::PolicyRule;
 
-/// The longest name that is generated.
+/// The maximum length of a generated name.
 const LONGEST: usize = 63;
 
-/// `<base>-<suffix>`, the base cut so that a long name fits.
+/// `<base>-<suffix>`, with the base truncated.
 ///
-/// When base and suffix have exactly 63 bytes together the result has 64: the reference forgets the dash, and the names
-/// of existing objects depend on it.
+/// If base and suffix have exactly 63 bytes together, the result has 64: OLM v1 forgets the dash, and the names of
+/// existing objects depend on it.
 pub(crate) fn object_name(base: &str, suffix: &str) -> String {
     let mut base = base;
     if base.len() + suffix.len() > LONGEST {
@@ -29,7 +29,7 @@ pub(crate) fn role_name(base: &str, service_account: &str, rules: Option<&[Polic
     object_name(base, &permission_hash(service_account, rules))
 }
 
-/// base36(sha224(the permission as Go's `json.Encoder` writes it, with the newline at the end)).
+/// base36(sha224(the permission as Go's `json.Encoder` formats it, with the final newline)).
 fn permission_hash(service_account: &str, rules: Option<&[PolicyRule]>) -> String {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
@@ -37,14 +37,14 @@ fn permission_hash(service_account: &str, rules: Option<&[PolicyRule]>) -> Strin
         service_account_name: &'a str,
         rules: Option<&'a [PolicyRule]>,
     }
-    // Strings and lists only: serialisation has nothing to fail on.
+    // Strings and lists only: serialization cannot fail.
     let json = serde_json::to_string(&Permission { service_account_name: service_account, rules }).unwrap_or_default();
     let mut text = escape_html(&json);
     text.push('\n');
     base36(&Sha224::digest(text.as_bytes()))
 }
 
-/// What Go's encoder does to JSON text beyond the standard: `<`, `>`, `&` and the line separators are escaped.
+/// Go's additional escapes in JSON text: `<`, `>`, `&` and the line separators.
 pub(crate) fn escape_html(json: &str) -> String {
     let mut out = String::with_capacity(json.len() + 1);
     for c in json.chars() {
@@ -79,8 +79,8 @@ fn base36(bytes: &[u8]) -> String {
     digits.iter().rev().collect()
 }
 
-/// What is wrong with a name that should be an RFC 1123 subdomain, as
-/// `k8s.io/apimachinery/pkg/util/validation.IsDNS1123Subdomain` says it, sorted.
+/// The errors of a name that should be an RFC 1123 subdomain, with the messages of
+/// `k8s.io/apimachinery/pkg/util/validation.IsDNS1123Subdomain`, sorted.
 pub(crate) fn subdomain_errors(name: &str) -> Vec<&'static str> {
     let mut errors = Vec::new();
     if !name.split('.').all(is_label) {
@@ -96,7 +96,7 @@ pub(crate) fn subdomain_errors(name: &str) -> Vec<&'static str> {
     errors
 }
 
-/// Whether this is one part of a subdomain: `[a-z0-9]([-a-z0-9]*[a-z0-9])?`.
+/// Whether this is a label of a subdomain: `[a-z0-9]([-a-z0-9]*[a-z0-9])?`.
 pub(crate) fn is_label(label: &str) -> bool {
     label.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
         && !label.is_empty()
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn role_names_are_those_of_the_reference() {
+    fn role_names_match_olm_v1() {
         let rules: Vec<PolicyRule> = serde_json::from_value(json!([
             {"verbs": ["get", "list", "watch", "create", "update", "patch", "delete"], "apiGroups": [""], "resources": ["configmaps"]},
             {"verbs": ["get", "list", "watch", "create", "update", "patch", "delete"], "apiGroups": ["coordination.k8s.io"],
@@ -145,7 +145,7 @@ mod tests {
     fn long_bases_are_cut() {
         assert_eq!(object_name("a", "b"), "a-b");
         assert_eq!(object_name(&"a".repeat(60), "service"), format!("{}-service", "a".repeat(55)));
-        // The off-by-one of the reference.
+        // The off-by-one error of OLM v1.
         assert_eq!(object_name(&"a".repeat(56), "service").len(), 64);
         assert_eq!(object_name(&"\u{e4}".repeat(40), "service").len(), 62);
     }

@@ -1,9 +1,9 @@
-//! The way from a request to emitted objects.
+//! The pipeline from a request to emitted objects.
 //!
-//! `load -> supported? -> config -> target -> rules -> targets -> generate -> unique -> emit`. A step that finds faults does
-//! not stop those behind it, as far as they do not need its result, so that an author sees all findings at once. The first
-//! step that refuses decides what kind of refusal it is; the order is that of the reference, so that a bundle with several
-//! faults is refused for the same reason.
+//! `load -> supported? -> config -> target -> rules -> targets -> generate -> unique -> emit`. A step with errors does
+//! not stop later ones that do not need its result, so that an author sees all findings at once. The first step with
+//! errors decides the kind of failure; the order is that of OLM v1, so that a bundle with several errors is refused for
+//! the same reason.
 
 use chandler_sdk::{Content, Diagnostic, Failure, Location, Output, Request};
 
@@ -33,10 +33,10 @@ pub(crate) fn provision(request: &Request, content: &dyn Content, output: &mut d
     let modes = InstallModes::of(&bundle.csv.spec.install_modes);
     let namespace = request.namespace();
     let (config, config_errors) = config::parse(request.config(), &modes, namespace);
-    // An invalid configuration is reported as such, not as one that lacks a provider.
+    // An invalid configuration is reported as such, not as a missing provider.
     let lacks_provider = config_errors.is_empty() && config.certificates == Certificates::Unset;
     let names_several = request.config().get("watchNamespaces").is_some_and(|names| !names.is_null());
-    // The reference has no way to name several namespaces.
+    // OLM v1 cannot configure several namespaces.
     let installable = modes.all() || modes.single() || modes.own() || modes.multi() && names_several;
     refusal.add(unsupported(bundle, &config, lacks_provider), Failure::Unsupported);
     refusal.add(if installable { Vec::new() } else { no_install_mode(bundle, &modes) }, Failure::Unsupported);
@@ -49,7 +49,7 @@ pub(crate) fn provision(request: &Request, content: &dyn Content, output: &mut d
     if configured {
         refusal.add(check_targets(&modes, namespace, &targets), Failure::InvalidConfig);
     }
-    // An author wants to see what is odd together with what is wrong.
+    // An author needs warnings together with errors.
     report(requirements.warnings, output);
     report(advice(bundle, &config), output);
     refusal.check()?;
@@ -81,10 +81,10 @@ pub(crate) fn provision(request: &Request, content: &dyn Content, output: &mut d
     Ok(())
 }
 
-/// The stage of an object, by `Kind.group namespace/name`: what has a say in admission comes after everything else.
+/// The stage of an object, by `Kind.group namespace/name`: admission objects come after everything else.
 ///
-/// A webhook that is called for pods would otherwise keep away the very pods that answer it. OLM v1 has the phase `admission`
-/// for this, its last one.
+/// Otherwise a webhook that is called for pods would block the pods that serve it. OLM v1 has the last phase
+/// `admission` for this.
 fn stage(identity: &str) -> Option<u32> {
     const ADMISSION: u32 = 1;
     let (kind, _) = identity.split_once(' ')?;
@@ -97,7 +97,7 @@ fn report(findings: Vec<Diagnostic>, output: &mut dyn Output) {
     }
 }
 
-/// Findings of several steps, as the kind of failure that the first of them is.
+/// The findings of several steps, as the kind of failure of the first one.
 #[derive(Default)]
 struct Refusal {
     failure: Option<Failure>,
@@ -122,7 +122,7 @@ impl Refusal {
     }
 }
 
-/// What this provisioner does not do, whatever the configuration says; and what it does not do without being told how.
+/// Features that this provisioner does not support at all, or not without configuration.
 fn unsupported(bundle: &Bundle, config: &Config, lacks_provider: bool) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     let services = bundle.csv.spec.apiservicedefinitions.owned.iter().enumerate();

@@ -1,4 +1,4 @@
-//! Sixty real and synthetic bundles, compared with what the reference renderer makes of them.
+//! Compares the results for sixty real and synthetic bundles with those of OLM v1.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,15 +17,15 @@ use chandler_expected::{Mode, Namespaces, Outcome, Verdict};
 use serde_json::Value;
 use support::{fixtures, render, values};
 
-/// Refusals that are worded otherwise: those of other libraries.
+/// Refusals with other messages: those of other libraries.
 const OWN_WORDS: [&str; 2] = ["stat manifests", "error parsing objects in \"manifests/README.md\""];
 
-/// What agrees, or what does not. Refusals agree in their words as well.
+/// Compares a result, including the messages of refusals.
 fn compare(want: Value, outcome: Outcome) -> Result<&'static str, String> {
     if let (Some(text), Outcome::Refused(_, findings)) = (want["error"].as_str(), &outcome) {
         let messages: Vec<_> = findings.iter().map(|finding| finding.message.as_str()).collect();
         let own_words = OWN_WORDS.iter().any(|words| text.starts_with(words));
-        // The reference stops at the first step that refuses; here more may follow, but nothing is missing.
+        // OLM v1 stops at the first step that refuses; further findings are allowed here, but none may be missing.
         let mut lines = text.lines().filter(|line| !line.ends_with("multiple errors found:"));
         let missing = lines.find(|line| !messages.iter().any(|message| line.contains(*message)));
         let first = messages.first().is_some_and(|message| text.contains(*message));
@@ -43,7 +43,7 @@ fn compare(want: Value, outcome: Outcome) -> Result<&'static str, String> {
 }
 
 #[test]
-fn the_corpus_renders_as_the_reference_renders_it() {
+fn the_corpus_renders_as_with_olm_v1() {
     let Some(fixtures) = fixtures() else { return };
     let corpus = fixtures.join("corpus");
     let index: Value = serde_json::from_slice(&fs::read(corpus.join("index.json")).unwrap()).unwrap();

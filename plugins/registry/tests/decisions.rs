@@ -1,4 +1,4 @@
-//! What was decided about odd behaviour of the reference, as far as no other file shows it. `docs/registry-v1.md` lists all.
+//! Decisions about quirks of OLM v1 that no other test file covers. `docs/registry-v1.md` lists all.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,7 +19,7 @@ fn codes(small: &Small, config: &Value) -> Vec<String> {
 }
 
 #[test]
-fn accounts_are_sorted_and_default_is_never_made() {
+fn accounts_are_sorted_and_default_is_never_created() {
     let mut small = Small::new(&["AllNamespaces"]);
     let strategy = &mut small.csv["spec"]["install"]["spec"];
     let permission = strategy["permissions"][0].clone();
@@ -36,31 +36,31 @@ fn accounts_are_sorted_and_default_is_never_made() {
         .map(|object| &object.value["metadata"]["name"])
         .collect();
     assert_eq!(accounts, ["alpha", "mast", "op", "zebra"]);
-    // The roles of the account without a name are bound to the one that every namespace has.
+    // The roles of the account without a name are bound to the default account of the namespace.
     let bound = release.objects.iter().any(|object| object.value["subjects"][0]["name"] == "default");
     assert!(bound);
 }
 
 #[test]
-fn of_several_cluster_service_versions_the_last_counts() {
+fn the_last_of_several_cluster_service_versions_wins() {
     let small = Small::new(&["AllNamespaces"]);
     let mut first = small.csv.clone();
     first["metadata"]["name"] = json!("other.v0");
     let small = small.file("manifests/a.yaml", &first.to_string());
     let release = small.render(&json!({})).unwrap();
     assert!(names(&release).iter().all(|name| !name.contains("other.v0")));
-    insta::assert_snapshot!(release.findings[0], @"manifests/a.yaml:1:54 (/kind): bundle contains several ClusterServiceVersions, and only the last one counts (help: keep one)");
+    insta::assert_snapshot!(release.findings[0], @"manifests/a.yaml:1:54 (/kind): bundle contains several ClusterServiceVersions, and only the last one is used (help: keep one)");
 }
 
 #[test]
-fn what_looks_like_a_template_is_text() {
+fn template_syntax_is_literal_text() {
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: tides}\ndata: {a: '{{ fail \"x\" }}', b: '${B}'}\n";
     let release = Small::new(&["AllNamespaces"]).file("manifests/tides.yaml", map).render(&json!({})).unwrap();
     assert_eq!(one(&release, "ConfigMap")["data"], json!({"a": "{{ fail \"x\" }}", "b": "${B}"}));
 }
 
 #[test]
-fn a_webhook_may_be_named_with_a_prefix_unless_the_reference_is_asked_for() {
+fn a_trailing_dash_in_a_webhook_name_is_removed_with_extended() {
     let small = Small::new(&["AllNamespaces"]).webhook("ValidatingAdmissionWebhook", "v.example.com-");
     let release = small.render(&json!({"certificateProvider": "none"})).unwrap();
     let configuration = one(&release, "ValidatingWebhookConfiguration");
@@ -70,13 +70,13 @@ fn a_webhook_may_be_named_with_a_prefix_unless_the_reference_is_asked_for() {
     );
     let refusal = small.refusal(&json!({"certificateProvider": "none", "compatibility": "reference"}));
     assert!(refusal.starts_with("content\nInvalidWebhookName"), "{refusal}");
-    // Two that differ in the dash alone are one.
+    // Two names that differ only in the dash are the same.
     let twice = small.webhook("ValidatingAdmissionWebhook", "v.example.com");
     assert_eq!(names(&twice.render(&json!({"certificateProvider": "none"})).unwrap()).len(), names(&release).len());
 }
 
 #[test]
-fn a_webhook_of_an_unknown_type_is_not_installed_and_reported() {
+fn a_webhook_of_an_unknown_type_is_dropped_with_a_warning() {
     let small = Small::new(&["AllNamespaces"]).webhook("AdmissionWebhook", "v.example.com");
     let config = json!({"certificateProvider": "cert-manager"});
     assert_eq!(codes(&small, &config), ["UnknownWebhookType"]);
@@ -85,15 +85,15 @@ fn a_webhook_of_an_unknown_type_is_not_installed_and_reported() {
 }
 
 #[test]
-fn webhooks_are_called_what_the_bundle_calls_them() {
-    // Two operators with one name for a webhook collide; the host tells whose it is.
+fn webhooks_keep_their_names() {
+    // Two operators with one webhook name collide; the host names the owner.
     let small = Small::new(&["AllNamespaces"]).webhook("MutatingAdmissionWebhook", "m.example.com");
     let release = small.render(&json!({"certificateProvider": "none"})).unwrap();
     assert_eq!(one(&release, "MutatingWebhookConfiguration")["metadata"]["name"], "m.example.com");
 }
 
 #[test]
-fn labels_of_a_deployment_stay_off_its_pods_and_its_history_is_short() {
+fn deployment_labels_are_not_added_to_pods_and_history_limit_is_one() {
     let mut small = Small::new(&["AllNamespaces"]);
     let deployment = &mut small.csv["spec"]["install"]["spec"]["deployments"][0];
     deployment["label"] = json!({"tier": "operators"});
@@ -112,14 +112,14 @@ fn a_crd_need_not_be_owned() {
 }
 
 #[test]
-fn the_strategy_is_taken_for_a_deployment_whatever_it_is_called() {
+fn the_name_of_the_install_strategy_is_not_checked() {
     let mut small = Small::new(&["AllNamespaces"]);
     small.csv["spec"]["install"]["strategy"] = json!("image");
     assert!(one(&small.render(&json!({})).unwrap(), "Deployment").is_object());
 }
 
 #[test]
-fn an_own_namespace_is_not_guessed() {
+fn own_namespace_is_not_a_default() {
     let refusal = Small::new(&["OwnNamespace"]).refusal(&json!({}));
     assert!(refusal.contains("RequiredFieldMissing"), "{refusal}");
     let release = Small::new(&["AllNamespaces", "OwnNamespace"]).render(&json!({})).unwrap();
@@ -128,7 +128,7 @@ fn an_own_namespace_is_not_guessed() {
 }
 
 #[test]
-fn the_suggested_namespace_is_not_looked_at() {
+fn the_suggested_namespace_is_ignored() {
     let mut small = Small::new(&["AllNamespaces"]);
     small.csv["metadata"]["annotations"]["operatorframework.io/suggested-namespace"] = json!("elsewhere");
     let release = small.render(&json!({})).unwrap();
@@ -136,7 +136,7 @@ fn the_suggested_namespace_is_not_looked_at() {
 }
 
 #[test]
-fn bindings_to_accounts_of_no_namespace_mean_those_beside_the_operator() {
+fn subjects_without_a_namespace_get_the_install_namespace() {
     let binding = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: b}\n\
                    roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}\n\
                    subjects: [{kind: ServiceAccount, name: op}, {kind: ServiceAccount, name: x, namespace: other}, {kind: User, name: u}]\n";

@@ -1,4 +1,4 @@
-//! What the provisioner tells of a bundle for the status and for whoever resolves dependencies.
+//! The description of a bundle for the status and for dependency resolvers.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,8 +15,8 @@ use chandler_sdk::{Description, testing::Recorder};
 use serde_json::json;
 use support::small::{CRD, Small};
 
-/// What a bundle is, and its properties, one per line.
-fn told(release: &Recorder) -> String {
+/// The description and its properties, one per line.
+fn describe(release: &Recorder) -> String {
     let Description { name, package, version, properties } = &release.description;
     let mut lines = vec![format!("{name:?} {package:?} {version:?}")];
     lines.extend(properties.iter().map(|property| format!("{} {}", property.kind, property.value)));
@@ -24,7 +24,7 @@ fn told(release: &Recorder) -> String {
 }
 
 #[test]
-fn a_bundle_is_described_as_catalogs_do() {
+fn a_bundle_is_described_as_in_catalogs() {
     let properties = "properties:\n\
                       - {type: olm.gvk, value: {group: example.com, version: v1, kind: Berth}}\n\
                       - {type: olm.package.required, value: {packageName: quay, versionRange: '>=1.0.0'}}\n\
@@ -46,7 +46,7 @@ fn a_bundle_is_described_as_catalogs_do() {
         "required": [{"name": "certificates.cert-manager.io", "kind": "Certificate", "version": "v1"}],
     });
     let release = small.render(&json!({})).unwrap();
-    insta::assert_snapshot!(told(&release), @r#"
+    insta::assert_snapshot!(describe(&release), @r#"
     Some("op.v1") Some("op") Some("1.2.3")
     olm.package {"packageName":"op","version":"1.2.3"}
     olm.maxOpenShiftVersion "4.12"
@@ -62,15 +62,15 @@ fn a_bundle_is_described_as_catalogs_do() {
 }
 
 #[test]
-fn the_package_that_a_bundle_states_itself_counts() {
+fn a_package_property_of_the_bundle_wins() {
     let stated = "properties: [{type: olm.package, value: {packageName: other, version: 2.0.0}}]\n";
     let mut small = Small::new(&["AllNamespaces"]).file("metadata/properties.yaml", stated);
     small.csv["spec"]["version"] = json!("1.2.3");
-    insta::assert_snapshot!(told(&small.render(&json!({})).unwrap()), @r#"
+    insta::assert_snapshot!(describe(&small.render(&json!({})).unwrap()), @r#"
     Some("op.v1") Some("op") Some("1.2.3")
     olm.package {"packageName":"other","version":"2.0.0"}
     "#);
-    // A bundle without a version is described as far as it goes.
+    // A bundle without a version is described without one.
     let small = Small::new(&["AllNamespaces"]);
-    insta::assert_snapshot!(told(&small.render(&json!({})).unwrap()), @r#"Some("op.v1") Some("op") None"#);
+    insta::assert_snapshot!(describe(&small.render(&json!({})).unwrap()), @r#"Some("op.v1") Some("op") None"#);
 }

@@ -1,4 +1,4 @@
-//! `docs/registry-v1.md` names every code that a finding may have, and no test that does not exist.
+//! `docs/registry-v1.md` names every code of a finding, and only existing tests.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,7 +11,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-/// The text of all files with this extension below a directory.
+/// The content of all files with this extension below a directory.
 fn read(directory: &Path, text: &mut String) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
@@ -33,7 +33,7 @@ fn document() -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/registry-v1.md")).unwrap()
 }
 
-/// What stands in backticks.
+/// The texts in backticks.
 fn quoted(document: &str) -> BTreeSet<&str> {
     document.split('`').skip(1).step_by(2).collect()
 }
@@ -45,7 +45,7 @@ fn every_code_is_named() {
     let document = document();
     let named = quoted(&document);
     let mut codes = BTreeSet::new();
-    // A code is the first text in a call that makes a finding.
+    // A code is the first string in a call that creates a finding.
     let parts: Vec<&str> = source.split('"').collect();
     for pair in parts.windows(2) {
         let is_call = calls.iter().any(|call| pair[0].trim_end().ends_with(call));

@@ -21,7 +21,7 @@ fn environment(small: &Small, config: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn variables_are_set_in_every_container_and_the_deployment_configuration_wins() {
+fn variables_are_set_in_every_container_and_deployment_config_wins() {
     let mut small = Small::new(&["AllNamespaces"]);
     let pod = &mut small.csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["spec"];
     pod["containers"][0]["env"] = json!([{"name": "HTTP_PROXY", "value": "http://old"}, {"name": "A", "value": "a"}]);
@@ -51,12 +51,12 @@ fn variables_are_set_in_every_container_and_the_deployment_configuration_wins() 
     let release = small.render(&config).unwrap();
     let pod = &one(&release, "Deployment")["spec"]["template"]["spec"];
     assert_eq!(pod["initContainers"][0].get("env"), None);
-    // Nothing is set that is not asked for.
+    // By default nothing is set.
     assert_eq!(environment(&Small::new(&["AllNamespaces"]), &json!({"proxy": null})), [Value::Null]);
 }
 
 #[test]
-fn what_is_wrong_with_them() {
+fn invalid_variables_are_refused() {
     let config = json!({
         "operatorConditionName": "Not a name",
         "proxy": {"httpProxy": "", "httpsProxy": 7, "ftpProxy": "x"},
@@ -68,7 +68,7 @@ fn what_is_wrong_with_them() {
     UnknownField config (/proxy/ftpProxy): unknown field "ftpProxy"
       the members of proxy are httpProxy, httpsProxy and noProxy
     InvalidValue config (/proxy/httpProxy): field "proxy.httpProxy" must have minimum length of 1 (len=0)
-      leave the field out to leave the variable alone
+      omit the field to keep the variable
     InvalidType config (/proxy/httpsProxy): invalid type for field "proxy.httpsProxy": got integer, want string
       put the value into quotes
     "#);

@@ -1,4 +1,4 @@
-//! What `compatibility: extended`, the default, makes of bundles that the reference refuses or breaks.
+//! Results of `compatibility: extended`, the default, for bundles that OLM v1 refuses or breaks.
 
 #![allow(
     clippy::unwrap_used,
@@ -36,7 +36,7 @@ fn aggregated() -> Small {
 }
 
 #[test]
-fn an_aggregated_api_gets_its_service_its_certificate_and_the_rights_to_ask() {
+fn an_aggregated_api_gets_a_service_a_certificate_and_auth_bindings() {
     let release = aggregated().render(&json!({"certificateProvider": "cert-manager"})).unwrap();
     insta::assert_json_snapshot!(names(&release), @r#"
     [
@@ -158,7 +158,7 @@ fn a_webhook_and_an_aggregated_api_of_one_deployment_share_a_service() {
 }
 
 #[test]
-fn unless_somebody_else_is_named_the_host_makes_certificates() {
+fn the_host_is_the_default_certificate_provider() {
     let small = aggregated().webhook("ValidatingAdmissionWebhook", "v.example.com");
     let objects = |config: Value| {
         let release = small.render(&config).unwrap();
@@ -172,25 +172,25 @@ fn unless_somebody_else_is_named_the_host_makes_certificates() {
 }
 
 #[test]
-fn what_is_wrong_with_an_aggregated_api() {
+fn invalid_aggregated_apis_are_refused() {
     let mut small = aggregated().webhook("ValidatingAdmissionWebhook", "v.example.com");
     let owned = &mut small.csv["spec"]["apiservicedefinitions"]["owned"];
     owned[0]["containerPort"] = json!(443);
     owned
         .as_array_mut()
         .unwrap()
-        .push(json!({"name": "x", "group": "harbour", "version": "V1", "deploymentName": "gone"}));
+        .push(json!({"name": "x", "group": "harbour", "version": "V1", "deploymentName": "removed"}));
     insta::assert_snapshot!(small.refusal(&json!({"certificateProvider": "none"})), @r#"
     content
     InvalidApiService manifests/csv.yaml:31:20 (/spec/apiservicedefinitions/owned/2/group): API service "x" has an invalid group "harbour"
       a group is a domain such as example.com, a version is one such as v1alpha1
     InvalidApiService manifests/csv.yaml:33:22 (/spec/apiservicedefinitions/owned/2/version): API service "x" has an invalid version "V1"
       a group is a domain such as example.com, a version is one such as v1alpha1
-    ApiServiceDeploymentMissing manifests/csv.yaml:30:29 (/spec/apiservicedefinitions/owned/2/deploymentName): API service "x" references non-existent deployment "gone"
+    ApiServiceDeploymentMissing manifests/csv.yaml:30:29 (/spec/apiservicedefinitions/owned/2/deploymentName): API service "x" references non-existent deployment "removed"
       name a deployment of the install strategy
     ConflictingApiServices manifests/csv.yaml:21:9 (/spec/apiservicedefinitions/owned/1): "v1alpha1.harbour.example.com" is served by several deployments or ports
       serve all kinds of a version by one deployment and port
-    ConflictingPorts manifests/csv.yaml:13:9 (/spec/apiservicedefinitions/owned/0): port 443 in front of deployment "op.main" leads to 9443 and to 443 of its pods
+    ConflictingPorts manifests/csv.yaml:13:9 (/spec/apiservicedefinitions/owned/0): port 443 in front of deployment "op.main" targets both 9443 and 443 of its pods
       give them different containerPorts, or the same targetPort
     "#);
     insta::assert_snapshot!(aggregated().refusal(&json!({"compatibility": "reference"})), @r#"
@@ -203,7 +203,7 @@ fn what_is_wrong_with_an_aggregated_api() {
 }
 
 #[test]
-fn accounts_that_only_a_deployment_names_are_made() {
+fn accounts_that_only_a_deployment_names_are_created() {
     let mut small = Small::new(&["AllNamespaces"]);
     let deployments = small.csv["spec"]["install"]["spec"]["deployments"].as_array_mut().unwrap();
     for (name, field) in
@@ -223,7 +223,7 @@ fn accounts_that_only_a_deployment_names_are_made() {
 }
 
 #[test]
-fn kinds_that_the_reference_refuses_are_installed() {
+fn unlisted_kinds_are_installed_with_a_warning() {
     let objects = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j, namespace: elsewhere}\n---\n\
                    apiVersion: v1\nkind: Namespace\nmetadata: {name: north}\n---\n\
                    apiVersion: example.com/v1\nkind: Berth\nmetadata: {name: b}\n";
@@ -233,28 +233,28 @@ fn kinds_that_the_reference_refuses_are_installed() {
         .into_iter()
         .filter(|name| ["Job ", "Namespace ", "Berth "].iter().any(|kind| name.starts_with(kind)))
         .collect();
-    // What names a namespace is namespaced; of the rest only the host knows.
+    // An object with a namespace is namespaced; for others only the host knows.
     assert_eq!(kept, ["Berth /b", "Job ns/j", "Namespace /north"]);
     let findings: Vec<String> = release.findings.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(findings.join("\n"), @r#"
-    manifests/crd.yaml:16:7 (/spec/versions/0/additionalPrinterColumns/0/JSONPath): unknown field "JSONPath" is taken for "jsonPath" (help: field names are case-sensitive; OLM drops this one)
-    manifests/more.yaml:2:7 (/kind): Job "j" is of a kind that registry+v1 bundles may not hold, and is installed (help: OLM refuses such a bundle, and so does compatibility: reference)
-    manifests/more.yaml:6:7 (/kind): Namespace "north" is of a kind that registry+v1 bundles may not hold, and is installed (help: OLM refuses such a bundle, and so does compatibility: reference)
-    manifests/more.yaml:10:7 (/kind): Berth "b" is of a kind that registry+v1 bundles may not hold, and is installed (help: OLM refuses such a bundle, and so does compatibility: reference)
+    manifests/crd.yaml:16:7 (/spec/versions/0/additionalPrinterColumns/0/JSONPath): unknown field "JSONPath" is read as "jsonPath" (help: field names are case-sensitive; OLM drops this one)
+    manifests/more.yaml:2:7 (/kind): Job "j" is of a kind that registry+v1 bundles may not contain, and is installed (help: OLM refuses such a bundle, and so does compatibility: reference)
+    manifests/more.yaml:6:7 (/kind): Namespace "north" is of a kind that registry+v1 bundles may not contain, and is installed (help: OLM refuses such a bundle, and so does compatibility: reference)
+    manifests/more.yaml:10:7 (/kind): Berth "b" is of a kind that registry+v1 bundles may not contain, and is installed (help: OLM refuses such a bundle, and so does compatibility: reference)
     "#);
     insta::assert_snapshot!(small.refusal(&json!({"compatibility": "reference"})), @r#"
     content
     UnsupportedKind manifests/more.yaml:2:7 (/kind): unsupported resource "j" with kind "Job"
-      registry+v1 bundles hold a fixed list of kinds; compatibility: extended installs the others, too
+      registry+v1 bundles allow a fixed list of kinds; compatibility: extended installs others, too
     UnsupportedKind manifests/more.yaml:6:7 (/kind): unsupported resource "north" with kind "Namespace"
-      registry+v1 bundles hold a fixed list of kinds; compatibility: extended installs the others, too
+      registry+v1 bundles allow a fixed list of kinds; compatibility: extended installs others, too
     UnsupportedKind manifests/more.yaml:10:7 (/kind): unsupported resource "b" with kind "Berth"
-      registry+v1 bundles hold a fixed list of kinds; compatibility: extended installs the others, too
+      registry+v1 bundles allow a fixed list of kinds; compatibility: extended installs others, too
     "#);
 }
 
 #[test]
-fn names_of_fields_in_another_case_are_understood() {
+fn field_names_with_wrong_case_are_accepted() {
     let mut small = Small::new(&["AllNamespaces"]).file("manifests/crd.yaml", CRD);
     small.csv["spec"]["install"]["spec"]["permissions"][0]["rules"][0] =
         json!({"apigroups": [""], "resources": ["pods"], "verbs": ["get"]});
@@ -265,13 +265,13 @@ fn names_of_fields_in_another_case_are_understood() {
     assert_eq!(one(&release, "ClusterRole")["rules"][0], rule);
     let findings: Vec<String> = release.findings.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(findings.join("\n"), @r#"
-    manifests/crd.yaml:16:7 (/spec/versions/0/additionalPrinterColumns/0/JSONPath): unknown field "JSONPath" is taken for "jsonPath" (help: field names are case-sensitive; OLM drops this one)
-    manifests/csv.yaml:45:17 (/spec/install/spec/permissions/0/rules/0/apigroups): unknown field "apigroups" is taken for "apiGroups" (help: field names are case-sensitive; OLM drops this one)
+    manifests/crd.yaml:16:7 (/spec/versions/0/additionalPrinterColumns/0/JSONPath): unknown field "JSONPath" is read as "jsonPath" (help: field names are case-sensitive; OLM drops this one)
+    manifests/csv.yaml:45:17 (/spec/install/spec/permissions/0/rules/0/apigroups): unknown field "apigroups" is read as "apiGroups" (help: field names are case-sensitive; OLM drops this one)
     "#);
 }
 
 #[test]
-fn old_crds_are_installed_as_new_ones() {
+fn v1beta1_crds_are_installed_as_v1() {
     let old = "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\n\
                metadata: {name: berths.example.com}\n\
                spec:\n  group: example.com\n  version: v1\n  scope: Namespaced\n\
@@ -348,11 +348,11 @@ fn old_crds_are_installed_as_new_ones() {
     }
     "#);
     assert_eq!(release.findings.len(), 1);
-    insta::assert_snapshot!(release.findings[0], @"manifests/old.yaml:1:13 (/apiVersion): apiextensions.k8s.io/v1beta1 is not served by Kubernetes 1.22 and newer, and this CustomResourceDefinition is installed as one of apiextensions.k8s.io/v1 (help: convert it in the bundle, and look at the schema that comes of it)");
+    insta::assert_snapshot!(release.findings[0], @"manifests/old.yaml:1:13 (/apiVersion): apiextensions.k8s.io/v1beta1 is not served by Kubernetes 1.22 and newer, and this CustomResourceDefinition is installed as one of apiextensions.k8s.io/v1 (help: convert it in the bundle, and check the resulting schema)");
 }
 
 #[test]
-fn objects_of_versions_that_are_gone_get_their_successors() {
+fn removed_api_versions_are_replaced() {
     let objects = "apiVersion: rbac.authorization.k8s.io/v1beta1\nkind: ClusterRole\nmetadata: {name: r1}\n---\n\
                    apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: p1}\nspec: {selector: {}, minAvailable: 1}\n---\n\
                    apiVersion: scheduling.k8s.io/v1beta1\nkind: PriorityClass\nmetadata: {name: c1}\n";
@@ -362,16 +362,16 @@ fn objects_of_versions_that_are_gone_get_their_successors() {
     let versions =
         ["ClusterRole", "PodDisruptionBudget", "PriorityClass"].map(|kind| one(&release, kind)["apiVersion"].clone());
     assert_eq!(versions, [json!("rbac.authorization.k8s.io/v1"), json!("policy/v1"), json!("scheduling.k8s.io/v1")]);
-    // What chose no pods goes on choosing none.
+    // A selector that matched no pods still matches none.
     assert_eq!(one(&release, "PodDisruptionBudget")["spec"], json!({"minAvailable": 1}));
     assert_eq!(release.findings.len(), 3);
-    insta::assert_snapshot!(release.findings[0], @r#"manifests/old.yaml:1:1: ClusterRole "r1" is of version rbac.authorization.k8s.io/v1beta1, which is not served any more, and is installed as rbac.authorization.k8s.io/v1 (help: say so in the manifest)"#);
+    insta::assert_snapshot!(release.findings[0], @r#"manifests/old.yaml:1:1: ClusterRole "r1" is of version rbac.authorization.k8s.io/v1beta1, which is no longer served, and is installed as rbac.authorization.k8s.io/v1 (help: set it in the manifest)"#);
     let release = small.render(&config("reference")).unwrap();
     assert_eq!(one(&release, "PodDisruptionBudget")["apiVersion"], "policy/v1beta1");
 }
 
 #[test]
-fn cluster_scoped_objects_lose_a_namespace_that_they_cannot_have() {
+fn cluster_scoped_objects_lose_their_namespace() {
     let role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: r, namespace: x}\n";
     let small = Small::new(&["OwnNamespace"]).file("manifests/role.yaml", role);
     let namespace = |compatibility: &str| {
@@ -382,7 +382,7 @@ fn cluster_scoped_objects_lose_a_namespace_that_they_cannot_have() {
 }
 
 #[test]
-fn objects_that_no_api_server_takes_are_refused_with_their_place() {
+fn invalid_identities_are_refused_with_their_location() {
     let mut small = Small::new(&["AllNamespaces"])
         .file("manifests/a.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {generateName: s-}\n")
         .file("manifests/b.yaml", "kind: Berth\nmetadata: {name: b}\n")
@@ -390,22 +390,22 @@ fn objects_that_no_api_server_takes_are_refused_with_their_place() {
     small.csv["spec"]["install"]["spec"]["permissions"][0]["serviceAccountName"] = json!("a%b");
     insta::assert_snapshot!(small.refusal(&json!({})), @r#"
     content
-    InvalidIdentity manifests/csv.yaml:56:35 (/spec/install/spec/permissions/0/serviceAccountName): no API server takes object ServiceAccount ns/a%b: metadata.name is not legal: "a%b"
+    InvalidIdentity manifests/csv.yaml:56:35 (/spec/install/spec/permissions/0/serviceAccountName): API servers reject object ServiceAccount ns/a%b: metadata.name is invalid: "a%b"
       an object has an apiVersion, a kind and a name of up to 253 characters without / and %; quote a name that YAML takes for a number or a truth value
-    InvalidIdentity manifests/csv.yaml:42:11 (/spec/install/spec/permissions/0): no API server takes object ClusterRole.rbac.authorization.k8s.io op.v1-a%b-21l15xx2lkqhb261kr8uds391kon840anr5jl6siswoj: metadata.name is not legal: "op.v1-a%b-21l15xx2lkqhb261kr8uds391kon840anr5jl6siswoj"
+    InvalidIdentity manifests/csv.yaml:42:11 (/spec/install/spec/permissions/0): API servers reject object ClusterRole.rbac.authorization.k8s.io op.v1-a%b-21l15xx2lkqhb261kr8uds391kon840anr5jl6siswoj: metadata.name is invalid: "op.v1-a%b-21l15xx2lkqhb261kr8uds391kon840anr5jl6siswoj"
       an object has an apiVersion, a kind and a name of up to 253 characters without / and %; quote a name that YAML takes for a number or a truth value
-    InvalidIdentity manifests/csv.yaml:42:11 (/spec/install/spec/permissions/0): no API server takes object ClusterRoleBinding.rbac.authorization.k8s.io op.v1-a%b-21l15xx2lkqhb261kr8uds391kon840anr5jl6siswoj: metadata.name is not legal: "op.v1-a%b-21l15xx2lkqhb261kr8uds391kon840anr5jl6siswoj"
+    InvalidIdentity manifests/csv.yaml:42:11 (/spec/install/spec/permissions/0): API servers reject object ClusterRoleBinding.rbac.authorization.k8s.io op.v1-a%b-21l15xx2lkqhb261kr8uds391kon840anr5jl6siswoj: metadata.name is invalid: "op.v1-a%b-21l15xx2lkqhb261kr8uds391kon840anr5jl6siswoj"
       an object has an apiVersion, a kind and a name of up to 253 characters without / and %; quote a name that YAML takes for a number or a truth value
-    InvalidIdentity manifests/a.yaml:1:1: no API server takes object Secret ns/: metadata.name is missing
+    InvalidIdentity manifests/a.yaml:1:1: API servers reject object Secret ns/: metadata.name is missing
       an object has an apiVersion, a kind and a name of up to 253 characters without / and %; quote a name that YAML takes for a number or a truth value
-    InvalidIdentity manifests/b.yaml:1:1: no API server takes object Berth b: apiVersion is missing
+    InvalidIdentity manifests/b.yaml:1:1: API servers reject object Berth b: apiVersion is missing
       an object has an apiVersion, a kind and a name of up to 253 characters without / and %; quote a name that YAML takes for a number or a truth value
-    InvalidIdentity manifests/c.yaml:1:1: no API server takes object Berth.example.com a/b: metadata.name is not legal: "a/b"
+    InvalidIdentity manifests/c.yaml:1:1: API servers reject object Berth.example.com a/b: metadata.name is invalid: "a/b"
       an object has an apiVersion, a kind and a name of up to 253 characters without / and %; quote a name that YAML takes for a number or a truth value
     "#);
 }
 
-/// Drops what `extended` changes on purpose: the port of webhooks, and namespaces of cluster-scoped objects.
+/// Removes the intended changes of `extended`: the port of webhooks, and namespaces of cluster-scoped objects.
 fn without_changes(mut object: Value) -> Value {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.remove("namespace");
@@ -420,7 +420,7 @@ fn without_changes(mut object: Value) -> Value {
 }
 
 #[test]
-fn extended_takes_nothing_away_from_real_bundles() {
+fn extended_keeps_all_objects_of_published_bundles() {
     let Some(fixtures) = fixtures() else { return };
     let corpus = fixtures.join("corpus");
     let index: Value = serde_json::from_slice(&fs::read(corpus.join("index.json")).unwrap()).unwrap();
@@ -446,14 +446,14 @@ fn extended_takes_nothing_away_from_real_bundles() {
             );
             for object in &reference {
                 let identity = identity(object);
-                // No API server takes these: versions that are gone, and roles of rules without groups.
-                let gone = object["apiVersion"].as_str().is_some_and(|version| version.ends_with(".k8s.io/v1beta1"));
-                if gone || misspelt && has_hashed_name(object) {
+                // API servers reject these: removed versions, and rules without groups.
+                let removed = object["apiVersion"].as_str().is_some_and(|version| version.ends_with(".k8s.io/v1beta1"));
+                if removed || misspelt && has_hashed_name(object) {
                     continue;
                 }
                 let other = extended.iter().find(|other| chandler_expected::identity(other) == identity);
-                let other = other.unwrap_or_else(|| panic!("{name}: {identity} is gone"));
-                // What a misspelt name was lost from has more in it now.
+                let other = other.unwrap_or_else(|| panic!("{name}: {identity} is removed"));
+                // The value that the misspelt name belonged to has more fields now.
                 assert!(misspelt || difference(object, other).is_none(), "{name}: {identity}");
             }
             if misspelt {
@@ -471,7 +471,7 @@ fn extended_takes_nothing_away_from_real_bundles() {
     assert!(more.is_subset(&BTreeSet::from(expected)), "{more:?}");
 }
 
-/// The names of roles are hashes of their rules: those of rules that the reference lost something of are others.
+/// The names of roles are hashes of their rules: they differ if OLM v1 dropped a part of the rules.
 fn has_hashed_name(object: &Value) -> bool {
     matches!(object["kind"].as_str(), Some("Role" | "ClusterRole" | "RoleBinding" | "ClusterRoleBinding"))
 }

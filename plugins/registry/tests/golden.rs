@@ -1,4 +1,4 @@
-//! The reference's own golden objects, and bundles of the predecessor's test data.
+//! OLM v1's golden objects, and bundles of rukpak's test data.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ fn yaml(path: &std::path::Path) -> Value {
 }
 
 #[test]
-fn the_golden_objects_of_the_reference() {
+fn golden_objects_match_olm_v1() {
     let Some(fixtures) = fixtures() else { return };
     let index = fs::read(fixtures.join("vectors/registry_golden_index.json")).unwrap();
     let index: Value = serde_json::from_slice(&index).unwrap();
@@ -42,7 +42,7 @@ fn the_golden_objects_of_the_reference() {
             config["deploymentConfig"] = case["deploymentConfig"].clone();
         }
         let bundle = fixtures.join(case["bundle"].as_str().unwrap());
-        // Without a fault there is nothing to mend.
+        // Without an OLM v1 error there is nothing to fix.
         let render = |compatibility: &str| {
             config["compatibility"] = json!(compatibility);
             render(&bundle, case["installNamespace"].as_str().unwrap(), &config).unwrap()
@@ -51,7 +51,7 @@ fn the_golden_objects_of_the_reference() {
         assert_eq!(rendered.objects, extended.objects, "{name}");
         let directory = fixtures.join(case["expectedDir"].as_str().unwrap());
         let want = case["files"].as_array().unwrap().iter().map(|file| yaml(&directory.join(file.as_str().unwrap())));
-        // The golden files leave empty maps out.
+        // The golden files omit empty maps.
         let comparable = |objects: Vec<Value>| canonical(canonical(objects).into_iter().map(without_empty_maps));
         let (want, got) = (comparable(want.collect()), comparable(values(rendered).collect()));
         assert_eq!(got.len(), usize::try_from(case["objectCount"].as_u64().unwrap()).unwrap(), "{name}");
@@ -63,7 +63,7 @@ fn the_golden_objects_of_the_reference() {
 }
 
 #[test]
-fn role_names_are_those_of_the_vectors() {
+fn role_names_match_the_vectors() {
     let Some(fixtures) = fixtures() else { return };
     let vectors: Value = serde_json::from_slice(&fs::read(fixtures.join("vectors/rbac_names.json")).unwrap()).unwrap();
     let bundle = fixtures.join("registry/argocd-operator.v0.6.0");
@@ -97,7 +97,7 @@ fn the_valid_bundle_renders() {
 }
 
 #[test]
-fn the_invalid_bundle_is_refused_with_a_place() {
+fn the_invalid_bundle_is_refused_with_a_location() {
     let Some(fixtures) = fixtures() else { return };
     let Err(Failure::Unsupported(findings)) = render(&fixtures.join("registry/invalid"), "updates", &json!({})) else {
         panic!("the bundle supports MultiNamespace alone");

@@ -1,4 +1,4 @@
-//! Bundles and configurations in which anything stands anywhere: each gives objects that the host takes, or a finding.
+//! Bundles and configurations with arbitrary edits: each gives objects that the host accepts, or a finding.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,8 +20,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use support::small::{CRD, Small};
 
-/// A bundle with something of everything.
-fn everything() -> Vec<(String, Value)> {
+/// A bundle with one of full_bundle.
+fn full_bundle() -> Vec<(String, Value)> {
     let mut small = Small::new(&["AllNamespaces"])
         .webhook("ValidatingAdmissionWebhook", "v.example.com")
         .webhook("MutatingAdmissionWebhook", "m.example.com")
@@ -101,7 +101,7 @@ fn config() -> Value {
     })
 }
 
-/// The pointers to everything in a value.
+/// The pointers to all values in a value.
 fn pointers(value: &Value, pointer: &str, all: &mut Vec<String>) {
     all.push(pointer.to_owned());
     match value {
@@ -115,8 +115,8 @@ fn pointers(value: &Value, pointer: &str, all: &mut Vec<String>) {
     }
 }
 
-/// What may stand anywhere.
-fn anything() -> impl Strategy<Value = Value> {
+/// Replacement values.
+fn arbitrary_value() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(json!(null)),
         Just(json!({})),
@@ -135,17 +135,17 @@ fn anything() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Some places of the bundle and of its configuration, and what stands there.
+/// Edits of the bundle and of its configuration: pointer and value.
 fn mutations() -> impl Strategy<Value = Vec<(prop::sample::Index, prop::sample::Index, Value)>> {
-    prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), anything()), 1..4)
+    prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), arbitrary_value()), 1..4)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn anything_anywhere_gives_objects_or_findings(mutations in mutations(), reference in any::<bool>(), known in any::<bool>()) {
-        let mut files = everything();
+    fn arbitrary_edits_give_objects_or_findings(mutations in mutations(), reference in any::<bool>(), known in any::<bool>()) {
+        let mut files = full_bundle();
         files.push(("config".to_owned(), config()));
         for (file, place, value) in mutations {
             let index = file.index(files.len());

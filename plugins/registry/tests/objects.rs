@@ -1,4 +1,4 @@
-//! What is generated from a small operator.
+//! The objects generated from a small operator.
 
 #![allow(
     clippy::unwrap_used,
@@ -115,7 +115,7 @@ fn an_operator_that_watches_several_namespaces_has_a_role_in_each() {
 }
 
 #[test]
-fn every_object_tells_where_it_comes_from() {
+fn every_object_has_an_origin() {
     let small = Small::new(&["AllNamespaces"]).file("manifests/crd.yaml", CRD);
     let release = small.render(&json!({})).unwrap();
     let origins: Vec<String> = release
@@ -250,7 +250,7 @@ fn webhooks_with_the_host() {
 }
 
 #[test]
-fn a_conversion_webhook_is_written_into_its_crd() {
+fn a_conversion_webhook_is_set_in_its_crd() {
     let mut small =
         Small::new(&["AllNamespaces"]).webhook("ConversionWebhook", "c.example.com").file("manifests/crd.yaml", CRD);
     small.csv["spec"]["webhookdefinitions"][0]["conversionCRDs"] = json!(["berths.example.com"]);
@@ -287,7 +287,7 @@ fn a_conversion_webhook_is_written_into_its_crd() {
 }
 
 #[test]
-fn webhooks_come_after_what_answers_them() {
+fn webhooks_are_in_a_later_stage_than_their_servers() {
     let policy = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\n";
     let small =
         || Small::new(&["AllNamespaces"]).webhook(WEBHOOK, "v.example.com").webhook("MutatingAdmissionWebhook", "m.io");
@@ -320,7 +320,7 @@ fn without_a_provider_webhooks_are_installed_with_a_warning() {
 }
 
 #[test]
-fn extended_compatibility_mends_what_the_reference_breaks() {
+fn extended_compatibility_fixes_olm_v1_errors() {
     let autoscaler = "apiVersion: autoscaling.k8s.io/v1\nkind: VerticalPodAutoscaler\nmetadata: {name: v}\n";
     let small = Small::new(&["AllNamespaces"]).webhook(WEBHOOK, "v.example.com").file("manifests/v.yaml", autoscaler);
     let config = |compatibility: &str| json!({"certificateProvider": "none", "compatibility": compatibility});
@@ -354,7 +354,7 @@ fn a_repeated_permission_gives_one_role() {
 }
 
 #[test]
-fn namespaced_objects_go_into_the_install_namespace_and_get_their_api_version() {
+fn namespaced_objects_get_the_install_namespace_and_an_api_version() {
     let secret = "kind: Secret\nmetadata: {name: s, namespace: elsewhere}\n";
     let release = Small::new(&["AllNamespaces"]).file("manifests/s.yaml", secret).render(&json!({})).unwrap();
     let secret = one(&release, "Secret");
@@ -363,7 +363,7 @@ fn namespaced_objects_go_into_the_install_namespace_and_get_their_api_version() 
 }
 
 #[test]
-fn properties_of_the_bundle_reach_the_pods_as_go_writes_them() {
+fn bundle_properties_are_annotated_on_pods_in_go_format() {
     let properties = "properties:\n- type: olm.gvk\n  value: {version: v1, kind: <K&>}\n";
     let mut small = Small::new(&["AllNamespaces"]).file("metadata/properties.yaml", properties);
     small.csv["metadata"]["annotations"]["olm.properties"] =

@@ -1,4 +1,4 @@
-//! Why bundles and configurations are refused.
+//! Refused bundles and configurations.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,7 +20,7 @@ use serde_json::json;
 use support::small::{Small, one};
 
 #[test]
-fn all_faults_of_loading_are_found_at_once() {
+fn all_load_errors_are_reported_at_once() {
     let mut small = Small::new(&["AllNamespaces"])
         .file("manifests/README.md", "a: b: c\n")
         .file("manifests/deep/er/x.yaml", "kind: Secret\n")
@@ -32,19 +32,19 @@ fn all_faults_of_loading_are_found_at_once() {
     InvalidAnnotations metadata/annotations.yaml:1:65 (/annotations/operators.operatorframework.io.bundle.package.v1): annotation "operators.operatorframework.io.bundle.package.v1" is not a string
       got integer: put the name of the package into quotes
     InvalidYaml manifests/README.md:1:5: error parsing objects in "manifests/README.md": mapping values are not allowed in this context
-      every file in manifests/ is read as YAML or JSON, whatever its name; move others elsewhere
+      every file in manifests/ is parsed as YAML or JSON, whatever its name; move others elsewhere
     InvalidObject manifests/csv.yaml:18:27 (/spec/install/spec/deployments/0/spec/replicas): error parsing objects in "manifests/csv.yaml": unrecognized type: int32
       got string, want integer: write it without quotes
     SubdirectoryInManifests manifests/deep: subdirectories are not allowed within the "manifests" directory of the bundle image filesystem: found "manifests/deep"
       move its files into manifests/ itself
     KindMissing manifests/list.yaml:4:3 (/kind): error parsing objects in "manifests/list.yaml": Object 'Kind' is missing
-      manifests hold Kubernetes objects, each with a kind
+      manifests contain Kubernetes objects, each with a kind
     "#);
 }
 
-/// They are read as what v1 makes of them, of which nobody has seen a line.
+/// They are converted to v1 text, whose lines are not in the bundle.
 #[test]
-fn faults_of_old_crds_are_told_in_the_lines_that_were_written() {
+fn errors_of_v1beta1_crds_have_source_lines() {
     let old = "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata:\n  \
                creationTimestamp: now\n  name: berths.example.com\nspec:\n  group: example.com\n  version: v1\n  \
                names: {kind: Berth, plural: berths}\n  validation:\n    openAPIV3Schema: {type: 1}\n";
@@ -56,9 +56,9 @@ fn faults_of_old_crds_are_told_in_the_lines_that_were_written() {
     "#);
 }
 
-/// No part of them but their metadata has a type here.
+/// Only their metadata is typed here.
 #[test]
-fn metadata_has_its_types_in_every_object() {
+fn metadata_types_are_checked_in_every_object() {
     let small = Small::new(&["AllNamespaces"])
         .file("manifests/a.yaml", "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\n  labels: {a: 1, b: null}\n")
         .file("manifests/b.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: 1, creationTimestamp: now}\n")
@@ -84,7 +84,7 @@ fn an_empty_directory_is_not_a_bundle() {
     insta::assert_snapshot!(failure, @r#"
     invalid content
     metadata/annotations.yaml: open metadata/annotations.yaml: file does not exist (help: a registry+v1 bundle names its package in metadata/annotations.yaml)
-    manifests: the bundle has no directory "manifests", or nothing is in it (help: put the ClusterServiceVersion and its objects into manifests/)
+    manifests: the bundle has no directory "manifests", or it is empty (help: put the ClusterServiceVersion and its objects into manifests/)
     "#);
     let without_csv =
         Bundle::new([("metadata/annotations.yaml", "{}"), ("manifests/a.yaml", "kind: Secret\nmetadata: {name: a}")]);
@@ -152,12 +152,12 @@ fn all_rules_run() {
     ForbiddenWebhookRule manifests/csv.yaml:151:11 (/spec/webhookdefinitions/3/rules/0): webhook "Bad-" contains forbidden rule: admission webhook rules cannot reference resource "ValidatingWebhookConfigurations" for API group "admissionregistration.k8s.io"
       name the API groups and resources that the webhook is for
     UnsupportedKind manifests/job.yaml:2:7 (/kind): unsupported resource "j" with kind "Job"
-      registry+v1 bundles hold a fixed list of kinds; compatibility: extended installs the others, too
+      registry+v1 bundles allow a fixed list of kinds; compatibility: extended installs others, too
     "#);
 }
 
 #[test]
-fn what_is_not_supported() {
+fn unsupported_bundles_are_refused() {
     let mut small = Small::new(&["Unheard"]).webhook("ValidatingAdmissionWebhook", "v.example.com");
     small.csv["spec"]["apiservicedefinitions"] = json!({"owned": [{"name": "v1.example.com", "group": "example.com"}]});
     insta::assert_snapshot!(small.refusal(&json!({"compatibility": "reference"})), @r#"
@@ -183,7 +183,7 @@ fn different_objects_with_one_identity() {
     insta::assert_snapshot!(small.refusal(&json!({})), @r"
     content
     DuplicateObject manifests/b.yaml:1:1: bundle contains two different objects Secret ns/s
-      the other is at manifests/a.yaml:1:1; namespaced objects all go into the install namespace, whatever they say
+      the other is at manifests/a.yaml:1:1; all namespaced objects are moved to the install namespace
     ");
     // Applied one after the other, the last one remains.
     let value = |small: &Small, config| {
@@ -192,14 +192,14 @@ fn different_objects_with_one_identity() {
     };
     let (kept, warning) = value(&small, json!({"compatibility": "reference"}));
     assert_eq!(kept, "two");
-    insta::assert_snapshot!(warning, @"manifests/a.yaml:1:1: bundle contains two different objects Secret ns/s, and only the last one counts (help: the last one is at manifests/b.yaml:1:1; keep one)");
+    insta::assert_snapshot!(warning, @"manifests/a.yaml:1:1: bundle contains two different objects Secret ns/s, and only the last one is used (help: the last one is at manifests/b.yaml:1:1; keep one)");
     assert_eq!(value(&two(&secret("a", "one"), &secret("a", "two")), json!({})), (json!("two"), warning));
 }
 
-/// Scaffolds of operators bring the Service of their webhooks, and OLM makes one of the same name.
+/// Operator scaffolds contain the Service of their webhooks, and OLM generates one of the same name.
 #[test]
 fn a_service_of_the_bundle_that_is_also_generated() {
-    let theirs = json!({
+    let bundled = json!({
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {"name": "op-main-service", "labels": {"a": "b"}, "annotations": {"c": "d"}},
@@ -211,7 +211,7 @@ fn a_service_of_the_bundle_that_is_also_generated() {
     });
     let small = Small::new(&["AllNamespaces"])
         .webhook("ValidatingAdmissionWebhook", "v.example.com")
-        .file("manifests/service.yaml", &theirs.to_string());
+        .file("manifests/service.yaml", &bundled.to_string());
     let service = |compatibility: &str| {
         let config = json!({"compatibility": compatibility, "certificateProvider": "openshift-service-ca"});
         let release = small.render(&config).unwrap();
@@ -222,9 +222,9 @@ fn a_service_of_the_bundle_that_is_also_generated() {
     let (reference, warning) = service("reference");
     assert_eq!(reference["spec"]["ports"], json!([{"name": "443", "port": 443, "targetPort": 9443}]));
     assert_eq!((&reference["metadata"]["labels"], &reference["spec"]["type"]), (&json!(null), &json!(null)));
-    insta::assert_snapshot!(warning, @"manifests/service.yaml:1:1: bundle contains two different objects Service ns/op-main-service, and only the last one counts (help: the last one is at manifests/csv.yaml:15:11 (/spec/install/spec/deployments/0); keep one)");
+    insta::assert_snapshot!(warning, @"manifests/service.yaml:1:1: bundle contains two different objects Service ns/op-main-service, and only the last one is used (help: the last one is at manifests/csv.yaml:15:11 (/spec/install/spec/deployments/0); keep one)");
     let (extended, warning) = service("extended");
-    let mut wanted = theirs.clone();
+    let mut wanted = bundled.clone();
     wanted["metadata"]["namespace"] = json!("ns");
     wanted["metadata"]["annotations"]["service.beta.openshift.io/serving-cert-secret-name"] =
         json!("op-main-service-cert");
@@ -234,7 +234,7 @@ fn a_service_of_the_bundle_that_is_also_generated() {
         {"name": "8443", "port": 8443, "targetPort": 2},
     ]);
     assert_eq!(extended, wanted);
-    insta::assert_snapshot!(warning, @"manifests/service.yaml:1:1: bundle contains Service ns/op-main-service, which is also made for its webhooks, and the two become one (help: ports and selector are those that webhooks need; leave the Service out, or give it another name)");
+    insta::assert_snapshot!(warning, @"manifests/service.yaml:1:1: bundle contains Service ns/op-main-service, which is also generated for its webhooks; the two are merged (help: ports and selector are those of the webhooks; remove the Service, or rename it)");
 }
 
 #[test]
@@ -281,21 +281,21 @@ fn watch_namespaces_and_install_modes() {
       put the name of a namespace into quotes
     config
     InvalidNamespace config (/watchNamespace): field "watchNamespace" must match pattern "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-      a namespace is named by up to 63 lower-case letters, digits and dashes
+      a namespace name has up to 63 lower-case letters, digits and dashes
     config
     InvalidNamespace config (/watchNamespace): field "watchNamespace" must have maximum length of 63 (len=64)
-      a namespace is named by up to 63 lower-case letters, digits and dashes
+      a namespace name has up to 63 lower-case letters, digits and dashes
     config
     InvalidNamespace config (/watchNamespace): field "watchNamespace" must have minimum length of 1 (len=0)
-      a namespace is named by up to 63 lower-case letters, digits and dashes
+      a namespace name has up to 63 lower-case letters, digits and dashes
     InvalidNamespace config (/watchNamespace): field "watchNamespace" must match pattern "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-      a namespace is named by up to 63 lower-case letters, digits and dashes
+      a namespace name has up to 63 lower-case letters, digits and dashes
     config
     InvalidType config (/watchNamespaces): invalid type for field "watchNamespaces": want a list with at least one namespace
       write it as [one, another]
     config
     InvalidNamespace config (/watchNamespaces/1): field "watchNamespaces.1" must match pattern "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-      a namespace is named by up to 63 lower-case letters, digits and dashes
+      a namespace name has up to 63 lower-case letters, digits and dashes
     config
     InvalidTargetNamespaces config (/watchNamespaces): invalid option(s): invalid target namespaces [a ns]: supported install modes [MultiNamespace] do not support targeting own namespace
       set watchNamespace, or watchNamespaces, to what the operator supports
@@ -335,7 +335,7 @@ fn other_keys_of_the_configuration() {
 }
 
 #[test]
-fn detection_goes_by_the_media_type_and_then_by_the_manifests() {
+fn detection_uses_the_media_type_and_then_the_manifests() {
     let media_type =
         |kind: &str| format!("annotations: {{operators.operatorframework.io.bundle.mediatype.v1: {kind}}}");
     let csv = "kind: ClusterServiceVersion";

@@ -1,4 +1,4 @@
-//! What a bundle needs of its target, and what it says of itself.
+//! The requirements of a bundle on its cluster.
 
 #![allow(
     clippy::unwrap_used,
@@ -37,16 +37,16 @@ fn a_kubernetes_that_is_too_old_is_refused() {
     let failure = small.render_for(&json!({}), target("v1.28.15+k3s1", &[])).unwrap_err();
     insta::assert_snapshot!(failure, @r"
     unsupported
-    manifests/csv.yaml:68:23 (/spec/minKubeVersion): the operator needs Kubernetes 1.29.0, and the target runs 1.28.15 (help: upgrade the cluster or take an older version of the operator; compatibility: reference installs it all the same)
+    manifests/csv.yaml:68:23 (/spec/minKubeVersion): the operator needs Kubernetes 1.29.0, and the cluster runs 1.28.15 (help: upgrade the cluster or use an older version of the operator; compatibility: reference installs it all the same)
     ");
     let release = small.render_for(&json!({"compatibility": "reference"}), target("v1.28.15+k3s1", &[])).unwrap();
-    insta::assert_snapshot!(findings(&release), @"Warning KubernetesTooOld manifests/csv.yaml:68:23 (/spec/minKubeVersion): the operator needs Kubernetes 1.29.0, and the target runs 1.28.15 (help: upgrade the cluster or take an older version of the operator; compatibility: reference installs it all the same)");
+    insta::assert_snapshot!(findings(&release), @"Warning KubernetesTooOld manifests/csv.yaml:68:23 (/spec/minKubeVersion): the operator needs Kubernetes 1.29.0, and the cluster runs 1.28.15 (help: upgrade the cluster or use an older version of the operator; compatibility: reference installs it all the same)");
     small.csv["spec"]["minKubeVersion"] = json!("newest");
     let release = small.render_for(&json!({}), target("v1.28.15", &[])).unwrap();
     insta::assert_snapshot!(findings(&release), @r#"Warning InvalidMinKubeVersion manifests/csv.yaml:68:23 (/spec/minKubeVersion): minKubeVersion "newest" is not a version (help: write it as 1.29.0)"#);
 }
 
-fn needy() -> Small {
+fn operator_with_requirements() -> Small {
     let mut small = Small::new(&["AllNamespaces"]).file("manifests/crd.yaml", &CRD.replace("JSONPath", "jsonPath"));
     let spec = &mut small.csv["spec"];
     spec["customresourcedefinitions"] = json!({
@@ -67,12 +67,12 @@ fn needy() -> Small {
 }
 
 #[test]
-fn kinds_that_the_target_does_not_serve_are_reported() {
-    let release = needy().render_for(&json!({}), target("v1.36.0", &["v1/Pod"])).unwrap();
+fn missing_kinds_of_the_target_are_reported() {
+    let release = operator_with_requirements().render_for(&json!({}), target("v1.36.0", &["v1/Pod"])).unwrap();
     insta::assert_snapshot!(findings(&release), @r#"
-    Warning RequiredApiMissing manifests/csv.yaml:30:9 (/spec/customresourcedefinitions/required/0): the operator needs the CustomResourceDefinition "certificates.cert-manager.io" with version v1 of kind Certificate, and the target does not serve it (help: install the operator that owns it)
-    Warning RequiredApiMissing manifests/csv.yaml:13:9 (/spec/apiservicedefinitions/required/0): the operator needs the aggregated API metrics.k8s.io/v1beta1/NodeMetrics, and the target does not serve it (help: install the operator that serves it)
-    Warning NativeApiMissing manifests/csv.yaml:105:7 (/spec/nativeAPIs/1): the operator needs the API policy/v1beta1/PodDisruptionBudget, and the target does not serve it (help: take a version of the operator for this Kubernetes)
+    Warning RequiredApiMissing manifests/csv.yaml:30:9 (/spec/customresourcedefinitions/required/0): the operator needs the CustomResourceDefinition "certificates.cert-manager.io" with version v1 of kind Certificate, and the cluster does not serve it (help: install the operator that owns it)
+    Warning RequiredApiMissing manifests/csv.yaml:13:9 (/spec/apiservicedefinitions/required/0): the operator needs the aggregated API metrics.k8s.io/v1beta1/NodeMetrics, and the cluster does not serve it (help: install the operator that serves it)
+    Warning NativeApiMissing manifests/csv.yaml:105:7 (/spec/nativeAPIs/1): the operator needs the API policy/v1beta1/PodDisruptionBudget, and the cluster does not serve it (help: use a version of the operator for this Kubernetes)
     "#);
     let served = [
         "v1/Pod",
@@ -80,14 +80,14 @@ fn kinds_that_the_target_does_not_serve_are_reported() {
         "metrics.k8s.io/v1beta1/NodeMetrics",
         "policy/v1beta1/PodDisruptionBudget",
     ];
-    let release = needy().render_for(&json!({}), target("v1.36.0", &served)).unwrap();
+    let release = operator_with_requirements().render_for(&json!({}), target("v1.36.0", &served)).unwrap();
     assert_eq!(findings(&release), "");
-    // Where no cluster is known, nothing is missing.
-    assert_eq!(findings(&needy().render(&json!({})).unwrap()), "");
+    // Without a cluster, nothing is missing.
+    assert_eq!(findings(&operator_with_requirements().render(&json!({})).unwrap()), "");
 }
 
 #[test]
-fn objects_that_the_target_cannot_take_yet_are_reported_once_for_each_kind() {
+fn unserved_kinds_are_reported_once_for_each_kind() {
     let rule = |name: &str| {
         format!("apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata: {{name: {name}}}\n")
     };
@@ -97,8 +97,8 @@ fn objects_that_the_target_cannot_take_yet_are_reported_once_for_each_kind() {
     let config = json!({"certificateProvider": "cert-manager"});
     let release = small.render_for(&config, target("v1.36.0", &["v1/Pod"])).unwrap();
     insta::assert_snapshot!(findings(&release), @r#"
-    Warning ApiNotServed manifests/rules.yaml:1:1: PrometheusRule "a1" is of the API monitoring.coreos.com/v1, which the target does not serve (help: the rollout waits until it does; install what provides the API)
-    Warning ApiNotServed config (/certificateProvider): certificates are asked of cert-manager, and the target does not serve its API (help: install cert-manager)
+    Warning ApiNotServed manifests/rules.yaml:1:1: PrometheusRule "a1" is of the API monitoring.coreos.com/v1, which the cluster does not serve (help: the rollout waits until it does; install a provider of the API)
+    Warning ApiNotServed config (/certificateProvider): cert-manager is the certificate provider, and the cluster does not serve its API (help: install cert-manager)
     "#);
     let served = ["monitoring.coreos.com/v1/PrometheusRule", "cert-manager.io/v1/Certificate"];
     assert_eq!(findings(&small.render_for(&config, target("v1.36.0", &served)).unwrap()), "");
@@ -106,7 +106,7 @@ fn objects_that_the_target_cannot_take_yet_are_reported_once_for_each_kind() {
 }
 
 #[test]
-fn properties_and_dependencies_are_told() {
+fn properties_and_dependencies_are_reported() {
     let properties = "properties:\n\
                       - {type: olm.package, value: {packageName: op, version: 1.2.3}}\n\
                       - {type: olm.gvk, value: {group: example.com, version: v1, kind: Berth}}\n\
@@ -132,13 +132,13 @@ fn properties_and_dependencies_are_told() {
     Info MaxOpenShiftVersion manifests/csv.yaml:7:25 (/metadata/annotations/olm.properties): the operator runs up to OpenShift 4.12
     Info ProvidedPackage metadata/properties.yaml:2:3 (/properties/0): the bundle is package "op", version 1.2.3
     Info ProvidedApi metadata/properties.yaml:3:3 (/properties/1): the bundle provides the API example.com/v1/Berth
-    Warning RequiredPackage metadata/properties.yaml:4:3 (/properties/2): the operator needs package "quay" in version ">=1.0.0", which is not looked for here (help: install it before, as a BundleDeployment of its own)
-    Warning RequiredApiMissing metadata/properties.yaml:6:3 (/properties/4): the operator needs the API x.io/v1/X, and the target does not serve it (help: install the operator that provides it)
-    Warning RequiredPackage metadata/dependencies.yaml:2:3 (/dependencies/0): the operator needs package "keycloak-operator" in version ">24.0.0", which is not looked for here (help: install it before, as a BundleDeployment of its own)
-    Warning RequiredApiMissing metadata/dependencies.yaml:3:3 (/dependencies/1): the operator needs the API y.io/v1/Yard, and the target does not serve it (help: install the operator that provides it)
-    Warning ConstraintNotMet metadata/dependencies.yaml:4:3 (/dependencies/2): the target does not fulfil a constraint of the operator: needs a tide (help: install what the constraint asks for)
-    Info ConstraintUnchecked metadata/dependencies.yaml:8:3 (/dependencies/3): a constraint of the operator cannot be checked here; if it is not met: needs a moon
-    Warning InvalidProperty metadata/dependencies.yaml:9:3 (/dependencies/4): property "olm.constraint" cannot be read: unknown constraint "some" (help: it says nothing to anybody like this; mend or remove it)
+    Warning RequiredPackage metadata/properties.yaml:4:3 (/properties/2): the operator needs package "quay" in version ">=1.0.0", which is not checked (help: install it first, as a separate BundleDeployment)
+    Warning RequiredApiMissing metadata/properties.yaml:6:3 (/properties/4): the operator needs the API x.io/v1/X, and the cluster does not serve it (help: install the operator that provides it)
+    Warning RequiredPackage metadata/dependencies.yaml:2:3 (/dependencies/0): the operator needs package "keycloak-operator" in version ">24.0.0", which is not checked (help: install it first, as a separate BundleDeployment)
+    Warning RequiredApiMissing metadata/dependencies.yaml:3:3 (/dependencies/1): the operator needs the API y.io/v1/Yard, and the cluster does not serve it (help: install the operator that provides it)
+    Warning ConstraintNotMet metadata/dependencies.yaml:4:3 (/dependencies/2): the cluster does not meet a constraint of the operator: needs a tide (help: install what the constraint requires)
+    Info ConstraintUnchecked metadata/dependencies.yaml:8:3 (/dependencies/3): a constraint of the operator cannot be checked; if it is not met: needs a moon
+    Warning InvalidProperty metadata/dependencies.yaml:9:3 (/dependencies/4): property "olm.constraint" cannot be read: unknown constraint "some" (help: it has no effect; fix or remove it)
     "#);
     let release = small.render(&json!({})).unwrap();
     let lines = findings(&release);
@@ -148,12 +148,12 @@ fn properties_and_dependencies_are_told() {
     Info RequiredApi metadata/properties.yaml:5:3 (/properties/3): the operator needs the API v1/Pod
     Info RequiredApi metadata/properties.yaml:6:3 (/properties/4): the operator needs the API x.io/v1/X
     Info RequiredApi metadata/dependencies.yaml:3:3 (/dependencies/1): the operator needs the API y.io/v1/Yard
-    Info ConstraintUnchecked metadata/dependencies.yaml:4:3 (/dependencies/2): a constraint of the operator cannot be checked here; if it is not met: needs a tide
+    Info ConstraintUnchecked metadata/dependencies.yaml:4:3 (/dependencies/2): a constraint of the operator cannot be checked; if it is not met: needs a tide
     ");
 }
 
 #[test]
-fn the_newest_openshift_is_compared_with_the_target() {
+fn max_openshift_version_is_compared_with_the_target() {
     let with = |value: &str| {
         let mut small = Small::new(&["AllNamespaces"]);
         let property = format!("[{{\"type\": \"olm.maxOpenShiftVersion\", \"value\": {value}}}]");
@@ -173,13 +173,13 @@ fn the_newest_openshift_is_compared_with_the_target() {
         let codes: Vec<&str> = release.findings.iter().map(|finding| finding.code.as_str()).collect();
         assert_eq!(codes, [code], "{value}");
     }
-    // Elsewhere it says nothing about the target.
+    // In other kinds it has no such meaning.
     let release = with("\"4.1\"").render_for(&json!({}), target("v1.31.4", &["v1/Pod"])).unwrap();
     assert_eq!(release.findings[0].code, "MaxOpenShiftVersion");
 }
 
 #[test]
-fn a_file_of_dependencies_that_cannot_be_read_stops_nothing() {
+fn an_invalid_dependencies_file_is_a_warning() {
     for (text, want) in [
         (
             "dependencies:\n- type: olm.gvk\n    value: {}\n",
@@ -197,7 +197,7 @@ fn a_file_of_dependencies_that_cannot_be_read_stops_nothing() {
 }
 
 #[test]
-fn properties_that_cannot_be_read_are_refused_as_the_reference_does() {
+fn invalid_properties_are_refused_as_in_olm_v1() {
     let mut small = Small::new(&["AllNamespaces"])
         .file("metadata/properties.yaml", "properties:\n- {type: a}\n- {value: 1}\n- {type: b, value: 2}\n");
     small.csv["metadata"]["annotations"]["olm.properties"] = json!("[{]");

@@ -1,4 +1,4 @@
-//! The schema of the configuration, compared with the reference's.
+//! Compares the schema of the configuration with that of OLM v1.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,7 +18,7 @@ use chandler_sdk::{Provisioner as _, testing::Bundle};
 use serde_json::Value;
 use support::fixtures;
 
-fn our_schema(install_modes: &[&str]) -> Value {
+fn actual_schema(install_modes: &[&str]) -> Value {
     let modes: Vec<String> = install_modes.iter().map(|mode| format!("{{type: {mode}, supported: true}}")).collect();
     let csv = format!(
         "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {{name: a}}\n\
@@ -47,49 +47,49 @@ fn names(list: Option<&Value>) -> BTreeSet<&str> {
     }
 }
 
-fn compare(root: &Value, theirs: &Value, ours: &Value, path: &str, differences: &mut Vec<String>) {
-    let theirs = resolve(root, theirs);
+fn compare(root: &Value, expected: &Value, actual: &Value, path: &str, differences: &mut Vec<String>) {
+    let expected = resolve(root, expected);
     for key in ["properties", "required"] {
-        let (theirs, ours) = (names(theirs.get(key)), names(ours.get(key)));
-        if theirs != ours {
-            let missing: Vec<_> = theirs.difference(&ours).collect();
-            let extra: Vec<_> = ours.difference(&theirs).collect();
+        let (expected, actual) = (names(expected.get(key)), names(actual.get(key)));
+        if expected != actual {
+            let missing: Vec<_> = expected.difference(&actual).collect();
+            let extra: Vec<_> = actual.difference(&expected).collect();
             differences.push(format!("{path} {key}: missing {missing:?}, extra {extra:?}"));
         }
     }
-    // A quantity is a string or a number, which they write as oneOf; the fields of a manager may be anything here.
-    if theirs.get("oneOf").is_none() && !path.ends_with(".fieldsV1") && theirs["type"] != ours["type"] {
-        differences.push(format!("{path}: type {} here {}", theirs["type"], ours["type"]));
+    // A quantity is a string or a number, which OLM v1 writes as oneOf; the fields of a manager may be anything here.
+    if expected.get("oneOf").is_none() && !path.ends_with(".fieldsV1") && expected["type"] != actual["type"] {
+        differences.push(format!("{path}: type {} here {}", expected["type"], actual["type"]));
     }
-    for (name, theirs) in theirs["properties"].as_object().into_iter().flatten() {
-        if let Some(ours) = ours["properties"].get(name) {
-            compare(root, theirs, ours, &format!("{path}.{name}"), differences);
+    for (name, expected) in expected["properties"].as_object().into_iter().flatten() {
+        if let Some(actual) = actual["properties"].get(name) {
+            compare(root, expected, actual, &format!("{path}.{name}"), differences);
         }
     }
-    if let (Some(theirs), Some(ours)) = (theirs.get("items"), ours.get("items")) {
-        compare(root, theirs, ours, &format!("{path}[]"), differences);
+    if let (Some(expected), Some(actual)) = (expected.get("items"), actual.get("items")) {
+        compare(root, expected, actual, &format!("{path}[]"), differences);
     }
-    if let (Some(theirs), Some(ours)) = (theirs.get("additionalProperties"), ours.get("additionalProperties")) {
-        if theirs.is_object() {
-            compare(root, theirs, ours, &format!("{path}{{}}"), differences);
+    if let (Some(expected), Some(actual)) = (expected.get("additionalProperties"), actual.get("additionalProperties")) {
+        if expected.is_object() {
+            compare(root, expected, actual, &format!("{path}{{}}"), differences);
         } else {
-            assert_eq!(theirs, ours, "{path}");
+            assert_eq!(expected, actual, "{path}");
         }
     }
 }
 
 #[test]
-fn deployment_config_accepts_what_the_reference_accepts() {
+fn deployment_config_schema_matches_olm_v1() {
     let Some(fixtures) = fixtures() else { return };
-    let theirs = fs::read(fixtures.join("schema/registryv1bundleconfig.json")).unwrap();
-    let theirs: Value = serde_json::from_slice(&theirs).unwrap();
-    let ours = our_schema(&["AllNamespaces"]);
+    let expected = fs::read(fixtures.join("schema/registryv1bundleconfig.json")).unwrap();
+    let expected: Value = serde_json::from_slice(&expected).unwrap();
+    let actual = actual_schema(&["AllNamespaces"]);
     let mut differences = Vec::new();
     let pointer = "/properties/deploymentConfig";
     compare(
-        &theirs,
-        theirs.pointer(pointer).unwrap(),
-        ours.pointer(pointer).unwrap(),
+        &expected,
+        expected.pointer(pointer).unwrap(),
+        actual.pointer(pointer).unwrap(),
         "deploymentConfig",
         &mut differences,
     );
@@ -98,7 +98,7 @@ fn deployment_config_accepts_what_the_reference_accepts() {
 
 #[test]
 fn watch_namespace_follows_the_install_modes() {
-    // Which keys there are, which of them are required, and the format of watchNamespace.
+    // The available and required keys, and the format of watchNamespace.
     let cases: [(&[&str], &str); 7] = [
         (&["AllNamespaces"], "none"),
         (&["AllNamespaces", "OwnNamespace", "SingleNamespace"], "optional"),
@@ -109,7 +109,7 @@ fn watch_namespace_follows_the_install_modes() {
         (&["MultiNamespace", "OwnNamespace"], "optional ownNamespaceInstallMode, or watchNamespaces"),
     ];
     for (modes, want) in cases {
-        let schema = our_schema(modes);
+        let schema = actual_schema(modes);
         let property = &schema["properties"]["watchNamespace"];
         let namespace = property.pointer("/anyOf/1").unwrap_or(property);
         let mut got = match (property, schema.get("required")) {

@@ -1,5 +1,5 @@
-//! What real bundles hold, and what the reference makes of it: a case for each row of the list that was read off seven
-//! thousand published bundles, through the whole provisioner.
+//! Constructs of published bundles and their results in OLM v1: a case for each row of a list from seven thousand
+//! bundles, through the whole provisioner.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,8 +15,8 @@ mod support;
 use serde_json::{Value, json};
 use support::small::{CRD, Small, one};
 
-/// What becomes of a member `x` of an object that passes through.
-fn passed(text: &str) -> Value {
+/// The result for a member `x` of an untyped object.
+fn rendered_member(text: &str) -> Value {
     let manifest = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: tides}}\n{text}");
     let release = Small::new(&["AllNamespaces"]).file("manifests/tides.yaml", &manifest).render(&json!({})).unwrap();
     assert_eq!(release.findings, [], "{text}");
@@ -26,17 +26,17 @@ fn passed(text: &str) -> Value {
 #[test]
 fn scalars() {
     for (text, want) in [
-        // Timestamps stay text.
+        // Timestamps are strings.
         ("x: 2021-01-01T00:00:00Z", json!("2021-01-01T00:00:00Z")),
         ("x: 2021-01-01", json!("2021-01-01")),
-        // No value is null.
+        // An absent value is null.
         ("x:", json!(null)),
         ("x: ~", json!(null)),
         ("x: ''", json!("")),
-        // A plain `=` is text, not the value tag of YAML 1.1.
+        // A plain `=` is a string, not the value tag of YAML 1.1.
         ("x: =", json!("=")),
         ("x: [=, '!=', <]", json!(["=", "!=", "<"])),
-        // Tabs in block text stay.
+        // Tabs in block scalars are kept.
         ("x: |\n  a:\n  \tb\n", json!("a:\n\tb\n")),
         ("x: >-\n  a\n  b\n\n  c\n", json!("a b\nc")),
         // The words of YAML 1.1, as values.
@@ -58,11 +58,11 @@ fn scalars() {
         ("x: 9223372036854775807", json!(i64::MAX)),
         ("x: 18446744073709551615", json!(u64::MAX)),
         ("x: 1e400", json!("1e400")),
-        // Times of day and versions are no numbers.
+        // Times of day and versions are not numbers.
         ("x: 12:30", json!("12:30")),
         ("x: 1.2.3", json!("1.2.3")),
     ] {
-        assert_eq!(passed(text), want, "{text}");
+        assert_eq!(rendered_member(text), want, "{text}");
     }
 }
 
@@ -78,11 +78,11 @@ fn keys() {
         ("x:\n  a: [1, {b: c}]\n  a: [1, {b: c}]\n", json!({"a": [1, {"b": "c"}]})),
     ] {
         if text.contains("on: 3") {
-            // Two spellings of one key are one key, and somebody should know.
+            // Two spellings of one key are one key, with a warning.
             let release = tides(text).render(&json!({})).unwrap();
             assert_eq!((&one(&release, "ConfigMap")["x"], release.findings.len()), (&want, 1), "{text}");
         } else {
-            assert_eq!(passed(text), want, "{text}");
+            assert_eq!(rendered_member(text), want, "{text}");
         }
     }
 }
@@ -101,7 +101,7 @@ fn anchors_aliases_and_merge_keys() {
         ("one: &o {a: 1, b: 1}\ntwo: &t {b: 2, c: 2}\nx: {<<: [*o, *t], c: 3}", json!({"a": 1, "b": 1, "c": 3})),
         ("x: {'<<': {a: 1}}", json!({"<<": {"a": 1}})),
     ] {
-        assert_eq!(passed(text), want, "{text}");
+        assert_eq!(rendered_member(text), want, "{text}");
     }
 }
 
@@ -118,18 +118,18 @@ fn a_document_that_expands_without_end_is_refused() {
     let cyclic = tides("x: &x {a: *x}\n").refusal(&json!({}));
     insta::assert_snapshot!(cyclic, @r#"
     content
-    InvalidYaml manifests/tides.yaml:4:11: error parsing objects in "manifests/tides.yaml": the alias stands inside its own anchor
-      every file in manifests/ is read as YAML or JSON, whatever its name; move others elsewhere
+    InvalidYaml manifests/tides.yaml:4:11: error parsing objects in "manifests/tides.yaml": the alias is inside its own anchor
+      every file in manifests/ is parsed as YAML or JSON, whatever its name; move others elsewhere
     "#);
 }
 
 #[test]
-fn the_last_of_two_equal_keys_wins_and_is_reported() {
+fn the_last_duplicate_key_wins_with_a_warning() {
     let release = tides("x: {a: 1, b: 2, a: 3}\n").render(&json!({})).unwrap();
     assert_eq!(one(&release, "ConfigMap")["x"], json!({"a": 3, "b": 2}));
     assert_eq!(release.findings.len(), 1);
-    insta::assert_snapshot!(release.findings[0], @r#"manifests/tides.yaml:4:17: key "a" stands here again with another value; the one in line 4 is ignored"#);
-    // In what the types take apart, too.
+    insta::assert_snapshot!(release.findings[0], @r#"manifests/tides.yaml:4:17: key "a" is a duplicate with another value; the one in line 4 is ignored"#);
+    // In typed objects, too.
     let crd =
         CRD.replace("JSONPath", "jsonPath").replace("      type: date\n", "      type: date\n      type: string\n");
     let release = Small::new(&["AllNamespaces"]).file("manifests/crd.yaml", &crd).render(&json!({})).unwrap();
@@ -158,7 +158,7 @@ fn streams_lists_and_encodings() {
         ("json.json", item("a1"), vec!["a1"]),
         ("stream.json", format!("{}\n{}", item("a1"), item("b1")), vec!["a1", "b1"]),
         ("windows.yaml", format!("\u{feff}{a}").replace('\n', "\r\n"), vec!["a1"]),
-        // The name of a file says nothing.
+        // The name of a file has no meaning.
         ("NOTES", a.clone(), vec!["a1"]),
     ] {
         let release =
@@ -170,7 +170,7 @@ fn streams_lists_and_encodings() {
 }
 
 #[test]
-fn unknown_fields_are_dropped_by_their_exact_names_and_reported() {
+fn unknown_fields_are_matched_by_exact_name_and_reported() {
     let mut small = Small::new(&["AllNamespaces"]).file("manifests/crd.yaml", CRD);
     small.csv["spec"]["install"]["spec"]["permissions"][0]["rules"][0]["apigroups"] = json!(["x"]);
     let release = small.render(&json!({"compatibility": "reference"})).unwrap();
@@ -183,7 +183,7 @@ fn unknown_fields_are_dropped_by_their_exact_names_and_reported() {
 }
 
 #[test]
-fn old_crds_lose_their_schema_and_keep_their_version() {
+fn v1beta1_crds_lose_their_schema_with_reference() {
     let old = "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\n\
                metadata: {name: berths.example.com}\n\
                spec:\n  group: example.com\n  version: v1\n  scope: Namespaced\n\
@@ -283,7 +283,7 @@ fn numbers_in_typed_places() {
     let crd = CRD.replace("JSONPath", "jsonPath").replace("type: object, nullable: false", schema);
     let release = Small::new(&["AllNamespaces"]).file("manifests/crd.yaml", &crd).render(&json!({})).unwrap();
     let schema = &one(&release, "CustomResourceDefinition")["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-    // Free-form values keep every digit, doubles as many as a double has.
+    // Untyped values keep every digit, doubles as many as a double has.
     assert_eq!(schema["default"], json!({"big": 12_345_678_901_234_567_890_u64, "exact": 9_007_199_254_740_993_i64}));
     assert_eq!(schema["maximum"].as_f64(), Some(9_007_199_254_740_992.0));
     let others = ["minimum", "maxLength", "multipleOf"].map(|field| schema[field].clone());
@@ -329,6 +329,6 @@ fn kinds_of_other_groups_and_without_a_version() {
         (namespace("Service"), namespace("Role"), one(&release, "Secret")["apiVersion"].clone())
     };
     assert_eq!(seen("reference"), (Some(json!("ns")), Some(json!("ns")), json!("v1")));
-    // Whether a kind of another group has namespaces, only the object and the host know.
+    // Only the object and the host know whether a kind of another group is namespaced.
     assert_eq!(seen("extended"), (Some(json!("ns")), None, json!("v1")));
 }

@@ -1,8 +1,8 @@
-//! How objects are marked that need serving certificates.
+//! Annotations that request serving certificates.
 //!
-//! A provisioner never sees a key. Where the API server calls a program of the bundle by TLS, as it does webhooks and
-//! aggregated APIs, two annotations have the host issue the certificate, renew it in time, and tell the API server whom to
-//! trust:
+//! A provisioner never sees a key. If the API server calls a program of the bundle over TLS, as for webhooks and
+//! aggregated APIs, two annotations make the host issue the certificate, renew it in time, and set the trusted CAs in
+//! the API server:
 //!
 //! ```
 //! use chandler_sdk::certificates::{INJECT_CA, SERVING_SECRET};
@@ -28,20 +28,20 @@
 //! # assert_eq!(webhooks["metadata"]["annotations"]["certificates.chandler.dev/inject-ca"], "true");
 //! ```
 //!
-//! A declaration that leads nowhere has the release refused: a mark on another kind, an object that is to be told about a
-//! Service without [`SERVING_SECRET`], or a Secret that the provisioner emits itself.
+//! An inconsistent declaration makes the host refuse the release: an annotation on another kind, [`INJECT_CA`] on an
+//! object that names no Service with [`SERVING_SECRET`], or a Secret that the provisioner emits itself.
 
-/// On a Service: the name of the Secret, in the Service's namespace, that the host fills: with `tls.crt`, `tls.key`, and the
-/// authorities to trust in `ca.crt`. Other entries are the host's own.
+/// On a Service: the name of the Secret, in the Service's namespace, that the host fills with `tls.crt`, `tls.key`, and
+/// the trusted CAs in `ca.crt`. Other entries belong to the host.
 ///
-/// The certificate is for `SERVICE.NAMESPACE`, `SERVICE.NAMESPACE.svc` and `SERVICE.NAMESPACE.svc.cluster.local`. Several
-/// Services of one namespace may share a Secret; then it is for all of them.
+/// The certificate is for `SERVICE.NAMESPACE`, `SERVICE.NAMESPACE.svc` and `SERVICE.NAMESPACE.svc.cluster.local`.
+/// Several Services of one namespace may share a Secret; its certificate is then for all of them.
 pub const SERVING_SECRET: &str = "certificates.chandler.dev/serving-secret";
 
-/// On a webhook configuration, a CustomResourceDefinition with a conversion webhook, or an APIService: `true` has the host
-/// write `caBundle` wherever the object names a Service with [`SERVING_SECRET`].
+/// On a webhook configuration, a CustomResourceDefinition with a conversion webhook, or an APIService: with `true` the
+/// host sets `caBundle` wherever the object names a Service with [`SERVING_SECRET`].
 pub const INJECT_CA: &str = "certificates.chandler.dev/inject-ca";
 
-/// On a workload: `true` has its pods replaced whenever a certificate that they mount is. Programs that read their
-/// certificate again when the file changes, as those built on controller-runtime do, need it not.
+/// On a workload: with `true` the host restarts its pods whenever a certificate that they mount is rotated. Programs
+/// that reload their certificate when the file changes, such as those built on controller-runtime, do not need it.
 pub const RESTART_ON_ROTATION: &str = "certificates.chandler.dev/restart-on-rotation";

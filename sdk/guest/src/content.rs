@@ -29,14 +29,14 @@ pub enum ReadError {
     /// The host's limit on the bytes that one call may read is used up.
     #[error("more was read than the host allows")]
     BudgetExhausted,
-    /// Another reason, in words.
+    /// Another reason, as text.
     #[error("{0}")]
     Other(String),
 }
 
-/// The most bytes that the host returns at once.
+/// The maximum number of bytes that the host returns at once.
 const CHUNK: u32 = 1 << 20;
-/// How many entries are asked for at once.
+/// The number of entries requested at once.
 const PAGE: u32 = 500;
 
 /// The bundle. Content never changes while a call runs.
@@ -80,7 +80,7 @@ pub trait Content {
     fn read(&self, path: &str) -> Result<Vec<u8>, ReadError> {
         let mut bytes = self.read_at(path, 0, CHUNK)?;
         let mut last = bytes.len();
-        // A short chunk may be the host's choice; only an empty one is the end.
+        // A short chunk may be the host's choice; only an empty one marks the end.
         while last > 0 {
             let chunk = self.read_at(path, bytes.len() as u64, CHUNK)?;
             last = chunk.len();

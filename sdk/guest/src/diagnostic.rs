@@ -1,4 +1,4 @@
-//! Findings with positions, and why nothing could be provisioned.
+//! Findings with positions, and failures of a call.
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ use chandler_yaml::Node;
 pub enum Severity {
     /// The content cannot be installed as it is.
     Error,
-    /// It can be installed, but a person should look at this.
+    /// It can be installed, but a user should check this.
     Warning,
-    /// Worth knowing.
+    /// For information.
     Info,
 }
 
@@ -20,20 +20,20 @@ pub enum Severity {
 pub struct Position {
     /// The line, counted from 1.
     pub line: u32,
-    /// The column, counted from 1 in Unicode scalar values; 0 where only the line is known.
+    /// The column, counted from 1 in Unicode scalar values; 0 if only the line is known.
     pub column: u32,
 }
 
-/// A place in the content or, with the path `config`, in the configuration.
+/// A location in the content or, with the path `config`, in the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location {
     /// The file's path in the bundle.
     pub path: String,
     /// The first character. None for the whole file.
     pub start: Option<Position>,
-    /// The position behind the last character. None where only the beginning is known.
+    /// The position behind the last character. None if only the beginning is known.
     pub end: Option<Position>,
-    /// A JSON pointer (RFC 6901) into the document at that place.
+    /// A JSON pointer (RFC 6901) into the document at that location.
     pub pointer: Option<String>,
 }
 
@@ -46,17 +46,17 @@ impl Location {
         Self { path: path.into(), ..Self::default() }
     }
 
-    /// The place of a node in a file.
+    /// The location of a node in a file.
     pub fn of(path: impl Into<String>, node: &Node) -> Self {
         Self::file(path).starting_at(node.line, node.column)
     }
 
-    /// The same from this line and column on.
+    /// The same location, starting at this line and column.
     pub fn starting_at(self, line: u32, column: u32) -> Self {
         Self { start: Some(Position { line, column }), ..self }
     }
 
-    /// The same up to, but without, this line and column.
+    /// The same location, ending before this line and column.
     pub fn ending_before(self, line: u32, column: u32) -> Self {
         Self { end: Some(Position { line, column }), ..self }
     }
@@ -96,22 +96,22 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// A stable CamelCase code that scripts may match.
     pub code: String,
-    /// What is wrong, as a sentence fragment without a full stop.
+    /// The problem, as a sentence fragment without a full stop.
     pub message: String,
-    /// Where it is.
+    /// Its location.
     pub location: Option<Location>,
-    /// Other places that have to do with it.
+    /// Related locations.
     pub related: Vec<Related>,
-    /// How to fix it.
+    /// Sets the advice how to fix it.
     pub help: Option<String>,
     /// An `https` or `http` URL of a page that explains it.
     pub url: Option<String>,
 }
 
-/// Another place that helps to understand a finding, such as the first of two definitions.
+/// Another location that explains a finding, such as the first of two duplicates.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Related {
-    /// The place.
+    /// The location.
     pub location: Location,
     /// What is there, as a sentence fragment without a full stop.
     pub message: String,
@@ -131,69 +131,69 @@ impl Diagnostic {
         }
     }
 
-    /// A finding that stops the installation.
+    /// A finding that blocks the installation.
     pub fn error(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(Severity::Error, code, message)
     }
 
-    /// A finding that a person should look at.
+    /// A finding that a user should check.
     pub fn warning(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(Severity::Warning, code, message)
     }
 
-    /// A finding that is worth knowing.
+    /// A finding for information.
     pub fn info(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(Severity::Info, code, message)
     }
 
-    /// It is in this file.
+    /// Sets the file.
     pub fn at(mut self, path: impl Into<String>) -> Self {
         self.location.get_or_insert_default().path = path.into();
         self
     }
 
-    /// It is at this line and column.
+    /// Sets line and column.
     pub fn position(mut self, line: u32, column: u32) -> Self {
         self.location.get_or_insert_default().start = Some(Position { line, column });
         self
     }
 
-    /// It is at the place of this node.
+    /// Sets line and column to those of this node.
     pub fn node(self, node: &Node) -> Self {
         self.position(node.line, node.column)
     }
 
-    /// It is at this JSON pointer of the document.
+    /// Sets the JSON pointer into the document.
     pub fn pointer(mut self, pointer: impl Into<String>) -> Self {
         self.location.get_or_insert_default().pointer = Some(pointer.into());
         self
     }
 
-    /// It is at this JSON pointer of this document: position and pointer at once. Where nothing stands there, the position
-    /// is that of what is nearest.
+    /// Sets position and JSON pointer from this document. If nothing exists at the pointer, the position is that of the
+    /// nearest value.
     pub fn within(self, document: &Node, pointer: &str) -> Self {
         self.node(document.nearest(pointer)).pointer(pointer)
     }
 
-    /// It ends in front of this line and column.
+    /// Sets the end: before this line and column.
     pub fn until(mut self, line: u32, column: u32) -> Self {
         self.location.get_or_insert_default().end = Some(Position { line, column });
         self
     }
 
-    /// Another place has to do with it.
+    /// Adds a related location.
     pub fn related(mut self, location: Location, message: impl Into<String>) -> Self {
         self.related.push(Related { location, message: message.into() });
         self
     }
 
-    /// How to fix it.
+    /// Sets the advice how to fix it.
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// A page that explains it.
+    /// Sets the URL of a page that explains it.
     pub fn url(mut self, url: impl Into<String>) -> Self {
         self.url = Some(url.into());
         self
@@ -213,34 +213,34 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Why a call failed. The case decides when the host tries again. The host refuses a list of findings that is empty.
+/// Why a call failed. The case decides when the host retries. The host refuses an empty list of findings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The content is wrong. Only other content helps.
+    /// The content is invalid. The host retries when it changes.
     InvalidContent(Vec<Diagnostic>),
-    /// The configuration is wrong. Only another configuration helps.
+    /// The configuration is invalid. The host retries when it changes.
     InvalidConfig(Vec<Diagnostic>),
-    /// The content is legal but asks for something that this provisioner cannot do.
+    /// The content is valid but needs a feature that this provisioner lacks.
     Unsupported(Vec<Diagnostic>),
-    /// The provisioner itself failed. The host tries again later. See [`internal`](Self::internal).
+    /// The provisioner itself failed. The host retries later. See [`internal`](Self::internal).
     Internal(Vec<Diagnostic>),
-    /// Something else. The host tries again later.
+    /// Another failure. The host retries later.
     Other {
         /// A stable CamelCase reason.
         reason: String,
-        /// What was found.
+        /// The findings.
         findings: Vec<Diagnostic>,
     },
 }
 
 impl Failure {
-    /// The provisioner itself failed, in words.
+    /// A failure of the provisioner itself, with a message.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::Internal(vec![Diagnostic::error("InternalError", message)])
     }
 
-    /// What it found.
+    /// Its findings.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         match self {
             Self::InvalidContent(findings)

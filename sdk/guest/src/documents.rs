@@ -1,4 +1,4 @@
-//! Kubernetes-faithful YAML and JSON.
+//! YAML and JSON, parsed as in Kubernetes.
 
 #![cfg_attr(
     not(target_arch = "wasm32"),
@@ -12,12 +12,12 @@ use chandler_yaml::{Limits, Node, ParseError, flatten_lists};
 
 use crate::{Content, Diagnostic};
 
-/// What a file of the bundle holds.
+/// The content of a file of the bundle.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Documents {
     /// Its documents, `List` kinds flattened.
     pub nodes: Vec<Node>,
-    /// What is legal but hardly meant, such as a key that occurs twice; each with the code `SuspiciousYaml`.
+    /// Valid YAML that is probably a mistake, such as a duplicate key; each with the code `SuspiciousYaml`.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -29,7 +29,7 @@ pub fn read_documents(content: &dyn Content, path: &str) -> Result<Vec<Node>, Di
     read_documents_with_warnings(content, path).map(|documents| documents.nodes)
 }
 
-/// The same, together with what is odd about them.
+/// The documents of a file of the bundle, with warnings about suspicious YAML.
 ///
 /// # Errors
 /// A finding with file, line and column: `UnreadableFile` or `InvalidYaml`.
@@ -39,7 +39,7 @@ pub fn read_documents_with_warnings(content: &dyn Content, path: &str) -> Result
     parse(&bytes, path)
 }
 
-/// The documents in bytes that were read already.
+/// The documents in bytes that are already in memory.
 ///
 /// # Errors
 /// A finding with file, line and column: `InvalidYaml`.

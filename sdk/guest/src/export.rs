@@ -1,7 +1,7 @@
 //! The export macro.
 
-/// Makes a type that implements [`Provisioner`](crate::Provisioner) the export of the component. Once in a crate, whose
-/// `crate-type` must hold `cdylib`; natively it does nothing.
+/// Exports a type that implements [`Provisioner`](crate::Provisioner) from the component. Call it once in a crate whose
+/// `crate-type` includes `cdylib`; natively it does nothing.
 #[macro_export]
 #[rustfmt::skip]
 macro_rules! export {

@@ -1,4 +1,4 @@
-//! The component: what the contract asks for, over the traits of this crate.
+//! The component: the exports of the contract, implemented with the traits of this crate.
 
 use std::{marker::PhantomData, sync::Once};
 
@@ -25,7 +25,7 @@ use bindings::{
     exports::chandler::provisioner::provisioner as exports,
 };
 
-/// Makes a provisioner the export of the component.
+/// Exports a provisioner from the component.
 pub struct Component<P>(PhantomData<P>);
 
 impl<P: Provisioner> exports::Guest for Component<P> {
@@ -51,7 +51,7 @@ pub(crate) mod request {
 
     use super::host_request;
 
-    /// The host promises an object. Where it breaks the promise, nothing must be made of it.
+    /// The host guarantees an object. Otherwise the call must fail.
     #[expect(clippy::panic, reason = "a trap is what a host without a configuration gets")]
     pub(crate) fn config() -> Map<String, Value> {
         let read = serde_json::from_str(&host_request::config());
@@ -79,7 +79,7 @@ pub(crate) mod request {
     }
 }
 
-/// Says what a panic was about before the trap takes the instance down.
+/// Logs the message of a panic before the trap ends the instance.
 fn prepare() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,7 +1,7 @@
 //! Write a Chandler provisioner: one trait and one export macro.
 //!
-//! A provisioner maps the files of a bundle to Kubernetes objects. It runs in a sandbox that holds nothing else: no
-//! network, no clock, no randomness, no file system, no cluster.
+//! A provisioner maps the files of a bundle to Kubernetes objects. It runs in a sandbox without network, clock, secure
+//! randomness, file system or cluster access.
 //!
 //! ```
 //! use chandler_sdk::{Content, Diagnostic, Facts, Failure, Output, Provisioner, Request};
@@ -34,18 +34,18 @@
 //! # assert_eq!(run::<AsIs>(&bundle, &Request::default()).unwrap().objects[0].value["metadata"]["name"], "a");
 //! ```
 //!
-//! The same code runs natively: [`testing`] calls it without Wasm, so that `cargo test` needs nothing but cargo.
-//! To build the component: `cargo build --release --target wasm32-unknown-unknown` gives a core module with all types
-//! inside, and `wit-component` makes a component of it.
+//! The same code runs natively: [`testing`] calls it without Wasm, so that `cargo test` needs only cargo. To build the
+//! component: `cargo build --release --target wasm32-unknown-unknown` builds a core module with all types inside, and
+//! `wit-component` turns it into a component.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`provisioner`] | the trait, and the facts about a provisioner |
-//! | [`request`] | what a provisioner is asked |
+//! | [`provisioner`] | the trait, and the facts of a provisioner |
+//! | [`request`] | the request of a call |
 //! | [`content`] | reading the bundle |
-//! | [`output`] | where objects and findings go |
-//! | [`diagnostic`] | findings with positions, and why nothing could be provisioned |
-//! | [`documents`] | Kubernetes-faithful YAML and JSON |
+//! | [`output`] | objects, probes and findings |
+//! | [`diagnostic`] | findings with positions, and failures |
+//! | [`documents`] | YAML and JSON as in Kubernetes |
 //! | [`log`] | messages for author and administrator |
 //! | [`certificates`] | serving certificates, which the host issues |
 //! | [`secrets`] | passwords and keys, which the host generates |
@@ -76,7 +76,7 @@ pub use output::{Description, ObjectId, Output, Probe, Property, Refusal, Select
 pub use provisioner::{Facts, Provisioner};
 pub use request::Request;
 
-/// The guide for authors, whose example is tested with this crate.
+/// The guide for authors; its example is tested with this crate.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;

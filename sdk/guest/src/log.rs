@@ -2,16 +2,16 @@
 //!
 //! In the sandbox they go to the host, which limits their volume; natively they go to standard error.
 
-/// How much a message matters.
+/// The severity of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// For the author of the provisioner.
     Debug,
     /// Normal progress.
     Info,
-    /// Something odd.
+    /// Something unusual.
     Warn,
-    /// Something wrong.
+    /// An error.
     Error,
 }
 
@@ -36,12 +36,12 @@ pub fn info(message: &str) {
     log(Level::Info, message, &[]);
 }
 
-/// Logs something odd.
+/// Logs something unusual.
 pub fn warn(message: &str) {
     log(Level::Warn, message, &[]);
 }
 
-/// Logs something wrong.
+/// Logs an error.
 pub fn error(message: &str) {
     log(Level::Error, message, &[]);
 }

@@ -1,4 +1,4 @@
-//! Where objects and findings go.
+//! The output of a provisioner: objects, probes and findings.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::{Diagnostic, Failure, Location};
 
-/// Why the host refused an object or a probe. The whole call fails with the host's own reason. A provisioner may return at
-/// once, and `?` does so.
+/// Why the host refused an object or a probe. The whole call fails with the host's own reason. A provisioner may return
+/// at once, as with `?`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -24,7 +24,7 @@ pub enum Refusal {
     /// An object with this identity was already emitted.
     #[error("it was already emitted")]
     Duplicate,
-    /// Another reason, in words.
+    /// Another reason, as text.
     #[error("{0}")]
     Other(String),
 }
@@ -35,25 +35,26 @@ impl From<Refusal> for Failure {
     }
 }
 
-/// The id of an object that was emitted: 0 for the first one, 1 for the next.
+/// The id of an emitted object: 0 for the first one, 1 for the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId(pub u32);
 
-/// A condition that objects of the release must meet before the rollout goes on, beyond what the host checks for well-known
-/// kinds.
+/// A condition that objects of the release must meet before the rollout continues, in addition to the host's checks of
+/// well-known kinds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probe {
-    /// Which objects of the release it is about.
+    /// The objects that it checks.
     pub selector: Selector,
-    /// A CEL expression over `self`, the live object, that must be true. It has the functions that Kubernetes adds to CEL.
+    /// A CEL expression over `self`, the live object, that must be true. The CEL extensions of Kubernetes are
+    /// available.
     pub rule: String,
-    /// What the status shows while it is not true. None for a text about the rule.
+    /// The status message while it is not true. None for the text of the rule.
     pub message: Option<String>,
-    /// A CEL expression over `self` that gives this text. `message` is used where it gives none.
+    /// A CEL expression over `self` that yields this message. `message` is used if it yields none.
     pub message_expression: Option<String>,
 }
 
-/// Which objects of the release a probe is about. Every field that is set must match.
+/// Selects objects of the release for a probe. Every field that is set must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
     /// The API group. Empty for the core group.
@@ -64,38 +65,38 @@ pub struct Selector {
     pub namespace: Option<String>,
     /// The name. None for all.
     pub name: Option<String>,
-    /// Labels that the object has in the cluster.
+    /// Labels of the live object.
     pub labels: BTreeMap<String, String>,
 }
 
-/// What the bundle is, as far as its content says so.
+/// The metadata of the bundle, as far as its content has it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Description {
-    /// The name of this version of it, for example `argocd-operator.v0.6.0`.
+    /// The name of this version of the bundle, for example `argocd-operator.v0.6.0`.
     pub name: Option<String>,
-    /// The package that it is a version of.
+    /// The package of the bundle.
     pub package: Option<String>,
     /// Its version.
     pub version: Option<String>,
-    /// What it provides and needs, the most important first: the host keeps a bounded number.
+    /// What the bundle provides and requires, the most important first: the host keeps a bounded number.
     pub properties: Vec<Property>,
 }
 
-/// Something that the bundle provides or needs, in the form of OLM's file-based catalogs.
+/// Something that the bundle provides or requires, in the form of OLM's file-based catalogs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Property {
-    /// The type, for example `olm.gvk.required`; it says what the value means.
+    /// The type, for example `olm.gvk.required`; it defines the meaning of the value.
     pub kind: String,
     /// The value.
     pub value: Value,
 }
 
-/// The release that is being put together.
+/// The release that a provisioner builds.
 pub trait Output {
     /// Adds one Kubernetes object, as UTF-8 JSON.
     ///
-    /// `stage` is a run level: stages are rolled out one after the other. Objects without one are in stage 0; within a stage
-    /// the host orders by kind. `origin` says where in the content the object comes from.
+    /// `stage` is a run level: stages are rolled out one after the other. Objects without one are in stage 0; within a
+    /// stage the host orders by kind. `origin` is the location of the object in the content.
     ///
     /// # Errors
     /// See [`Refusal`].
@@ -107,16 +108,16 @@ pub trait Output {
     /// See [`Refusal`].
     fn probe(&mut self, probe: &Probe) -> Result<(), Refusal>;
 
-    /// Reports a finding that does not stop the release.
+    /// Reports a finding that does not block the release.
     fn report(&mut self, finding: &Diagnostic);
 
-    /// Describes the bundle, for the administrator and for dependency resolution; the description does not become part of
-    /// the release. The last one counts. An output that shows nothing need not keep it.
+    /// Describes the bundle, for the administrator and for dependency resolution; the description does not become part
+    /// of the release. The last call wins. The default implementation ignores it.
     fn describe(&mut self, _bundle: &Description) {}
 }
 
 impl dyn Output + '_ {
-    /// Adds an object that is a JSON value.
+    /// Adds an object from a JSON value.
     ///
     /// # Errors
     /// See [`Refusal`].
@@ -129,7 +130,7 @@ impl dyn Output + '_ {
         self.emit(object.to_string().as_bytes(), stage, origin)
     }
 
-    /// Adds an object as it stands in a file of the bundle; its origin is the place of the node.
+    /// Adds an object from a node of a file of the bundle; its origin is the location of the node.
     ///
     /// # Errors
     /// See [`Refusal`].

@@ -1,25 +1,26 @@
-//! The trait, and the facts about a provisioner.
+//! The trait, and the facts of a provisioner.
 
 use crate::{Content, Failure, Output, Request};
 
 /// A provisioner: a pure function from content, configuration and target to objects.
 ///
-/// The host may call each function at any time, in a fresh instance. It keeps releases by content, component, configuration
-/// and what the provisioner asks of its [`Request`]: the same inputs must give the same objects in the same order.
+/// The host may call each function at any time, in a fresh instance. It caches releases by content, component,
+/// configuration and the answers of [`Request`] that the provisioner used: the same inputs must give the same objects
+/// in the same order.
 pub trait Provisioner {
-    /// What is known before anything runs.
+    /// Facts that the host reads before it runs anything.
     const FACTS: Facts;
 
-    /// The name and version of the format, such as `registry+v1`, if this provisioner recognises the content. Cheap: it looks
-    /// at names and a few small files.
+    /// The name and version of the format, such as `registry+v1`, if this provisioner supports the content. Cheap: it
+    /// reads only names and a few small files.
     fn detect(content: &dyn Content) -> Option<String>;
 
-    /// The JSON Schema (2020-12) of the configuration for this content. The host enforces it: nothing is installed with a
-    /// configuration that does not match. It may still call [`provision`](Self::provision) with one, to learn what else is
-    /// wrong, and throws away all but the findings. Without a schema any configuration is handed over.
+    /// The JSON Schema (2020-12) of the configuration for this content. The host enforces it: nothing is installed with
+    /// a configuration that does not match. It may still call [`provision`](Self::provision) with one, to collect
+    /// further findings, and discards everything else. Without a schema every configuration is passed on.
     ///
     /// # Errors
-    /// The content is such that there is no telling; nothing is installed then.
+    /// The schema cannot be determined from this content; nothing is installed.
     fn config_schema(content: &dyn Content) -> Result<Option<String>, Failure> {
         let _ = content;
         Ok(None)
@@ -28,11 +29,11 @@ pub trait Provisioner {
     /// Emits the objects of the release.
     ///
     /// # Errors
-    /// The case of [`Failure`] decides when the host tries again.
+    /// The case of [`Failure`] decides when the host retries.
     fn provision(request: &Request, content: &dyn Content, output: &mut dyn Output) -> Result<(), Failure>;
 }
 
-/// What is known of a provisioner before anything runs. It stands in the custom section `chandler:provisioner` of the
+/// Facts of a provisioner that are known before it runs. They are in the custom section `chandler:provisioner` of the
 /// component, as JSON.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
@@ -41,16 +42,16 @@ pub struct Facts {
     formats: &'static [&'static str],
 }
 
-/// The version of the contract that this SDK speaks.
+/// The version of the contract that this SDK implements.
 pub const CONTRACT: &str = "0.1.0";
 
 impl Facts {
-    /// A provisioner with this name and version. Both may hold printable ASCII but `"` and `\`.
+    /// A provisioner with this name and version. Both may contain printable ASCII except `"` and `\`.
     pub const fn new(name: &'static str, version: &'static str) -> Self {
         Self { name, version, formats: &[] }
     }
 
-    /// The formats that it recognises.
+    /// Sets the formats that it supports.
     pub const fn formats(mut self, formats: &'static [&'static str]) -> Self {
         self.formats = formats;
         self
@@ -78,7 +79,7 @@ impl Facts {
         self.write([0; N]).0
     }
 
-    /// Writes the section as far as there is room, and tells how long it is.
+    /// Writes the section as far as there is room, and returns its full length.
     const fn write<const N: usize>(&self, bytes: [u8; N]) -> ([u8; N], usize) {
         let mut text = Text { bytes, len: 0 };
         text = text.push(r#"{"contract":""#).push_plain(CONTRACT);
@@ -95,7 +96,7 @@ impl Facts {
     }
 }
 
-/// Text that is put together at compile time.
+/// Text that is built at compile time.
 struct Text<const N: usize> {
     bytes: [u8; N],
     len: usize,
@@ -116,7 +117,7 @@ impl<const N: usize> Text<N> {
         self
     }
 
-    /// Text that needs no escaping in JSON. Anything else stops the compiler.
+    /// Text that needs no escaping in JSON. Any other text is a compile error.
     const fn push_plain(self, text: &str) -> Self {
         let mut rest = text.as_bytes();
         while let [byte, others @ ..] = rest {

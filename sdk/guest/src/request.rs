@@ -1,4 +1,4 @@
-//! What a provisioner is asked.
+//! The request of a call.
 
 use std::sync::OnceLock;
 
@@ -8,14 +8,13 @@ use serde_json::{Map, Value};
 
 use crate::{Diagnostic, Failure, Location};
 
-/// What a provisioner is asked: the configuration, and what the objects are for.
+/// The inputs of a provisioner besides the content: the configuration, and the target of the objects.
 ///
-/// In the sandbox each value is fetched from the host when it is first used, and the host records which ones are. A
-/// release is made again only when a value that was used has changed. A provisioner that asks [`serves`](Self::serves) is
-/// therefore better off than one that reads [`api_kinds`](Self::api_kinds), which changes with every
-/// CustomResourceDefinition in the cluster.
+/// In the sandbox each value is fetched from the host when it is first used, and the host records which values are
+/// used. It renders a release again only when one of these has changed. Prefer [`serves`](Self::serves) to
+/// [`api_kinds`](Self::api_kinds), which changes with every CustomResourceDefinition in the cluster.
 ///
-/// In tests a request is put together by hand:
+/// Tests build a request by hand:
 ///
 /// ```
 /// use chandler_sdk::Request;
@@ -40,45 +39,45 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request with an empty configuration, without names, where no cluster is known. In the sandbox: the request of the
+    /// A request with an empty configuration, without names and without a cluster. In the sandbox: the request of the
     /// call.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same with this configuration.
+    /// Sets the configuration.
     pub fn with_config(self, config: Map<String, Value>) -> Self {
         Self { config: OnceLock::from(config), ..self }
     }
 
-    /// The same for a BundleDeployment of this name.
+    /// Sets the name of the BundleDeployment.
     pub fn with_name(self, name: impl Into<String>) -> Self {
         Self { name: OnceLock::from(name.into()), ..self }
     }
 
-    /// The same for this namespace.
+    /// Sets the namespace.
     pub fn with_namespace(self, namespace: impl Into<String>) -> Self {
         Self { namespace: OnceLock::from(namespace.into()), ..self }
     }
 
-    /// The same for an API server of this version.
+    /// Sets the version of the API server.
     pub fn with_kubernetes_version(self, version: impl Into<String>) -> Self {
         Self { kubernetes_version: OnceLock::from(Some(version.into())), ..self }
     }
 
-    /// The same for an API server that serves these kinds, as `group/version/Kind` (`v1/Kind` for the core group).
+    /// Sets the kinds that the API server serves, as `group/version/Kind` (`v1/Kind` for the core group).
     pub fn with_api_kinds<K: Into<String>>(self, kinds: impl IntoIterator<Item = K>) -> Self {
         let mut kinds: Vec<String> = kinds.into_iter().map(Into::into).collect();
         kinds.sort_unstable();
         Self { api_kinds: OnceLock::from(kinds), ..self }
     }
 
-    /// The configuration. Empty where there is none.
+    /// The configuration. Empty by default.
     pub fn config(&self) -> &Map<String, Value> {
         self.config.get_or_init(ask::config)
     }
 
-    /// The configuration as a type.
+    /// The configuration, deserialized.
     ///
     /// # Errors
     /// [`Failure::InvalidConfig`] with the JSON pointer of the first value that is not of its type; the code is
@@ -102,18 +101,18 @@ impl Request {
         self.name.get_or_init(ask::name)
     }
 
-    /// The namespace to install into.
+    /// The install namespace.
     pub fn namespace(&self) -> &str {
         self.namespace.get_or_init(ask::namespace)
     }
 
-    /// The version of the API server, for example `v1.36.0`. None where no cluster is known.
+    /// The version of the API server, for example `v1.36.0`. None without a cluster.
     pub fn kubernetes_version(&self) -> Option<&str> {
         self.kubernetes_version.get_or_init(ask::kubernetes_version).as_deref()
     }
 
-    /// Whether the API server serves a kind that can be read, for example `apps/v1` and `Deployment`. None where no cluster
-    /// is known.
+    /// Whether the API server serves a kind that can be read, for example `apps/v1` and `Deployment`. None without a
+    /// cluster.
     pub fn serves(&self, api_version: &str, kind: &str) -> Option<bool> {
         match self.api_kinds.get() {
             Some(kinds) if kinds.is_empty() => None,
@@ -122,18 +121,18 @@ impl Request {
         }
     }
 
-    /// All kinds that the API server serves and that can be read, as `group/version/Kind` (`v1/Kind` for the core group).
-    /// Empty where no cluster is known.
+    /// All kinds that the API server serves and that can be read, as `group/version/Kind` (`v1/Kind` for the core
+    /// group). Empty without a cluster.
     pub fn api_kinds(&self) -> &[String] {
         self.api_kinds.get_or_init(ask::api_kinds)
     }
 }
 
-/// Asks the host.
+/// Fetches the value from the host.
 #[cfg(target_arch = "wasm32")]
 use crate::guest::request as ask;
 
-/// What a request says that was not told.
+/// The value of a request that was not set.
 #[cfg(not(target_arch = "wasm32"))]
 mod ask {
     use serde_json::{Map, Value};
@@ -168,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_configuration_is_read_as_a_type() {
+    fn a_configuration_is_deserialized() {
         #[derive(Debug, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Config {

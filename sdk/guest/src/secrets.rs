@@ -1,7 +1,7 @@
-//! How a Secret is marked whose values the host generates.
+//! The annotation that requests generated values of a Secret.
 //!
-//! A provisioner has no randomness: what it makes of the same bundle is the same for everyone. A Secret with an annotation
-//! has the host make passwords and keys, once for each installation, and keep them over upgrades:
+//! A provisioner has no secure randomness: its output for a bundle is the same for everyone. An annotation on a Secret
+//! makes the host generate passwords and keys, once for each installation, and keep them over upgrades:
 //!
 //! ```
 //! use chandler_sdk::secrets::{GENERATE, Kind, generate};
@@ -20,20 +20,21 @@
 //! # assert_eq!(secret["metadata"]["annotations"]["secrets.chandler.dev/generate"], "password=password:24,cookie=hex:32");
 //! ```
 //!
-//! A key that the Secret holds itself, too, a length out of bounds, and a mark on another kind have the release refused.
+//! The host refuses the release for a key that the Secret also sets itself, a length out of range, and the annotation
+//! on another kind.
 
-/// On a Secret: which keys the host fills, as [`generate`] writes it.
+/// On a Secret: the keys that the host fills, as [`generate`] formats them.
 pub const GENERATE: &str = "secrets.chandler.dev/generate";
 
-/// What a generated value is.
+/// The kind of a generated value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// So many letters and digits, 12 to 1024.
+    /// This many letters and digits, 12 to 1024.
     Password(u16),
-    /// So many random bytes, 16 to 1024, in hexadecimal digits.
+    /// This many random bytes, 16 to 1024, in hexadecimal.
     Hex(u16),
-    /// So many random bytes, 16 to 1024, as text in base64.
+    /// This many random bytes, 16 to 1024, as base64 text.
     Base64(u16),
     /// A UUID of version 4.
     Uuid,

@@ -1,16 +1,16 @@
-//! Running a provisioner natively, under the rules that the host enforces.
+//! Runs a provisioner natively, with the checks of the host.
 //!
-//! [`run`] enforces what can be enforced without the sandbox, with the limits that the host has by default ([`Limits`]):
+//! [`run`] enforces what can be checked without the sandbox, with the host's default limits ([`Limits`]):
 //!
 //! | the host refuses | [`run`] refuses |
 //! |---|---|
-//! | what is no Kubernetes object, and an object that was emitted before | the same |
+//! | invalid and duplicate objects | the same |
 //! | more objects, bytes of objects, probes and bytes of probes than a limit | the same |
 //! | reading more of the bundle than a limit | the same |
-//! | a configuration that does not match the schema, and a schema that is none | the same, but not the host's limits on how large a schema and its patterns may become |
+//! | a configuration that does not match the schema, and an invalid schema | the same, without the host's limits on the size of a schema and its patterns |
 //! | a probe without kind or rule, and expressions that are not CEL | the same, but not the host's limits on functions and steps |
 //! | a failure without findings | the same |
-//! | a call that takes too much time or memory, logs too much, or asks for secure randomness | nothing: that takes the sandbox, as with `chandler render --provisioner FILE.wasm` |
+//! | a call that takes too much time or memory, logs too much, or asks for secure randomness | nothing: this needs the sandbox, as in `chandler render --provisioner FILE.wasm` |
 //!
 //! See the example at the [top of this crate](crate).
 
@@ -30,7 +30,7 @@ use crate::{Content, Entry, Failure, Provisioner, ReadError, Request};
 pub struct Bundle(BTreeMap<String, Vec<u8>>);
 
 impl Bundle {
-    /// A bundle of these files.
+    /// A bundle with these files.
     pub fn new<P: Into<String>, B: Into<Vec<u8>>>(files: impl IntoIterator<Item = (P, B)>) -> Self {
         Self(files.into_iter().map(|(path, bytes)| (path.into(), bytes.into())).collect())
     }
@@ -38,7 +38,7 @@ impl Bundle {
     /// The regular files below a directory.
     ///
     /// # Errors
-    /// What cannot be read, and names that are not UTF-8.
+    /// I/O errors, and names that are not UTF-8.
     pub fn from_directory(directory: &Path) -> io::Result<Self> {
         let mut files = BTreeMap::new();
         let mut directories = vec![(directory.to_path_buf(), String::new())];
@@ -51,7 +51,7 @@ impl Bundle {
                 if entry.file_type()?.is_dir() {
                     directories.push((entry.path(), format!("{path}/")));
                 } else {
-                    // Links are followed, so that a harness may link what it shares.
+                    // Links are followed, so that a test can link shared files.
                     files.insert(path, fs::read(entry.path())?);
                 }
             }
@@ -89,7 +89,7 @@ impl Content for Bundle {
     }
 }
 
-/// What one call may use. The defaults are those of the host. An administrator may set others.
+/// The limits of one call. The defaults are those of the host. An administrator may set others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of one object as JSON. Default 3 MiB.
@@ -119,16 +119,16 @@ impl Default for Limits {
     }
 }
 
-/// Provisions a bundle within the limits that the host has by default.
+/// Provisions a bundle with the host's default limits.
 ///
 /// # Errors
-/// The failure of the provisioner; [`Failure::InvalidConfig`] where the configuration does not match the schema;
-/// [`Failure::Internal`] where it did something else that the host refuses.
+/// The failure of the provisioner; [`Failure::InvalidConfig`] if the configuration does not match the schema;
+/// [`Failure::Internal`] if the host would refuse the result for another reason.
 pub fn run<P: Provisioner>(content: &dyn Content, request: &Request) -> Result<Recorder, Failure> {
     run_within::<P>(content, request, &Limits::default())
 }
 
-/// Provisions a bundle within these limits.
+/// Provisions a bundle with these limits.
 ///
 /// # Errors
 /// As those of [`run`].
@@ -155,7 +155,7 @@ pub fn run_within<P: Provisioner>(
     {
         return Err(refused("a failure without findings"));
     }
-    // The host shows both. What the provisioner says of its configuration is commonly the better half.
+    // The host shows both. The provisioner's findings about its configuration are usually more specific.
     match (checked.unwrap_or_default(), result) {
         (mismatch, Ok(()) | Err(Failure::Internal(_) | Failure::Other { .. })) if !mismatch.is_empty() => {
             Err(Failure::InvalidConfig(mismatch))

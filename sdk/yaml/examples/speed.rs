@@ -1,4 +1,4 @@
-//! Reads every file below the directories that are named, and prints how fast.
+//! Parses every file below the given directories, and prints the speed.
 //!
 //! `cargo run --release --package chandler-yaml --example speed -- DIRECTORY...`
 

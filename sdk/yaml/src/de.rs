@@ -1,4 +1,4 @@
-//! Typed reading; errors say where.
+//! Deserialization with positions in errors.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use serde::{
 
 use crate::{Entry, Kind, Node};
 
-/// A value that is not of the type that was asked for.
+/// A value of an unexpected type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeError {
     /// The line, counted from 1.
@@ -19,7 +19,7 @@ pub struct TypeError {
     pub column: u32,
     /// The JSON pointer (RFC 6901) to the value.
     pub pointer: String,
-    /// What is wrong with it.
+    /// The problem.
     pub message: String,
 }
 
@@ -38,7 +38,7 @@ impl de::Error for TypeError {
 }
 
 impl TypeError {
-    /// The innermost place that failed is the one that is told.
+    /// Keeps the innermost location that failed.
     fn at(mut self, node: &Node) -> Self {
         if self.line == 0 {
             (self.line, self.column) = (node.line, node.column);
@@ -52,10 +52,10 @@ impl TypeError {
     }
 }
 
-/// Reads a node as a type.
+/// Deserializes a node.
 ///
 /// # Errors
-/// The first value that is not of its type.
+/// The first value of a wrong type.
 pub fn from_node<'de, T: Deserialize<'de>>(node: &'de Node) -> Result<T, TypeError> {
     T::deserialize(node).map_err(|error| error.at(node))
 }
@@ -197,7 +197,7 @@ impl<'de> VariantAccess<'de> for Variant<'de> {
     }
 }
 
-/// Hands whatever there is to a visitor.
+/// Passes any value to a visitor.
 struct AnyOf<V>(V);
 
 impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for AnyOf<V> {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_where() {
+    fn errors_have_positions() {
         for (text, message) in [
             ("name: 1\nports: []\n", "line 1, column 7: /name: invalid type: integer `1`, expected a string"),
             ("name: a\nports:\n- 1\n- x\n", "line 4, column 3: /ports/1: invalid type: string \"x\", expected u16"),

@@ -1,4 +1,4 @@
-//! JSON, for texts that begin like it. YAML cannot read all of JSON: pairs of surrogates, for one.
+//! JSON, for texts that begin like it. YAML cannot parse all of JSON, for example surrogate pairs.
 
 use crate::{
     Document, Kind, Limits, Mapping, Node, Warning,
@@ -10,7 +10,7 @@ use crate::{
 /// More warnings than this are not kept for one document.
 const MOST_WARNINGS: usize = 100;
 
-/// The values of a stream of JSON; none where it is not JSON (it may be YAML in flow style) or exceeds a limit.
+/// The values of a stream of JSON; none if it is not JSON (it may be YAML in flow style) or exceeds a limit.
 pub(crate) fn load(text: &str, limits: &Limits) -> Option<Vec<Document>> {
     let mut reader = Reader { text, at: 0, line: 1, column: 1, counted: 0, nodes: 0, warnings: Vec::new(), limits };
     let mut documents = Vec::new();
@@ -32,7 +32,7 @@ struct Reader<'a> {
     text: &'a str,
     at: usize,
     line: usize,
-    /// The column of the byte at `counted`; counted on from there, so that a long line is gone through once.
+    /// The column of the byte at `counted`; counting continues from there, so that a long line is scanned once.
     column: usize,
     counted: usize,
     nodes: usize,
@@ -132,7 +132,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Text between quotes; serde_json knows the escapes.
+    /// Text between quotes; serde_json decodes the escapes.
     fn string(&mut self) -> Option<Box<str>> {
         let inner = self.rest().strip_prefix('"')?;
         let mut bytes = inner.bytes().enumerate();
@@ -160,8 +160,8 @@ impl<'a> Reader<'a> {
         let rest = self.rest();
         let end = rest.find(|c: char| !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E')).unwrap_or(rest.len());
         let text = rest.get(..end)?;
-        // The grammar is JSON's; what it means is what YAML makes of it, which is the same but for numbers that are too
-        // large: those are text in YAML.
+        // The grammar is JSON's; the value is that of YAML, which is the same except for numbers that are too large:
+        // YAML treats them as text.
         serde_json::from_str::<&serde_json::value::RawValue>(text).ok()?;
         self.at += end;
         number::resolve(text).map(number::value)

@@ -1,29 +1,29 @@
-//! Kubernetes-faithful YAML and JSON reading, with positions and limits.
+//! YAML and JSON parsing as in Kubernetes, with positions and limits.
 //!
-//! "Faithful" means: what `sigs.k8s.io/yaml` (the go-yaml v2 rules, YAML 1.1 scalars, then JSON) makes of a text is what this
-//! crate makes of it. `yes` is true, `0644` is 420, a time is a string, the last of two equal keys wins. On top of that every
-//! value knows its line and column, and no input costs more than [`Limits`] allows.
+//! This crate gives the same result as `sigs.k8s.io/yaml` (the go-yaml v2 rules, YAML 1.1 scalars, then JSON): `yes` is
+//! true, `0644` is 420, a time is a string, the last of two equal keys wins. In addition every value has its line and
+//! column, and no input costs more than [`Limits`] allows.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`node`] | a value with its position |
-//! | `parse` | documents from a stream, and the limits |
+//! | [`node`] | values with positions |
+//! | `parse` | parsing a stream into documents, and the limits |
 //! | `text` | encodings, and forbidden characters |
-//! | `load` | YAML: anchors, keys, and what they may cost |
-//! | `mend` | white space that go-yaml takes and the scanner does not |
+//! | `load` | YAML: anchors, keys, and their limits |
+//! | `repair` | white space that go-yaml accepts and the scanner does not |
 //! | `mapping` | duplicate keys and merge keys |
-//! | `scalar`, `number` | what a plain scalar means |
+//! | `scalar`, `number` | the meaning of scalars |
 //! | `json` | JSON, for texts that begin like it |
-//! | [`de`] | typed reading; errors say where |
-//! | [`list`] | `List` kinds flattened |
+//! | [`de`] | deserialization with positions in errors |
+//! | [`list`] | flattening of `List` kinds |
 //!
-//! Where Go's behaviour is an accident, this crate says more or refuses, but never silently differs:
-//! - A key of the mapping itself wins over a merged one, as the rule for merge keys has it. go-yaml v2 lets a `<<` win over the
-//!   keys before it. Where that makes a difference, there is a warning.
-//! - Where the last of two equal keys has another value, there is a warning.
-//! - A stream is split into documents by the grammar; Go first cuts the text at lines that begin with `---`, and loses what
-//!   else stands in them.
-//! - Tabs between a dash and its value, lines that hold a tab alone, and the escape `\/` are taken; go-yaml refuses them.
+//! Where Go's behaviour is an accident, this crate warns or refuses, but never differs silently:
+//! - A key of the mapping itself wins over a merged one, by the rule for merge keys. go-yaml v2 lets a `<<` win over
+//!   the keys before it. If that makes a difference, there is a warning.
+//! - If the last of two equal keys has another value, there is a warning.
+//! - A stream is split into documents by the grammar; Go first cuts the text at lines that begin with `---`, and loses
+//!   other text in these lines.
+//! - Tabs between a dash and its value, lines with only a tab, and the escape `\/` are accepted; go-yaml refuses them.
 //!
 //! ```
 //! let documents = chandler_yaml::parse(b"mode: 0644\non: yes\n", &chandler_yaml::Limits::default()).unwrap();
@@ -35,10 +35,10 @@ mod json;
 pub mod list;
 mod load;
 mod mapping;
-mod mend;
 pub mod node;
 mod number;
 mod parse;
+mod repair;
 mod scalar;
 mod text;
 

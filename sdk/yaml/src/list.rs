@@ -1,14 +1,14 @@
-//! `List` kinds flattened.
+//! Flattens `List` kinds.
 
 use crate::{Document, Entry, Kind, Node};
 
-/// The objects of all documents, those of `List` kinds one by one, as `k8s.io/cli-runtime` reads them.
+/// The objects of all documents, with `List` kinds expanded, as in `k8s.io/cli-runtime`.
 ///
 /// A list is an object whose kind ends in `List` and whose `items` is a sequence. Items of a typed list, such as
-/// `ConfigMapList`, that say neither kind nor apiVersion take those of the list. Null items are left out.
+/// `ConfigMapList`, without kind and apiVersion take those of the list. Null items are skipped.
 ///
-/// cli-runtime takes any object with a sequence `items` for a list, whatever its kind, and so loses custom resources that
-/// have such a field; here the kind must say so, too.
+/// cli-runtime treats any object with a sequence `items` as a list, whatever its kind, and so loses custom resources
+/// that have such a field; this function also checks the kind.
 pub fn flatten_lists(documents: Vec<Document>) -> Vec<Node> {
     let mut flat = Vec::with_capacity(documents.len());
     let mut stack: Vec<Node> = documents.into_iter().rev().map(|document| document.root).collect();

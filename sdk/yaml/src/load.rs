@@ -1,4 +1,4 @@
-//! From the events of the YAML scanner to documents: anchors, keys, and what they may cost.
+//! From the events of the YAML scanner to documents: anchors, keys, and limits.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -7,8 +7,8 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Tag};
 use crate::{
     Document, Kind, Limits, Node, ParseError, Warning,
     mapping::{Building, Key},
-    mend::{Added, lines, mend},
     number,
+    repair::{Added, lines, repair},
     scalar::{self, Scalar},
     text::count,
 };
@@ -16,11 +16,11 @@ use crate::{
 /// More warnings than this are not kept for one document.
 const MOST_WARNINGS: usize = 100;
 
-/// A text that is mended is read once more up to the next place; all of that may come to so many times the limit on bytes.
-/// Descriptions that an old generator folded make some two hundred places in half a megabyte.
+/// A repaired text is parsed again up to the next error; in all this may come to this many times the limit on bytes.
+/// Descriptions that an old generator folded have some two hundred errors in half a megabyte.
 const READINGS: usize = 4;
 
-/// Reads a stream of YAML.
+/// Parses a stream of YAML.
 pub(crate) fn load(text: &str, limits: &Limits) -> Result<Vec<Document>, ParseError> {
     read(text, limits).map_err(|error| inside(text, error))
 }
@@ -38,24 +38,24 @@ fn read(text: &str, limits: &Limits) -> Result<Vec<Document>, ParseError> {
         let (line, column) = position(error.marker(), &added, end);
         let refusal = ParseError { line, column, message: error.info().to_owned() };
         budget = budget.checked_sub(error.marker().index()).ok_or_else(|| refusal.clone())?;
-        text = Cow::Owned(mend(&text, &error, &mut added, budget).ok_or(refusal)?);
+        text = Cow::Owned(repair(&text, &error, &mut added, budget).ok_or(refusal)?);
     }
 }
 
-/// The same error inside its line: some columns behind it, there is nothing to show.
+/// The same error inside its line: some columns after it, there is nothing to show.
 fn inside(text: &str, error: ParseError) -> ParseError {
     let line = lines(text).nth(error.line.saturating_sub(1) as usize);
     let end = line.map_or(1, |(_, line)| count(line.chars().count() + 1));
     ParseError { column: error.column.clamp(1, end), ..error }
 }
 
-/// The place behind the last character.
+/// The position behind the last character.
 fn end(text: &str) -> (u32, u32) {
     let last = lines(text).enumerate().last();
     last.map_or((1, 1), |(number, (_, line))| (count(number + 1), count(line.chars().count() + 1)))
 }
 
-/// Reads a stream as it is; within, why the scanner stopped.
+/// Parses a stream without repairs; the inner error is that of the scanner.
 fn attempt(
     text: &str,
     limits: &Limits,
@@ -82,13 +82,13 @@ fn attempt(
     Ok(Ok(loader.documents))
 }
 
-/// Where a marker points to in the text as it was written. To the scanner, the end of a text stands in a line of its own.
+/// The position of a marker in the original text. For the scanner, the end of a text is in a line of its own.
 fn position(marker: &Marker, added: &Added, end: (u32, u32)) -> (u32, u32) {
     let column = added.original_column(marker.line(), marker.col()) + 1;
     (count(marker.line()), count(column)).min(end)
 }
 
-/// A collection that is not complete yet.
+/// An incomplete collection.
 struct Frame {
     collection: Collection,
     anchor: usize,
@@ -101,14 +101,14 @@ enum Collection {
     Mapping(Building),
 }
 
-/// What a value costs those who read it.
+/// The cost of a value to its readers.
 #[derive(Clone, Copy, Default)]
 struct Cost {
     /// Values.
     nodes: usize,
     /// Bytes of text.
     bytes: usize,
-    /// How deep collections lie in one another.
+    /// The nesting depth of collections.
     depth: usize,
 }
 
@@ -143,7 +143,7 @@ impl Loader<'_> {
             }
             Event::Alias(anchor) => {
                 let Some((node, cost)) = self.anchors.get(&anchor) else {
-                    return Err(at("the alias stands inside its own anchor".to_owned()));
+                    return Err(at("the alias is inside its own anchor".to_owned()));
                 };
                 let (kind, cost) = (node.kind.clone(), *cost);
                 self.spend(cost.nodes, cost.bytes).map_err(at)?;
@@ -180,7 +180,7 @@ impl Loader<'_> {
     }
 
     fn too_deep(&self) -> String {
-        format!("values lie more than {} deep in one another", self.limits.depth)
+        format!("values are nested more than {} levels deep", self.limits.depth)
     }
 
     fn open(&mut self, frame: Frame) -> Result<(), ParseError> {
@@ -209,11 +209,11 @@ impl Loader<'_> {
         self.value(Node { kind, line, column }, anchor)
     }
 
-    /// Puts a complete value where it belongs.
+    /// Adds a complete value to its parent.
     fn value(&mut self, node: Node, anchor: usize) -> Result<(), ParseError> {
         if anchor != 0 {
             let cost = cost(&node);
-            // The copy is kept as long as the document is read, whether an alias uses it or not.
+            // The copy is kept until the end of the document, whether an alias uses it or not.
             let (line, column) = (node.line, node.column);
             self.spend(cost.nodes, cost.bytes).map_err(|message| ParseError { line, column, message })?;
             self.anchors.insert(anchor, (node.clone(), cost));
@@ -242,7 +242,7 @@ impl Loader<'_> {
 
 fn resolve(text: &str, style: ScalarStyle, tag: Option<Cow<'_, Tag>>) -> Result<Scalar, String> {
     match tag {
-        // `!!merge` is what the tag of `<<` is when it is written out.
+        // `!!merge` is the explicit tag of `<<`.
         Some(tag) if text == "<<" && tag.is_yaml_core_schema() && tag.suffix == "merge" => Ok(Scalar::Merge),
         Some(tag) => scalar::tagged(text, &tag.handle, &tag.suffix).map(Scalar::Kind),
         None if style == ScalarStyle::Plain => scalar::plain(text),
@@ -250,7 +250,7 @@ fn resolve(text: &str, style: ScalarStyle, tag: Option<Cow<'_, Tag>>) -> Result<
     }
 }
 
-/// A scalar as a key: text, as `sigs.k8s.io/yaml` writes it. That refuses null, too.
+/// A scalar as a key: text, as `sigs.k8s.io/yaml` formats it. That refuses null, too.
 fn key(node: Node) -> Result<Key, ParseError> {
     let Node { kind, line, column } = node;
     let refuse = |message: &str| Err(ParseError { line, column, message: message.to_owned() });

@@ -1,20 +1,20 @@
-//! Mappings while they are read: duplicate keys and merge keys.
+//! Mappings under construction: duplicate keys and merge keys.
 
 use std::collections::HashMap;
 
 use crate::{Entry, Kind, Mapping, Node, ParseError, Warning};
 
-/// A mapping that is not complete yet.
+/// An incomplete mapping.
 #[derive(Default)]
 pub(crate) struct Building {
     entries: Vec<Entry>,
     /// The key whose value comes next.
     pub(crate) key: Option<Key>,
-    /// What each `<<` brings in, with the position of the key.
+    /// The values of each `<<`, with the position of the key.
     merged: Vec<(u32, u32, Vec<Mapping>)>,
 }
 
-/// A key that waits for its value.
+/// A key without a value yet.
 pub(crate) enum Key {
     /// A key.
     Text { key: Box<str>, line: u32, column: u32 },
@@ -23,7 +23,7 @@ pub(crate) enum Key {
 }
 
 impl Building {
-    /// Adds the value of the key that waits, if one does.
+    /// Adds the value of the pending key, if there is one.
     pub(crate) fn value(&mut self, key: Key, value: Node) -> Result<(), ParseError> {
         match key {
             Key::Text { key, line, column } => self.entries.push(Entry { key, line, column, value }),
@@ -32,7 +32,7 @@ impl Building {
         Ok(())
     }
 
-    /// The mapping. The last of equal keys counts; then come the merged keys that the mapping itself does not have.
+    /// The mapping. The last of equal keys wins; merged keys that the mapping itself lacks follow.
     pub(crate) fn finish(mut self, warnings: &mut Vec<Warning>) -> Mapping {
         if has_duplicates(&self.entries) {
             self.entries = last_wins(self.entries, warnings);
@@ -44,10 +44,10 @@ impl Building {
     }
 }
 
-/// What `<<` may stand for.
+/// The value of a `<<`.
 fn mappings(value: Node) -> Result<Vec<Mapping>, ParseError> {
     let wrong =
-        |line, column| ParseError { line, column, message: "<< wants a mapping or a sequence of mappings".to_owned() };
+        |line, column| ParseError { line, column, message: "<< needs a mapping or a sequence of mappings".to_owned() };
     match value.kind {
         Kind::Mapping(mapping) => Ok(vec![mapping]),
         Kind::Sequence(items) => items
@@ -62,7 +62,7 @@ fn mappings(value: Node) -> Result<Vec<Mapping>, ParseError> {
 }
 
 fn has_duplicates(entries: &[Entry]) -> bool {
-    /// Up to here it is cheaper to compare each with each.
+    /// Up to this size pairwise comparison is cheaper.
     const FEW: usize = 12;
     if entries.len() <= FEW {
         return entries
@@ -75,7 +75,7 @@ fn has_duplicates(entries: &[Entry]) -> bool {
     keys.windows(2).any(|pair| matches!(pair, [one, other] if one == other))
 }
 
-/// Keeps the last of equal keys, at the place of the first. A warning where that makes a difference.
+/// Keeps the last of equal keys, at the position of the first. Warns if their values differ.
 fn last_wins(entries: Vec<Entry>, warnings: &mut Vec<Warning>) -> Vec<Entry> {
     let mut places: HashMap<Box<str>, usize> = HashMap::with_capacity(entries.len());
     let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
@@ -87,7 +87,7 @@ fn last_wins(entries: Vec<Entry>, warnings: &mut Vec<Warning>) -> Vec<Entry> {
         };
         if !same(&other.value, &entry.value) {
             let message = format!(
-                "key {:?} stands here again with another value; the one in line {} is ignored",
+                "key {:?} is a duplicate with another value; the one in line {} is ignored",
                 entry.key, other.line
             );
             warnings.push(Warning { line: entry.line, column: entry.column, message });
@@ -97,8 +97,8 @@ fn last_wins(entries: Vec<Entry>, warnings: &mut Vec<Warning>) -> Vec<Entry> {
     kept
 }
 
-/// Adds what is merged and not there already. In a sequence the earlier mapping wins; of several `<<` the later one does, as
-/// in go-yaml.
+/// Adds merged keys that are missing. In a sequence the earlier mapping wins; of several `<<` the later one wins, as in
+/// go-yaml.
 fn merge(entries: &mut Vec<Entry>, merged: Vec<(u32, u32, Vec<Mapping>)>, warnings: &mut Vec<Warning>) {
     let own = entries.len();
     let mut known: HashMap<Box<str>, usize> =
@@ -110,14 +110,14 @@ fn merge(entries: &mut Vec<Entry>, merged: Vec<(u32, u32, Vec<Mapping>)>, warnin
                 entries.push(entry);
                 continue;
             };
-            // go-yaml v2 puts in what is merged where `<<` stands, over the keys before it. That is against the rule for
-            // merge keys, and hardly meant.
+            // go-yaml v2 inserts the merged keys at the position of `<<`, over the keys before it. That violates the
+            // rule for merge keys, and is probably a mistake.
             let before = |other: &&Entry| *at < own && (other.line, other.column) < (line, column);
             if let Some(other) = entries.get(*at).filter(before)
                 && !same(&other.value, &entry.value)
             {
                 let message = format!(
-                    "<< merges key {:?} too; the one in line {} counts, but tools that are written in Go take the merged one",
+                    "<< merges key {:?} too; the one in line {} wins, but Go tools use the merged one",
                     other.key, other.line
                 );
                 warnings.push(Warning { line, column, message });
@@ -126,14 +126,14 @@ fn merge(entries: &mut Vec<Entry>, merged: Vec<(u32, u32, Vec<Mapping>)>, warnin
     }
 }
 
-/// Whether two nodes are equal but for their positions.
+/// Whether two nodes are equal, ignoring positions.
 fn same(one: &Node, other: &Node) -> bool {
     match (&one.kind, &other.kind) {
         (Kind::Sequence(one), Kind::Sequence(other)) => {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
         }
         (Kind::Mapping(one), Kind::Mapping(other)) => {
-            // Sorted, since looking up each key of one in the other takes forever where there are many.
+            // Sorted, since looking up each key of one in the other is too slow for many keys.
             one.len() == other.len()
                 && one
                     .sorted()

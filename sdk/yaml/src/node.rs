@@ -3,10 +3,10 @@
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// What it is.
+    /// The value.
     pub kind: Kind,
     /// Its line, counted from 1.
     pub line: u32,
@@ -14,7 +14,7 @@ pub struct Node {
     pub column: u32,
 }
 
-/// What a node is. Numbers without a fraction that fit are integers, as JSON has only one kind of number.
+/// The kind of a node. Numbers without a fraction that fit are integers, as JSON has only one kind of number.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
     /// `null`.
@@ -44,7 +44,7 @@ pub struct Mapping {
 /// A key and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// The key. Keys that are not text are written as Go writes them: `true`, `1`, `0.5`.
+    /// The key. Keys other than strings are formatted as in Go: `true`, `1`, `0.5`.
     pub key: Box<str>,
     /// The line of the key, counted from 1.
     pub line: u32,
@@ -65,17 +65,17 @@ impl Mapping {
         self.entries.iter()
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The entries in the order in which JSON is written: by key.
+    /// The entries in the order of JSON output: by key.
     pub(crate) fn sorted(&self) -> Vec<&Entry> {
         let mut entries: Vec<&Entry> = self.entries.iter().collect();
         entries.sort_unstable_by(|one, other| one.key.cmp(&other.key));
@@ -93,12 +93,12 @@ impl<'a> IntoIterator for &'a Mapping {
 }
 
 impl Node {
-    /// The value of a key, where this is a mapping that has it.
+    /// The value of a key, if this is a mapping that has it.
     pub fn get(&self, key: &str) -> Option<&Self> {
         self.as_mapping()?.get(key)
     }
 
-    /// The text, where this is text.
+    /// The text, if this is a string.
     pub fn as_str(&self) -> Option<&str> {
         match &self.kind {
             Kind::String(text) => Some(text),
@@ -106,7 +106,7 @@ impl Node {
         }
     }
 
-    /// The boolean, where this is one.
+    /// The boolean, if this is one.
     pub fn as_bool(&self) -> Option<bool> {
         match self.kind {
             Kind::Bool(value) => Some(value),
@@ -114,7 +114,7 @@ impl Node {
         }
     }
 
-    /// The integer, where this is one that fits.
+    /// The integer, if this is one that fits.
     pub fn as_i64(&self) -> Option<i64> {
         match self.kind {
             Kind::Int(value) => Some(value),
@@ -122,7 +122,7 @@ impl Node {
         }
     }
 
-    /// The items, where this is a sequence.
+    /// The items, if this is a sequence.
     pub fn as_sequence(&self) -> Option<&[Self]> {
         match &self.kind {
             Kind::Sequence(items) => Some(items),
@@ -130,7 +130,7 @@ impl Node {
         }
     }
 
-    /// The mapping, where this is one.
+    /// The mapping, if this is one.
     pub fn as_mapping(&self) -> Option<&Mapping> {
         match &self.kind {
             Kind::Mapping(mapping) => Some(mapping),
@@ -143,7 +143,7 @@ impl Node {
         self.kind == Kind::Null
     }
 
-    /// What JSON calls this kind of value.
+    /// The JSON name of this kind of value.
     pub fn type_name(&self) -> &'static str {
         match self.kind {
             Kind::Null => "null",
@@ -156,13 +156,13 @@ impl Node {
         }
     }
 
-    /// What stands at a JSON pointer (RFC 6901).
+    /// The value at a JSON pointer (RFC 6901).
     pub fn at(&self, pointer: &str) -> Option<&Self> {
         let (found, whole) = self.follow(pointer);
         whole.then_some(found)
     }
 
-    /// The deepest value on the way to a JSON pointer; for findings about something that is missing.
+    /// The deepest existing value on the path of a JSON pointer; for findings about something that is missing.
     pub fn nearest(&self, pointer: &str) -> &Self {
         self.follow(pointer).0
     }
@@ -239,7 +239,7 @@ impl Node {
 }
 
 fn write_text(text: &str, out: &mut Vec<u8>) {
-    // Writing text into memory cannot fail.
+    // Writing to memory cannot fail.
     let _ = serde_json::to_writer(out, text);
 }
 

@@ -1,13 +1,13 @@
-//! Numbers as go-yaml v2 reads them (`resolve.go`), then as JSON knows them.
+//! Numbers as in go-yaml v2 (`resolve.go`), then as in JSON.
 
 use crate::Kind;
 
 /// A plain scalar that begins like a number, if it is one. `None` means text.
 ///
-/// Integers follow `strconv.ParseInt(text, 0, 64)` without underscores: `0x`, `0o`, `0b` and a leading `0` for octal. What is
-/// too large for 64 bits becomes a floating-point number. Sexagesimal numbers and times are text.
+/// Integers follow `strconv.ParseInt(text, 0, 64)` without underscores: `0x`, `0o`, `0b` and a leading `0` for octal.
+/// Values beyond 64 bits become floating-point numbers. Sexagesimal numbers and times are text.
 ///
-/// Floats may come without a fraction; [`value`] makes values of them.
+/// Floats may have no fraction; [`value`] normalizes them.
 pub(crate) fn resolve(text: &str) -> Option<Kind> {
     let plain: String;
     let text = if text.contains('_') {
@@ -32,7 +32,7 @@ fn integer(text: &str) -> Option<Kind> {
         [b'0', _, ..] => (8, digits.get(1..)?),
         _ => (10, digits),
     };
-    // Rust takes a sign here; the sign was taken already.
+    // Rust accepts a sign here; it was already consumed.
     if digits.is_empty() || digits.starts_with(['+', '-']) {
         return None;
     }
@@ -93,7 +93,7 @@ fn looks_like_float(text: &str) -> bool {
     mantissa && exponent
 }
 
-/// A number as a value; other kinds as they are.
+/// A number as a value; other kinds unchanged.
 pub(crate) fn value(kind: Kind) -> Kind {
     match kind {
         Kind::Float(value) => normalize(value),
@@ -101,15 +101,15 @@ pub(crate) fn value(kind: Kind) -> Kind {
     }
 }
 
-/// A number as JSON has it: one without a fraction is an integer, as long as it fits.
+/// A number as in JSON: one without a fraction is an integer, if it fits.
 ///
-/// Go writes a float with the fewest digits that tell it from others, and zeros after them; so does Rust.
+/// Go formats a float with the fewest digits that identify it, and zeros after them; so does Rust.
 fn normalize(value: f64) -> Kind {
-    /// From here on no integer of 64 bits is meant, and Go writes an exponent not much later.
+    /// Larger values are not converted to integers; Go formats slightly larger ones with an exponent.
     const LARGE: f64 = 1e19;
     if value.fract() == 0.0 && value.abs() < LARGE {
         let text = value.to_string();
-        // `-0`, too, is the integer 0.
+        // `-0` is the integer 0, too.
         if let Ok(integer) = text.parse() {
             return Kind::Int(integer);
         }
@@ -119,7 +119,7 @@ fn normalize(value: f64) -> Kind {
 
 /// A float as a key: `strconv.FormatFloat(value, 'g', -1, 32)`, as in `sigs.k8s.io/yaml`.
 pub(crate) fn key(value: f64) -> String {
-    #[expect(clippy::cast_possible_truncation, reason = "keys have the precision that the reference gives them")]
+    #[expect(clippy::cast_possible_truncation, reason = "keys have the precision of sigs.k8s.io/yaml")]
     let value = value as f32;
     if value.is_infinite() {
         return if value > 0.0 { ".inf" } else { "-.inf" }.to_owned();
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(normalize(1.0), Kind::Int(1));
         assert_eq!(normalize(-0.0), Kind::Int(0));
         assert_eq!(normalize(1e15), Kind::Int(1_000_000_000_000_000));
-        // The digits that Go writes, not the ones that the float stands for.
+        // The digits that Go writes, not the exact value of the float.
         assert_eq!(normalize(1.234_567_890_123_456_7e18), Kind::Int(1_234_567_890_123_456_800));
         assert_eq!(normalize(1e19), Kind::Float(1e19));
         assert_eq!(normalize(0.5), Kind::Float(0.5));

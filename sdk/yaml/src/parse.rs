@@ -4,13 +4,12 @@ use std::fmt;
 
 use crate::{Node, json, load, text};
 
-/// What a stream may cost. The defaults hold any real bundle with room to spare.
+/// Limits on the cost of a stream. The defaults exceed any real bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of the stream; also bytes of text that aliases may repeat. Default 32 MiB.
     pub bytes: usize,
-    /// How deep collections may lie in one another. Default 100: the readers of JSON after this one have limits as well, 128
-    /// for serde_json.
+    /// The nesting depth of collections. Default 100: later JSON parsers have limits as well, 128 for serde_json.
     pub depth: usize,
     /// Values and keys, with aliases and anchors expanded. Default four million.
     pub nodes: usize,
@@ -25,32 +24,32 @@ impl Default for Limits {
 /// One document of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// Its value. Never null: empty documents are left out.
+    /// Its value. Never null: empty documents are skipped.
     pub root: Node,
-    /// What the reader takes, but somebody should look at; a hundred at most.
+    /// Suspicious YAML that is accepted; a hundred at most.
     pub warnings: Vec<Warning>,
 }
 
-/// Something legal that is hardly meant: a key that stands twice in one mapping with different values, or that a merge key
-/// brings in again.
+/// Valid YAML that is probably a mistake: a key that occurs twice in one mapping with different values, or that a merge
+/// key sets again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// The line, counted from 1.
     pub line: u32,
     /// The column, counted from 1.
     pub column: u32,
-    /// What is odd.
+    /// The problem.
     pub message: String,
 }
 
-/// Why a stream cannot be read.
+/// Why a stream cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ParseError {
     /// The line, counted from 1.
     pub line: u32,
     /// The column, counted from 1.
     pub column: u32,
-    /// What is wrong there.
+    /// The problem.
     pub message: String,
 }
 
@@ -60,17 +59,17 @@ impl fmt::Display for ParseError {
     }
 }
 
-/// All documents of a stream that are not empty: YAML, JSON, or JSON values one after the other, in UTF-8.
+/// All non-empty documents of a stream: YAML, JSON, or a sequence of JSON values, in UTF-8.
 ///
 /// # Errors
-/// The first place that cannot be read, or at which a limit is exceeded.
+/// The first position that cannot be parsed, or at which a limit is exceeded.
 pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Vec<Document>, ParseError> {
     if bytes.len() > limits.bytes {
         return Err(ParseError { line: 1, column: 1, message: format!("larger than {} bytes", limits.bytes) });
     }
     let text = text::decode(bytes)?;
-    // JSON is YAML but for details, such as pairs of surrogates and several values in a row, and far cheaper to read as what
-    // it is.
+    // JSON is YAML except for details, such as surrogate pairs and several values in a row, and is far cheaper to parse
+    // as JSON.
     if text.trim_start().starts_with(['{', '['])
         && let Some(documents) = json::load(text, limits)
     {

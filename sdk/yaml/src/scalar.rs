@@ -1,13 +1,13 @@
-//! What a scalar means: the tables of go-yaml v2 (`resolve.go`).
+//! The meaning of a scalar: the tables of go-yaml v2 (`resolve.go`).
 
 use base64::{Engine as _, alphabet, engine::general_purpose::GeneralPurpose, engine::general_purpose::PAD};
 
 use crate::{Kind, number};
 
-/// The prefix of the tags of YAML's own types.
+/// The prefix of the tags of the standard YAML types.
 const CORE: &str = "tag:yaml.org,2002:";
 
-/// What a scalar resolves to.
+/// The resolved scalar.
 pub(crate) enum Scalar {
     /// A value.
     Kind(Kind),
@@ -26,7 +26,7 @@ pub(crate) fn plain(text: &str) -> Result<Scalar, String> {
     Ok(Scalar::Kind(kind.unwrap_or_else(|| Kind::String(text.into()))))
 }
 
-/// The words of YAML 1.1.
+/// The words of YAML 1.1 with a special meaning.
 fn word(text: &str) -> Option<Kind> {
     Some(match text {
         "" | "~" | "null" | "Null" | "NULL" => Kind::Null,
@@ -45,14 +45,14 @@ fn numeric(text: &str) -> Result<Kind, String> {
 }
 
 fn not_finite(text: &str) -> String {
-    format!("{text} is not a number that JSON can hold")
+    format!("{text} is not a number that JSON can represent")
 }
 
 /// A scalar with a tag. The error is a message.
 pub(crate) fn tagged(text: &str, handle: &str, suffix: &str) -> Result<Kind, String> {
     let tag = format!("{handle}{suffix}");
     let Some(name) = tag.strip_prefix("!!").or_else(|| tag.strip_prefix(CORE)) else {
-        // Somebody's own tag, or `!`: text.
+        // A custom tag, or `!`: text.
         return Ok(Kind::String(text.into()));
     };
     let plain = || match plain(text) {
@@ -75,7 +75,7 @@ pub(crate) fn tagged(text: &str, handle: &str, suffix: &str) -> Result<Kind, Str
     }
 }
 
-/// Base64 with white space, whose bytes must be text, since JSON has no bytes.
+/// Base64 with white space; the decoded bytes must be text, since JSON has no bytes.
 fn binary(text: &str) -> Option<Kind> {
     const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, PAD);
     let packed: String = text.split_ascii_whitespace().collect();

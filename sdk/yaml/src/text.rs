@@ -1,4 +1,4 @@
-//! From bytes to text: encodings, and the characters that YAML forbids.
+//! Decodes bytes to text: encodings, and the characters that YAML forbids.
 
 use crate::ParseError;
 
@@ -15,8 +15,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<&str, ParseError> {
     })
 }
 
-/// Refuses the characters that the readers of libyaml and go-yaml refuse. Among them is NUL, which the scanner would take for
-/// the end of the text: what comes after it would be lost without a word.
+/// Refuses the characters that libyaml and go-yaml refuse. Among them is NUL, which the scanner would treat as the end
+/// of the text, silently dropping the rest.
 pub(crate) fn check_characters(text: &str) -> Result<(), ParseError> {
     let bytes = text.as_bytes();
     let mut from = 0;
@@ -57,7 +57,7 @@ fn end(text: &str) -> (u32, u32) {
     (count(lines + 1), count(last.chars().count() + 1))
 }
 
-/// A line or column; texts are shorter than 4 GiB.
+/// A line or column as u32; texts are shorter than 4 GiB.
 pub(crate) fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

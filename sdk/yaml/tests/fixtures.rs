@@ -1,4 +1,4 @@
-//! Every manifest of the published bundles at hand is read.
+//! Every manifest of the available published bundles is parsed.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests may panic and print")]
 
@@ -6,7 +6,7 @@ use std::{fs, path::PathBuf};
 
 use chandler_yaml::{Limits, parse};
 
-/// The files below a directory of the fixtures; none where they are not at hand.
+/// The files below a directory of the fixtures; none if they are not available.
 fn files(directory: &str) -> Vec<PathBuf> {
     let Some(root) = chandler_test_needs::fixture(directory) else { return Vec::new() };
     let (mut files, mut directories) = (Vec::new(), vec![root]);
@@ -20,13 +20,13 @@ fn files(directory: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Published files that no reader of YAML takes, and why. Provisioners do not read these.
+/// Published files that no YAML parser accepts, and why. Provisioners do not read these.
 const REFUSED: [(&str, &str); 1] = [(
     "eventing-kogito/1.1.0/metadata/dependencies.yaml",
     "line 22, column 12: mapping values are not allowed in this context",
 )];
 
-/// What a line-wise reader takes for documents: text between lines that begin with `---` that is more than comments.
+/// The documents that a line-based reader finds: text between lines that begin with `---` that is more than comments.
 fn count_documents(text: &str) -> usize {
     let is_content = |line: &&str| {
         let line = line.trim();
@@ -45,7 +45,7 @@ fn count_documents(text: &str) -> usize {
 }
 
 #[test]
-fn every_manifest_is_read_with_all_its_documents() {
+fn every_document_of_every_manifest_is_parsed() {
     let (mut read, mut bytes) = (0, 0);
     for path in ["corpus/bundles", "registry", "plain", "crds"].into_iter().flat_map(files) {
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
@@ -65,7 +65,7 @@ fn every_manifest_is_read_with_all_its_documents() {
         let expected = if extension == "json" { 1 } else { count_documents(std::str::from_utf8(&content).unwrap()) };
         assert_eq!(documents.len(), expected, "{}", path.display());
         for document in &documents {
-            // What is written is what was read.
+            // The output is equal to the input.
             let mut json = Vec::new();
             document.root.write_json(&mut json);
             assert_eq!(serde_json::from_slice::<serde_json::Value>(&json).unwrap(), document.root.to_json());

@@ -1,4 +1,4 @@
-//! Which bundles and which expected results there are.
+//! Finds bundles and their expected results.
 
 use std::{
     collections::BTreeMap,
@@ -10,27 +10,27 @@ use anyhow::{Context as _, bail};
 
 use chandler_expected::Mode;
 
-/// How deep a bundle may lie in the tree.
+/// The maximum depth of a bundle in the tree.
 const DEPTH: usize = 8;
 
 /// A bundle to render.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Its directory, relative to the tree's root: what results are named after.
+    /// Its directory, relative to the root of the tree; results are named after it.
     pub name: String,
     /// Its directory.
     pub directory: PathBuf,
-    /// The modes, each with the file that says what is expected.
+    /// The modes, each with the file of its expected result.
     pub modes: Vec<(Mode, Option<PathBuf>)>,
 }
 
-/// The bundles of a tree. With a directory of expected results those are the bundles for which there is one: a file
-/// `<bundle>.<mode>.json`. Without, every directory that has a directory `manifests` or `metadata`, in the usual modes.
+/// Finds the bundles of a tree. With a directory of expected results, these are the bundles with a file `<bundle>.<mode>.json`.
+/// Without, they are all directories with a subdirectory `manifests` or `metadata`, in the usual modes.
 ///
 /// # Errors
-/// When a directory cannot be read, or there is no bundle.
+/// If a directory cannot be read, or there is no bundle.
 pub fn find(tree: &Path, expected: Option<&Path>) -> anyhow::Result<Vec<Case>> {
-    // A whole corpus may be named, too: its bundles and its expected results lie side by side.
+    // The path may also be a whole corpus, which contains both bundles and expected results.
     let inner = tree.join("bundles");
     let root = if inner.is_dir() { inner } else { tree.to_owned() };
     let mut cases = BTreeMap::new();

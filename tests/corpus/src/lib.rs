@@ -1,14 +1,14 @@
-//! Renders a tree of registry+v1 bundles in every mode and compares with what the reference renderer made of them.
+//! Renders a tree of registry+v1 bundles in every mode and compares the results with those of OLM v1's renderer.
 //!
-//! `cargo xtask corpus` is the command. It is the same for sixty bundles and for seven thousand: bundles are rendered one by one
-//! on every core, and nothing is kept of a bundle but what is counted.
+//! The command is `cargo xtask corpus`. It scales from sixty to seven thousand bundles: each core renders one bundle at a time, and
+//! only counts are kept.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`bundles`] | which bundles and which expected results there are |
+//! | [`bundles`] | finds bundles and their expected results |
 //! | [`render`] | rendering in the sandbox or natively |
-//! | [`tally`] | what was counted, and how it is printed |
+//! | [`statistics`] | counts the results, and prints them |
 
 pub mod bundles;
 pub mod render;
-pub mod tally;
+pub mod statistics;

@@ -17,7 +17,7 @@ use anyhow::Context as _;
 use chandler_corpus::{
     bundles::{self, Case},
     render::Renderer,
-    tally::Tally,
+    statistics::Statistics,
 };
 use chandler_expected::{Namespaces, Outcome, compare};
 use chandler_sdk::{Content as _, testing::Bundle};
@@ -29,7 +29,7 @@ use clap::Parser;
 struct Arguments {
     /// The tree of bundles, or a directory that holds it as `bundles`
     directory: PathBuf,
-    /// What is expected: a file `<bundle>.<mode>.json` for each bundle and mode that is to be tried
+    /// The expected results: a file `<bundle>.<mode>.json` for each bundle and mode to try
     #[arg(long, value_name = "DIR")]
     expected: Option<PathBuf>,
     /// The component
@@ -38,17 +38,17 @@ struct Arguments {
     /// Run the same code without the sandbox
     #[arg(long)]
     native: bool,
-    /// The namespace to install into
+    /// The install namespace
     #[arg(long, default_value = "oracle-system")]
     namespace: String,
-    /// The namespace that is watched in the mode `single`
+    /// The watched namespace in the mode `single`
     #[arg(long, default_value = "watched")]
     watched: String,
-    /// What the bundles are rendered as; `extended` is for a run without expected results
+    /// The compatibility of the rendering; use `extended` without expected results
     #[arg(long, value_name = "COMPATIBILITY", default_value = "reference", conflicts_with = "expected")]
     compatibility: String,
-    /// How many bundles are rendered at a time; 1 for figures of speed, which else hold the time in which
-    /// one waits for the other [default: one for each core]
+    /// How many bundles are rendered in parallel; use 1 to measure speed, or the times include waiting
+    /// [default: one for each core]
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<usize>,
 }
@@ -77,23 +77,26 @@ fn main() -> anyhow::Result<ExitCode> {
             thread::spawn(move || run.work(&handle))
         })
         .collect();
-    let mut tally = Tally::default();
+    let mut statistics = Statistics::default();
     for worker in workers {
-        tally.merge(worker.join().map_err(|_| anyhow::anyhow!("a bundle made the renderer panic"))??);
+        statistics.merge(worker.join().map_err(|_| anyhow::anyhow!("a bundle made the renderer panic"))??);
     }
-    println!("{tally}");
+    println!("{statistics}");
     if let (Some(before), Some(after)) = (before, cpu_time()) {
         let (seconds, comparing) =
             (after - before, if arguments.expected.is_some() { ", comparing included" } else { "" });
-        println!("{:.1} MB per CPU second ({seconds:.1} s{comparing})", tally.megabytes() / seconds.max(f64::EPSILON));
+        println!(
+            "{:.1} MB per CPU second ({seconds:.1} s{comparing})",
+            statistics.megabytes() / seconds.max(f64::EPSILON)
+        );
     }
     if let Some(peak) = peak_memory() {
         println!("peak memory {peak}");
     }
-    Ok(if tally.different() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if statistics.different() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What all workers share.
+/// The state that all workers share.
 struct Run {
     cases: Vec<Case>,
     renderer: Renderer,
@@ -103,20 +106,20 @@ struct Run {
 }
 
 impl Run {
-    /// Takes one bundle after the other until there is none left.
-    fn work(&self, runtime: &tokio::runtime::Handle) -> anyhow::Result<Tally> {
-        let mut tally = Tally::default();
+    /// Renders one bundle after another until none is left.
+    fn work(&self, runtime: &tokio::runtime::Handle) -> anyhow::Result<Statistics> {
+        let mut statistics = Statistics::default();
         while let Some(case) = self.cases.get(self.next.fetch_add(1, Ordering::Relaxed)) {
-            self.bundle(case, runtime, &mut tally).with_context(|| case.name.clone())?;
+            self.bundle(case, runtime, &mut statistics).with_context(|| case.name.clone())?;
         }
-        Ok(tally)
+        Ok(statistics)
     }
 
-    fn bundle(&self, case: &Case, runtime: &tokio::runtime::Handle, tally: &mut Tally) -> anyhow::Result<()> {
+    fn bundle(&self, case: &Case, runtime: &tokio::runtime::Handle, statistics: &mut Statistics) -> anyhow::Result<()> {
         let bundle = Bundle::from_directory(&case.directory)
             .with_context(|| format!("failed to read {}", case.directory.display()))?;
         let bytes = bundle.files("manifests/").iter().map(|entry| entry.size).sum();
-        tally.bundle();
+        statistics.bundle();
         for (mode, expected) in &case.modes {
             let mut config = mode.config(&self.namespaces);
             config.insert("compatibility".to_owned(), self.compatibility.as_str().into());
@@ -125,33 +128,33 @@ impl Run {
             let count = match &outcome {
                 Outcome::Objects(objects) => objects.len(),
                 Outcome::Refused(refusal, findings) => {
-                    tally.refusal(*refusal, &case.name, *mode, findings);
+                    statistics.refusal(*refusal, &case.name, *mode, findings);
                     0
                 }
             };
-            tally.rendering(*mode, bytes, count, time);
+            statistics.rendering(*mode, bytes, count, time);
             if let Some(path) = expected {
                 let expected = fs::read(path).with_context(|| format!("failed to read {}", path.display()))?;
                 let expected = serde_json::from_slice(&expected).with_context(|| path.display().to_string())?;
-                tally.verdict(&case.name, *mode, compare(expected, outcome));
+                statistics.verdict(&case.name, *mode, compare(expected, outcome));
             }
         }
         Ok(())
     }
 }
 
-/// The seconds that this process has worked, where the system says it.
+/// The CPU time of this process in seconds, if the system reports it.
 fn cpu_time() -> Option<f64> {
-    /// Linux counts in hundredths for every program (`USER_HZ`).
+    /// Linux counts hundredths of a second (`USER_HZ`).
     const TICKS: f64 = 100.0;
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The second field, the program's name, may hold anything, but ends with the last parenthesis.
+    // The second field, the program's name, may contain anything, but ends with the last parenthesis.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = |index: usize| fields.get(index)?.parse::<f64>().ok();
     Some((ticks(11)? + ticks(12)?) / TICKS)
 }
 
-/// The most memory that this process ever had, where the system says it.
+/// The peak memory of this process, if the system reports it.
 fn peak_memory() -> Option<String> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     status.lines().find_map(|line| line.strip_prefix("VmHWM:")).map(|peak| peak.trim().to_owned())

@@ -1,4 +1,4 @@
-//! Rendering a bundle, in the sandbox or natively.
+//! Renders a bundle, in the sandbox or natively.
 
 use std::{
     sync::Arc,
@@ -15,7 +15,7 @@ use chandler_sdk::{
 };
 use serde_json::{Map, Value};
 
-/// What renders bundles.
+/// A way to render bundles.
 pub enum Renderer {
     /// The component in its sandbox, as the controller runs it.
     Sandboxed(Box<Provisioner>, Limits),
@@ -27,14 +27,14 @@ impl Renderer {
     /// A renderer that runs a component.
     ///
     /// # Errors
-    /// When the component cannot be loaded.
+    /// If the component cannot be loaded.
     pub async fn sandboxed(component: &[u8]) -> anyhow::Result<Self> {
         let engine = Engine::new(EngineOptions::default())?;
         let provisioner = engine.load(component).await.context("failed to load the component")?;
         Ok(Self::Sandboxed(Box::new(provisioner), Limits::default()))
     }
 
-    /// Renders a bundle; how long that took, from the files in memory to the finished release.
+    /// Renders a bundle. Also returns the time from the files in memory to the finished release.
     pub async fn render(
         &self,
         bundle: &testing::Bundle,
@@ -83,9 +83,11 @@ fn refused(error: &CallError) -> Outcome {
         CallError::InvalidContent(findings) => (Refusal::Content, findings),
         CallError::InvalidConfiguration(findings) => (Refusal::Configuration, findings),
         CallError::UnsupportedContent(findings) => (Refusal::Unsupported, findings),
-        other => return Outcome::Refused(Refusal::Other(other.reason()), vec![Finding::text(other.to_string())]),
+        other => {
+            return Outcome::Refused(Refusal::Other(other.reason().as_str()), vec![Finding::text(other.to_string())]);
+        }
     };
-    // What was reported before a refusal comes with it.
+    // Findings before the error belong to the result.
     let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
     Outcome::Refused(refusal, errors.map(finding).collect())
 }
@@ -98,7 +100,7 @@ fn finding(finding: &chandler_core::Diagnostic) -> Finding {
     }
 }
 
-/// The objects of a call, read as the host reads them.
+/// The objects of a call, parsed as the host parses them.
 #[derive(Default)]
 struct Objects(Vec<Object>);
 

@@ -1,8 +1,8 @@
-//! Honest tenants among hostile ones: `cargo xtask soak`.
+//! Measures how hostile tenants affect honest ones: `cargo xtask soak`.
 //!
-//! Twenty tenants install, update and delete BundleDeployments again and again, first by themselves, then while a third of all
-//! BundleDeployments do what a hostile tenant does. The controller is the command, in a process of its own; it prints how long
-//! the honest ones took, and what the controller used.
+//! Twenty tenants install, update and delete BundleDeployments again and again: first alone, then while a third of all
+//! BundleDeployments are hostile. The controller is `chandler controller` in its own process. The program prints how long the
+//! steps of the honest tenants took, and the resource usage of the controller.
 
 #![expect(
     clippy::print_stdout,
@@ -12,9 +12,9 @@
     reason = "it is a program whose result is its output"
 )]
 
-mod menace;
+mod deployment_watch;
+mod hostile_tenants;
 mod process;
-mod seen;
 
 use std::{
     env,
@@ -29,12 +29,12 @@ use kube::api::DeleteParams;
 use serde_json::json;
 
 use self::{
-    menace::Menace,
+    deployment_watch::{DeploymentWatch, Observed},
+    hostile_tenants::HostileTenants,
     process::Process,
-    seen::{Known, Seen},
 };
 
-/// Whose BundleDeployments there are.
+/// How many tenants share the BundleDeployments.
 const TENANTS: usize = 20;
 
 #[tokio::main]
@@ -42,29 +42,29 @@ async fn main() {
     let mut arguments = env::args().skip(1);
     let minutes: f64 = arguments.next().map_or(10.0, |text| text.parse().expect("minutes"));
     let count: usize = arguments.next().map_or(200, |text| text.parse().expect("a number of BundleDeployments"));
-    let ways: Vec<String> = arguments.collect();
+    let attacks: Vec<String> = arguments.collect();
     let world = Arc::new(World::without_controller(Cluster::acquire().await).await);
     let controller = Process::start(&world);
-    let seen = Seen::watch(&world);
+    let watch = DeploymentWatch::start(&world);
     let hostile = count / 3;
     let honest = count - hostile;
     println!(
-        "{honest} honest BundleDeployments of {TENANTS} tenants, {hostile} hostile ones beside them, {minutes} minutes each"
+        "{honest} honest BundleDeployments of {TENANTS} tenants, {hostile} hostile ones, {minutes} minutes per phase"
     );
 
-    let part = Duration::from_secs_f64(60.0 * minutes);
+    let phase = Duration::from_secs_f64(60.0 * minutes);
     let images = [image(&world, "old").await, image(&world, "new").await];
-    let alone = rounds(&world, &seen, &images, honest, part).await;
+    let alone = rounds(&world, &watch, &images, honest, phase).await;
     let before = controller.report("honest alone");
-    let menace = Menace::unleash(&world, &seen, hostile, &images[0], &ways).await;
-    let among = rounds(&world, &seen, &images, honest, part).await;
+    let hostile_tenants = HostileTenants::start(&world, &watch, hostile, &images[0], &attacks).await;
+    let among = rounds(&world, &watch, &images, honest, phase).await;
     controller.report("among hostile ones");
     compare(&alone, &among);
-    println!("{} edits of hostile BundleDeployments", menace.end(&world, &seen).await);
+    println!("{} edits of hostile BundleDeployments", hostile_tenants.stop(&world, &watch).await);
     controller.settle(before.threads).await;
-    controller.report("when all are gone");
+    controller.report("after all BundleDeployments are deleted");
     drop(controller);
-    Arc::into_inner(world).expect("nobody else has it").finish().await;
+    Arc::into_inner(world).expect("the last reference").finish().await;
 }
 
 /// How long the steps of honest BundleDeployments took, in seconds: installing, updating, deleting.
@@ -72,11 +72,17 @@ type Times = [Vec<f64>; 3];
 
 const STEPS: [&str; 3] = ["install", "update", "delete"];
 
-/// Has honest BundleDeployments installed, updated and deleted until the time is over.
-async fn rounds(world: &Arc<World>, seen: &Seen, images: &[String; 2], honest: usize, part: Duration) -> Times {
-    let end = Instant::now() + part;
+/// Installs, updates and deletes honest BundleDeployments until the phase ends.
+async fn rounds(
+    world: &Arc<World>,
+    watch: &DeploymentWatch,
+    images: &[String; 2],
+    honest: usize,
+    phase: Duration,
+) -> Times {
+    let end = Instant::now() + phase;
     let all = join_all((0..honest).map(|index| {
-        let (world, seen, images) = (Arc::clone(world), seen.clone(), images.clone());
+        let (world, watch, images) = (Arc::clone(world), watch.clone(), images.clone());
         tokio::spawn(async move {
             let mut times = Times::default();
             let name = format!("{}-honest-{index}", world.name());
@@ -85,11 +91,15 @@ async fn rounds(world: &Arc<World>, seen: &Seen, images: &[String; 2], honest: u
                     let begin = Instant::now();
                     if let Some(image) = images.get(step) {
                         let generation = apply(&world, &name, PLAIN_CLASS, image, index).await;
-                        let is_ready = |found: Known| found.ready && found.generation >= generation;
-                        seen.until(&name, |found| found.is_some_and(is_ready)).await;
+                        let is_ready = |found: Observed| found.ready && found.generation >= generation;
+                        watch.until(&name, |found| found.is_some_and(is_ready)).await;
                     } else {
-                        world.deployments().delete(&name, &DeleteParams::default()).await.expect("it is there");
-                        seen.until(&name, |found| found.is_none()).await;
+                        world
+                            .deployments()
+                            .delete(&name, &DeleteParams::default())
+                            .await
+                            .expect("the BundleDeployment exists");
+                        watch.until(&name, |found| found.is_none()).await;
                     }
                     times.push(begin.elapsed().as_secs_f64());
                 }
@@ -100,7 +110,7 @@ async fn rounds(world: &Arc<World>, seen: &Seen, images: &[String; 2], honest: u
     .await;
     let mut times = Times::default();
     for one in all {
-        for (times, one) in times.iter_mut().zip(one.expect("no honest one panics")) {
+        for (times, one) in times.iter_mut().zip(one.expect("no honest tenant panics")) {
             times.extend(one);
         }
     }
@@ -110,14 +120,14 @@ async fn rounds(world: &Arc<World>, seen: &Seen, images: &[String; 2], honest: u
     times
 }
 
-/// A bundle whose objects bear the name of their BundleDeployment's namespace only, so that each needs its own.
+/// A bundle with fixed object names, so that each BundleDeployment needs its own namespace.
 async fn image(world: &World, depth: &str) -> String {
     let note =
         |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{depth: {depth}}}\n");
     world.push(&Bundle::empty().with("manifests/a.yaml", &note("chart")).with("manifests/b.yaml", &note("log"))).await
 }
 
-/// Applies a BundleDeployment of a tenant into a namespace of its own; the generation that it has.
+/// Applies a BundleDeployment of a tenant, with its own install namespace. Returns its generation.
 async fn apply(world: &World, name: &str, class: &str, image: &str, index: usize) -> i64 {
     let mut spec = world.spec(class, image);
     spec["installNamespace"] = json!(namespace(world, index).await);

@@ -1,4 +1,4 @@
-//! The controller as a process, and what it uses.
+//! The controller process and its resource usage.
 
 use std::{
     env, fs,
@@ -10,20 +10,20 @@ use std::{
 
 use chandler_tests::{World, wait};
 
-/// The controller in a process of its own, and what it uses.
+/// The controller in its own process, with its peak resource usage.
 pub(crate) struct Process {
     child: Child,
-    peak: Arc<Mutex<Use>>,
+    peak: Arc<Mutex<Usage>>,
     _directory: tempfile::TempDir,
 }
 
-/// What a process uses.
+/// The resource usage of a process.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Use {
+pub(crate) struct Usage {
     mebibytes: u64,
     pub(crate) threads: u64,
     files: u64,
-    /// The processor time since it began.
+    /// The CPU time since its start.
     cpu_seconds: u64,
 }
 
@@ -47,11 +47,11 @@ impl Process {
             .stderr(fs::File::create(env::temp_dir().join("chandler-soak.log")).expect("a log"))
             .spawn()
             .expect("the controller starts");
-        let peak = Arc::new(Mutex::new(Use::default()));
+        let peak = Arc::new(Mutex::new(Usage::default()));
         let (id, all) = (child.id(), Arc::downgrade(&peak));
         tokio::spawn(async move {
             let mut samples = tokio::time::interval(Duration::from_millis(200));
-            while let (Some(peak), Some(now)) = (all.upgrade(), Use::of(id)) {
+            while let (Some(peak), Some(now)) = (all.upgrade(), Usage::of(id)) {
                 {
                     let mut peak = peak.lock().unwrap_or_else(PoisonError::into_inner);
                     peak.mebibytes = peak.mebibytes.max(now.mebibytes);
@@ -65,26 +65,26 @@ impl Process {
         Self { child, peak, _directory: directory }
     }
 
-    pub(crate) fn report(&self, when: &str) -> Use {
-        let now = Use::of(self.child.id()).expect("the controller runs");
+    pub(crate) fn report(&self, when: &str) -> Usage {
+        let now = Usage::of(self.child.id()).expect("the controller runs");
         let peak = std::mem::take(&mut *self.peak.lock().unwrap_or_else(PoisonError::into_inner));
         let cluster = cpu_seconds(std::process::id()).unwrap_or_default();
         println!(
-            "controller, {when}: {} MiB (at most {}), {} threads ({}), {} files ({}), {} s of processor time; the cluster {cluster} s",
+            "controller, {when}: {} MiB (at most {}), {} threads ({}), {} files ({}), {} s of CPU time; the cluster {cluster} s",
             now.mebibytes, peak.mebibytes, now.threads, peak.threads, now.files, peak.files, now.cpu_seconds
         );
         now
     }
 
-    /// Waits until it has no more threads than this.
+    /// Waits until the process has no more threads than this.
     pub(crate) async fn settle(&self, threads: u64) {
         let id = self.child.id();
-        let settled = || async { Use::of(id).is_some_and(|now| now.threads <= threads) };
-        wait::eventually("no thread is left behind", settled).await;
+        let settled = || async { Usage::of(id).is_some_and(|now| now.threads <= threads) };
+        wait::eventually("the extra threads have ended", settled).await;
     }
 }
 
-impl Use {
+impl Usage {
     fn of(process: u32) -> Option<Self> {
         let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
         let number = |name: &str| {
@@ -108,7 +108,7 @@ impl Drop for Process {
     }
 }
 
-/// The processor time of a process in user and kernel mode; Linux counts it in hundredths of a second (proc(5)).
+/// The CPU time of a process in user and kernel mode, in seconds. Linux counts hundredths of a second (proc(5)).
 fn cpu_seconds(process: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let (_name, fields) = stat.rsplit_once(')')?;

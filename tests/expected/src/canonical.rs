@@ -1,19 +1,19 @@
-//! Objects in a form that can be compared: what says nothing is left out, and the order is that of their identity.
+//! A canonical form of objects for comparison: without meaningless values, and sorted by identity.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-/// How much of a value is shown.
+/// The maximum length of a shown value.
 const SHOWN: usize = 200;
 
 /// Objects sorted by identity, each once, without nulls and `status`.
 ///
-/// The reference passes on several objects with one identity: roles of a repeated permission, a ServiceAccount that is generated
-/// and in the bundle. Applied one after the other, the last one remains.
+/// OLM v1 emits several objects with one identity: roles of a repeated permission, or a ServiceAccount that is both generated and in
+/// the bundle. If they are applied one after another, the last one remains.
 pub fn canonical(objects: impl IntoIterator<Item = Value>) -> Vec<Value> {
-    let mut objects: Vec<Value> = objects.into_iter().map(without_what_says_nothing).collect();
-    // The sort is stable, so that of those with one identity the last one stays the last.
+    let mut objects: Vec<Value> = objects.into_iter().map(without_meaningless_values).collect();
+    // The sort is stable, so the last object with an identity stays the last one.
     objects.sort_by_cached_key(identity);
     objects.dedup_by(|next, kept| {
         let same = identity(next) == identity(kept);
@@ -42,7 +42,7 @@ fn drop_empty_maps(value: &mut Value) {
     }
 }
 
-fn without_what_says_nothing(mut object: Value) -> Value {
+fn without_meaningless_values(mut object: Value) -> Value {
     if let Some(object) = object.as_object_mut() {
         object.remove("status");
     }
@@ -71,16 +71,16 @@ pub fn identity(object: &Value) -> String {
     format!("{} {} {}/{}", text("/apiVersion"), text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
 }
 
-/// Where two values first differ.
+/// The first difference of two values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// A JSON pointer.
     pub pointer: String,
-    /// What stands there and what should, shortened.
+    /// The actual and the expected value, shortened.
     pub text: String,
 }
 
-/// The first place where two values differ. Numbers are equal by value: `1` and `1.0`.
+/// Finds the first difference of two values. Numbers are compared by value: `1` equals `1.0`.
 pub fn difference(want: &Value, got: &Value) -> Option<Difference> {
     at("", want, got)
 }
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_says_nothing_does_not_count() {
+    fn meaningless_values_are_ignored() {
         let account = |extra: Value| {
             let mut account =
                 json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a", "x": null}});

@@ -1,4 +1,4 @@
-//! An outcome against what is expected.
+//! Compares an outcome with the expected one.
 
 use serde_json::Value;
 
@@ -7,16 +7,16 @@ use crate::{
     outcome::{Outcome, Refusal, messages},
 };
 
-/// What came of a comparison.
+/// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The same objects.
     SameObjects,
-    /// Refused by both, for the same kind of reason.
+    /// Both report an error, of the same class.
     SameRefusal(Refusal),
-    /// Something else: its class, for counting, and what exactly.
+    /// A difference: its class, for counting, and the details.
     Different {
-        /// What kind of difference it is, without what is particular to the bundle.
+        /// The class of the difference, without details of the bundle.
         class: String,
         /// What differs.
         text: String,
@@ -29,12 +29,12 @@ impl Verdict {
     }
 }
 
-/// Compares what a bundle became with what the reference made of it: `{"objects": [...]}` or `{"error": "..."}`.
+/// Compares the outcome of a bundle with that of OLM v1: `{"objects": [...]}` or `{"error": "..."}`.
 pub fn compare(expected: Value, outcome: Outcome) -> Verdict {
     let error = expected.get("error").and_then(Value::as_str).map(str::to_owned);
     match (error, outcome) {
         (Some(text), Outcome::Refused(refusal, findings)) => {
-            let wanted = Refusal::of_reference(&text);
+            let wanted = Refusal::of_olm_error(&text);
             if wanted == refusal {
                 return Verdict::SameRefusal(refusal);
             }
@@ -42,7 +42,7 @@ pub fn compare(expected: Value, outcome: Outcome) -> Verdict {
             Verdict::different(format!("refused as {refusal} instead of {wanted}"), found)
         }
         (Some(text), Outcome::Objects(_)) => {
-            Verdict::different(format!("rendered what the reference refuses as {}", Refusal::of_reference(&text)), text)
+            Verdict::different(format!("rendered what OLM v1 refuses as {}", Refusal::of_olm_error(&text)), text)
         }
         (None, Outcome::Refused(refusal, findings)) => {
             Verdict::different(format!("refused as {refusal} what the reference renders"), messages(&findings))
@@ -92,7 +92,7 @@ fn compare_objects(expected: Vec<Value>, objects: Vec<Value>) -> Verdict {
     Verdict::SameObjects
 }
 
-/// The reference passes on objects without apiVersion, which no API server takes; here they get the obvious one.
+/// OLM v1 emits objects without apiVersion, which no API server accepts; this adds the obvious one.
 fn with_api_version(mut object: Value) -> Value {
     let version = match object.get("kind").and_then(Value::as_str) {
         Some("ClusterRole" | "ClusterRoleBinding" | "Role" | "RoleBinding") => "rbac.authorization.k8s.io/v1",
@@ -105,7 +105,7 @@ fn with_api_version(mut object: Value) -> Value {
     object
 }
 
-/// A pointer without the numbers of list items.
+/// A pointer without list indexes.
 fn general(pointer: &str) -> String {
     let parts = pointer.split('/').map(|part| if part.parse::<usize>().is_ok() { "*" } else { part });
     parts.collect::<Vec<_>>().join("/")
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_classed() {
+    fn differences_are_classified() {
         let refused = |refusal| Outcome::Refused(refusal, vec![Finding::text("because")]);
         let objects = |objects: &[&Value]| json!({"objects": objects});
         let (a, b) = (object("ConfigMap", "a", &json!([1])), object("ConfigMap", "a", &json!([2])));
@@ -153,7 +153,7 @@ mod tests {
             (
                 error("invalid configuration: x"),
                 Outcome::Objects(vec![]),
-                "rendered what the reference refuses as configuration",
+                "rendered what OLM v1 refuses as configuration",
             ),
             (json!([]), Outcome::Objects(vec![]), "unreadable"),
         ];

@@ -1,14 +1,14 @@
-//! Compares what a registry+v1 bundle became with what the reference renderer made of it.
+//! Compares the outcome of a registry+v1 bundle with that of OLM v1's renderer.
 //!
-//! An expected result is `{"objects": [...]}` or `{"error": "..."}`. Objects are compared in a [`canonical()`] form; of refusals the
-//! class is compared, not the text. What renders is not known here: the plugin's own tests use this, and `cargo xtask corpus`.
+//! An expected result is `{"objects": [...]}` or `{"error": "..."}`. Objects are compared in a [`canonical()`] form; errors are
+//! compared by class, not by text. This crate knows no renderer: the plugin's own tests use it, and `cargo xtask corpus`.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`mode`] | the configurations in which a bundle is rendered |
-//! | [`outcome`] | what became of a bundle, and the classes of refusals |
-//! | [`canonical()`], [`difference()`] | objects in a form that can be compared |
-//! | [`compare()`] | an outcome against what is expected |
+//! | [`outcome`] | the outcome of rendering a bundle, and the classes of errors |
+//! | [`canonical()`], [`difference()`] | a canonical form of objects for comparison |
+//! | [`compare()`] | compares an outcome with the expected one |
 
 mod canonical;
 mod compare;

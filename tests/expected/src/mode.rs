@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde_json::{Map, Value};
 
-/// The namespaces that are watched.
+/// The watched namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Watch {
     All,
@@ -12,7 +12,7 @@ enum Watch {
     Single,
 }
 
-/// One configuration: what is watched, and who issues certificates.
+/// One configuration: the watched namespaces, and the certificate provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode {
     watch: Watch,
@@ -22,21 +22,21 @@ pub struct Mode {
 /// The namespaces of the modes.
 #[derive(Clone, Debug)]
 pub struct Namespaces {
-    /// Where the bundle is installed.
+    /// The install namespace.
     pub install: String,
-    /// What is watched in the mode `single`.
+    /// The watched namespace in the mode `single`.
     pub watched: String,
 }
 
 impl Mode {
-    /// The modes that need no expected result to be tried.
+    /// The modes that are tried without expected results.
     pub const USUAL: [Self; 3] = [
         Self { watch: Watch::All, certificates: true },
         Self { watch: Watch::Own, certificates: true },
         Self { watch: Watch::Single, certificates: true },
     ];
 
-    /// The configuration of a bundle. The reference knows nothing of what this renderer does beyond it.
+    /// The configuration of a bundle, without features that OLM v1 lacks.
     pub fn config(self, namespaces: &Namespaces) -> Map<String, Value> {
         let provider = if self.certificates { "cert-manager" } else { "none" };
         let mut config = Map::new();
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modes_are_read_as_they_are_written() {
+    fn modes_round_trip() {
         for text in ["all", "own", "single", "all-nocert", "own-nocert", "single-nocert"] {
             assert_eq!(text.parse::<Mode>().map(|mode| mode.to_string()).as_deref(), Ok(text));
         }

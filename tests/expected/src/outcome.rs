@@ -1,26 +1,26 @@
-//! What became of a bundle.
+//! The outcome of rendering a bundle.
 
 use std::fmt;
 
 use chandler_sdk::{Diagnostic, Failure};
 use serde_json::Value;
 
-/// What kind of refusal.
+/// The class of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refusal {
-    /// The bundle is wrong.
+    /// The bundle is invalid.
     Content,
-    /// The configuration is wrong.
+    /// The configuration is invalid.
     Configuration,
-    /// The bundle asks for what cannot be done.
+    /// The bundle needs an unsupported feature.
     Unsupported,
     /// The provisioner or the host failed, for this reason.
     Other(&'static str),
 }
 
 impl Refusal {
-    /// What the reference's refusal is about, told from its text.
-    pub fn of_reference(text: &str) -> Self {
+    /// Classifies an error of OLM v1 by its text.
+    pub fn of_olm_error(text: &str) -> Self {
         let classes = [
             ("invalid configuration: ", Self::Configuration),
             ("unsupported bundle: ", Self::Unsupported),
@@ -41,30 +41,30 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// What is told of a refusal.
+/// A finding of an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Finding {
-    /// A code such as `InvalidYaml`; empty where the refusal is no finding.
+    /// A code such as `InvalidYaml`; empty if the error is not a finding.
     pub code: String,
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// Whether it says where that is and what would help.
+    /// Whether it has a location and a help text.
     pub explained: bool,
 }
 
 impl Finding {
-    /// A text alone.
+    /// A finding with only a message.
     pub fn text(message: impl Into<String>) -> Self {
         Self { message: message.into(), ..Self::default() }
     }
 }
 
-/// What became of a bundle.
+/// The outcome of rendering a bundle.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// The objects of the release.
     Objects(Vec<Value>),
-    /// Why there is none: the kind, and at least one finding.
+    /// Why there is no release: the class, and at least one finding.
     Refused(Refusal, Vec<Finding>),
 }
 
@@ -89,7 +89,7 @@ impl From<&Failure> for Outcome {
 
 fn finding(finding: &Diagnostic) -> Finding {
     let place = finding.location.as_ref();
-    // A file that is missing has no lines, and the configuration has its lines only where it was written.
+    // A missing file has no lines, and the lines of the configuration are known only to its author.
     let placed = place.is_some_and(|place| place.start.is_some() || place.pointer.is_some());
     Finding {
         code: finding.code.clone(),

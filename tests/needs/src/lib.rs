@@ -1,7 +1,7 @@
-//! What a test needs of the machine that not every machine has.
+//! Requirements of tests that not every machine meets, and how tests skip without them.
 //!
-//! A test that cannot run says why and passes, so that the tests of a fresh checkout are green. Where `CHANDLER_TESTS_SKIP` is
-//! `never`, as in `.ci/run`, it fails instead: a test that nobody runs protects nobody.
+//! A test that cannot run prints why and passes, so that a fresh checkout passes. If `CHANDLER_TESTS_SKIP` is `never`, as in
+//! `.ci/run`, it fails instead, so that no test is skipped unnoticed.
 
 #![expect(clippy::print_stdout, reason = "what is skipped is printed")]
 
@@ -12,15 +12,15 @@ use std::{
     sync::OnceLock,
 };
 
-/// The variable that says that no test may be skipped.
+/// The variable that forbids skipping tests.
 const SKIP: &str = "CHANDLER_TESTS_SKIP";
 
-/// The file or directory of this name among the shared fixtures, which lie beside the checkout; none, with a printed reason, where
-/// the machine has no shared fixtures.
+/// The file or directory with this name in the shared fixtures, beside the checkout. If the machine has no shared fixtures, prints
+/// that and returns `None`.
 ///
 /// # Panics
 ///
-/// Where the machine has shared fixtures, but not this one: a test with a misspelled path would never run.
+/// If the machine has shared fixtures, but not this one: a test with a misspelled path would never run.
 pub fn fixture(name: &str) -> Option<PathBuf> {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap_or(Path::new("."));
     let shared = env::var_os("FIXTURES").map_or(checkout.join("../shared/fixtures"), PathBuf::from);
@@ -29,15 +29,15 @@ pub fn fixture(name: &str) -> Option<PathBuf> {
         return None;
     }
     let path = shared.join(name);
-    assert!(path.exists(), "there are shared fixtures, but no {}", path.display());
+    assert!(path.exists(), "the shared fixtures lack {}", path.display());
     Some(path)
 }
 
-/// Whether there is a kubectl on the `PATH`; where there is none, the reason is printed.
+/// Whether kubectl is on the `PATH`. Prints the reason for skipping if it is not.
 ///
 /// # Panics
 ///
-/// Where there is none and nothing may be skipped.
+/// If there is no kubectl and tests may not be skipped.
 pub fn kubectl() -> bool {
     static WORKS: OnceLock<bool> = OnceLock::new();
     let works = *WORKS.get_or_init(|| {

@@ -1,6 +1,6 @@
-//! What clients send to the embedded API: objects of built-in kinds and of custom ones, applied, patched, checked.
+//! Client requests to the embedded API: objects of built-in and custom kinds, applied, patched and validated.
 //!
-//! An input is a stream of three documents: what is stored, what is sent, and a CustomResourceDefinition.
+//! An input is a stream of three documents: the stored object, the request body, and a CRD.
 
 use chandler_devcluster_apply::{
     ApplyRequest, FieldSet, apply,
@@ -22,7 +22,7 @@ const PER_BYTE: usize = 4000;
 const NOW: &str = "2026-01-02T03:04:05Z";
 
 pub(crate) fn objects(input: &[u8]) {
-    // Tables are decoded once.
+    // Tables are decoded only once.
     let _ = Builtins::get();
     let Ok(documents) = chandler_yaml::parse(input, &Limits { nodes: 20_000, ..Limits::default() }) else { return };
     let mut values = documents.iter().map(|document| document.root.to_json());
@@ -55,17 +55,17 @@ pub(crate) fn objects(input: &[u8]) {
     });
 }
 
-/// An empty merge patch makes an object of what is none (RFC 7386).
+/// An empty merge patch turns any value into an object (RFC 7386).
 fn object_of(value: Value) -> Value {
     if value.is_object() { value } else { Value::Object(serde_json::Map::new()) }
 }
 
-/// One write, as the pipeline does it.
+/// Processes one write as the pipeline does.
 fn written(schema: &Schema, kind: &GroupVersionKind, stored: &Value, sent: &Value, builtin: bool) {
     let mut value = sent.clone();
     prune(schema, &mut value);
     let mut again = value.clone();
-    assert!(prune(schema, &mut again).is_empty() && again == value, "what is pruned is pruned again");
+    assert!(prune(schema, &mut again).is_empty() && again == value, "pruning is not idempotent");
     default(schema, &mut value);
     let mut again = value.clone();
     default(schema, &mut again);
@@ -95,7 +95,7 @@ fn written(schema: &Schema, kind: &GroupVersionKind, stored: &Value, sent: &Valu
             let request = ApplyRequest { live: Some(&outcome.object), force: false, ..request };
             let again = apply(request).expect("what was applied can be applied again by the same manager");
             assert_eq!(again.object, outcome.object, "applied again, it changes");
-            assert!(!again.changed, "applied again, it is said to change");
+            assert!(!again.changed, "an apply is not idempotent");
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
@@ -121,7 +121,7 @@ fn assert_errors(errors: &[FieldError]) {
     }
 }
 
-/// A body in protobuf: an object within the limits, or an error.
+/// A protobuf body decodes to an object within the limits, or to an error.
 pub(crate) fn wire(input: &[u8]) {
     let _ = protobuf::Table::get();
     let envelope = protobuf::Envelope::read(input).is_ok();

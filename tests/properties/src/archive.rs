@@ -1,7 +1,7 @@
-//! A bundle and a request as one text, so that inputs can be read and mutated as text.
+//! A bundle and a request in one text format, so that inputs can be read and mutated as text.
 //!
-//! A line `-- path --` begins a file; its bytes go to the next such line. What stands before the first one says nothing. The
-//! file `request` is not one of the bundle: it holds the configuration and the target, as JSON. Any bytes are such a text.
+//! A line `-- path --` starts a file, which extends to the next such line. Text before the first one is ignored. The file `request`
+//! is not part of the bundle: it holds the configuration and the target, as JSON. Any bytes are a valid archive.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use serde_json::{Map, Value};
 /// The name of the file that is the request.
 const REQUEST: &str = "request";
 
-/// A bundle and what is asked of it.
+/// A bundle and a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Archive {
     /// Files by path.
     pub files: BTreeMap<String, Vec<u8>>,
     /// The configuration and the target.
-    pub request: Asked,
+    pub request: RawRequest,
 }
 
-/// The request as it is written.
+/// The request in its JSON form.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct RawRequest {
     /// The configuration.
     #[serde(default)]
     pub config: Map<String, Value>,
@@ -33,7 +33,7 @@ pub struct Asked {
 }
 
 impl Archive {
-    /// Reads a text. Files with paths that no source can have are left out; a request that cannot be read is an empty one.
+    /// Parses a text. Files with paths that no source can have are left out; an unreadable request becomes an empty one.
     pub fn read(text: &[u8]) -> Self {
         let mut archive = Self::default();
         let mut current: Option<(String, Vec<u8>)> = None;
@@ -56,7 +56,7 @@ impl Archive {
         }
     }
 
-    /// Adds a file, unless no source can have it: its path is illegal, or one of a file and a directory.
+    /// Adds a file, unless no source can have it: its path is illegal, or names both a file and a directory.
     pub fn insert(&mut self, path: String, bytes: Vec<u8>) {
         let below = format!("{path}/");
         let is_directory = self.files.keys().any(|other| other.starts_with(&below));
@@ -69,7 +69,7 @@ impl Archive {
     /// The text.
     ///
     /// # Panics
-    /// Never: a request can be written.
+    /// Never: every request can be serialized.
     pub fn write(&self) -> Vec<u8> {
         let mut text = format!("-- {REQUEST} --\n{}\n", serde_json::to_string(&self.request).unwrap()).into_bytes();
         for (path, bytes) in &self.files {
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn an_archive_round_trips() {
         let text = b"a note\n-- request --\n{\"config\":{\"a\":1}}\n-- manifests/a --\nx\n-- ../b --\nx\n-- b --\n\xff";
         let archive = Archive::read(text);
         assert_eq!(archive.request().config["a"], 1);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_no_directory() {
+    fn a_path_is_not_both_file_and_directory() {
         let archive = Archive::read(b"-- a --\n-- a/b --\n-- c/d --\n-- c --\n-- c/d/e --\n");
         assert_eq!(archive.files.keys().collect::<Vec<_>>(), ["a", "c/d"]);
     }
@@ -136,6 +136,6 @@ mod tests {
     #[test]
     fn any_bytes_are_an_archive() {
         assert_eq!(Archive::read(b""), Archive::default());
-        assert_eq!(Archive::read(b"\0\xff-- \n--  --\n-- request --\n[").request, Asked::default());
+        assert_eq!(Archive::read(b"\0\xff-- \n--  --\n-- request --\n[").request, RawRequest::default());
     }
 }

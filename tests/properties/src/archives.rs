@@ -1,4 +1,4 @@
-//! Archives of any bytes: a tree that can be read as it was counted, or a refusal; and nothing is left behind.
+//! Archives of any bytes are a tree that is read as it was counted, or an error; and no file is left behind.
 
 use std::{cell::RefCell, fs, sync::OnceLock, time::Duration};
 
@@ -9,12 +9,12 @@ use tokio::runtime::Runtime;
 
 use crate::{memory, tars};
 
-/// What a tar archive may take: its pack is on the disk. The decoder of zstd keeps a window of 32 MiB at most, and the index
-/// has an entry for each file.
+/// The memory that a tar archive may take: its pack is on disk. The zstd decoder keeps a window of at most 32 MiB, and the index has
+/// an entry for each file.
 const FIXED: usize = 80 << 20;
 const PER_BYTE: usize = 50;
 
-/// Small, so that inputs reach them.
+/// Small limits, so that inputs reach them.
 pub(crate) fn limits() -> Limits {
     Limits {
         total_bytes: 4 << 20,
@@ -30,7 +30,7 @@ pub(crate) fn limits() -> Limits {
     }
 }
 
-/// A store and its images, in a directory that goes away with them.
+/// A store and its images, in a temporary directory.
 struct Place {
     directory: TempDir,
     store: Store,
@@ -42,7 +42,7 @@ impl Place {
     fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let store = Store::open(&directory.path().join("cache"), limits()).expect("a store");
-        // A registry that keeps silent is waited for; how long says nothing.
+        // The timeout for a silent registry does not matter here.
         let brief = Duration::from_millis(500);
         let options = ImageOptions { connect_timeout: brief, idle_timeout: brief, ..ImageOptions::default() };
         let images = Images::new(store.clone(), options);
@@ -54,7 +54,7 @@ thread_local! {
     static PLACE: RefCell<Option<Place>> = const { RefCell::new(None) };
 }
 
-/// The runtime on which the asynchronous functions run: that of this thread.
+/// The runtime of this thread, for asynchronous functions.
 pub(crate) fn runtime() -> &'static Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     RUNTIME.get_or_init(|| {
@@ -63,7 +63,7 @@ pub(crate) fn runtime() -> &'static Runtime {
     })
 }
 
-/// Lends a store; now and then a new one, so that what it keeps does not fill the disk.
+/// Calls `run` with a store, which is replaced now and then so that it does not fill the disk.
 pub(crate) fn with_store<T>(run: impl FnOnce(&Store, &Images) -> T) -> T {
     PLACE.with_borrow_mut(|place| {
         let fresh = place.take().filter(|place| place.used < 300);
@@ -94,7 +94,7 @@ pub(crate) fn holds(input: &[u8]) {
     });
 }
 
-/// Within the limits, with legal paths, and what is read is what was counted.
+/// Asserts that a tree is within the limits, has legal paths, and is read as it was counted.
 pub(crate) fn assert_tree(tree: &Tree) {
     let limits = limits();
     assert!(tree.len() <= limits.entries && tree.total_bytes() <= limits.total_bytes, "{tree:?}");
@@ -113,7 +113,7 @@ pub(crate) fn assert_tree(tree: &Tree) {
     assert_eq!(same.digest(), tree.digest(), "the digest is not that of the files");
 }
 
-/// A refusal is for good and says what is wrong; the disk is not to blame for bad bytes.
+/// Asserts that an error is terminal and explains itself: invalid bytes are not an I/O error.
 pub(crate) fn assert_refused(error: &ContentError) {
     assert_eq!(error.class(), FailureClass::Permanent, "{error}");
     assert_message(error);

@@ -1,6 +1,6 @@
-//! Requests to servers on loopback: what a browser would have been led to elsewhere is refused, by the rules of URLs.
+//! Requests to servers on loopback: cross-origin and DNS rebinding requests of browsers are refused, by the rules of URLs.
 //!
-//! The reader of URLs is that of the standard that browsers follow; the code under test does not use it.
+//! The URL parser here implements the standard that browsers follow; the code under test does not use it.
 
 use arbitrary::{Arbitrary, Unstructured};
 use chandler_core::{
@@ -11,11 +11,11 @@ use url::{Host, Url};
 
 use crate::memory;
 
-/// A copy or two of what is stated.
+/// A few copies of the headers.
 const FIXED: usize = 64 << 10;
 const PER_BYTE: usize = 50;
 
-/// What a request says, in parts that matter.
+/// The relevant parts of a request.
 #[derive(Debug, Arbitrary)]
 struct Request {
     host: Option<Authority>,
@@ -29,7 +29,7 @@ struct Authority {
     port: Option<Port>,
 }
 
-/// A part of a name, of an address, or of what is neither.
+/// A part of a name, of an address, or of neither.
 #[derive(Debug, Arbitrary)]
 enum Part {
     Known(u8),
@@ -47,7 +47,7 @@ enum Port {
 
 #[derive(Debug, Arbitrary)]
 enum Origin {
-    /// Of the host that is stated, with this scheme.
+    /// The origin of the stated host, with this scheme.
     Same(u8),
     Of(u8, Authority),
     Text(String),
@@ -79,14 +79,14 @@ const KNOWN: &[&str] = &[
     "%6c",
     "::1",
 ];
-/// The first of them, which are the names that nobody can register.
+/// The number of leading names, which cannot be registered.
 const OWN: usize = 8;
 const MARKS: &[&str] = &["/", "\\", "@", "?", "#", ":", "[", "]", "%", " ", "\t", "-", "_", "\0", ",", ";"];
 const SCHEMES: &[&str] = &["http://", "https://", "ws://", "file://", "", "x://", "HTTP://"];
 const SITES: &[&str] = &["same-origin", "none", "same-site", "cross-site", "Same-Origin", ""];
 
 pub(crate) fn holds(input: &[u8]) {
-    // As it is, and as choices.
+    // The input as text, and as structured choices.
     let text = String::from_utf8_lossy(input);
     let mut lines = text.lines().map(|line| Some(line).filter(|line| *line != "-"));
     let mut line = || lines.next().flatten();
@@ -112,10 +112,10 @@ fn stated(stated: Stated<'_>) {
     }
 }
 
-/// What is answered was sent to this machine, and by no page of another origin.
+/// Asserts that an accepted request was sent to this machine, and not by a page of another origin.
 fn assert_own(stated: Stated<'_>) {
     let site = stated.fetch_site;
-    assert!(matches!(site, None | Some("same-origin" | "none")), "answered, from another site: {stated:?}");
+    assert!(matches!(site, None | Some("same-origin" | "none")), "accepted from another site: {stated:?}");
     let Some(host) = stated.host else {
         return assert_eq!(stated.origin, None, "answered, from an origin that nothing is known of");
     };
@@ -128,13 +128,13 @@ fn assert_own(stated: Stated<'_>) {
     }
     let Some(origin) = stated.origin else { return };
     let authority = origin.split_once("://").map(|(_, authority)| authority.to_ascii_lowercase());
-    assert_eq!(authority, Some(host.to_ascii_lowercase()), "answered, from another origin: {origin:?}");
+    assert_eq!(authority, Some(host.to_ascii_lowercase()), "accepted from another origin: {origin:?}");
     if let (Ok(origin), Ok(url)) = (Url::parse(&format!("http://{}/", authority.unwrap_or_default())), to(host)) {
         assert_eq!(origin.origin(), url.origin(), "answered, from another origin");
     }
 }
 
-/// What a browser would state of this host is answered if the host is this machine, and only then.
+/// Asserts that a browser's request for this host is accepted if and only if the host is this machine.
 fn as_browsers_state_it(host: &str) {
     let Ok(url) = to(host) else { return };
     let Some(name) = url.host_str() else { return };
@@ -142,7 +142,7 @@ fn as_browsers_state_it(host: &str) {
     let origin = url.origin().ascii_serialization();
     for origin in [None, Some(origin.as_str())] {
         let stated = Stated { host: Some(&stated_host), origin, fetch_site: Some("same-origin") };
-        // The standard allows some characters in names that no name of a host has.
+        // The standard allows some characters in names that host names cannot have.
         let is_odd = name.contains(|c: char| !c.is_ascii_alphanumeric() && !"-_.:[]".contains(c));
         let is_answered = refuse(stated).is_ok();
         assert!(is_answered == leads_here(&url) || (is_odd && !is_answered), "{stated:?}, of {url}");
@@ -153,7 +153,7 @@ fn to(host: &str) -> Result<Url, url::ParseError> {
     Url::parse(&format!("http://{host}/"))
 }
 
-/// Addresses cannot be bound to another one later; of names only those that lead to this machine.
+/// Whether a URL always leads to this machine: loopback addresses, and names that cannot be rebound.
 fn leads_here(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(_) | Host::Ipv6(_)) => true,

@@ -1,4 +1,4 @@
-//! Files of caches: what was not written with the key is not believed, whatever it is and wherever it lies.
+//! Cache files: a file that was not authenticated with the cache's key is not trusted, whatever its content and path.
 
 use std::{
     fs,
@@ -21,10 +21,10 @@ use crate::{archives::runtime, memory};
 
 const FIXED: usize = 8 << 20;
 const PER_BYTE: usize = 4000;
-/// How a release begins that is kept.
+/// The first line of a stored release.
 const MAGIC: &[u8] = b"chandler release 2\n";
 
-/// What somebody makes of a file.
+/// An attacker's edit of a file.
 #[derive(Debug, Arbitrary)]
 enum Edit {
     Flip(u16, u8),
@@ -32,11 +32,11 @@ enum Edit {
     Append(Vec<u8>),
     Insert(u16, u8),
     Remove(u16),
-    /// Nothing but this.
+    /// Replaces the whole content.
     Replace(Vec<u8>),
-    /// The file of the other key.
+    /// The file that another key authenticates.
     Other,
-    /// A file that another cache wrote, whose key is another.
+    /// A file of another cache with another key.
     Foreign,
 }
 
@@ -44,7 +44,7 @@ enum Edit {
 struct Forgery {
     edits: Vec<Edit>,
     parts: Vec<Vec<u8>>,
-    /// What is claimed to have been tagged: nothing for what was.
+    /// The parts that are claimed to be tagged; empty for the real ones.
     others: Option<Vec<Vec<u8>>>,
     tag: Vec<(u8, u8)>,
 }
@@ -62,7 +62,7 @@ struct Cache {
 
 pub(crate) fn holds(input: &[u8]) {
     let (cache, foreign) = caches();
-    // Under the digest that the lines name, what they hold is a release.
+    // With the digest that the lines name, the text is a release.
     for release in &cache.kept {
         text(input, release.digest());
     }
@@ -75,7 +75,7 @@ pub(crate) fn holds(input: &[u8]) {
     cache.assert_kept(&bytes);
 }
 
-/// A tag is of its parts and no others, and no other is.
+/// Asserts that a tag verifies exactly its own parts.
 fn tagged(forgery: &Forgery) {
     let (cache, foreign) = caches();
     let parts: Vec<&[u8]> = forgery.parts.iter().map(Vec::as_slice).collect();
@@ -88,14 +88,14 @@ fn tagged(forgery: &Forgery) {
         }
     }
     assert_eq!(cache.key.verifies(&parts, &tag), tag == real, "{tag:?}");
-    assert!(!foreign.key.verifies(&parts, &real), "another key vouches for it");
+    assert!(!foreign.key.verifies(&parts, &real), "another key verifies the tag");
     if let Some(others) = &forgery.others {
         let others: Vec<&[u8]> = others.iter().map(Vec::as_slice).collect();
         assert_eq!(cache.key.verifies(&others, &real), others == parts, "{others:?} and {parts:?}");
     }
 }
 
-/// Text that a release may be written as, with the hash that anybody can make: a release that is kept as it is, or a reason.
+/// Text with a valid plain hash, which anyone can compute: it parses to a release that round-trips, or to an error.
 fn text(input: &[u8], name: &Digest) {
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
     let packed = packed.write_all(input).and_then(|()| packed.finish()).expect("memory can be written");
@@ -118,13 +118,13 @@ fn unhex(text: &str) -> Vec<u8> {
     pairs.map(|pair| u8::from_str_radix(&pair, 16).expect("hexadecimal digits")).collect()
 }
 
-/// The cache, and one that another key vouches for.
+/// The cache, and one with another key.
 fn caches() -> &'static (Cache, Cache) {
     static CACHES: OnceLock<(Cache, Cache)> = OnceLock::new();
     CACHES.get_or_init(|| (Cache::new(), Cache::new()))
 }
 
-/// Releases as they may be kept.
+/// Sample releases.
 fn releases() -> [Release; 2] {
     ["a", "b"].map(|name| {
         let text = format!(
@@ -135,7 +135,7 @@ fn releases() -> [Release; 2] {
     })
 }
 
-/// The lines of a release, from which inputs grow.
+/// The serialized sample releases, as seeds.
 pub(crate) fn lines() -> Vec<Vec<u8>> {
     let line = |release: &Release| {
         let bytes = format::to_bytes(release).expect("it can be kept");
@@ -151,7 +151,7 @@ impl Cache {
     fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let root = directory.path().join("releases");
-        // Nothing in memory: every answer is from the disk.
+        // Nothing is cached in memory: every read is from disk.
         let budget = Budget { memory_bytes: 0, ..Budget::default() };
         let opened = Releases::open(&root, budget).expect("a cache");
         let key = Key::open(&root.join("key")).expect("the key of the cache");
@@ -164,10 +164,10 @@ impl Cache {
         Self { _directory: directory, root, opened, key, names, kept, written }
     }
 
-    /// What is there in the place of a release is taken for it only if it is.
+    /// Asserts that a file is accepted as a release only if it is the authentic one.
     fn assert_kept(&self, bytes: &[u8]) {
         let path = self.root.join(self.names[0].hex());
-        // What was refused was removed; a new file is nobody else's either.
+        // The rejected file was removed; a file in its place must be authentic, too.
         let _ = fs::remove_file(&path);
         chandler_cache::write(&path, &[bytes], true, false).expect("a file that can be written");
         let found = runtime().block_on(self.opened.get(&self.names[0]));

@@ -1,4 +1,4 @@
-//! How large a component becomes: counted by multiplying, against what comes out when it is expanded one by one.
+//! The size of an instantiated component: the computed size is compared with an expansion of every instance.
 
 use std::fmt::Write as _;
 
@@ -12,20 +12,20 @@ use wasmparser::{Validator, WasmFeatures};
 
 use crate::memory;
 
-/// Definitions are measured where they end; what is kept of each is below two hundred bytes.
+/// Definitions are measured at their end; each takes less than two hundred bytes.
 const FIXED: usize = 1 << 20;
 const PER_BYTE: usize = 200;
-/// How deep components are nested here.
+/// The maximum nesting depth of generated components.
 const DEPTH: usize = 12;
 /// What a refusal says of components whose instances cannot be counted.
-const UNCOUNTABLE: &str = "whole components or modules";
+const UNCOUNTABLE: &str = "components or modules as values";
 
-/// A part of a component, in the order in which they are written. Numbers are places among what is there.
+/// A part of a component, in textual order. Numbers are indexes of earlier parts.
 #[derive(Debug, Arbitrary)]
 enum Part {
-    /// A component begins within this one.
+    /// Opens a nested component.
     Open,
-    /// It ends.
+    /// Closes the current component.
     Close,
     Module {
         memories: u8,
@@ -39,7 +39,7 @@ enum Part {
         component: u8,
         times: u8,
     },
-    /// Instances that bundle exports, of which there are none.
+    /// Instances that bundle exports and instantiate nothing.
     Bundles {
         is_core: bool,
         times: u8,
@@ -50,14 +50,14 @@ enum Part {
         index: u8,
     },
     Types(u8),
-    /// What is passed on and can be instantiated by others.
+    /// An export or alias that others can instantiate.
     PassedOn(u8),
 }
 
 #[derive(Debug, Arbitrary)]
 struct Input {
     parts: Vec<Part>,
-    /// Bytes that are changed afterwards.
+    /// Bytes of the binary that are overwritten.
     edits: Vec<(u16, u8)>,
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn holds(input: &[u8]) {
     let _ = bytes(&wasm);
 }
 
-/// Any bytes: measured within bounds, or refused for a reason.
+/// Any bytes are measured within bounds, or rejected with a reason.
 fn bytes(wasm: &[u8]) -> Result<Size, LoadError> {
     let measured = memory::bounded(wasm, FIXED, PER_BYTE, || measure(wasm));
     match &measured {
@@ -86,14 +86,14 @@ fn bytes(wasm: &[u8]) -> Result<Size, LoadError> {
         Err(LoadError::NotAComponent(text)) => {
             assert!(!text.trim().is_empty() && text.len() <= 512 && !text.contains(is_deceptive), "{text:?}");
             let is_valid = Validator::new_with_features(WasmFeatures::all()).validate_all(wasm).is_ok();
-            assert!(!is_valid || text.contains(UNCOUNTABLE), "what is valid is refused: {text}");
+            assert!(!is_valid || text.contains(UNCOUNTABLE), "a valid component is rejected: {text}");
         }
         Err(other) => panic!("refused for something else: {other}"),
     }
     measured
 }
 
-/// What a definition makes each time that it is instantiated. Definitions are numbered.
+/// What each instantiation of a definition creates. Definitions are numbered.
 #[derive(Debug, Default)]
 struct Definition {
     cores: Vec<(u64, u64)>,
@@ -102,16 +102,16 @@ struct Definition {
     items: u64,
 }
 
-/// A component whose end is not written yet.
+/// A component that is still open.
 #[derive(Debug, Default)]
 struct Scope {
     definition: Definition,
-    /// Memories and tables of each module in reach.
+    /// The memories and tables of each module in scope.
     modules: Vec<(u64, u64)>,
     components: Vec<usize>,
 }
 
-/// The component as text, and all that is defined in it.
+/// The component as text, and all its definitions.
 #[derive(Debug, Default)]
 struct Model {
     text: String,
@@ -180,7 +180,7 @@ impl Model {
         }
     }
 
-    /// What an outer component defined, by another number.
+    /// An alias of a definition of an outer component.
     fn alias(&mut self, is_core: bool, outer: u8, index: u8) {
         let count = usize::from(outer) % self.scopes.len();
         let scope = &self.scopes[self.scopes.len() - 1 - count];
@@ -197,7 +197,7 @@ impl Model {
     }
 
     fn pass_on(&mut self, how: u8) {
-        // Few of these, or else nothing but refusals is tried.
+        // Only a few of these: most inputs would be rejected otherwise.
         let (modules, components) = (self.top().modules.len(), self.top().components.len());
         match how {
             0 if components > 0 => self.text.push_str("(instance (export \"c\" (component 0)))"),
@@ -219,7 +219,7 @@ impl Model {
         self.scopes.last_mut().expect("the root, which stays")
     }
 
-    /// What was measured is what comes out, or is refused where that is too much.
+    /// Asserts that the measured size is the real one, or that the component is rejected as too large.
     fn assert(&mut self, measured: &Result<Size, LoadError>) {
         if self.is_passed_on {
             let text = measured.as_ref().expect_err("what cannot be counted is measured").to_string();
@@ -230,12 +230,12 @@ impl Model {
         let is_small = self.expand(&root, &mut size);
         match measured {
             Ok(measured) => assert_eq!((measured, true), (&size, is_small), "{}", self.text),
-            Err(LoadError::LimitExceeded(_)) => assert!(!is_small, "refused at {size:?}: {}", self.text),
+            Err(LoadError::LimitExceeded(_)) => assert!(!is_small, "rejected at {size:?}: {}", self.text),
             Err(error) => panic!("{error}: {}", self.text),
         }
     }
 
-    /// Makes every instance; whether that ended within the bounds.
+    /// Expands every instance. Returns whether that ended within the bounds.
     fn expand(&self, definition: &Definition, size: &mut Size) -> bool {
         size.items += definition.items;
         size.instances += definition.bundles;
@@ -254,7 +254,7 @@ impl Model {
     }
 }
 
-/// One of these by any number, with its place.
+/// Picks one of these by any number, with its index.
 fn pick<T: Copy>(from: &[T], number: u8) -> Option<(usize, T)> {
     let place = usize::from(number).checked_rem(from.len())?;
     Some((place, *from.get(place)?))

@@ -1,4 +1,4 @@
-//! The reader of YAML: any bytes are documents or an error with a position, within the limits.
+//! The YAML parser: any bytes are documents or an error with a position, within the limits.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use serde::Deserialize;
 
 use crate::{findings::assert_position, memory};
 
-/// Small, so that inputs reach them.
+/// Small limits, so that inputs reach them.
 const LIMITS: Limits = Limits { bytes: 1 << 20, depth: 60, nodes: 50_000 };
-/// Nodes are below 200 bytes with their keys; anchors keep copies; text is repeated up to its limit.
+/// A node with its key takes less than 200 bytes; anchors store copies; aliased text is repeated up to its limit.
 const MEMORY: usize = (50_000 * 400) + (8 << 20);
-/// Of the text: events, positions, warnings.
+/// For each byte of the text: events, positions, warnings.
 const MEMORY_PER_BYTE: usize = 400;
 
-/// A few types that typed readers ask for.
+/// A few types for typed deserialization.
 #[derive(Deserialize)]
 struct Typed {
     #[serde(default, rename = "metadata")]
@@ -68,30 +68,30 @@ pub(crate) fn holds(input: &[u8]) {
 
 fn walk(node: &Node, depth: usize, input: &[u8], nodes: &mut usize) {
     *nodes += 1;
-    // Positions cost a walk through the text each.
+    // Each position costs a walk through the text.
     if *nodes < 20 {
         assert_position(input, node.line, node.column);
     }
     match &node.kind {
         Kind::Float(value) => assert!(value.is_finite(), "{value} is not a number of JSON"),
         Kind::Sequence(items) => {
-            assert!(depth < LIMITS.depth, "values lie more than {depth} deep");
+            assert!(depth < LIMITS.depth, "values are nested more than {depth} deep");
             for item in items {
                 walk(item, depth + 1, input, nodes);
             }
         }
         Kind::Mapping(mapping) => {
-            assert!(depth < LIMITS.depth, "values lie more than {depth} deep");
+            assert!(depth < LIMITS.depth, "values are nested more than {depth} deep");
             let mut keys: Vec<&str> = mapping.iter().map(|entry| &*entry.key).collect();
             keys.sort_unstable();
-            assert!(keys.windows(2).all(|pair| pair[0] != pair[1]), "a key that stands there twice");
+            assert!(keys.windows(2).all(|pair| pair[0] != pair[1]), "a duplicate key");
             mapping.iter().for_each(|entry| walk(&entry.value, depth + 1, input, nodes));
         }
         _ => {}
     }
 }
 
-/// What is written as JSON is JSON, the same by each way, and is read again as what it was.
+/// Asserts that the JSON output is valid, the same in each way of writing, and round-trips.
 pub(crate) fn assert_json(node: &Node) {
     let value = node.to_json();
     let mut text = Vec::new();
@@ -100,7 +100,7 @@ pub(crate) fn assert_json(node: &Node) {
     assert_eq!(serde_json::to_string(node).unwrap(), value.to_string(), "two texts for one value");
     let again: serde_json::Value = serde_json::from_slice(&text).expect("what is written is JSON");
     assert_eq!(again, value);
-    // A scalar alone is not JSON to the reader but YAML, in which `"x` may mean something else.
+    // The parser treats a lone scalar as YAML, not JSON, and in YAML `"x` may mean something else.
     if matches!(node.kind, Kind::Sequence(_) | Kind::Mapping(_)) {
         let documents = parse(&text, &Limits::default()).expect("what was read can be read again");
         assert_eq!(documents.len(), 1);

@@ -1,7 +1,7 @@
-//! A bundle that has something of everything, with anything anywhere.
+//! A bundle with every feature, and random edits anywhere in it.
 //!
-//! Text that is mutated byte by byte seldom stays a bundle. Here an input is a list of edits of the values of one: what is
-//! left of it is still read to the end, with something odd in it.
+//! Text that is mutated byte by byte rarely stays a bundle. Here an input is a list of edits of a bundle's values: the result is still
+//! parsed to the end, with something odd in it.
 
 use std::collections::BTreeMap;
 
@@ -11,28 +11,28 @@ use serde_json::{Map, Value, json};
 
 use crate::{archive::Archive, provision, seeds};
 
-/// The name under which the request is edited with the files.
+/// The file name of the request among the edited files.
 const REQUEST: &str = "";
 
-/// One edit; places are numbers into all places that there are.
+/// One edit. Places are indexes into all places of all documents.
 #[derive(Debug, Arbitrary)]
 enum Edit {
     Replace(u16, Anything),
     Remove(u16),
     Insert(u16, Name, Anything),
-    /// What stands in one place stands in another as well.
+    /// Copies the value of one place to another.
     Copy(u16, u16),
-    /// An item is there twice.
+    /// Duplicates an item.
     Repeat(u16),
     Rename(u16, Name),
-    /// Text with more at its end.
+    /// Appends to a text.
     Append(u16, Name),
-    /// A file holds no JSON but this.
+    /// Replaces a file with these bytes.
     Raw(u8, Vec<u8>),
     Move(u8, Name),
 }
 
-/// What may stand anywhere.
+/// A value for any place.
 #[derive(Debug, Arbitrary)]
 enum Anything {
     Null,
@@ -48,7 +48,7 @@ enum Anything {
     Nested(u8),
 }
 
-/// A name: one that the formats know, or another.
+/// A name: one that the formats use, or another.
 #[derive(Debug, Arbitrary)]
 enum Name {
     Known(u8),
@@ -56,7 +56,7 @@ enum Name {
     Other(String),
 }
 
-/// Names that decide something.
+/// Names with a meaning in the formats.
 const KNOWN: &[&str] = &[
     "",
     "name",
@@ -151,7 +151,7 @@ pub(crate) fn holds(input: &[u8]) {
         let bytes = raw.remove(&path).unwrap_or_else(|| value.to_string().into_bytes());
         archive.insert(path, bytes);
     }
-    // What such a bundle may take depends on what it became, not on the few bytes of its edits.
+    // The memory bound depends on the edited bundle, not on the few bytes of its edits.
     let text = archive.write();
     provision::looks::<Registry>(&archive, &text);
     provision::holds::<Registry>(&archive, &text);
@@ -184,7 +184,7 @@ impl Edit {
             },
             Self::Copy(from, to) => {
                 let copy = find(documents, *from).cloned().unwrap_or_default();
-                // Copies of copies would grow without end.
+                // Copies of copies would grow without bound.
                 if copy.to_string().len() < 20_000
                     && let Some(found) = find(documents, *to)
                 {
@@ -226,7 +226,7 @@ impl Edit {
     }
 }
 
-/// What stands in a place, counted through all documents.
+/// The value at a place, counted through all documents.
 fn find(documents: &mut BTreeMap<String, Value>, place: u16) -> Option<&mut Value> {
     let total: usize = documents.values().map(count).sum();
     let mut left = usize::from(place) % total.max(1);
@@ -253,7 +253,7 @@ fn nth<'a>(value: &'a mut Value, left: &mut usize) -> Option<&'a mut Value> {
     }
 }
 
-/// The object at a place, or the first one behind it, and one of its keys.
+/// The object at a place, or the next one after it, and one of its keys.
 fn parent(documents: &mut BTreeMap<String, Value>, place: u16, act: impl FnOnce(&mut Map<String, Value>, &str)) {
     if let Some(Value::Object(members)) = find(documents, place)
         && let Some(key) = members.keys().nth(usize::from(place) % members.len().max(1)).cloned()

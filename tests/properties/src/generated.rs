@@ -1,4 +1,4 @@
-//! The annotation by which a release asks for generated values: read as it is described, and filled once.
+//! The annotation with which a release requests generated values: parsed as documented, and filled only once.
 
 use std::{collections::BTreeMap, io, sync::OnceLock};
 
@@ -15,9 +15,9 @@ use crate::memory;
 const FIXED: usize = 4 << 20;
 const PER_BYTE: usize = 200;
 
-/// An annotation in parts that matter.
+/// The relevant parts of an annotation.
 #[derive(Debug, Arbitrary)]
-struct Asked {
+struct Request {
     parts: Vec<Part>,
     given: Vec<u8>,
     live: Vec<(u8, Live)>,
@@ -44,7 +44,7 @@ enum Length {
     Text(String),
 }
 
-/// What the cluster has under a name.
+/// The live value of a key.
 #[derive(Debug, Arbitrary)]
 enum Live {
     Bytes(Vec<u8>),
@@ -56,28 +56,28 @@ enum Live {
 const KINDS: &[&str] = &["password", "hex", "base64", "uuid", "Hex", ""];
 
 pub(crate) fn holds(input: &[u8]) {
-    // As it is, and as choices.
+    // The input as text, and as structured choices.
     let text = String::from_utf8_lossy(input);
     let mut lines = text.lines();
     let annotation = lines.next().unwrap_or_default();
     let given: Vec<String> = lines.next().unwrap_or_default().split(',').map(str::to_owned).collect();
     let live = lines.filter_map(|line| line.split_once('=')).map(|(key, value)| (key.to_owned(), json!(value)));
     asks(input, annotation, &given, live.collect());
-    let Ok(asked) = Asked::arbitrary(&mut Unstructured::new(input)) else { return };
+    let Ok(asked) = Request::arbitrary(&mut Unstructured::new(input)) else { return };
     let annotation: Vec<String> = asked.parts.iter().map(Part::text).collect();
     let given: Vec<String> = asked.given.iter().map(|number| Key::Numbered(*number).text()).collect();
     let live = asked.live.iter().map(|(number, live)| (Key::Numbered(*number).text(), live.value()));
     asks(input, &annotation.join(","), &given, live.collect());
 }
 
-/// One Secret with an annotation and what it holds already, and the Secret that is in the cluster.
+/// A Secret with an annotation and given values, and the live Secret.
 fn asks(input: &[u8], annotation: &str, given: &[String], live: Map<String, Value>) {
     let given: BTreeMap<&str, &str> = given.iter().map(|key| (key.as_str(), "eA==")).collect();
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": given,
         "metadata": {"name": "s", "annotations": {GENERATE: annotation}}});
     let Ok(object) = Object::parse(secret.to_string().as_bytes(), 0, None) else { return };
     let release = Release::new(vec![object], Vec::new(), Vec::new());
-    let expected = by_the_book(annotation, &given);
+    let expected = documented_format(annotation, &given);
     memory::bounded(input, FIXED, PER_BYTE, || match (GeneratedSecrets::of(&release, "ns"), expected) {
         (Ok(secrets), Some(wanted)) => filled(&secrets, &release, &given, &live, &wanted),
         (Err(error), None) => {
@@ -89,8 +89,8 @@ fn asks(input: &[u8], annotation: &str, given: &[String], live: Map<String, Valu
     });
 }
 
-/// What the documentation says: `KEY=KIND[:LENGTH]` with commas between, each key once, 32 at most.
-fn by_the_book(annotation: &str, given: &BTreeMap<&str, &str>) -> Option<BTreeMap<String, Wanted>> {
+/// The documented format: `KEY=KIND[:LENGTH]`, separated by commas, each key once, at most 32.
+fn documented_format(annotation: &str, given: &BTreeMap<&str, &str>) -> Option<BTreeMap<String, Wanted>> {
     static PART: OnceLock<Regex> = OnceLock::new();
     let form = r"^([-._a-zA-Z0-9]{1,253})=(?:uuid|(password|hex|base64)(?::\+?0*([0-9]{1,5}))?)$";
     let form = PART.get_or_init(|| Regex::new(form).expect("a pattern"));
@@ -145,7 +145,7 @@ fn filled(
             None => wanted.assert_form(&bytes),
         }
     }
-    // What is there is kept: nothing is made again, so no randomness is asked for.
+    // Live values are kept: nothing is generated again, so no randomness is read.
     let mut none = |_: &mut [u8]| Err(io::Error::other("asked again"));
     let again = secrets.fill(release, &[Some(value.clone())], &mut none).expect("all that is wanted is there");
     assert_eq!(again.digest(), full.digest(), "another value when filled again");
@@ -156,7 +156,7 @@ fn is_usable(live: &Value) -> bool {
     text.len() <= 64 << 10 && STANDARD.decode(text).is_ok_and(|bytes| !bytes.is_empty())
 }
 
-/// Numbers that look random and are the same each time.
+/// Deterministic pseudo-random bytes.
 fn numbers() -> impl FnMut(&mut [u8]) -> io::Result<()> {
     let mut state = 1_u64;
     move |bytes| {

@@ -1,8 +1,8 @@
-//! What a hostile registry answers.
+//! Responses of a hostile registry.
 //!
-//! An input is an archive of what the registry has, by path below `/v2/`: first the lines of a header, then an empty line and
-//! the body, in which `@digest(path)` and `@size(path)` stand for those of another answer. The file `image` is the reference,
-//! `secret` a pull secret. Bodies of paths that end in `.tar` get right sums.
+//! An input is an archive of the registry's responses, by path below `/v2/`: the header lines, an empty line and the body, in which
+//! `@digest(path)` and `@size(path)` are replaced by those of another response. The file `image` is the reference, `secret` a pull
+//! secret. Bodies of paths that end in `.tar` get valid checksums.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,7 @@ use tokio::{
 
 use crate::{archive::Archive, archives, tars};
 
-/// An answer as it goes over the wire.
+/// A response on the wire.
 type Answers = BTreeMap<String, (Vec<String>, Vec<u8>)>;
 /// Bodies by path.
 type Bodies<'a> = BTreeMap<&'a str, Vec<u8>>;
@@ -44,7 +44,7 @@ pub(crate) fn holds(input: &[u8]) {
     });
 }
 
-/// References and pull secrets: what is read is written in a form that means the same, and no message shows a secret.
+/// References and pull secrets: the canonical form of a parsed reference means the same, and no message shows a secret.
 fn reference(text: &str, secret: &[u8]) {
     let image: ImageReference = match text.parse() {
         Ok(image) => image,
@@ -64,7 +64,7 @@ fn reference(text: &str, secret: &[u8]) {
 fn answers(archive: &Archive) -> Answers {
     let body = |path: &str, bytes: &[u8]| {
         let body = split(bytes).1;
-        // Without the line break that ends a file of the archive.
+        // Without the line break at the end of a file of the archive.
         let body = body.strip_suffix(b"\n").unwrap_or(body);
         if path.strip_suffix(".tar").is_some() { tars::packed(body) } else { body.to_vec() }
     };
@@ -87,7 +87,7 @@ fn answers(archive: &Archive) -> Answers {
     answers
 }
 
-/// The header and the body of an answer.
+/// The header and the body of a response.
 fn split(bytes: &[u8]) -> (&[u8], &[u8]) {
     match bytes.windows(2).position(|pair| pair == b"\n\n") {
         Some(at) => (&bytes[..at], &bytes[at + 2..]),
@@ -109,7 +109,7 @@ fn filled(body: &[u8], bodies: &Bodies) -> Vec<u8> {
     bodies.keys().take(20).fold(text.to_owned(), fill).into_bytes()
 }
 
-/// A registry that answers what it is told to, whatever is asked.
+/// A registry that serves these responses.
 struct Server {
     address: SocketAddr,
     answers: Arc<Mutex<Answers>>,
@@ -137,7 +137,7 @@ impl Server {
     }
 }
 
-/// Answers the requests of one connection.
+/// Responds to the requests of one connection.
 async fn serve(connection: TcpStream, answers: Arc<Mutex<Answers>>) -> Option<()> {
     let mut connection = BufReader::new(connection);
     loop {

@@ -1,4 +1,4 @@
-//! The reader of JSON against serde_json: what both read is the same.
+//! The JSON parser compared with serde_json: input that both accept means the same.
 
 use chandler_yaml::{Limits, parse};
 use serde_json::Value;
@@ -9,7 +9,7 @@ pub(crate) fn holds(input: &[u8]) {
     let Ok(value) = serde_json::from_slice::<Value>(input) else {
         return assert_stream(input);
     };
-    // Scalars alone are YAML to the reader.
+    // The parser treats lone scalars as YAML.
     if !(value.is_object() || value.is_array()) || depth(&value) > Limits::default().depth {
         return;
     }
@@ -20,11 +20,11 @@ pub(crate) fn holds(input: &[u8]) {
     assert_json(&documents[0].root);
 }
 
-/// Several values one after the other are as many documents.
+/// Several values one after another are that many documents.
 fn assert_stream(input: &[u8]) {
     let values: Result<Vec<Value>, _> = serde_json::Deserializer::from_slice(input).into_iter().collect();
     let Ok(values) = values else {
-        // It may be YAML all the same.
+        // The input may still be YAML.
         return crate::documents::holds(input);
     };
     let collections = values.iter().all(|value| value.is_object() || value.is_array());
@@ -47,7 +47,7 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// The same value, where `1.0` and `1` are one, as they are in Go.
+/// Whether two values are equal, where `1.0` equals `1`, as in Go.
 pub(crate) fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => {

@@ -1,30 +1,29 @@
-//! What must hold for every input, however hostile.
+//! Properties that must hold for every input, however hostile.
 //!
-//! A [`Target`] is a function of bytes that panics where something does not hold. The fuzz targets in `tests/fuzz` call it
-//! with what libFuzzer makes up; the test in this crate calls it with the inputs that failed once. `docs/fuzzing.md` tells
-//! how to run them.
+//! A [`Target`] is a function of bytes that panics if a property does not hold. The fuzz targets in `tests/fuzz` call it with inputs
+//! of libFuzzer; the test in this crate calls it with inputs that once failed. `docs/fuzzing.md` describes how to run them.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`target`] | all targets by name |
-//! | [`archive`] | a bundle and a request as one text, so that inputs can be read and mutated as text |
-//! | [`memory`] | the memory that one run took, and how much it may |
-//! | [`seeds`] | the inputs from which a corpus grows |
-//! | `findings` | what every finding must say |
-//! | `provision` | what a provisioner makes of any bundle, without a sandbox |
-//! | `edits` | a bundle that has something of everything, with anything anywhere |
-//! | `documents`, `json`, `numbers` | the reader of YAML and JSON |
-//! | `tars`, `archives` | archives that are unpacked |
-//! | `image` | what a registry answers |
+//! | [`archive`] | a bundle and a request in one text format |
+//! | [`memory`] | measures and bounds the memory of one run |
+//! | [`seeds`] | the seed inputs of the corpora |
+//! | `findings` | requirements of every finding |
+//! | `provision` | provisioners without a sandbox, on any bundle |
+//! | `edits` | random edits of a bundle with every feature |
+//! | `documents`, `json`, `numbers` | the YAML and JSON parser |
+//! | `tars`, `archives` | unpacking archives |
+//! | `image` | responses of a hostile registry |
 //! | `releases` | the order and the digest of any objects |
-//! | [`sandbox`] | provisioners in the sandbox, and bytes that are to be one |
-//! | `api` | what clients send to the embedded API |
-//! | `browser` | who is behind a request to a server on loopback |
-//! | `cached` | files of caches that somebody altered |
-//! | `component_size` | what a component instantiates, counted before it is compiled |
-//! | `generated` | Secrets whose values the host generates |
+//! | [`sandbox`] | provisioners in the sandbox, and loading components of any bytes |
+//! | `api` | client requests to the embedded API |
+//! | `browser` | browser requests to servers on loopback |
+//! | `cached` | forged cache files |
+//! | `component_size` | the size of an instantiated component, computed before it is compiled |
+//! | `generated` | generated Secret values |
 //! | `patterns` | the regular expressions of a document |
-//! | `text` | text of others in output |
+//! | `text` | untrusted text in output |
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Plain scalars: what looks like a number, against what Rust and serde_json make of it.
+//! Plain YAML scalars that look like numbers, compared with the number parsers of Rust and serde_json.
 
 use chandler_yaml::{Kind, Limits, parse};
 use serde_json::{Number, Value};
@@ -11,9 +11,9 @@ pub(crate) fn holds(input: &[u8]) {
     }
 }
 
-/// What a YAML sequence with this one plain scalar holds.
+/// The item of a YAML sequence with only this plain scalar.
 fn read(text: &str) -> Option<Kind> {
-    // What has a meaning in YAML is no scalar, or another one.
+    // Text with YAML syntax is not a scalar, or another one.
     if text.is_empty() || text.contains(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '.' | '_' | '+' | '-')) {
         return None;
     }
@@ -38,11 +38,11 @@ fn scalar(text: &str) {
         }
         _ => Value::Null,
     };
-    // A number of JSON is the same number in YAML.
+    // A JSON number is the same number in YAML.
     if let Ok(number) = serde_json::from_str::<Number>(text) {
         assert!(same(&value, &Value::Number(number.clone())), "{text} is {value}, and {number} in JSON");
     }
-    // A decimal integer is itself.
+    // A decimal integer keeps its value.
     let digits = text.strip_prefix('-').unwrap_or(text);
     if digits.bytes().all(|byte| byte.is_ascii_digit())
         && !digits.starts_with('0')
@@ -51,7 +51,7 @@ fn scalar(text: &str) {
     {
         assert_eq!(value.to_string(), text);
     }
-    // What is written again means the same.
+    // The number round-trips.
     if !value.is_null() {
         let again = read(&value.to_string()).map(|kind| match kind {
             Kind::Int(value) => Value::from(value),

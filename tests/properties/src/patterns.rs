@@ -1,4 +1,4 @@
-//! Documents of patterns: within the budget, whatever they are, and matching as they do without one.
+//! Regular expressions of a document stay within the budget, and match as they do without one.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use chandler_re2::{Exhausted, Pattern, PatternError, Patterns, compile};
 
 use crate::memory;
 
-/// What is held beyond what was charged: the table of patterns, and what is made once.
+/// Memory beyond the charged amount: the table of patterns, and one-time allocations.
 const HELD: usize = 1 << 20;
-/// Budgets below that of a document, which takes a second to be used up.
+/// Budgets below that of a document, since using up that one takes a second.
 const LIMITS: [usize; 2] = [2 << 20, 256 << 10];
-/// What a document with such a budget may take while its patterns are compiled.
+/// The memory that a document with such a budget may take while its patterns are compiled.
 const PEAK: usize = 50 << 20;
-/// So many patterns of one input say what more of them would say.
+/// The maximum number of patterns of one input; more would test nothing new.
 const MOST: usize = 400;
 
 pub(crate) fn holds(input: &[u8]) {
@@ -25,7 +25,7 @@ pub(crate) fn holds(input: &[u8]) {
     }
 }
 
-/// Asks for each of them, as who reads a document does.
+/// Compiles each of them, as the parser of a document does.
 fn document(lines: &[&str], limit: usize) -> Patterns {
     let patterns = Patterns::new(limit);
     let (outcomes, held) = memory::held(|| lines.iter().map(|line| patterns.get(line)).collect::<Vec<_>>());
@@ -58,7 +58,7 @@ fn document(lines: &[&str], limit: usize) -> Patterns {
     patterns
 }
 
-/// What is kept matches what the same expression matches by itself.
+/// Asserts that cached patterns match like the same expressions on their own.
 fn matches_alike(lines: &[&str], patterns: &Patterns) {
     let short = |text: &&str| text.len() <= 64;
     let texts: Vec<&str> = lines.iter().copied().filter(short).take(6).chain(["", "a", "Ä\n"]).collect();

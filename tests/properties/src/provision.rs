@@ -1,4 +1,4 @@
-//! What a provisioner makes of any bundle, without a sandbox.
+//! Provisioners without a sandbox, on any bundle.
 
 use chandler_core::Object;
 use chandler_sdk::{
@@ -9,12 +9,11 @@ use serde_json::Value;
 
 use crate::{archive::Archive, findings::assert_explained, memory};
 
-/// What a bundle may take: types as tables and a few copies of each object, for each byte of YAML; and what aliases expand
-/// to.
+/// The memory that a bundle may take: type tables and a few copies of each object for each byte of YAML, and expanded aliases.
 const FIXED: usize = 64 << 20;
 const PER_BYTE: usize = 2000;
 
-/// Objects that the host takes or findings that explain themselves; the same each time, in bounded memory.
+/// Asserts that the result is objects that the host accepts, or findings that explain themselves; always the same, in bounded memory.
 pub(crate) fn holds<P: Provisioner>(archive: &Archive, input: &[u8]) {
     let bundle = Bundle::new(archive.files.clone());
     let request = archive.guest_request();
@@ -35,7 +34,8 @@ pub(crate) fn holds<P: Provisioner>(archive: &Archive, input: &[u8]) {
     assert_eq!(fingerprint(once), fingerprint(again), "another result for the same input");
 }
 
-/// The format is recognised and the schema is made without a panic, the same each time; the schema is one.
+/// Asserts that the format is detected and the schema created without a panic, always the same, and that the schema is valid.
+///
 pub(crate) fn looks<P: Provisioner>(archive: &Archive, input: &[u8]) {
     let bundle = Bundle::new(archive.files.clone());
     let (format, schema) = memory::bounded(input, FIXED, PER_BYTE, || (P::detect(&bundle), P::config_schema(&bundle)));
@@ -45,7 +45,7 @@ pub(crate) fn looks<P: Provisioner>(archive: &Archive, input: &[u8]) {
         let schema: Value = serde_json::from_str(&schema).expect("a schema is JSON");
         assert!(schema.is_object(), "a schema is an object: {schema}");
     }
-    // A bundle that is provisioned was recognised before: a format without a schema for its own bundles helps nobody.
+    // A bundle must be detected before it is provisioned, and a detected format must have a schema.
     if let Some(format) = format {
         assert!(!format.is_empty() && format.len() < 256, "{format:?}");
     }

@@ -1,10 +1,10 @@
-//! Releases of any objects: identities, order and digest.
+//! The identities, the order and the digest of any objects in a release.
 
 use chandler_core::{Diagnostic, Object, Release, order};
 use chandler_yaml::Limits;
 use serde_json::{Map, Value};
 
-/// An input is a stream of YAML or JSON; each document is an object, and its annotation `stage` its stage.
+/// An input is a stream of YAML or JSON documents. Each document is an object, and its annotation `stage` sets its stage.
 pub(crate) fn holds(input: &[u8]) {
     let Ok(documents) = chandler_yaml::parse(input, &Limits::default()) else { return };
     let mut objects = Vec::new();
@@ -32,14 +32,14 @@ pub(crate) fn holds(input: &[u8]) {
     let release = Release::new(objects.clone(), Vec::new(), Vec::<Diagnostic>::new());
     assert_sorted(&release);
     assert_eq!(release.objects().len(), objects.len(), "an object is lost");
-    // What is there twice is refused before; its order says nothing.
+    // Duplicates are rejected earlier; their order does not matter.
     if distinct && objects.len() < 200 {
         let other = Release::new(backwards, Vec::new(), Vec::new());
         assert_eq!(release.digest(), other.digest(), "the digest depends on the order of emission");
     }
 }
 
-/// What was read is not changed by being read again, and the identity can stand in a URL.
+/// Asserts that parsing is idempotent, and that the identity is valid in a URL.
 fn assert_object(object: &Object) {
     let again = Object::from_value(object.value.clone(), object.stage, None).expect("an object is one");
     assert_eq!(again, *object);

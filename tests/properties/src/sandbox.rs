@@ -1,7 +1,7 @@
-//! Provisioners in the sandbox: what the host makes of what they do.
+//! How the host handles provisioners in the sandbox.
 //!
-//! An input is an archive. With a file `provision`, `config-schema` or `detect` it is for the provisioner that misbehaves on
-//! demand, so that what a guest returns is whatever the input says; else it is a bundle for the first-party ones.
+//! An input is an archive. With a file `provision`, `config-schema` or `detect` it is for the hostile provisioner, which returns what
+//! the input says; otherwise it is a bundle for the first-party provisioners.
 
 use std::{
     path::Path,
@@ -21,12 +21,11 @@ use tokio::runtime::Runtime;
 
 use crate::{archive::Archive, archives::runtime, memory};
 
-/// What a call may take of the host's heap, besides the memory of the guest, which is no part of it: objects, findings and
-/// the text that crosses over.
+/// The host heap that a call may take, without the memory of the guest: objects, findings and text that the guest returns.
 const FIXED: usize = 64 << 20;
 const PER_BYTE: usize = 4000;
 
-/// Small, so that inputs reach them, but for what first-party provisioners need for any bundle of this size.
+/// Small limits, so that inputs reach them, but enough for first-party provisioners on bundles of this size.
 fn limits(time: Duration) -> Limits {
     Limits {
         time,
@@ -56,7 +55,7 @@ fn provisioners() -> &'static Provisioners {
     })
 }
 
-/// Compiles the provisioners, which takes longer than an input may.
+/// Compiles the provisioners in advance, since this takes longer than one input may.
 pub fn prepare() {
     provisioners();
 }
@@ -120,7 +119,7 @@ fn call(
     memory::bounded(input, FIXED, PER_BYTE, provision)
 }
 
-/// Within the limits, tame, and never without a reason.
+/// Asserts that a result is within the limits, sanitized, and that an error has a reason.
 fn assert_result(result: &Result<Release, CallError>, limits: &Limits) {
     let release = match result {
         Ok(release) => release,
@@ -131,14 +130,14 @@ fn assert_result(result: &Result<Release, CallError>, limits: &Limits) {
     assert_findings(release.findings(), limits);
     let texts = release.objects().iter().map(|object| serde_json::to_string(&object.value).expect("JSON"));
     let sizes: Vec<u64> = texts.map(|text| text.len() as u64).collect();
-    // Escapes are written in full: what was `ä` may have been sent as six bytes, never as fewer than it takes.
+    // Escapes are expanded: `ä` may have been sent as six bytes, but never as fewer than its encoding takes.
     assert!(sizes.iter().all(|size| *size <= limits.object_bytes * 6), "{sizes:?}");
     assert!(sizes.iter().sum::<u64>() <= limits.output_bytes * 6, "{sizes:?}");
 }
 
 fn assert_error(error: &CallError, limits: &Limits) {
     let text = error.to_string();
-    assert!(!text.trim().is_empty() && !error.reason().is_empty());
+    assert!(!text.trim().is_empty() && !error.reason().as_str().is_empty());
     assert!(!text.contains(chandler_core::text::is_deceptive), "control characters in {text:?}");
     assert!(!matches!(error, CallError::Internal(_)), "{text}");
     assert_findings(error.diagnostics(), limits);
@@ -164,7 +163,7 @@ fn assert_findings(findings: &[Diagnostic], limits: &Limits) {
     }
 }
 
-/// The sandbox makes no difference, as long as its limits are not reached.
+/// Asserts that the sandbox changes no result, as long as its limits are not reached.
 fn assert_equal(result: &Result<Release, CallError>, native: &Result<Recorder, Failure>, limits: &Limits) {
     let codes =
         |findings: Vec<&str>| findings.into_iter().take(limits.diagnostics as usize).map(str::to_owned).collect();
@@ -182,7 +181,7 @@ fn assert_equal(result: &Result<Release, CallError>, native: &Result<Recorder, F
             assert_eq!(sort(inside.collect()), sort(outside.collect()), "the sandbox makes other objects");
         }
         (Err(error), Err(failure)) if !error.diagnostics().is_empty() => {
-            // The host checks the configuration before, by the schema.
+            // The host validates the configuration with the schema first.
             if !matches!(error, CallError::InvalidConfiguration(_)) {
                 let inside: Vec<String> =
                     codes(error.diagnostics().iter().map(|finding| finding.code.as_str()).collect());
@@ -193,20 +192,20 @@ fn assert_equal(result: &Result<Release, CallError>, native: &Result<Recorder, F
         }
         (Err(CallError::InvalidConfiguration(_)), Ok(_)) | (Err(_), Err(_)) => {}
         (Err(error), Ok(_)) => {
-            assert!(error.diagnostics().is_empty(), "refused in the sandbox alone: {error}");
+            assert!(error.diagnostics().is_empty(), "rejected only in the sandbox: {error}");
         }
         (Ok(_), Err(failure)) => panic!("refused outside the sandbox alone: {failure}"),
     }
 }
 
-/// Bytes of a component: refused for a reason, or loaded and then as harmless as any other.
+/// Any bytes are rejected as a component with a reason, or loaded and then as harmless as any other component.
 pub(crate) fn component_holds(input: &[u8]) {
     let loaded = memory::bounded(input, 256 << 20, 20_000, || runtime().block_on(engine().load(input)));
     let provisioner = match loaded {
         Ok(provisioner) => provisioner,
         Err(error) => {
             let text = error.to_string();
-            assert!(!text.trim().is_empty() && !error.reason().is_empty());
+            assert!(!text.trim().is_empty() && !error.reason().as_str().is_empty());
             assert!(text.len() < 64 << 10, "{} bytes", text.len());
             assert!(!matches!(error, chandler_engine::LoadError::Internal(_)), "{text}");
             return assert!(!text.contains(chandler_core::text::is_deceptive), "control characters in {text:?}");

@@ -10,16 +10,16 @@ use crate::{
 #[cfg(feature = "sandbox")]
 use crate::{component_size, sandbox};
 
-/// Something that must hold for every input.
+/// A property that must hold for every input.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     /// The name of the fuzz target, of its corpus and of its regressions.
     pub name: &'static str,
-    /// Panics where it does not hold.
+    /// Panics if it does not hold.
     pub holds: fn(&[u8]),
 }
 
-/// All targets, in the order of the alphabet.
+/// All targets, in alphabetical order.
 pub const TARGETS: &[Target] = &[
     Target { name: "api", holds: api::objects },
     Target { name: "archive", holds: archives::holds },
@@ -49,13 +49,13 @@ pub const TARGETS: &[Target] = &[
 /// Checks one input of one target.
 ///
 /// # Panics
-/// Where something does not hold, and where there is no such target.
+/// If the property does not hold, or if there is no such target.
 pub fn check(target: &str, input: &[u8]) {
     let target = TARGETS.iter().find(|known| known.name == target).expect("a target with this name");
     (target.holds)(input);
 }
 
-/// What both provisioners say of any content.
+/// The detection and the schema of both provisioners, on any content.
 fn detect(input: &[u8]) {
     let archive = Archive::read(input);
     provision::looks::<Registry>(&archive, input);
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_in_order_and_each_is_there_once() {
+    fn names_are_sorted_and_unique() {
         assert!(TARGETS.windows(2).all(|pair| pair[0].name < pair[1].name));
     }
 }

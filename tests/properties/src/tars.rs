@@ -1,5 +1,5 @@
-//! Tar archives whose headers are believed: an input is mutated as bytes, and the sums of its headers are made right
-//! afterwards, since nothing is read of an archive behind a wrong one.
+//! Tar archives with valid header checksums: an input is mutated as bytes, and the checksums of its headers are corrected afterwards,
+//! since nothing after an invalid header is read.
 
 use std::io::Write as _;
 
@@ -7,7 +7,7 @@ use flate2::{Compression, write::GzEncoder};
 
 const BLOCK: usize = 512;
 
-/// An archive of an input: the first byte says how it is packed, the rest is a tar archive.
+/// The archive of an input: the first byte selects the compression, the rest is a tar archive.
 pub(crate) fn packed(input: &[u8]) -> Vec<u8> {
     let Some((how, bytes)) = input.split_first() else { return Vec::new() };
     match how % 4 {
@@ -18,7 +18,7 @@ pub(crate) fn packed(input: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The archive with right sums in all its headers.
+/// The archive with valid checksums in all its headers.
 pub(crate) fn summed(bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let mut at = 0;
@@ -28,7 +28,7 @@ pub(crate) fn summed(bytes: &[u8]) -> Vec<u8> {
             let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
             header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
         }
-        // As far as a size is a small number; what stands behind another one is no header to anybody.
+        // Only as far as sizes are small numbers: after another size, readers find no header either.
         let size = header[124..135].iter().fold(0_usize, |size, byte| match byte {
             b'0'..=b'7' => size.saturating_mul(8).saturating_add(usize::from(byte - b'0')),
             _ => size,
@@ -46,7 +46,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("memory takes bytes")
 }
 
-/// One frame whose blocks are as they are (RFC 8878, 3.1.1.2).
+/// One frame of raw blocks (RFC 8878, 3.1.1.2).
 fn zstd(bytes: &[u8]) -> Vec<u8> {
     // The magic number; no checksum, several segments, a window of one megabyte.
     let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x50];
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_counts_itself() {
+    fn the_length_of_a_record_includes_itself() {
         assert_eq!(record("path", "abc"), b"12 path=abc\n");
         // One more byte needs one more digit.
         assert_eq!(record("p", &"x".repeat(93)).len(), 99);

@@ -1,4 +1,4 @@
-//! Text of others in output: nothing in it hides, reorders or steers, and nothing else of it is changed.
+//! Untrusted text in output: characters that hide, reorder or control text are escaped, and nothing else is changed.
 
 use std::{fmt::Write as _, sync::OnceLock};
 
@@ -8,9 +8,9 @@ use chandler_yaml::{Limits, parse};
 
 use crate::memory;
 
-/// A character is at most `\u{10FFFF}` afterwards; the worst is a byte that becomes `\u{001B}`.
+/// An escaped character is at most `\u{10FFFF}`; the worst growth is a byte that becomes `\u{001B}`.
 const GROWTH: usize = 8;
-/// The same text a few times, as JSON, as the values of it, and as the events of a reader of YAML.
+/// A few copies of the text: as JSON, as its values, and as the events of a YAML parser.
 const FIXED: usize = 4 << 20;
 const PER_BYTE: usize = 1000;
 
@@ -35,7 +35,7 @@ fn line(text: &str) {
     assert_eq!(one_line(&line), line, "made one line twice");
 }
 
-/// JSON keeps its meaning, for readers of JSON and for ours of YAML.
+/// JSON keeps its meaning, for JSON parsers and for our YAML parser.
 fn json(text: &str) {
     for json in [serde_json::json!([text]), serde_json::json!({"key": {text: [text, 1]}})] {
         for written in [json.to_string(), format!("{json:#}")] {
@@ -51,7 +51,7 @@ fn json(text: &str) {
     }
 }
 
-/// The same by the definition, one character after the other.
+/// A reference implementation, character by character.
 fn one_by_one(text: &str) -> String {
     let (mut shown, mut buffer) = (String::new(), [0; 4]);
     for c in text.chars() {
@@ -64,7 +64,7 @@ fn one_by_one(text: &str) -> String {
     shown
 }
 
-/// What hides, reorders or steers, by the properties that Unicode gives characters, and the annotation characters.
+/// Characters that hide, reorder or control text, by their Unicode properties, and the annotation characters.
 fn is_hidden() -> &'static Regex {
     static HIDDEN: OnceLock<Regex> = OnceLock::new();
     HIDDEN.get_or_init(|| {
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_character_is_judged_as_unicode_does() {
+    fn every_character_is_classified_by_its_unicode_properties() {
         let mut buffer = [0; 4];
         let differ: Vec<char> = ('\0'..=char::MAX)
             .filter(|c| is_hidden().is_match(c.encode_utf8(&mut buffer)) != is_deceptive(*c))

@@ -1,11 +1,11 @@
-//! Inputs for which something did not hold once: `tests/fuzz/regressions/<target>/<what it was>`.
+//! Inputs that once violated a property: `tests/fuzz/regressions/<target>/<description>`.
 
 use std::{fs, path::Path};
 
 use chandler_properties::{TARGETS, check};
 
 #[test]
-fn what_failed_once_holds() {
+fn every_regression_is_fixed() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/regressions");
     let mut count = 0;
     for directory in fs::read_dir(&root).unwrap() {
@@ -14,7 +14,7 @@ fn what_failed_once_holds() {
         assert!(TARGETS.iter().any(|known| known.name == target), "regressions of no target: {target}");
         for file in fs::read_dir(directory.path()).unwrap() {
             let path = file.unwrap().path();
-            // The last one that is printed is the one that fails.
+            // The last printed input is the failing one.
             println!("{}", path.display());
             check(&target, &fs::read(&path).unwrap());
             count += 1;

@@ -1,4 +1,4 @@
-//! What the CRDs refuse, without a webhook.
+//! The CRDs reject malformed objects without a webhook.
 
 use chandler_tests::World;
 use kube::api::PostParams;
@@ -18,7 +18,7 @@ async fn malformed_bundle_deployments_are_refused_by_the_api_server() {
         ("a git ref", git(json!({"branch": "main"})), None),
         ("no member", json!({"type": "image"}), Some(one)),
         (
-            "another member",
+            "wrong member",
             json!({"type": "image", "git": {"repository": "r", "ref": {"branch": "main"}}}),
             Some(image_missing),
         ),

@@ -1,4 +1,4 @@
-//! `deploy/admission-policies.yaml`: what RBAC cannot say, each rule tried by those who may and those who may not.
+//! `deploy/admission-policies.yaml`: rules that RBAC cannot express. Each is tried by a user who may and by one who may not.
 
 use std::{
     fs,
@@ -21,10 +21,10 @@ use crate::{
     permissions::{account, apply, remove_cluster_roles},
 };
 
-/// The policies and their bindings, for the controller of this test and under names of this test.
+/// The policies and their bindings, for the controller of this test and with names of this test.
 fn policies(world: &World) -> Vec<Value> {
     let text =
-        fs::read_to_string(bundles::workspace().join("deploy/admission-policies.yaml")).expect("the file is there");
+        fs::read_to_string(bundles::workspace().join("deploy/admission-policies.yaml")).expect("the file exists");
     let text = text.replace("chandler-system", &world.system_namespace);
     let mut objects: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
     for object in &mut objects {
@@ -43,9 +43,9 @@ fn of_kind<'a>(objects: &'a [Value], kind: &'a str) -> impl Iterator<Item = &'a 
 }
 
 #[test]
-fn every_policy_is_bound_and_refuses_what_it_cannot_judge() {
+fn every_policy_has_a_binding_and_fails_closed() {
     let text =
-        fs::read_to_string(bundles::workspace().join("deploy/admission-policies.yaml")).expect("the file is there");
+        fs::read_to_string(bundles::workspace().join("deploy/admission-policies.yaml")).expect("the file exists");
     let objects: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
     let mut policies: Vec<&Value> = Vec::new();
     for policy in of_kind(&objects, "ValidatingAdmissionPolicy") {
@@ -54,7 +54,7 @@ fn every_policy_is_bound_and_refuses_what_it_cannot_judge() {
     }
     let mut bound: Vec<&Value> = Vec::new();
     for binding in of_kind(&objects, "ValidatingAdmissionPolicyBinding") {
-        // Without a selector, it holds for everything that the policy is about.
+        // Without a selector, the binding covers everything that the policy matches.
         assert_eq!(binding["spec"].as_object().map(serde_json::Map::len), Some(2), "{binding:#}");
         assert_eq!(binding["spec"]["validationActions"], json!(["Deny"]), "{binding:#}");
         bound.push(&binding["spec"]["policyName"]);
@@ -67,7 +67,7 @@ fn every_policy_is_bound_and_refuses_what_it_cannot_judge() {
 #[derive(Clone, Debug)]
 enum Request {
     Create(Value),
-    /// A merge patch of an object, or of a subresource of it.
+    /// A merge patch of an object or one of its subresources.
     Change(Value, &'static str, Value),
     Delete(Value),
     DeleteAll(Value),
@@ -76,7 +76,7 @@ enum Request {
 impl Request {
     async fn send(&self, client: &Client) -> kube::Result<()> {
         let (Self::Create(object) | Self::Change(object, ..) | Self::Delete(object) | Self::DeleteAll(object)) = self;
-        let types: TypeMeta = serde_json::from_value(object.clone()).expect("an object says what it is");
+        let types: TypeMeta = serde_json::from_value(object.clone()).expect("an object has apiVersion and kind");
         let resource = ApiResource::from_gvk(&GroupVersionKind::try_from(&types).expect("an API version"));
         let api: Api<DynamicObject> = match object["metadata"]["namespace"].as_str() {
             Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
@@ -100,11 +100,11 @@ impl Request {
     }
 }
 
-/// Who is asked to do something.
+/// The users that send requests.
 struct Users {
-    /// May write all that these tests write, and act as `friend`.
+    /// May write everything that these tests write, and impersonate `friend`.
     author: Client,
-    /// May also act as `deployer`, install with the rights of the controller, and approve.
+    /// May also impersonate `deployer`, install with the permissions of the controller, and approve.
     boss: Client,
     /// The controller.
     controller: Client,
@@ -162,7 +162,7 @@ fn approval(name: &str, deployment: &str, by: &str) -> Value {
                     "change": format!("sha256:{}", "0".repeat(64)), "approvedBy": by}})
 }
 
-/// A request, by whom, and the policy that refuses it; none where it is allowed.
+/// A request, its user, and the policy that denies it; none if it is allowed.
 type Case<'a> = (&'a Client, Request, Option<&'static str>);
 
 fn about_accounts<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
@@ -246,7 +246,7 @@ fn about_approval<'a>(world: &World, users: &'a Users) -> Vec<Case<'a>> {
 }
 
 #[tokio::test]
-async fn the_policies_refuse_what_they_say_and_nothing_else() {
+async fn the_policies_deny_exactly_the_documented_requests() {
     let world = World::without_controller(Cluster::acquire().await).await;
     if world.is_embedded() {
         eprintln!(
@@ -276,10 +276,10 @@ async fn the_policies_refuse_what_they_say_and_nothing_else() {
     cases.extend(about_records(&world, &users));
     cases.extend(about_status(&world, &users));
     cases.extend(about_approval(&world, &users));
-    // Those that are refused first: then the policies are in force.
+    // Denied requests first: they show that the policies are in force.
     cases.sort_by_key(|(_, _, policy)| policy.is_none());
     for (client, request, policy) in &cases {
-        let what = format!("{request:?} is refused by {policy:?}");
+        let what = format!("{request:?} is denied by {policy:?}");
         wait::eventually(&what, || async {
             match (request.send(client).await, policy) {
                 (Ok(()), None) => true,
@@ -301,7 +301,7 @@ async fn the_policies_refuse_what_they_say_and_nothing_else() {
     }
     let held = format!("{}-held", world.name());
     let off = json!({"metadata": {"finalizers": null}});
-    wait::eventually("the finalizer is off", || async {
+    wait::eventually("the finalizer is removed", || async {
         world.deployments().patch(&held, &PatchParams::default(), &Patch::Merge(&off)).await.is_ok()
     })
     .await;
@@ -311,18 +311,18 @@ async fn the_policies_refuse_what_they_say_and_nothing_else() {
     world.finish().await;
 }
 
-/// What Kubernetes' own check of types says, where a controller manager runs it.
+/// Asserts that Kubernetes' own type checker, which the controller manager runs, reports no warnings.
 ///
-/// The manager looks only every half minute which kinds there are, and finds nothing wrong with what is about unknown kinds. So a
-/// policy that is wrong is tried until that is found out.
+/// The manager refreshes its list of kinds only every half minute, and reports nothing about unknown kinds. So this creates an
+/// invalid policy again and again until the manager reports it.
 async fn check_types(world: &World, policies: &[Value]) {
     if !world.checks_policies() {
-        eprintln!("skipped: no controller manager checks the types of the policies");
+        eprintln!("skipped: no controller manager type-checks the policies");
         return;
     }
     let all: Api<ValidatingAdmissionPolicy> = Api::all(world.client.clone());
     let attempts = AtomicU32::new(0);
-    wait::eventually("a policy with a wrong field is found wrong", || async {
+    wait::eventually("a policy with a wrong field is reported", || async {
         let attempt = attempts.fetch_add(1, Ordering::Relaxed);
         let wrong = json!({
             "metadata": {"name": format!("{}-wrong-{attempt}", world.namespace)},
@@ -342,7 +342,7 @@ async fn check_types(world: &World, policies: &[Value]) {
     }
 }
 
-/// What is wrong with the types of a policy. It is bound to nothing, and removed again.
+/// The type checker's warnings about a policy, which is created without a binding and deleted again.
 async fn warnings(all: &Api<ValidatingAdmissionPolicy>, policy: &Value) -> Vec<String> {
     let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy.clone()).expect("a policy");
     let name = policy.metadata.name.clone().expect("a name");
@@ -351,7 +351,7 @@ async fn warnings(all: &Api<ValidatingAdmissionPolicy>, policy: &Value) -> Vec<S
         policy.is_some_and(|policy| policy.status.as_ref().is_some_and(|status| status.observed_generation.is_some()))
     })
     .await;
-    all.delete(&name, &DeleteParams::default()).await.expect("it is there");
+    all.delete(&name, &DeleteParams::default()).await.expect("the object exists");
     let status = checked.and_then(|policy| policy.status).expect("a status");
     let warnings = status.type_checking.and_then(|check| check.expression_warnings).unwrap_or_default();
     warnings.into_iter().map(|warning| format!("{}: {}", warning.field_ref, warning.warning)).collect()

@@ -1,4 +1,4 @@
-//! Objects of others in the way of a release: refused, taken over as the spec says, or handed over by somebody who may.
+//! Existing objects that collide with a release: rejected, adopted as the spec says, or handed over by an authorized user.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::{PLAIN, deletion::crd, permissions::look_again};
+use crate::{PLAIN, deletion_policy::crd, permissions::request_reconcile};
 
 async fn make(world: &World, manager: &str, object: serde_json::Value) -> ConfigMap {
     let object: ConfigMap = serde_json::from_value(object).expect("a ConfigMap");
@@ -38,7 +38,7 @@ fn from(map: &ConfigMap) -> Option<&str> {
 }
 
 #[tokio::test]
-async fn what_nobody_controls_is_taken_over_when_the_spec_says_so() {
+async fn if_no_controller_adopts_objects_without_a_controller() {
     let world = World::new().await;
     let name = world.name();
     let helm = make(
@@ -74,38 +74,38 @@ async fn what_nobody_controls_is_taken_over_when_the_spec_says_so() {
     ] {
         assert!(message.contains(&part), "{part}: {message}");
     }
-    assert!(world.config_maps().get_opt("new").await.expect("an answer").is_none(), "nothing was written");
+    assert!(world.config_maps().get_opt("new").await.expect("a response").is_none(), "nothing was written");
 
     spec["collisionProtection"] = json!("IfNoController");
     world.apply(&name, spec).await;
     world.ready(&name).await;
     for before in [helm, kubectl] {
-        let after = world.config_maps().get(&before.name_any()).await.expect("it is there");
+        let after = world.config_maps().get(&before.name_any()).await.expect("the object exists");
         assert_eq!(after.uid(), before.uid(), "the same object");
         assert_eq!(from(&after), Some("bundle"));
         assert_eq!(controllers(after.owner_references()), [("BundleDeployment", name.as_str())]);
     }
-    let charted = world.config_maps().get("charted").await.expect("it is there");
-    assert!(!charted.annotations().contains_key("meta.helm.sh/release-name"), "Helm does not know it any more");
-    let typed = world.config_maps().get("typed").await.expect("it is there");
+    let charted = world.config_maps().get("charted").await.expect("the object exists");
+    assert!(!charted.annotations().contains_key("meta.helm.sh/release-name"), "Helm no longer owns it");
+    let typed = world.config_maps().get("typed").await.expect("the object exists");
     assert_eq!(typed.data.as_ref().and_then(|data| data.get("mine")).map(String::as_str), Some("yes"));
 
     let events: Api<k8s_openapi::api::events::v1::Event> = Api::namespaced(world.client.clone(), "default");
-    wait::eventually("an Event tells of it", || async {
+    wait::eventually("an Event reports the adoption", || async {
         let found = events.list(&kube::api::ListParams::default()).await.expect("a list");
         let adopted = found.items.iter().filter(|event| event.reason.as_deref() == Some("Adopted"));
         let ours = adopted.filter(|event| event.regarding.as_ref().and_then(|it| it.name.as_ref()) == Some(&name));
         ours.filter_map(|event| event.note.as_ref()).any(|note| note.contains("/charted") && note.contains("/typed"))
     })
     .await;
-    // From here on they are as any object of the release.
+    // From now on they are ordinary objects of the release.
     world.delete(&name).await;
-    assert!(world.config_maps().get_opt("charted").await.expect("an answer").is_none());
+    assert!(world.config_maps().get_opt("charted").await.expect("a response").is_none());
     world.finish().await;
 }
 
 #[tokio::test]
-async fn what_a_controller_holds_is_taken_only_without_protection() {
+async fn a_controlled_object_is_adopted_only_without_collision_protection() {
     let world = World::new().await;
     let name = world.name();
     let holder = make(&world, "e2e", json!({"metadata": {"name": "holder"}})).await;
@@ -126,20 +126,20 @@ async fn what_a_controller_holds_is_taken_only_without_protection() {
     let message = &condition(&refused, "Ready").expect("Ready").message;
     assert!(message.contains("/held already exists and is controlled by ConfigMap holder\n"), "{message}");
     assert!(message.contains("spec.collisionProtection: None"), "{message}");
-    assert_eq!(world.config_maps().get("held").await.expect("it is there"), held);
+    assert_eq!(world.config_maps().get("held").await.expect("the object exists"), held);
 
     spec["collisionProtection"] = json!("None");
     world.apply(&name, spec).await;
     world.ready(&name).await;
-    let taken = world.config_maps().get("held").await.expect("it is there");
+    let taken = world.config_maps().get("held").await.expect("the object exists");
     assert_eq!((taken.uid(), from(&taken)), (held.uid(), Some("bundle")));
     assert_eq!(controllers(taken.owner_references()), [("BundleDeployment", name.as_str())]);
-    assert!(taken.owner_references().iter().any(|reference| reference.name == "team"), "who only owns it stays");
+    assert!(taken.owner_references().iter().any(|reference| reference.name == "team"), "other owner references stay");
     world.finish().await;
 }
 
 #[tokio::test]
-async fn a_crd_of_two_bundle_deployments_belongs_to_one_and_can_be_moved() {
+async fn a_shared_crd_belongs_to_one_bundle_deployment_and_can_be_moved() {
     let world = World::new().await;
     let (first, second) = (world.name(), format!("{}-second", world.name()));
     let (crd, plural) = crd(&world);
@@ -167,10 +167,10 @@ async fn a_crd_of_two_bundle_deployments_belongs_to_one_and_can_be_moved() {
         assert!(message.contains(&part), "{part}: {message}");
     }
 
-    // What `chandler adopt --force` does, then the first one leaves it out. In between the first one says so.
+    // As `chandler adopt --force` does; then the first bundle drops the CRD. In between, the first BundleDeployment reports the loss.
     let before = crds.get(&plural).await.expect("the CRD");
     let rollout = Rollout::new(world.client.clone(), chandler_rollout::Options::default());
-    let owner = chandler_controller::owner_of(&deployed, &world.namespace).expect("it is stored");
+    let owner = chandler_controller::owner_of(&deployed, &world.namespace).expect("a stored object");
     let object = chandler_core::Object::parse(
         serde_json::to_string(&serde_saphyr::from_str::<serde_json::Value>(&crd).expect("YAML"))
             .expect("JSON")
@@ -180,15 +180,15 @@ async fn a_crd_of_two_bundle_deployments_belongs_to_one_and_can_be_moved() {
     )
     .expect("an object");
     let release = chandler_core::Release::new(vec![object], vec![], vec![]);
-    let found = rollout.adoptees(&owner, &release).await.expect("an answer");
+    let found = rollout.adoptees(&owner, &release).await.expect("a response");
     assert_eq!(found.iter().map(|found| found.object.name.as_str()).collect::<Vec<_>>(), [plural.as_str()]);
-    assert!(found[0].holder.is_controller());
+    assert!(found[0].existing_owner.is_controller());
     let named =
         json!({"kind": found[0].object.kind, "group": found[0].object.group, "name": plural, "uid": found[0].uid});
     let adopt = Patch::Merge(json!({"spec": {"adopt": [named]}}));
-    world.deployments().patch(&second, &PatchParams::default(), &adopt).await.expect("it is handed over");
+    world.deployments().patch(&second, &PatchParams::default(), &adopt).await.expect("the CRD is handed over");
     world.ready(&second).await;
-    // It hears of it without being asked, perhaps before the other one has made itself the controller.
+    // The first one notices without a request, perhaps before the second one has become the controller.
     let lost = world.condition(&first, "Ready", "False", "ObjectCollision").await;
     let message = &condition(&lost, "Ready").expect("Ready").message;
     assert!(
@@ -199,49 +199,55 @@ async fn a_crd_of_two_bundle_deployments_belongs_to_one_and_can_be_moved() {
     world.ready(&first).await;
 
     let after = crds.get(&plural).await.expect("the CRD");
-    assert_eq!(after.uid(), before.uid(), "it was never deleted");
+    assert_eq!(after.uid(), before.uid(), "the CRD was never deleted");
     assert_eq!(controllers(after.owner_references()), [("BundleDeployment", second.as_str())]);
     let labels: BTreeMap<String, String> = after.labels().clone();
     assert_eq!(labels["core.rukpak.io/owner-name"], second);
     world.delete(&first).await;
-    assert!(crds.get_opt(&plural).await.expect("an answer").is_some());
+    assert!(crds.get_opt(&plural).await.expect("a response").is_some());
     world.finish().await;
 }
 
 #[tokio::test]
-async fn what_is_labelled_by_hand_is_not_taken_and_what_the_spec_names_is() {
+async fn labels_adopt_nothing_and_spec_adopt_does() {
     let world = World::new().await;
     let name = world.name();
     let typed = make(&world, "kubectl-create", json!({"metadata": {"name": "typed"}, "data": {"from": "me"}})).await;
     let image = world.push(&Bundle::empty().with("manifests/all.yaml", &config_map("typed", "bundle"))).await;
     let deployed = world.deploy(&name, PLAIN, &image).await;
     world.condition(&name, "Ready", "False", "ObjectCollision").await;
-    let owner = chandler_controller::owner_of(&deployed, &world.namespace).expect("it is stored");
+    let owner = chandler_controller::owner_of(&deployed, &world.namespace).expect("a stored object");
     let labels = json!({"metadata": {"labels": {"applyset.kubernetes.io/part-of": owner.set_id()}}});
-    world.config_maps().patch("typed", &PatchParams::default(), &Patch::Merge(labels)).await.expect("it is there");
-    look_again(&world, &name).await;
-    wait::until(&world.deployments(), &name, "says whose marks it carries", |deployment| {
+    world
+        .config_maps()
+        .patch("typed", &PatchParams::default(), &Patch::Merge(labels))
+        .await
+        .expect("the object exists");
+    request_reconcile(&world, &name).await;
+    wait::until(&world.deployments(), &name, "reporting the owner labels", |deployment| {
         let ready = deployment.and_then(|deployment| condition(deployment, "Ready"));
         ready.is_some_and(|ready| ready.message.contains("which has no record of having created or adopted it"))
     })
     .await;
-    assert_eq!(from(&world.config_maps().get("typed").await.expect("it is there")), Some("me"));
+    assert_eq!(from(&world.config_maps().get("typed").await.expect("the object exists")), Some("me"));
 
-    // Whoever may write the BundleDeployment names the object itself, not only its name.
+    // A user who may write the BundleDeployment names the object by UID, not only by name.
     let adopt = |uid: String| {
         Patch::Merge(json!({"spec": {"adopt": [
         {"kind": "ConfigMap", "namespace": world.namespace, "name": "typed", "uid": uid}]}}))
     };
     let patch = PatchParams::default();
-    world.deployments().patch(&name, &patch, &adopt("another".to_owned())).await.expect("it is accepted");
+    world.deployments().patch(&name, &patch, &adopt("another".to_owned())).await.expect("the change is accepted");
     world.condition(&name, "Ready", "False", "ObjectCollision").await;
     let uid = typed.uid().expect("a UID");
-    world.deployments().patch(&name, &patch, &adopt(uid)).await.expect("it is accepted");
+    world.deployments().patch(&name, &patch, &adopt(uid)).await.expect("the change is accepted");
     world.ready(&name).await;
-    let taken = world.config_maps().get("typed").await.expect("it is there");
+    let taken = world.config_maps().get("typed").await.expect("the object exists");
     assert_eq!((from(&taken), taken.uid()), (Some("bundle"), typed.uid()));
-    world.config_maps().delete("typed", &DeleteParams::default()).await.expect("it is there");
-    wait::until(&world.config_maps(), "typed", "made again", |map| map.is_some_and(|map| from(map) == Some("bundle")))
-        .await;
+    world.config_maps().delete("typed", &DeleteParams::default()).await.expect("the object exists");
+    wait::until(&world.config_maps(), "typed", "created again", |map| {
+        map.is_some_and(|map| from(map) == Some("bundle"))
+    })
+    .await;
     world.finish().await;
 }

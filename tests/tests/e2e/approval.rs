@@ -1,4 +1,4 @@
-//! A change that needs approval is written to the status before anything is written to the cluster, and waits.
+//! A change that needs approval is reported in the status before anything is written to the cluster, and waits.
 
 use chandler_api::Outcome;
 use chandler_tests::{World, bundles, wait};
@@ -9,7 +9,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{REGISTRY, permissions::look_again};
+use crate::{REGISTRY, permissions::request_reconcile};
 
 async fn merge(world: &World, name: &str, patch: Value) {
     let patched = world.deployments().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
@@ -28,11 +28,11 @@ async fn a_change_waits_for_approval_while_the_old_release_is_kept() {
     assert!(first.created > 5 && first.changed == 0 && first.removed == 0, "{first:?}");
     assert_eq!(first.refusals, [""; 0]);
     let operators: Api<Deployment> = Api::namespaced(world.client.clone(), &world.namespace);
-    assert!(operators.get_opt("harbour-operator").await.expect("an answer").is_none(), "nothing is written yet");
+    assert!(operators.get_opt("harbour-operator").await.expect("a response").is_none(), "nothing is written yet");
 
     let zeros = format!("sha256:{}", "0".repeat(64));
     world.approve(&name, &zeros).await;
-    look_again(&world, &name).await;
+    request_reconcile(&world, &name).await;
     assert_eq!(world.pending(&name).await.digest, first.digest, "another digest approves nothing");
     world.approve(&name, &first.digest).await;
     let deployment = world.ready(&name).await;
@@ -50,10 +50,10 @@ async fn a_change_waits_for_approval_while_the_old_release_is_kept() {
     let removed = format!("remove ConfigMap {}/harbour-operator-tides", world.namespace);
     assert!(second.objects.contains(&removed), "{second:?}");
 
-    // What runs meanwhile is looked after.
+    // The current release is repaired in the meantime.
     let config_maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
     let edit = Patch::Merge(json!({"data": {"high": "never"}}));
-    config_maps.patch("harbour-operator-tides", &PatchParams::default(), &edit).await.expect("it can be edited");
+    config_maps.patch("harbour-operator-tides", &PatchParams::default(), &edit).await.expect("the edit is accepted");
     wait::until(&config_maps, "harbour-operator-tides", "repaired", |map| {
         map.and_then(|map| map.data.as_ref()).is_some_and(|data| data.get("high").is_none_or(|high| high != "never"))
     })
@@ -68,7 +68,7 @@ async fn a_change_waits_for_approval_while_the_old_release_is_kept() {
 }
 
 #[tokio::test]
-async fn an_approval_is_of_one_change_of_one_object_and_is_on_record() {
+async fn an_approval_covers_one_change_of_one_bundle_deployment_and_is_recorded() {
     let world = World::new().await;
     let name = world.name();
     let image = world.push(&bundles::sample("registry/harbour-operator.v0.1.0")).await;
@@ -86,9 +86,9 @@ async fn an_approval_is_of_one_change_of_one_object_and_is_on_record() {
     elsewhere.spec.bundle_deployment_uid = "00000000-0000-0000-0000-000000000000".to_owned();
     elsewhere.spec.change.clone_from(&pending.digest);
     world.approvals().create(&PostParams::default(), &elsewhere).await.expect("the approval is accepted");
-    look_again(&world, &name).await;
+    request_reconcile(&world, &name).await;
     assert_eq!(world.pending(&name).await.digest, pending.digest);
-    world.approvals().delete(&elsewhere.name_any(), &DeleteParams::default()).await.expect("it is there");
+    world.approvals().delete(&elsewhere.name_any(), &DeleteParams::default()).await.expect("the object exists");
 
     let approval = world.approve(&name, &pending.digest).await;
     let deployment = world.ready(&name).await;
@@ -97,7 +97,7 @@ async fn an_approval_is_of_one_change_of_one_object_and_is_on_record() {
     assert_eq!((recorded.change, recorded.approved_by), (pending.digest.clone(), world.user().await));
     let events: Api<Event> = Api::namespaced(world.client.clone(), "default");
     let note = format!("{} approved revision 1: {}", world.user().await, pending.digest);
-    wait::eventually("an Event says who approved it", || async {
+    wait::eventually("an Event names the approver", || async {
         let found = events.list(&ListParams::default()).await.expect("a list");
         let approved = found.items.iter().filter(|event| event.reason.as_deref() == Some("Approved"));
         let ours = approved.filter(|event| event.regarding.as_ref().and_then(|it| it.name.as_ref()) == Some(&name));
@@ -105,7 +105,7 @@ async fn an_approval_is_of_one_change_of_one_object_and_is_on_record() {
     })
     .await;
 
-    // An approval serves once: the same change after a rollback is another one. Going back needs none.
+    // An approval is used once: the same change after a rollback needs another one. A rollback needs none.
     let image = world.push(&bundles::sample("registry/harbour-operator.v0.2.0")).await;
     merge(&world, &name, json!({"spec": {"source": {"image": {"ref": image}}}})).await;
     world.approve(&name, &world.pending(&name).await.digest).await;
@@ -118,11 +118,11 @@ async fn an_approval_is_of_one_change_of_one_object_and_is_on_record() {
     let again = world.pending(&name).await;
     let deployment = world.deployments().get(&name).await.expect("the BundleDeployment");
     let last = deployment.status.expect("a status").history.pop().expect("a revision");
-    assert_eq!((last.number, last.outcome), (3, Outcome::Succeeded), "nothing was begun");
+    assert_eq!((last.number, last.outcome), (3, Outcome::Succeeded), "no revision was started");
     world.approve(&name, &again.digest).await;
     world.ready(&name).await;
 
-    // An approval goes with what it approves, where somebody collects what has no owner any more.
+    // The garbage collector, if one runs, deletes an approval with its BundleDeployment.
     let owners = approval.owner_references();
     assert_eq!(owners.iter().map(|owner| owner.name.as_str()).collect::<Vec<_>>(), [name.as_str()]);
     world.finish().await;

@@ -1,4 +1,4 @@
-//! With the host as certificate provider a bare cluster is enough: certificates are issued, trusted and replaced.
+//! With the host as certificate provider, a cluster needs no cert-manager: certificates are issued, trusted and rotated.
 
 use std::collections::BTreeMap;
 
@@ -77,7 +77,7 @@ async fn deploy(world: &World, name: &str) {
     world.apply(name, spec).await;
 }
 
-/// The Service with a certificate, and the name of its Secret.
+/// The names of the Service with a certificate and of its Secret.
 async fn service(world: &World) -> (String, String) {
     let services: Api<Service> = Api::namespaced(world.client.clone(), &world.namespace);
     for service in services.list(&ListParams::default()).await.expect("the Services") {
@@ -85,7 +85,7 @@ async fn service(world: &World) -> (String, String) {
             return (service.metadata.name.expect("a stored object has a name"), secret);
         }
     }
-    panic!("no Service asks for a certificate");
+    panic!("no Service requests a certificate");
 }
 
 fn secrets(world: &World) -> Api<Secret> {
@@ -97,7 +97,7 @@ fn identity(secret: &Secret) -> Identity {
     Identity { certificate: entry("tls.crt"), key: entry("tls.key") }
 }
 
-/// Every `caBundle` of the release, by where it is.
+/// Every `caBundle` of the release, by its object.
 async fn authorities(world: &World) -> BTreeMap<&'static str, Vec<u8>> {
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(world.client.clone());
@@ -113,7 +113,7 @@ async fn authorities(world: &World) -> BTreeMap<&'static str, Vec<u8>> {
         .into()
 }
 
-/// What each place says to a server with this identity.
+/// Whether each `caBundle` trusts a server with this identity.
 async fn trusted_by(world: &World, identity: &Identity, service: &str) -> BTreeMap<&'static str, Result<(), String>> {
     let name = format!("{service}.{}.svc", world.namespace);
     let trusts = |bundle: &Vec<u8>| handshake(identity, bundle, &name);
@@ -136,7 +136,7 @@ async fn rotate(world: &World, name: &str, when: &str) {
 }
 
 #[tokio::test]
-async fn webhooks_of_all_types_work_and_go_on_while_their_certificate_is_replaced() {
+async fn webhooks_of_all_types_keep_working_during_certificate_rotation() {
     let mut world = World::new().await;
     let name = world.name();
     deploy(&world, &name).await;
@@ -149,11 +149,11 @@ async fn webhooks_of_all_types_work_and_go_on_while_their_certificate_is_replace
     let old = identity(&first);
     assert_trusted(&world, &old, &service).await;
 
-    // It is announced before it is served, and a controller that dies in between goes on where it was.
+    // The new CA is announced before its certificate is served, and a controller that restarts in between continues.
     rotate(&world, &name, "2026-11-21T18:00:00Z").await;
     let announced =
         wait::until(&secrets(&world), &secret, "announced", |secret| entry(secret, "next.crt").is_some()).await;
-    assert_eq!(announced.as_ref().map(identity), Some(old.clone()), "what is announced is not served");
+    assert_eq!(announced.as_ref().map(identity), Some(old.clone()), "the announced certificate is not served yet");
     world.stop_controller().await;
     world.start_controller();
     let replaced = wait::until(&secrets(&world), &secret, "replaced", |secret| {
@@ -162,24 +162,27 @@ async fn webhooks_of_all_types_work_and_go_on_while_their_certificate_is_replace
     .await;
     let new = identity(&replaced.expect("the Secret"));
     assert_trusted(&world, &new, &service).await;
-    // Pods read a changed Secret when they like.
+    // Pods may still serve the old Secret for a while.
     assert_trusted(&world, &old, &service).await;
 
     let after = world.ready(&name).await;
     let ready = |deployment| condition(deployment, "Ready").expect("Ready").last_transition_time.clone();
-    assert_eq!(ready(&after), ready(&before), "it was ready all the time");
+    assert_eq!(ready(&after), ready(&before), "the BundleDeployment stayed ready");
     let release = |deployment: &chandler_api::BundleDeployment| {
         deployment.status.as_ref().and_then(|status| status.release.clone()).expect("a release")
     };
-    assert_eq!(release(&after), release(&before), "certificates are no part of the release");
+    assert_eq!(release(&after), release(&before), "certificates are not part of the release");
 
     world.delete(&name).await;
-    assert!(secrets(&world).get_opt(&secret).await.expect("an answer").is_none(), "the Secret goes with its owner");
+    assert!(
+        secrets(&world).get_opt(&secret).await.expect("a response").is_none(),
+        "the Secret is deleted with its owner"
+    );
     world.finish().await;
 }
 
 #[tokio::test]
-async fn a_deleted_secret_is_made_again_and_what_it_held_is_trusted_no_more() {
+async fn a_deleted_certificate_is_reissued_and_the_old_one_is_no_longer_trusted() {
     let world = World::new().await;
     let name = world.name();
     deploy(&world, &name).await;
@@ -188,19 +191,19 @@ async fn a_deleted_secret_is_made_again_and_what_it_held_is_trusted_no_more() {
     let first = secrets(&world).get(&secret).await.expect("the Secret");
     let old = identity(&first);
 
-    secrets(&world).delete(&secret, &DeleteParams::default()).await.expect("it can be deleted");
-    let again = wait::until(&secrets(&world), &secret, "made again", |secret| {
+    secrets(&world).delete(&secret, &DeleteParams::default()).await.expect("the deletion is accepted");
+    let again = wait::until(&secrets(&world), &secret, "created again", |secret| {
         secret.is_some_and(|secret| secret.metadata.uid != first.metadata.uid)
     })
     .await;
     let new = identity(&again.expect("the Secret"));
-    wait::eventually("everything trusts the new certificate, and it alone", || async {
+    wait::eventually("every caBundle trusts only the new certificate", || async {
         trusted_by(&world, &new, &service).await.values().all(Result::is_ok)
             && trusted_by(&world, &old, &service).await.values().all(Result::is_err)
     })
     .await;
 
-    // What somebody writes over a caBundle is put right.
+    // An edited caBundle is repaired.
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());
     let forged = json!([{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]);
     let forged: Patch<()> = Patch::Json(serde_json::from_value(forged).expect("a patch"));
@@ -217,7 +220,7 @@ async fn a_deleted_secret_is_made_again_and_what_it_held_is_trusted_no_more() {
 }
 
 #[tokio::test]
-async fn a_secret_of_somebody_else_is_never_overwritten() {
+async fn a_foreign_secret_is_never_overwritten() {
     let world = World::new().await;
     let name = world.name();
     let foreign: Secret = serde_json::from_value(json!({
@@ -238,14 +241,17 @@ async fn a_secret_of_somebody_else_is_never_overwritten() {
     let now = secrets(&world).get("harbour-operator-service-cert").await.expect("the Secret");
     assert_eq!(now.metadata.resource_version, foreign.metadata.resource_version);
 
-    secrets(&world).delete("harbour-operator-service-cert", &DeleteParams::default()).await.expect("it can be deleted");
+    secrets(&world)
+        .delete("harbour-operator-service-cert", &DeleteParams::default())
+        .await
+        .expect("the deletion is accepted");
     world.ready(&name).await;
     world.finish().await;
 }
 
-/// What any provisioner may declare: here the plain one passes it on from the bundle.
+/// Any provisioner may declare certificates: the plain one takes the declaration from the bundle.
 #[tokio::test]
-async fn aggregated_apis_get_their_authorities_whatever_the_provisioner() {
+async fn aggregated_apis_get_a_ca_bundle_with_any_provisioner() {
     let world = World::new().await;
     let name = world.name();
     let service = json!({
@@ -280,7 +286,7 @@ async fn aggregated_apis_get_their_authorities_whatever_the_provisioner() {
     assert_eq!(handshake(&identity(&secret), &bundle.0, &server), Ok(()));
     handshake(&identity(&secret), &bundle.0, "harbour.elsewhere.svc").expect_err("a certificate for one Service");
 
-    // What leads nowhere is told, with the object.
+    // A reference to a missing Service is reported with its object.
     let lost = bundles_with_lost_target();
     let image = world.push(&lost).await;
     world.deploy(&name, PLAIN, &image).await;

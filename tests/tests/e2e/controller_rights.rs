@@ -1,4 +1,4 @@
-//! The controller with the rights of `deploy/rbac.yaml` and no others: they are enough, and none of them is too much.
+//! The controller with exactly the permissions of `deploy/rbac.yaml`: they suffice, and each of them is used.
 
 use std::{
     collections::BTreeSet,
@@ -18,7 +18,7 @@ use crate::{
     permissions::{apply, spec},
 };
 
-/// A request that the controller made with its own rights.
+/// A request that the controller sent with its own permissions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Made {
     verb: String,
@@ -29,7 +29,7 @@ struct Made {
 }
 
 impl Made {
-    /// What a request does; none for what is open to everybody, such as discovery.
+    /// The access of a request; none for what every user may do, such as discovery.
     fn of(request: &http::Request<Body>) -> Option<Self> {
         let path: Vec<&str> = request.uri().path().trim_matches('/').split('/').collect();
         let (group, rest) = match path.as_slice() {
@@ -76,18 +76,18 @@ impl Made {
     }
 }
 
-/// A client that notes what is done with its own rights, and what of it is refused.
-fn noting(client: &Client, made: &Arc<Mutex<BTreeSet<Made>>>, refused: &Arc<Mutex<BTreeSet<Made>>>) -> Client {
+/// A client that records its requests with its own permissions, and which of them were denied.
+fn recording(client: &Client, made: &Arc<Mutex<BTreeSet<Made>>>, refused: &Arc<Mutex<BTreeSet<Made>>>) -> Client {
     let (inner, made, refused) = (client.clone(), Arc::clone(made), Arc::clone(refused));
     let service = tower::service_fn(move |request: http::Request<Body>| {
         let own = !request.headers().contains_key("impersonate-user");
         let what = Made::of(&request).filter(|_| own);
-        made.lock().expect("no test panics here").extend(what.clone());
+        made.lock().expect("no other thread panics").extend(what.clone());
         let (inner, refused) = (inner.clone(), Arc::clone(&refused));
         async move {
             let response = inner.send(request).await?;
             if response.status() == http::StatusCode::FORBIDDEN {
-                refused.lock().expect("no test panics here").extend(what);
+                refused.lock().expect("no other thread panics").extend(what);
             }
             Ok::<_, kube::Error>(response)
         }
@@ -95,9 +95,9 @@ fn noting(client: &Client, made: &Arc<Mutex<BTreeSet<Made>>>, refused: &Arc<Mute
     Client::new(service, "default")
 }
 
-/// The objects of a file of `deploy/`, under names of this test.
+/// The objects of a file of `deploy/`, with names of this test.
 fn deployed(world: &World, file: &str) -> Vec<Value> {
-    let text = fs::read_to_string(bundles::workspace().join("deploy").join(file)).expect("the file is there");
+    let text = fs::read_to_string(bundles::workspace().join("deploy").join(file)).expect("the file exists");
     let text = text.replace("namespace: chandler-system", &format!("namespace: {}", world.system_namespace));
     let text = text.replace("namespace: shop", &format!("namespace: {}", world.namespace));
     let mut objects: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
@@ -114,7 +114,7 @@ fn deployed(world: &World, file: &str) -> Vec<Value> {
     objects
 }
 
-/// A client that is the controller's ServiceAccount.
+/// A client with the controller's ServiceAccount.
 async fn controller(world: &World) -> Client {
     let path = format!("/api/v1/namespaces/{}/serviceaccounts/chandler/token", world.system_namespace);
     let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
@@ -129,8 +129,7 @@ async fn controller(world: &World) -> Client {
     Client::try_from(config).expect("a client")
 }
 
-/// A bundle that has everything for which the controller looks at something of its own: it binds roles that exist, and
-/// gathers ClusterRoles.
+/// A bundle for which the controller needs all its read permissions: it binds existing roles and aggregates ClusterRoles.
 fn demanding(world: &World) -> Bundle {
     let namespace = &world.namespace;
     let binding = |name: &str, kind: &str, role: &str| {
@@ -152,16 +151,16 @@ fn rules_of(objects: &[Value]) -> Vec<PolicyRule> {
     objects.iter().flat_map(|object| Role::read(object).rules).collect()
 }
 
-/// Rights whose use is not seen here.
+/// Permissions whose use this test does not see.
 const NOT_SEEN: &[&str] = &[
-    // Only an Event that happens again within minutes is changed.
+    // An Event is updated only if it recurs within minutes.
     r#"{APIGroups:["events.k8s.io"], Resources:["events"], Verbs:["patch"]}"#,
-    // It is no request, but what the API server asks for a header of one.
+    // No request uses it directly: the API server checks it for a request header.
     r#"{APIGroups:[""], Resources:["serviceaccounts"], ResourceNames:["deployer"], Verbs:["impersonate"]}"#,
 ];
 
 #[tokio::test]
-async fn the_rights_of_the_controller_are_enough_and_all_used() {
+async fn the_controller_has_exactly_the_permissions_it_needs() {
     let mut world = World::new().await;
     world.stop_controller().await;
     let name = world.name();
@@ -197,7 +196,7 @@ async fn the_rights_of_the_controller_are_enough_and_all_used() {
     let _: chandler_api::ProvisionerClass = world.create(class).await;
 
     let (made, refused) = (Arc::default(), Arc::default());
-    let client = noting(&controller(&world).await, &made, &refused);
+    let client = recording(&controller(&world).await, &made, &refused);
     world.start_controller_on(client);
     let mut images = spec(&world, PLAIN, &world.push(&demanding(&world)).await, "deployer");
     images["source"]["image"]["pullSecret"] = json!("pull");
@@ -209,13 +208,13 @@ async fn the_rights_of_the_controller_are_enough_and_all_used() {
     world.apply(&bell, maps).await;
     world.ready(&name).await;
     world.ready(&bell).await;
-    wait::until(&classes, &name, "looked at", |class| class.is_some_and(|class| class.status.is_some())).await;
+    wait::until(&classes, &name, "reconciled", |class| class.is_some_and(|class| class.status.is_some())).await;
     world.delete(&bell).await;
     world.delete(&name).await;
-    classes.delete(&name, &kube::api::DeleteParams::default()).await.expect("it is there");
+    classes.delete(&name, &kube::api::DeleteParams::default()).await.expect("the object exists");
 
-    assert_eq!(*refused.lock().expect("no test panics here"), BTreeSet::new(), "refused");
-    let made = made.lock().expect("no test panics here").clone();
+    assert_eq!(*refused.lock().expect("no other thread panics"), BTreeSet::new(), "refused");
+    let made = made.lock().expect("no other thread panics").clone();
     let granted = rules_of(&rights).into_iter().chain(rules_of(&tenant)).flat_map(|rule| break_down(&rule));
     let unused: Vec<String> = granted
         .filter(|rule| !made.iter().any(|made| made.is_allowed_by(rule)))
@@ -226,7 +225,7 @@ async fn the_rights_of_the_controller_are_enough_and_all_used() {
     world.finish().await;
 }
 
-/// A right that is taken away, and what the BundleDeployment then says.
+/// A permission that is removed, and the message that the BundleDeployment then reports.
 const TAKEN: &[(&str, &str, &str)] = &[
     ("namespaces", "get", "cannot read namespace"),
     ("serviceaccounts", "impersonate", "cannot act as ServiceAccount"),
@@ -234,7 +233,7 @@ const TAKEN: &[(&str, &str, &str)] = &[
 ];
 
 #[tokio::test]
-async fn without_one_of_its_rights_the_controller_says_which() {
+async fn a_missing_controller_permission_is_reported_by_name() {
     for (resource, verb, expected) in TAKEN {
         let mut world = World::new().await;
         world.stop_controller().await;
@@ -267,8 +266,8 @@ async fn without_one_of_its_rights_the_controller_says_which() {
         let image = world.push(&Bundle::empty().with("manifests/binding.yaml", text)).await;
         world.apply(&name, spec(&world, PLAIN, &image, "deployer")).await;
         let deployment = world.condition(&name, "Ready", "False", "Forbidden").await;
-        let told = &condition(&deployment, "Ready").expect("Ready").message;
-        assert!(told.contains(expected), "{resource} {verb}: {told}");
+        let message = &condition(&deployment, "Ready").expect("Ready").message;
+        assert!(message.contains(expected), "{resource} {verb}: {message}");
         world.stop_controller().await;
         world.start_controller();
         world.finish().await;

@@ -1,4 +1,4 @@
-//! A CRD that would break clients or stored objects is refused before anything is written, unless it was asked for.
+//! A CRD upgrade that would break clients or stored objects is rejected before anything is written, unless the spec allows it.
 
 use chandler_api::{BundleDeployment, ConditionType, find_condition};
 use chandler_tests::{World, bundles::Bundle, world::condition};
@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 
 use crate::PLAIN;
 
-/// The API group of a test, so that tests on one server do not meet.
+/// An API group for each test, so that tests on one server do not collide.
 fn group(world: &World) -> String {
     format!("{}.example.com", world.namespace)
 }
 
-/// A bundle of a CRD with this schema of `spec.size`, and of a ConfigMap that tells its version.
+/// A bundle with a CRD with this schema of `spec.size`, and a ConfigMap with the bundle's version.
 pub(crate) fn bundle(world: &World, version: &str, size: &Value) -> Bundle {
     let group = group(world);
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": size}}}});
@@ -45,7 +45,7 @@ async fn deploy(world: &World, version: &str, size: &Value, preflight: &Value) {
     world.apply(&world.name(), spec).await;
 }
 
-/// What tells whether anything was written: the version of the bundle, and that of the stored CRD.
+/// Shows whether anything was written: the version in the ConfigMap, and the resource version of the CRD.
 async fn written(world: &World) -> (Option<String>, Option<String>) {
     let settings: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
     let settings = settings.get("settings").await.expect("the ConfigMap");
@@ -75,7 +75,7 @@ fn message(deployment: &BundleDeployment) -> String {
 }
 
 #[tokio::test]
-async fn a_breaking_crd_is_refused_before_anything_is_written_and_can_be_let_through() {
+async fn a_breaking_crd_is_rejected_before_the_first_write_unless_allowed() {
     let world = World::new().await;
     let name = world.name();
     let text = json!({"type": "string", "enum": ["small", "large"]});
@@ -86,12 +86,12 @@ async fn a_breaking_crd_is_refused_before_anything_is_written_and_can_be_let_thr
 
     deploy(&world, "2", &fewer, &json!({})).await;
     let refused = world.condition(&name, "Ready", "False", "UnsafeCRDUpgrade").await;
-    let told = message(&refused);
+    let text = message(&refused);
     let crd = format!("widgets.{}", group(&world));
     let expected = format!(
         "validating upgrade for CRD {crd:?}: v1: ^.spec.size: enum: allowed enum values removed : [\"large\"]\nhelp: "
     );
-    assert!(told.starts_with(&expected), "{told}");
+    assert!(text.starts_with(&expected), "{text}");
     let conditions = &refused.status.as_ref().expect("a status").conditions;
     let installed = find_condition(conditions, ConditionType::Installed).expect("Installed");
     assert_eq!(installed.reason, "UpgradeFailed");
@@ -108,10 +108,10 @@ async fn a_breaking_crd_is_refused_before_anything_is_written_and_can_be_let_thr
 }
 
 #[tokio::test]
-async fn a_custom_resource_that_the_new_schema_refuses_is_named() {
+async fn a_custom_resource_that_fails_the_new_schema_is_named() {
     let world = World::new().await;
     let name = world.name();
-    // The schemas alone would pass.
+    // A comparison of the schemas alone would pass.
     let schemas = json!({"rules": [{"name": "maxLength", "enforcement": "None"}]});
     deploy(&world, "1", &json!({"type": "string"}), &schemas).await;
     world.ready(&name).await;
@@ -120,23 +120,23 @@ async fn a_custom_resource_that_the_new_schema_refuses_is_named() {
 
     let bounded = json!({"type": "string", "maxLength": 2});
     deploy(&world, "2", &bounded, &schemas).await;
-    let told = message(&world.condition(&name, "Ready", "False", "UnsafeCRDUpgrade").await);
+    let text = message(&world.condition(&name, "Ready", "False", "UnsafeCRDUpgrade").await);
     let expected = format!(
         "existing custom object {}/huge failed validation for new schema version v1: /spec/size: ",
         world.namespace
     );
-    assert!(told.contains(&expected) && !told.contains("tiny") && !told.contains("xxxxxl"), "{told}");
+    assert!(text.contains(&expected) && !text.contains("tiny") && !text.contains("xxxxxl"), "{text}");
     assert_eq!(written(&world).await.0.as_deref(), Some("1"), "nothing may be written");
 
-    // Once the object is gone the upgrade goes on by itself.
-    widgets(&world).delete("huge", &DeleteParams::default()).await.expect("it can be deleted");
+    // Once the object is deleted, the upgrade continues by itself.
+    widgets(&world).delete("huge", &DeleteParams::default()).await.expect("the deletion is accepted");
     world.ready(&name).await;
     assert_eq!(written(&world).await.0.as_deref(), Some("2"));
     world.finish().await;
 }
 
 #[tokio::test]
-async fn the_check_can_be_disabled_and_a_new_crd_is_never_refused() {
+async fn the_crd_check_can_be_disabled_and_ignores_new_crds() {
     let world = World::new().await;
     let name = world.name();
     deploy(&world, "1", &json!({"type": "string", "pattern": "^[a-z]+$", "default": "small"}), &json!({})).await;

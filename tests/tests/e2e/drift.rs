@@ -1,4 +1,4 @@
-//! A managed object that is edited or deleted comes back as it was.
+//! A managed object that is edited or deleted is restored.
 
 use chandler_api::{BundleWarning, DriftState, DriftedField};
 use chandler_tests::{World, bundles, wait, world::condition};
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::REGISTRY;
 
 #[tokio::test]
-async fn a_deleted_object_comes_back_and_an_edit_is_undone() {
+async fn a_deleted_object_is_recreated_and_an_edit_is_reverted() {
     let world = World::new().await;
     let name = world.name();
     let image = world.push(&bundles::sample("registry/harbour-operator.v0.1.0")).await;
@@ -21,15 +21,15 @@ async fn a_deleted_object_comes_back_and_an_edit_is_undone() {
 
     let config_maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
     let before = config_maps.get("harbour-operator-tides").await.expect("the ConfigMap");
-    config_maps.delete("harbour-operator-tides", &DeleteParams::default()).await.expect("it can be deleted");
+    config_maps.delete("harbour-operator-tides", &DeleteParams::default()).await.expect("the deletion is accepted");
     wait::until(&config_maps, "harbour-operator-tides", "created again", |map| {
         map.is_some_and(|map| map.metadata.uid != before.metadata.uid && map.data == before.data)
     })
     .await;
 
     let edit = Patch::Merge(json!({"data": {"high": "never"}}));
-    config_maps.patch("harbour-operator-tides", &PatchParams::default(), &edit).await.expect("it can be edited");
-    wait::until(&config_maps, "harbour-operator-tides", "as it was", |map| {
+    config_maps.patch("harbour-operator-tides", &PatchParams::default(), &edit).await.expect("the edit is accepted");
+    wait::until(&config_maps, "harbour-operator-tides", "restored", |map| {
         map.is_some_and(|map| map.data == before.data)
     })
     .await;
@@ -38,7 +38,7 @@ async fn a_deleted_object_comes_back_and_an_edit_is_undone() {
 }
 
 #[tokio::test]
-async fn what_others_add_stays() {
+async fn fields_added_by_other_managers_stay() {
     let world = World::new().await;
     let name = world.name();
     let image = world.push(&bundles::sample("registry/harbour-operator.v0.1.0")).await;
@@ -51,7 +51,7 @@ async fn what_others_add_stays() {
         "template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z"}}},
     }});
     operators.patch("harbour-operator", &PatchParams::default(), &Patch::Merge(restart)).await.expect("an edit");
-    // The field of the bundle is repaired, the annotation that nobody else owns stays.
+    // The field of the bundle is repaired; the annotation, which the release does not set, stays.
     let operator = wait::until(&operators, "harbour-operator", "repaired", |operator| {
         operator.and_then(|operator| operator.spec.as_ref()?.replicas) == Some(1)
     })
@@ -66,13 +66,13 @@ const TIDES: &str = "harbour-operator-tides";
 
 /// Changes a ConfigMap as this field manager.
 async fn edit(world: &World, manager: &str, tide: &str) -> ConfigMap {
-    let somebody = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
+    let other_manager = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
     let config_maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
     let edit = Patch::Merge(json!({"data": {"high": tide}}));
-    config_maps.patch(TIDES, &somebody, &edit).await.expect("it can be edited")
+    config_maps.patch(TIDES, &other_manager, &edit).await.expect("the edit is accepted")
 }
 
-/// Asks for a reconcile, with more annotations, and waits until one was made.
+/// Requests a reconcile, with these annotations, and waits until it is done.
 async fn request(world: &World, name: &str, at: &str, more: &[&str]) {
     let mut annotations = json!({"reconcile.chandler.dev/requestedAt": at});
     for annotation in more {
@@ -87,7 +87,7 @@ async fn request(world: &World, name: &str, at: &str, more: &[&str]) {
 }
 
 #[tokio::test]
-async fn who_changed_which_field_is_told_with_the_repair() {
+async fn the_repair_event_names_the_field_and_its_manager() {
     let world = World::new().await;
     let name = world.name();
     let image = world.push(&bundles::sample("registry/harbour-operator.v0.1.0")).await;
@@ -106,7 +106,7 @@ async fn who_changed_which_field_is_told_with_the_repair() {
 }
 
 #[tokio::test]
-async fn what_is_ignored_is_left_to_its_manager() {
+async fn an_ignored_field_is_left_to_its_manager() {
     let world = World::new().await;
     let name = world.name();
     let image = world.push(&bundles::sample("registry/harbour-operator.v0.1.0")).await;
@@ -117,16 +117,16 @@ async fn what_is_ignored_is_left_to_its_manager() {
     let operators: Api<Deployment> = Api::namespaced(world.client.clone(), &world.namespace);
     let replicas = |operator: &Deployment| operator.spec.as_ref().and_then(|spec| spec.replicas);
     let created = operators.get("harbour-operator").await.expect("the operator");
-    assert_eq!(replicas(&created), Some(1), "what is created is as in the bundle");
+    assert_eq!(replicas(&created), Some(1), "the object is created as in the bundle");
 
     let autoscaler = PatchParams { field_manager: Some("autoscaler".to_owned()), ..PatchParams::default() };
     let scale = Patch::Merge(json!({"spec": {"replicas": 3}}));
-    operators.patch_scale("harbour-operator", &autoscaler, &scale).await.expect("it can be scaled");
-    // What the bundle says of other fields is put back, in the same object, without a word about the replicas.
+    operators.patch_scale("harbour-operator", &autoscaler, &scale).await.expect("the change is accepted");
+    // Other fields of the same object are repaired, without touching the replicas.
     let pause =
         Patch::Merge(json!({"spec": {"strategy": {"type": "Recreate", "rollingUpdate": null}, "minReadySeconds": 1,
         "template": {"spec": {"serviceAccountName": "default"}}}}));
-    operators.patch("harbour-operator", &PatchParams::default(), &pause).await.expect("it can be edited");
+    operators.patch("harbour-operator", &PatchParams::default(), &pause).await.expect("the edit is accepted");
     let repaired = wait::until(&operators, "harbour-operator", "repaired", |operator| {
         operator.is_some_and(|operator| {
             let account =
@@ -141,13 +141,13 @@ async fn what_is_ignored_is_left_to_its_manager() {
     world.apply(&name, spec).await;
     world.condition(&name, "Progressing", "False", "Succeeded").await;
     let updated = operators.get("harbour-operator").await.expect("the operator");
-    assert_eq!(replicas(&updated), Some(3), "the new release leaves it, too");
-    assert_ne!(updated.metadata.annotations, created.metadata.annotations, "it is of the new release");
+    assert_eq!(replicas(&updated), Some(3), "the new release leaves the replicas alone, too");
+    assert_ne!(updated.metadata.annotations, created.metadata.annotations, "the object belongs to the new release");
     world.finish().await;
 }
 
 #[tokio::test]
-async fn a_field_that_says_what_the_object_is_cannot_be_ignored() {
+async fn an_identity_field_cannot_be_ignored() {
     let world = World::new().await;
     let name = world.name();
     let image = world.push(&bundles::sample("registry/harbour-operator.v0.1.0")).await;
@@ -161,7 +161,7 @@ async fn a_field_that_says_what_the_object_is_cannot_be_ignored() {
 }
 
 #[tokio::test]
-async fn drift_is_reported_and_left_until_somebody_asks() {
+async fn report_mode_reports_drift_and_repairs_on_request() {
     let world = World::new().await;
     let name = world.name();
     let image = world.push(&bundles::sample("registry/harbour-operator.v0.1.0")).await;
@@ -175,29 +175,29 @@ async fn drift_is_reported_and_left_until_somebody_asks() {
 
     let edited = edit(&world, "kubectl-edit", "never").await;
     let reported = world.condition(&name, "Drifted", "True", "DriftReported").await;
-    let drift = reported.status.and_then(|status| status.drift).expect("it says what drifted");
+    let drift = reported.status.and_then(|status| status.drift).expect("a drift report");
     assert_eq!((drift.total, drift.objects.len()), (1, 1));
     let object = &drift.objects[0];
     assert_eq!((object.kind.as_str(), object.name.as_str(), object.state), ("ConfigMap", TIDES, DriftState::Changed));
     let field = DriftedField { path: "data.high".into(), manager: Some("kubectl-edit".into()) };
     assert_eq!(object.fields, [field]);
-    // A request alone looks again and leaves it.
+    // A reconcile request alone reports the drift again, and repairs nothing.
     request(&world, &name, "1", &[]).await;
     let now = config_maps.get(TIDES).await.expect("the ConfigMap");
-    assert_eq!(now.metadata.resource_version, edited.metadata.resource_version, "nobody touched it");
+    assert_eq!(now.metadata.resource_version, edited.metadata.resource_version, "nothing touched the object");
 
     let undo = Patch::Merge(json!({"data": before.data}));
-    config_maps.patch(TIDES, &PatchParams::default(), &undo).await.expect("it can be undone");
+    config_maps.patch(TIDES, &PatchParams::default(), &undo).await.expect("the change is accepted");
     let gone = world.condition(&name, "Drifted", "False", "AsReleased").await;
     assert_eq!(gone.status.and_then(|status| status.drift), None);
 
-    // What is missing stays so, and is told as not healthy.
-    config_maps.delete(TIDES, &DeleteParams::default()).await.expect("it can be deleted");
+    // A missing object stays missing, and is reported as unhealthy.
+    config_maps.delete(TIDES, &DeleteParams::default()).await.expect("the deletion is accepted");
     let missing = world.condition(&name, "Ready", "False", "Unhealthy").await;
-    let drift = missing.status.and_then(|status| status.drift).expect("it says what drifted");
+    let drift = missing.status.and_then(|status| status.drift).expect("a drift report");
     assert_eq!(drift.objects[0].state, DriftState::Missing);
     request(&world, &name, "2", &["reconcile.chandler.dev/repairAt"]).await;
-    let repaired = config_maps.get(TIDES).await.expect("it was created again");
+    let repaired = config_maps.get(TIDES).await.expect("the object was created again");
     assert_eq!(repaired.data, before.data);
     world.ready(&name).await;
     world.condition(&name, "Drifted", "False", "AsReleased").await;
@@ -205,7 +205,7 @@ async fn drift_is_reported_and_left_until_somebody_asks() {
 }
 
 #[tokio::test]
-async fn what_drifts_unseen_is_taken_over_by_the_next_revision() {
+async fn the_next_revision_reverts_drift_that_was_not_observed() {
     let world = World::new().await;
     let name = world.name();
     let image = world.push(&bundles::sample("registry/harbour-operator.v0.1.0")).await;
@@ -218,13 +218,13 @@ async fn what_drifts_unseen_is_taken_over_by_the_next_revision() {
     let scaled = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "harbour-operator"},
         "spec": {"replicas": 2}});
     let gitops = PatchParams::apply("gitops").force();
-    operators.patch("harbour-operator", &gitops, &Patch::Apply(scaled)).await.expect("it can be applied");
+    operators.patch("harbour-operator", &gitops, &Patch::Apply(scaled)).await.expect("the change is accepted");
     request(&world, &name, "1", &[]).await;
     let config_maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
     let now = config_maps.get(TIDES).await.expect("the ConfigMap");
-    assert_eq!(now.metadata.resource_version, edited.metadata.resource_version, "nobody touched it");
+    assert_eq!(now.metadata.resource_version, edited.metadata.resource_version, "nothing touched the object");
     let deployment = world.deployments().get(&name).await.expect("the BundleDeployment");
-    assert!(condition(&deployment, "Drifted").is_none(), "nobody looked");
+    assert!(condition(&deployment, "Drifted").is_none(), "drift was not observed");
 
     spec["source"]["image"]["ref"] = json!(world.push(&bundles::sample("registry/harbour-operator.v0.2.0")).await);
     world.apply(&name, spec).await;
@@ -240,8 +240,8 @@ async fn what_drifts_unseen_is_taken_over_by_the_next_revision() {
     world.finish().await;
 }
 
-/// Whoever fights: changes the ConfigMap whenever it is put right. Gives how often it was put right, and the last state.
-async fn fight(world: &World, rounds: usize, until: impl AsyncFn() -> bool) -> usize {
+/// Acts as a conflicting controller: edits the ConfigMap after every repair. Returns the number of repairs.
+async fn conflict(world: &World, rounds: usize, until: impl AsyncFn() -> bool) -> usize {
     let config_maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
     let mut repairs = 0;
     edit(world, "other-controller", "never").await;
@@ -251,14 +251,14 @@ async fn fight(world: &World, rounds: usize, until: impl AsyncFn() -> bool) -> u
             repairs += 1;
             edit(world, "other-controller", "never").await;
         }
-        // As fast as a controller that watches, but not so fast that nobody else gets a turn.
+        // As fast as a controller with a watch, but slow enough that other clients get their turn.
         tokio::task::yield_now().await;
     }
     repairs
 }
 
 #[tokio::test]
-async fn a_fight_is_damped_and_told() {
+async fn an_ownership_conflict_is_damped_and_reported() {
     let world = World::new().await;
     let name = world.name();
     let image = world.push(&bundles::sample("registry/harbour-operator.v0.1.0")).await;
@@ -269,17 +269,18 @@ async fn a_fight_is_damped_and_told() {
         let deployment = world.deployments().get(&name).await.expect("the BundleDeployment");
         condition(&deployment, "Drifted").is_some_and(|drifted| drifted.reason == "Contested")
     };
-    let repairs =
-        tokio::time::timeout(wait::PATIENCE, fight(&world, 20, is_contested)).await.expect("a fight is noticed");
-    assert!((3..=4).contains(&repairs), "it was put right {repairs} times");
+    let repairs = tokio::time::timeout(wait::PATIENCE, conflict(&world, 20, is_contested))
+        .await
+        .expect("the conflict is detected");
+    assert!((3..=4).contains(&repairs), "the object was repaired {repairs} times");
     let contested = world.condition(&name, "Drifted", "True", "Contested").await;
     let message = condition(&contested, "Drifted").map(|condition| condition.message.clone()).unwrap_or_default();
     let line = format!("ConfigMap {}/{TIDES}: data.high was set by other-controller", world.namespace);
     assert!(message.contains(&line), "{message}");
-    let drift = contested.status.and_then(|status| status.drift).expect("it says what drifted");
+    let drift = contested.status.and_then(|status| status.drift).expect("a drift report");
     assert!(drift.objects[0].contested);
 
-    // Other objects are put right meanwhile, while this one is left alone.
+    // Other objects are repaired in the meantime, while this one is left alone.
     edit(&world, "other-controller", "never").await;
     let operators: Api<Deployment> = Api::namespaced(world.client.clone(), &world.namespace);
     let scale = Patch::Merge(json!({"spec": {"replicas": 3}}));
@@ -288,9 +289,9 @@ async fn a_fight_is_damped_and_told() {
         operator.and_then(|operator| operator.spec.as_ref()?.replicas) == Some(1)
     })
     .await;
-    // The pause ends, and it is put right again; the fight is still on, with the same words.
+    // After the cooldown it is repaired again; the conflict is still reported, with the same message.
     let config_maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
-    wait::until(&config_maps, TIDES, "put right after a pause", |map| {
+    wait::until(&config_maps, TIDES, "repaired after the cooldown", |map| {
         map.and_then(|map| map.data.as_ref()?.get("high").cloned()).is_some_and(|tide| tide != "never")
     })
     .await;

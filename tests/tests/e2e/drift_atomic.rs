@@ -1,4 +1,5 @@
-//! What others add to values that an apply resets as a whole is drift: it is reported with its manager, and undone.
+//! Additions of other managers to atomic values, which an apply replaces as a whole, are drift: reported with their manager, and
+//! reverted.
 
 use chandler_api::{DriftState, DriftedField};
 use chandler_tests::{World, bundles::Bundle, wait};
@@ -13,18 +14,18 @@ use crate::PLAIN;
 
 const PAUSE: &str = "registry.k8s.io/pause:3.10";
 
-/// An object of the bundle, what users do to it, and the field that is reported.
+/// An object of the bundle, a user's edit, and the field that is reported.
 struct Edit {
     api_version: &'static str,
     kind: &'static str,
     plural: &'static str,
-    /// The object without its metadata, as in the bundle.
+    /// The object as in the bundle, without its metadata.
     object: Value,
     /// A merge patch.
     patch: Value,
     /// The field that is reported.
     field: &'static str,
-    /// Where the value is that has to come back.
+    /// The JSON pointer of the value that must be restored.
     pointer: &'static str,
 }
 
@@ -112,7 +113,7 @@ fn edits() -> Vec<Edit> {
     ]
 }
 
-/// What is done to the custom resource.
+/// The edits of the custom resource.
 fn custom_edits(group: &str) -> Vec<Edit> {
     let object = json!({"spec": {"whole": {"a": "1"}, "set": ["x"], "atomic": [{"name": "i", "a": "1"}]}});
     let edit = |patch: Value, field: &'static str, pointer: &'static str| Edit {
@@ -145,7 +146,7 @@ fn crd(group: &str) -> Value {
                         "items": {"type": "object", "properties": members}}}}}}}}]}})
 }
 
-/// A plain bundle with all of these objects, each once.
+/// A plain bundle with each of these objects once.
 fn bundle<'a>(edits: impl IntoIterator<Item = &'a Edit>, group: &str) -> Bundle {
     let mut bundle = Bundle::empty().with("manifests/crd.yaml", &crd(group).to_string());
     for edit in edits {
@@ -174,17 +175,17 @@ fn value(object: &DynamicObject, pointer: &str) -> Value {
     object.data.pointer(pointer).cloned().unwrap_or_default()
 }
 
-/// Makes an edit as a client that updates; gives what was there before.
+/// Makes an edit with an update. Returns the previous value.
 async fn update(world: &World, edit: &Edit) -> Value {
     let api = api(world, edit);
     let before = value(&api.get("web").await.expect("the object"), edit.pointer);
     let user = PatchParams { field_manager: Some("kubectl-edit".to_owned()), ..PatchParams::default() };
-    let after = api.patch("web", &user, &Patch::Merge(&edit.patch)).await.expect("it can be edited");
-    assert_ne!(value(&after, edit.pointer), before, "{} {}: it was changed", edit.kind, edit.pointer);
+    let after = api.patch("web", &user, &Patch::Merge(&edit.patch)).await.expect("the edit is accepted");
+    assert_ne!(value(&after, edit.pointer), before, "{} {}: the edit changed the value", edit.kind, edit.pointer);
     before
 }
 
-/// Makes the same edit as a client that applies.
+/// Makes the same edit with server-side apply.
 async fn apply(world: &World, edit: &Edit) -> Value {
     let api = api(world, edit);
     let mut live = api.get("web").await.expect("the object");
@@ -199,8 +200,8 @@ async fn apply(world: &World, edit: &Edit) -> Value {
     applied["kind"] = json!(edit.kind);
     applied["metadata"] = json!({"name": "web"});
     let gitops = PatchParams::apply("gitops").force();
-    let after = api.patch("web", &gitops, &Patch::Apply(applied)).await.expect("it can be applied");
-    assert_ne!(value(&after, edit.pointer), before, "{} {}: it was changed", edit.kind, edit.pointer);
+    let after = api.patch("web", &gitops, &Patch::Apply(applied)).await.expect("the change is accepted");
+    assert_ne!(value(&after, edit.pointer), before, "{} {}: the edit changed the value", edit.kind, edit.pointer);
     before
 }
 
@@ -215,14 +216,14 @@ fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-async fn comes_back(world: &World, edit: &Edit, before: &Value) {
-    let (api, what) = (api(world, edit), format!("{} {} as it was", edit.kind, edit.pointer));
+async fn assert_restored(world: &World, edit: &Edit, before: &Value) {
+    let (api, what) = (api(world, edit), format!("{} {} restored", edit.kind, edit.pointer));
     wait::eventually(&what, || async { value(&api.get("web").await.expect("the object"), edit.pointer) == *before })
         .await;
 }
 
 #[tokio::test]
-async fn what_is_added_to_atomic_values_is_undone() {
+async fn additions_to_atomic_values_are_reverted() {
     let mut world = World::new().await;
     let (name, group) = (world.name(), group(&world));
     let edits: Vec<Edit> = edits().into_iter().chain(custom_edits(&group)).collect();
@@ -230,7 +231,7 @@ async fn what_is_added_to_atomic_values_is_undone() {
     world.deploy(&name, PLAIN, &image).await;
     world.ready(&name).await;
     for applies in [false, true] {
-        // Edits one by one would be repaired one by one, which soon makes a fight.
+        // Separate edits would be repaired one by one, which soon counts as an ownership conflict.
         world.stop_controller().await;
         let mut befores = Vec::new();
         for edit in &edits {
@@ -238,21 +239,21 @@ async fn what_is_added_to_atomic_values_is_undone() {
         }
         world.start_controller();
         for (edit, before) in edits.iter().zip(&befores) {
-            comes_back(&world, edit, before).await;
+            assert_restored(&world, edit, before).await;
         }
     }
-    // Items of sets belong to those who add them.
+    // Items of a set belong to the manager that adds them.
     let set =
         Edit { patch: json!({"spec": {"set": ["x", "y"]}}), pointer: "/spec/set", ..custom_edits(&group).remove(0) };
     update(&world, &set).await;
     let before = update(&world, &edits[0]).await;
-    comes_back(&world, &edits[0], &before).await;
+    assert_restored(&world, &edits[0], &before).await;
     assert_eq!(value(&api(&world, &set).get("web").await.expect("the object"), "/spec/set"), json!(["x", "y"]));
     world.finish().await;
 }
 
 #[tokio::test]
-async fn what_is_added_to_atomic_values_is_reported_with_its_manager() {
+async fn additions_to_atomic_values_are_reported_with_their_manager() {
     let world = World::new().await;
     let (name, group) = (world.name(), group(&world));
     let edits: Vec<Edit> = edits().into_iter().chain(custom_edits(&group)).collect();
@@ -265,7 +266,7 @@ async fn what_is_added_to_atomic_values_is_reported_with_its_manager() {
     for edit in &edits {
         befores.push(update(&world, edit).await);
     }
-    let reported = wait::until(&world.deployments(), &name, "all of it is reported", |deployment| {
+    let reported = wait::until(&world.deployments(), &name, "all edits are reported", |deployment| {
         let drift = deployment.and_then(|deployment| deployment.status.as_ref()?.drift.as_ref());
         drift.is_some_and(|drift| {
             let fields = drift.objects.iter().map(|object| object.fields.len()).sum::<usize>();
@@ -273,26 +274,26 @@ async fn what_is_added_to_atomic_values_is_reported_with_its_manager() {
         })
     })
     .await;
-    let drift = reported.and_then(|deployment| deployment.status?.drift).expect("it says what drifted");
+    let drift = reported.and_then(|deployment| deployment.status?.drift).expect("a drift report");
     for edit in &edits {
-        let object = drift.objects.iter().find(|object| object.kind == edit.kind).expect("it is reported");
+        let object = drift.objects.iter().find(|object| object.kind == edit.kind).expect("the object is reported");
         assert_eq!(object.state, DriftState::Changed);
         let field = DriftedField { path: edit.field.into(), manager: Some("kubectl-edit".into()) };
         assert!(object.fields.contains(&field), "{field:?} is not among {:?}", object.fields);
     }
-    // Asked to, the controller repairs it once.
+    // On request, the controller repairs it once.
     let annotations = json!({"reconcile.chandler.dev/requestedAt": "1", "reconcile.chandler.dev/repairAt": "1"});
     let ask = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
     world.deployments().patch(&name, &PatchParams::default(), &ask).await.expect("an annotation");
     for (edit, before) in edits.iter().zip(&befores).rev() {
-        comes_back(&world, edit, before).await;
+        assert_restored(&world, edit, before).await;
     }
     world.condition(&name, "Drifted", "False", "AsReleased").await;
     world.finish().await;
 }
 
 #[tokio::test]
-async fn the_event_about_the_repair_names_what_was_added_and_by_whom() {
+async fn the_repair_event_names_the_addition_and_its_manager() {
     let world = World::new().await;
     let (name, edits) = (world.name(), edits());
     let image = world.push(&bundle(&edits, &group(&world))).await;
@@ -313,7 +314,7 @@ async fn the_event_about_the_repair_names_what_was_added_and_by_whom() {
 }
 
 #[tokio::test]
-async fn an_unnamed_port_that_was_replaced_comes_back() {
+async fn a_replaced_unnamed_port_is_restored() {
     let world = World::new().await;
     let (name, group) = (world.name(), group(&world));
     let edits = edits();
@@ -323,13 +324,13 @@ async fn an_unnamed_port_that_was_replaced_comes_back() {
     let services: Api<Service> = Api::namespaced(world.client.clone(), &world.namespace);
     let user = PatchParams { field_manager: Some("kubectl-edit".to_owned()), ..PatchParams::default() };
     let edit = Patch::Merge(json!({"spec": {"ports": [{"port": 8080}]}}));
-    services.patch("web", &user, &edit).await.expect("it can be edited");
+    services.patch("web", &user, &edit).await.expect("the edit is accepted");
     let repaired = wait::until(&services, "web", "repaired", |service| {
         let ports = service.and_then(|service| service.spec.as_ref()?.ports.as_ref());
         ports.is_some_and(|ports| ports.len() == 1 && ports[0].port == 80)
     })
     .await;
-    // What the update and the apply of the repair wrote is one record in the end, and the user's is gone.
+    // The update and the apply of the repair end up in one managedFields entry, and the user's entry is gone.
     let settled = |service: Option<&Service>| {
         let records = service.and_then(|service| service.metadata.managed_fields.as_ref());
         let main = records.into_iter().flatten().filter(|record| record.subresource.is_none());
@@ -337,8 +338,8 @@ async fn an_unnamed_port_that_was_replaced_comes_back() {
         main == [(Some("chandler"), Some("Apply"))]
     };
     let uid = repaired.and_then(|service| service.metadata.uid);
-    let now = wait::until(&services, "web", "recorded as applied by chandler alone", settled).await;
-    assert_eq!(now.and_then(|service| service.metadata.uid), uid, "it is the same object");
+    let now = wait::until(&services, "web", "with one managedFields entry of chandler", settled).await;
+    assert_eq!(now.and_then(|service| service.metadata.uid), uid, "the same object");
     world.ready(&name).await;
     world.finish().await;
 }

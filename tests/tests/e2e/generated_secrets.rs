@@ -1,4 +1,4 @@
-//! Values of Secrets that the host generates: different for each installation, kept as long as the Secret, and told to nobody.
+//! Secret values that the host generates: different for each installation, kept as long as the Secret, and never disclosed.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use crate::PLAIN;
 
 const NAME: &str = "harbour-admin";
 
-/// A bundle that asks for values, in a version of its own.
+/// A bundle that requests generated values, with this version.
 fn bundle(annotation: &str, version: &str) -> Bundle {
     let secret = format!(
         "apiVersion: v1\nkind: Secret\nmetadata:\n  name: {NAME}\n  annotations: \
@@ -44,8 +44,8 @@ async fn values(world: &World, namespace: &str) -> BTreeMap<String, String> {
     texts(&secrets(world, namespace).get(NAME).await.expect("the Secret"))
 }
 
-/// No value stands in the BundleDeployment, its Events, or anything else of the Secret than its data.
-async fn assert_untold(world: &World, deployment: &BundleDeployment, namespace: &str) {
+/// Asserts that no value appears in the BundleDeployment, its Events, or the metadata of the Secret.
+async fn assert_undisclosed(world: &World, deployment: &BundleDeployment, namespace: &str) {
     let values = values(world, namespace).await;
     let events: Api<Event> = Api::all(world.client.clone());
     let mut texts: Vec<String> = vec![serde_json::to_string(deployment).expect("JSON")];
@@ -55,12 +55,12 @@ async fn assert_untold(world: &World, deployment: &BundleDeployment, namespace: 
     let secret = secrets(world, namespace).get(NAME).await.expect("the Secret");
     texts.push(serde_json::to_string(&secret.metadata).expect("JSON"));
     for (key, value) in values.iter().filter(|(key, _)| *key != "username") {
-        assert!(texts.iter().all(|text| !text.contains(value)), "the value of {key} is told");
+        assert!(texts.iter().all(|text| !text.contains(value)), "the value of {key} is disclosed");
     }
 }
 
 #[tokio::test]
-async fn every_installation_has_values_of_its_own_and_an_upgrade_keeps_them() {
+async fn every_installation_generates_its_own_values_and_an_upgrade_keeps_them() {
     let world = World::new().await;
     let (one, other) = (world.name(), format!("{}-other", world.name()));
     let elsewhere = format!("{}-elsewhere", world.namespace);
@@ -78,9 +78,9 @@ async fn every_installation_has_values_of_its_own_and_an_upgrade_keeps_them() {
     for key in ["password", "token"] {
         assert_ne!(first[key], second[key], "{key} is the same for two tenants");
     }
-    assert_untold(&world, &deployment, &world.namespace).await;
+    assert_undisclosed(&world, &deployment, &world.namespace).await;
 
-    // An upgrade keeps what it still asks for, in whatever form, makes what is new, and drops what it asks for no more.
+    // An upgrade keeps values that it still requests, even in another form, generates new ones, and drops the others.
     let image = world.push(&bundle("password=password:48, id=uuid", "two")).await;
     world.deploy(&one, PLAIN, &image).await;
     wait::until(&world.config_maps(), "berth", "upgraded", |map| {
@@ -91,15 +91,18 @@ async fn every_installation_has_values_of_its_own_and_an_upgrade_keeps_them() {
     let upgraded = values(&world, &world.namespace).await;
     assert_eq!(upgraded["password"], first["password"]);
     assert_eq!(upgraded.keys().collect::<Vec<_>>(), ["id", "password", "username"]);
-    assert_untold(&world, &deployment, &world.namespace).await;
+    assert_undisclosed(&world, &deployment, &world.namespace).await;
     world.delete(&one).await;
     world.delete(&other).await;
-    assert!(secrets(&world, &elsewhere).get_opt(NAME).await.expect("an answer").is_none(), "it goes with its owner");
+    assert!(
+        secrets(&world, &elsewhere).get_opt(NAME).await.expect("a response").is_none(),
+        "the Secret is deleted with its owner"
+    );
     world.finish().await;
 }
 
 #[tokio::test]
-async fn a_restart_keeps_values_and_a_secret_that_was_deleted_gets_new_ones() {
+async fn a_restart_keeps_values_and_a_deleted_secret_gets_new_ones() {
     let mut world = World::new().await;
     let name = world.name();
     let image = world.push(&bundle("password=password", "one")).await;
@@ -108,20 +111,20 @@ async fn a_restart_keeps_values_and_a_secret_that_was_deleted_gets_new_ones() {
     let first = values(&world, &world.namespace).await;
     world.stop_controller().await;
     world.start_controller();
-    // What somebody writes over a value is kept, too: it is how one is replaced. What the release itself says is repaired.
+    // A value that a user overwrites is kept, too: this is how a value is replaced. Values of the release itself are repaired.
     let patch = json!({"stringData": {"password": "chosen by hand", "username": "mallory"}});
     let secrets = secrets(&world, &world.namespace);
-    secrets.patch(NAME, &PatchParams::default(), &Patch::Merge(patch)).await.expect("it can be edited");
+    secrets.patch(NAME, &PatchParams::default(), &Patch::Merge(patch)).await.expect("the edit is accepted");
     let is = |username: &'static str, password: String| {
         move |secret: Option<&Secret>| {
             secret.map(texts).is_some_and(|texts| texts["username"] == username && texts["password"] == password)
         }
     };
-    wait::until(&secrets, NAME, "put right", is("admin", "chosen by hand".to_owned())).await;
+    wait::until(&secrets, NAME, "repaired", is("admin", "chosen by hand".to_owned())).await;
 
-    // A value that is gone cannot come back: another one is made.
-    secrets.delete(NAME, &DeleteParams::default()).await.expect("it can be deleted");
-    let again = wait::until(&secrets, NAME, "made again", |secret| {
+    // A deleted value cannot be restored: a new one is generated.
+    secrets.delete(NAME, &DeleteParams::default()).await.expect("the deletion is accepted");
+    let again = wait::until(&secrets, NAME, "created again", |secret| {
         secret.map(texts).is_some_and(|texts| texts["password"] != "chosen by hand")
     })
     .await;
@@ -129,14 +132,14 @@ async fn a_restart_keeps_values_and_a_secret_that_was_deleted_gets_new_ones() {
     assert_eq!(again["password"].len(), 32);
     assert_ne!(again["password"], first["password"]);
     let deployment = world.ready(&name).await;
-    assert_untold(&world, &deployment, &world.namespace).await;
+    assert_undisclosed(&world, &deployment, &world.namespace).await;
     world.delete(&name).await;
     world.finish().await;
 }
 
-/// The value that is kept is read from what Chandler made: a Secret that somebody put there first is refused, not read.
+/// Only values of Secrets that Chandler created are kept: a Secret that another user created first is rejected, not read.
 #[tokio::test]
-async fn a_secret_of_somebody_else_is_not_taken_for_its_own() {
+async fn a_foreign_secret_is_refused_and_not_read() {
     let world = World::new().await;
     let name = world.name();
     let planted = json!({"apiVersion": "v1", "kind": "Secret", "stringData": {"password": "known to mallory"},
@@ -144,7 +147,7 @@ async fn a_secret_of_somebody_else_is_not_taken_for_its_own() {
     secrets(&world, &world.namespace)
         .create(&kube::api::PostParams::default(), &serde_json::from_value(planted).expect("a Secret"))
         .await
-        .expect("it is created");
+        .expect("the object is created");
     let image = world.push(&bundle("password=password", "one")).await;
     world.deploy(&name, PLAIN, &image).await;
     world.condition(&name, "Ready", "False", "ObjectCollision").await;
@@ -154,14 +157,14 @@ async fn a_secret_of_somebody_else_is_not_taken_for_its_own() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_generated_is_said_before_anything_is_written() {
+async fn an_invalid_generator_is_reported_before_the_first_write() {
     let world = World::new().await;
     let name = world.name();
     let image = world.push(&bundle("password=password:4, username=hex", "one")).await;
     world.deploy(&name, PLAIN, &image).await;
     let deployment = world.condition(&name, "Ready", "False", "InvalidOutput").await;
     let message = chandler_tests::world::condition(&deployment, "Ready").expect("a condition").message.clone();
-    assert!(message.contains("want a length of 12 to 1024"), "{message}");
+    assert!(message.contains("the length must be a number from 12 to 1024"), "{message}");
     assert!(world.config_maps().get_opt("berth").await.expect("an answer").is_none());
     world.delete(&name).await;
     world.finish().await;

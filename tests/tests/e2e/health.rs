@@ -1,4 +1,4 @@
-//! Stages wait for health, and health goes on being told after the rollout, without flapping.
+//! Stages wait for health, and health is still reported after the rollout, without flapping.
 
 use chandler_api::BundleDeployment;
 use chandler_devcluster::workloads::ANNOTATION;
@@ -33,8 +33,8 @@ fn template(name: &str) -> Value {
     json!({"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "main", "image": "registry.k8s.io/pause:3.10"}]}})
 }
 
-/// An object of each kind that the simulation can hold back, with what is said of it meanwhile.
-fn held_back() -> Vec<(Value, &'static str, &'static str)> {
+/// An object of each kind that the simulation can stall, with its behaviour and the message that is reported meanwhile.
+fn stalled_objects() -> Vec<(Value, &'static str, &'static str)> {
     let of = |api_version: &str, kind: &str, spec: Value| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "first"}, "spec": spec});
     let job = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "registry.k8s.io/pause:3.10"}]}});
     vec![
@@ -65,7 +65,7 @@ fn held_back() -> Vec<(Value, &'static str, &'static str)> {
 async fn each_kind_of_workload_gates_its_stage() {
     let world = World::new().await;
     let later: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
-    for (object, behaviour, message) in held_back() {
+    for (object, behaviour, message) in stalled_objects() {
         let kind = object["kind"].as_str().expect("a kind").to_owned();
         let name = format!("{}-{}", world.name(), kind.to_lowercase());
         let mut held = object.clone();
@@ -79,7 +79,7 @@ async fn each_kind_of_workload_gates_its_stage() {
             })
         };
         wait::until(&world.deployments(), &name, &format!("waiting for the {kind}"), waits).await;
-        assert!(later.get_opt("later").await.expect("an answer").is_none(), "the stage after the {kind} began");
+        assert!(later.get_opt("later").await.expect("a response").is_none(), "the stage after the {kind} started");
         if kind != "Job" {
             let image = world.push(&gated(&object)).await;
             world.deploy(&name, PLAIN, &image).await;
@@ -119,7 +119,7 @@ async fn a_rule_of_the_spec_gates_a_stage() {
         })
     };
     wait::until(&world.deployments(), &name, "closed", closed).await;
-    assert!(maps.get_opt("later").await.expect("an answer").is_none());
+    assert!(maps.get_opt("later").await.expect("a response").is_none());
     let open = Patch::Merge(json!({"metadata": {"labels": {"example.com/open": "yes"}}}));
     maps.patch("first", &PatchParams::default(), &open).await.expect("a label");
     world.ready(&name).await;
@@ -127,8 +127,8 @@ async fn a_rule_of_the_spec_gates_a_stage() {
     world.finish().await;
 }
 
-/// Has the pods of the lighthouse's keeper pretend something. The release says nothing about this annotation.
-async fn pretend(world: &World, behaviour: &str) {
+/// Sets the simulated behaviour of the lighthouse keeper's pods. The annotation is not in the release.
+async fn simulate(world: &World, behaviour: &str) {
     let keepers: Api<Deployment> = Api::namespaced(world.client.clone(), "lighthouse");
     let patch = Patch::Merge(json!({"metadata": {"annotations": {ANNOTATION: behaviour}}}));
     keepers.patch("keeper", &PatchParams::default(), &patch).await.expect("an annotation");
@@ -141,7 +141,7 @@ async fn pretend(world: &World, behaviour: &str) {
 }
 
 #[tokio::test]
-async fn what_breaks_after_the_rollout_is_told_and_so_is_that_it_works_again() {
+async fn a_failure_after_the_rollout_is_reported_and_so_is_the_recovery() {
     let world = World::new().await;
     let name = world.name();
     let image = world.push(&bundles::sample("plain/lighthouse")).await;
@@ -149,21 +149,21 @@ async fn what_breaks_after_the_rollout_is_told_and_so_is_that_it_works_again() {
     spec["rollout"] = json!({"healthGracePeriodSeconds": 1});
     world.apply(&name, spec).await;
     world.ready(&name).await;
-    pretend(&world, "crash-loop").await;
+    simulate(&world, "crash-loop").await;
     let broken = world.condition(&name, "Healthy", "False", "Unhealthy").await;
     let message = &condition(&broken, "Healthy").expect("Healthy").message;
     assert!(message.contains("Deployment.apps lighthouse/keeper: "), "{message}");
     assert_eq!(condition(&broken, "Ready").expect("Ready").status, "False");
     assert_eq!(condition(&broken, "Installed").expect("Installed").status, "True");
     assert_eq!(condition(&broken, "Progressing").expect("Progressing").reason, "Succeeded");
-    pretend(&world, "healthy").await;
+    simulate(&world, "healthy").await;
     world.condition(&name, "Healthy", "True", "Healthy").await;
     world.ready(&name).await;
     world.finish().await;
 }
 
 #[tokio::test]
-async fn what_passes_is_not_told_and_what_lasts_for_ever_is_told_at_once() {
+async fn a_transient_failure_is_not_reported_and_a_terminal_one_is_at_once() {
     let world = World::new().await;
     let name = world.name();
     let with_status = bundles::sample("plain/lighthouse").replacing(
@@ -176,17 +176,17 @@ async fn what_passes_is_not_told_and_what_lasts_for_ever_is_told_at_once() {
     spec["rollout"] = json!({"healthGracePeriodSeconds": 3600});
     world.apply(&name, spec).await;
     let ready = world.ready(&name).await;
-    pretend(&world, "crash-loop").await;
+    simulate(&world, "crash-loop").await;
 
-    // Another one that is reconciled afterwards proves that this one was.
+    // A probe that is reconciled afterwards proves that this BundleDeployment was reconciled.
     let probe = format!("{name}-probe");
     let image =
         world.push(&gated(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "first"}}))).await;
     world.deploy(&probe, PLAIN, &image).await;
     world.ready(&probe).await;
     let after = world.deployments().get(&name).await.expect("the BundleDeployment");
-    assert_eq!(after.metadata.resource_version, ready.metadata.resource_version, "a short failure was written down");
-    pretend(&world, "healthy").await;
+    assert_eq!(after.metadata.resource_version, ready.metadata.resource_version, "a short failure was reported");
+    simulate(&world, "healthy").await;
 
     let resource = ApiResource {
         group: "lighthouse.example.com".into(),

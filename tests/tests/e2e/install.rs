@@ -45,9 +45,9 @@ async fn the_sample_operator_becomes_healthy() {
     world.finish().await;
 }
 
-/// Invariant 1: rendering is a pure function, in the cluster and without one.
+/// Invariant 1: rendering is a pure function, with and without a cluster.
 #[tokio::test]
-async fn the_release_in_the_cluster_is_the_one_that_is_rendered_without_it() {
+async fn the_installed_release_equals_the_one_rendered_offline() {
     let world = World::new().await;
     let name = world.name();
     let bundle = bundles::sample("registry/harbour-operator.v0.2.0");
@@ -58,13 +58,14 @@ async fn the_release_in_the_cluster_is_the_one_that_is_rendered_without_it() {
     let installed = world.ready(&name).await.status.and_then(|status| status.release).expect("a release");
 
     let engine = Engine::new(EngineOptions::default()).expect("an engine");
-    let provisioner = Provisioners::new(engine).get(REGISTRY).await.expect("it loads").expect("it is built in");
+    let provisioner =
+        Provisioners::new(engine).get(REGISTRY).await.expect("the provisioner loads").expect("a built-in provisioner");
     let target = Target { name, namespace: world.namespace.clone(), ..Target::default() };
     let config = json!({"watchNamespace": world.namespace});
     let request = Request { config: config.as_object().cloned().expect("an object"), target };
     let cache = tempfile::tempdir().expect("a temporary directory");
     let store = Store::open(&cache.path().join("content"), chandler_content::Limits::default()).expect("a store");
-    let tree = Arc::new(store.import_directory(bundle.path()).await.expect("the bundle is legal"));
+    let tree = Arc::new(store.import_directory(bundle.path()).await.expect("a valid bundle"));
     let rendered = provisioner.provision(&request, tree, &Limits::default()).await.expect("a release");
     assert_eq!(installed.digest, rendered.digest().as_str());
     assert_eq!(usize::try_from(installed.objects).ok(), Some(rendered.objects().len()));
@@ -98,7 +99,7 @@ async fn real_operators_become_healthy() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_pulled_or_rendered_says_why() {
+async fn pull_and_render_failures_are_reported() {
     let world = World::new().await;
     let name = world.name();
     let missing = format!("{}/bundles/absent:v1", world.registry.address());
@@ -122,7 +123,7 @@ async fn what_cannot_be_pulled_or_rendered_says_why() {
 }
 
 #[tokio::test]
-async fn a_wrong_configuration_is_refused_before_anything_is_written() {
+async fn an_invalid_configuration_is_rejected_before_the_first_write() {
     let world = World::new().await;
     let name = world.name();
     let image = world.push(&bundles::sample("registry/harbour-operator.v0.1.0")).await;
@@ -138,7 +139,7 @@ async fn a_wrong_configuration_is_refused_before_anything_is_written() {
 }
 
 #[tokio::test]
-async fn an_unknown_class_is_named() {
+async fn the_status_names_an_unknown_class() {
     let world = World::new().await;
     let name = world.name();
     let image = world.push(&bundles::sample("plain/lighthouse")).await;

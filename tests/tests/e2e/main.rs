@@ -1,49 +1,54 @@
-//! End to end: one file for each promise.
+//! End-to-end tests: one file for each promise to users.
 
-#![expect(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on panics")]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a failed precondition of a test panics"
+)]
 
 mod admission;
 mod admission_policies;
 mod adoption;
+mod api_faults;
 mod approval;
-mod approval_waits;
+mod approval_blockers;
 mod certificates;
-mod classes;
-mod config_maps;
+mod cluster_changes;
+mod config_map_source;
 mod controller_rights;
+mod crash_recovery;
 mod crd_upgrade;
-mod deep;
-mod delete;
-mod deletion;
+mod deeply_nested;
+mod deletion_policy;
 mod drift;
 mod drift_atomic;
-mod drift_everything;
-mod evidence;
-mod faults;
-mod forged_records;
+mod drift_random_edits;
+mod failed_update;
+mod forged_managed_fields;
 mod generated_secrets;
 mod health;
-mod hostile;
-mod idle;
+mod hostile_provisioners;
+mod idempotence;
+mod idle_cost;
 mod install;
-mod interrupted;
 mod large;
 mod malformed;
-mod overtaken;
+mod orphan_race;
 mod ownership;
 mod permissions;
-mod plain;
-mod poisoned;
-mod quiet;
+mod plain_bundles;
+mod provisioner_classes;
+mod repair_isolation;
 mod revisions;
-mod safety;
 mod shared_cache;
 mod stages;
 mod starvation;
-mod target;
 mod tenancy;
-mod two_tracks;
-mod update;
+mod test_isolation;
+mod uninstall;
+mod untrusted_metadata;
+mod upgrade;
 mod watch_selector;
 
 /// The class of registry+v1 bundles.

@@ -1,4 +1,4 @@
-//! Values that the API server stores and then cannot merge an apply with, and such that it drops.
+//! Values that the API server stores although it cannot merge an apply with them, and values that it drops.
 
 use chandler_tests::{World, bundles::Bundle, wait, world::condition};
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
@@ -13,9 +13,9 @@ use crate::PLAIN;
 const ACCOUNT: &str =
     "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: keeper}\nautomountServiceAccountToken: false\n";
 
-/// Since the item has no key, the API server can tell neither whose it is nor what an apply leaves of the object.
+/// Since the item has no key, the API server can neither attribute it to a manager nor compute the result of an apply.
 #[tokio::test]
-async fn a_list_item_without_its_key_is_removed_so_that_the_object_can_be_repaired() {
+async fn a_list_item_without_its_key_is_removed_and_the_object_repaired() {
     let world = World::new().await;
     let name = world.name();
     let image = world.push(&Bundle::empty().with("manifests/keeper.yaml", ACCOUNT)).await;
@@ -36,7 +36,7 @@ async fn a_list_item_without_its_key_is_removed_so_that_the_object_can_be_repair
 }
 
 #[tokio::test]
-async fn a_field_that_its_kind_does_not_have_is_refused_before_anything_is_written() {
+async fn an_unknown_field_is_rejected_before_the_first_write() {
     let world = World::new().await;
     let name = world.name();
     let bundle = Bundle::empty()
@@ -48,6 +48,6 @@ async fn a_field_that_its_kind_does_not_have_is_refused_before_anything_is_writt
     let message = &condition(&deployment, "Ready").expect("Ready").message;
     assert!(message.contains("keeper") && message.contains("colour"), "{message}");
     let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
-    assert!(maps.get_opt("first").await.expect("an answer").is_none());
+    assert!(maps.get_opt("first").await.expect("a response").is_none());
     world.finish().await;
 }

@@ -1,4 +1,4 @@
-//! Nothing is stolen: an object of somebody else is neither changed nor adopted.
+//! Foreign objects are neither changed nor adopted.
 
 use chandler_tests::{World, bundles, world::condition};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::REGISTRY;
 
 #[tokio::test]
-async fn a_foreign_object_in_the_way_stops_everything_before_the_first_write() {
+async fn a_collision_with_a_foreign_object_stops_the_rollout_before_the_first_write() {
     let world = World::new().await;
     let name = world.name();
     let config_maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
@@ -27,15 +27,15 @@ async fn a_foreign_object_in_the_way_stops_everything_before_the_first_write() {
     let operators: Api<Deployment> = Api::namespaced(world.client.clone(), &world.namespace);
     assert!(operators.list(&ListParams::default()).await.expect("a list").items.is_empty());
 
-    // Deleting the BundleDeployment leaves it alone too.
+    // Deleting the BundleDeployment leaves the foreign object alone, too.
     world.delete(&name).await;
     let after = config_maps.get("harbour-operator-config").await.expect("the foreign object");
     assert_eq!(after, foreign);
 
-    // When it goes, the installation succeeds without further help.
+    // Once the foreign object is deleted, the installation succeeds without further help.
     world.deploy(&name, REGISTRY, &image).await;
     world.condition(&name, "Installed", "False", "InstallFailed").await;
-    config_maps.delete("harbour-operator-config", &DeleteParams::default()).await.expect("it can be deleted");
+    config_maps.delete("harbour-operator-config", &DeleteParams::default()).await.expect("the deletion is accepted");
     world.ready(&name).await;
     world.finish().await;
 }

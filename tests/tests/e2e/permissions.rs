@@ -1,5 +1,5 @@
-//! Least privilege: a BundleDeployment is installed on behalf of the ServiceAccount that it names, with its rights and no
-//! others, and what the account lacks is told at once.
+//! Least privilege: a BundleDeployment is installed on behalf of the ServiceAccount that it names, with only its permissions, and
+//! all missing permissions are reported at once.
 
 use chandler_api::BundleDeployment;
 use chandler_permissions::{Account, PolicyRule, roles};
@@ -30,7 +30,7 @@ pub(crate) async fn apply(world: &World, objects: &[Value]) {
     for object in objects {
         let mut object = object.clone();
         world.mark(&mut object);
-        let types: TypeMeta = serde_json::from_value(object.clone()).expect("an object says what it is");
+        let types: TypeMeta = serde_json::from_value(object.clone()).expect("an object has apiVersion and kind");
         let kind = GroupVersionKind::try_from(&types).expect("an API version");
         let resource = ApiResource::from_gvk(&kind);
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
@@ -44,7 +44,7 @@ pub(crate) async fn apply(world: &World, objects: &[Value]) {
     }
 }
 
-/// A ServiceAccount without rights.
+/// A ServiceAccount without permissions.
 pub(crate) async fn account(world: &World, name: &str) -> Account {
     let account: ServiceAccount = serde_json::from_value(json!({"metadata": {"name": name}})).expect("an account");
     let api: Api<ServiceAccount> = Api::namespaced(world.client.clone(), &world.namespace);
@@ -52,39 +52,39 @@ pub(crate) async fn account(world: &World, name: &str) -> Account {
     Account { namespace: world.namespace.clone(), name: name.to_owned() }
 }
 
-/// A spec that names a ServiceAccount of the namespace to install into.
+/// A spec that names a ServiceAccount in the install namespace.
 pub(crate) fn spec(world: &World, class: &str, image: &str, account: &str) -> Value {
     let mut spec = world.spec(class, image);
     spec["serviceAccount"] = json!({"name": account});
     spec
 }
 
-/// The rules that the status says are missing, by namespace.
+/// The missing rules from the status, by namespace.
 fn missing(deployment: &BundleDeployment) -> Vec<(Option<String>, Vec<PolicyRule>)> {
     let missing = deployment.status.clone().unwrap_or_default().missing_permissions;
     let read = |rule| serde_json::from_value(serde_json::to_value(rule).expect("JSON")).expect("a rule");
     missing.into_iter().map(|place| (place.namespace, place.rules.into_iter().map(read).collect())).collect()
 }
 
-/// Grants what the status says is missing, by the roles that `chandler rbac` prints.
+/// Grants the permissions that the status reports as missing, with the roles that `chandler rbac` prints.
 pub(crate) async fn grant_missing(world: &World, account: &Account, deployment: &BundleDeployment, name: &str) {
     apply(world, &roles(&missing(deployment).into_iter().collect(), account, name)).await;
 }
 
-/// Has the controller look again now.
-pub(crate) async fn look_again(world: &World, name: &str) {
+/// Requests a reconcile.
+pub(crate) async fn request_reconcile(world: &World, name: &str) {
     static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let request = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed).to_string();
     let patch = json!({"metadata": {"annotations": {"reconcile.chandler.dev/requestedAt": request}}});
-    world.deployments().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.expect("it is there");
+    world.deployments().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.expect("the object exists");
 }
 
 fn message<'a>(deployment: &'a BundleDeployment, type_: &str) -> &'a str {
-    &condition(deployment, type_).expect("the condition is there").message
+    &condition(deployment, type_).expect("the condition is set").message
 }
 
 #[tokio::test]
-async fn what_an_account_lacks_is_told_at_once_and_what_is_printed_grants_it() {
+async fn all_missing_permissions_are_reported_at_once_and_the_printed_roles_grant_them() {
     let world = World::new().await;
     let name = world.name();
     let account = account(&world, "deployer").await;
@@ -92,29 +92,29 @@ async fn what_an_account_lacks_is_told_at_once_and_what_is_printed_grants_it() {
     world.apply(&name, spec(&world, REGISTRY, &image, "deployer")).await;
 
     let deployment = world.condition(&name, "Ready", "False", "PermissionsMissing").await;
-    let told = message(&deployment, "Ready");
-    assert!(told.contains(&format!("ServiceAccount {account} lacks permissions")), "{told}");
-    assert!(told.contains(&format!("`chandler rbac {name}`")), "{told}");
-    assert!(told.len() < 3000, "{told}");
+    let message = message(&deployment, "Ready");
+    assert!(message.contains(&format!("ServiceAccount {account} lacks permissions")), "{message}");
+    assert!(message.contains(&format!("`chandler rbac {name}`")), "{message}");
+    assert!(message.len() < 3000, "{message}");
     let lacking = missing(&deployment);
     let everywhere = lacking.iter().find(|(namespace, _)| namespace.is_none()).expect("rules for the whole cluster");
     let shown: Vec<String> = everywhere.1.iter().map(ToString::to_string).collect();
     assert!(shown.iter().any(|rule| rule.contains("customresourcedefinitions")), "{shown:?}");
     assert!(shown.iter().any(|rule| rule.contains("bundledeployments/finalizers")), "{shown:?}");
-    // Nothing was written, with nobody's rights.
+    // Nothing was written, with any account.
     let operators: Api<Deployment> = Api::namespaced(world.client.clone(), &world.namespace);
     assert!(operators.list(&ListParams::default()).await.expect("a list").items.is_empty());
 
-    // All of it was told: granting it is enough, and the controller does the rest on behalf of the account.
+    // The report is complete: once granted, the controller does the rest on behalf of the account.
     grant_missing(&world, &account, &deployment, &name).await;
-    look_again(&world, &name).await;
+    request_reconcile(&world, &name).await;
     let deployment = world.ready(&name).await;
     assert_eq!(missing(&deployment), []);
 
-    // What somebody changes is put right on behalf of the account, too.
+    // Repairs are also made on behalf of the account.
     let config_maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
-    config_maps.delete("harbour-operator-config", &DeleteParams::default()).await.expect("it is there");
-    wait::until(&config_maps, "harbour-operator-config", "back", |map| {
+    config_maps.delete("harbour-operator-config", &DeleteParams::default()).await.expect("the object exists");
+    wait::until(&config_maps, "harbour-operator-config", "created again", |map| {
         map.is_some_and(|map| map.metadata.deletion_timestamp.is_none())
     })
     .await;
@@ -124,7 +124,7 @@ async fn what_an_account_lacks_is_told_at_once_and_what_is_printed_grants_it() {
     world.finish().await;
 }
 
-/// A bundle with a Role that lets its holder read Secrets, and a binding of it.
+/// A bundle with a Role that allows reading Secrets, and a RoleBinding for it.
 fn keyring() -> Bundle {
     Bundle::empty().with(
         "manifests/keyring.yaml",
@@ -150,7 +150,7 @@ fn local_role(account: &Account, name: &str, rules: &Value) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn nobody_passes_on_through_a_bundle_what_they_do_not_hold() {
+async fn a_bundle_cannot_grant_permissions_that_its_account_lacks() {
     let world = World::new().await;
     let name = world.name();
     let account = account(&world, "deployer").await;
@@ -165,23 +165,23 @@ async fn nobody_passes_on_through_a_bundle_what_they_do_not_hold() {
     world.apply(&name, spec(&world, PLAIN, &image, "deployer")).await;
 
     let deployment = world.condition(&name, "Ready", "False", "PermissionsMissing").await;
-    let told = message(&deployment, "Ready");
-    assert!(told.contains(&format!("lacks get, list secrets in namespace {}", world.namespace)), "{told}");
+    let message = message(&deployment, "Ready");
+    assert!(message.contains(&format!("lacks get, list secrets in namespace {}", world.namespace)), "{message}");
     let written: Api<Role> = Api::namespaced(world.client.clone(), &world.namespace);
-    assert!(written.get_opt("keyring").await.expect("an answer").is_none());
+    assert!(written.get_opt("keyring").await.expect("a response").is_none());
 
-    // Being allowed to pass on anything does as well as holding it.
+    // The verbs `escalate` and `bind` suffice instead of holding the permissions.
     let waiver = json!([{"apiGroups": [RBAC], "resources": ["roles"], "verbs": ["escalate", "bind"]}]);
     apply(&world, &local_role(&account, "may-escalate", &waiver)).await;
-    look_again(&world, &name).await;
+    request_reconcile(&world, &name).await;
     world.ready(&name).await;
-    assert!(written.get_opt("keyring").await.expect("an answer").is_some());
+    assert!(written.get_opt("keyring").await.expect("a response").is_some());
     world.delete(&name).await;
     world.finish().await;
 }
 
 #[tokio::test]
-async fn an_account_that_does_not_exist_is_named() {
+async fn a_missing_service_account_is_named() {
     let world = World::new().await;
     let name = world.name();
     let image = world.push(&keyring()).await;
@@ -189,20 +189,20 @@ async fn an_account_that_does_not_exist_is_named() {
     spec["serviceAccount"]["namespace"] = json!(world.system_namespace);
     world.apply(&name, spec).await;
     let deployment = world.condition(&name, "Ready", "False", "ServiceAccountNotFound").await;
-    let told = message(&deployment, "Ready");
-    assert!(told.contains(&format!("{}/nobody does not exist", world.system_namespace)), "{told}");
+    let message = message(&deployment, "Ready");
+    assert!(message.contains(&format!("{}/nobody does not exist", world.system_namespace)), "{message}");
     let written: Api<Role> = Api::namespaced(world.client.clone(), &world.namespace);
-    assert!(written.get_opt("keyring").await.expect("an answer").is_none());
+    assert!(written.get_opt("keyring").await.expect("a response").is_none());
 
-    // Without the account nothing can be looked for on its behalf; without serviceAccount the controller does it itself.
+    // Without the account nothing can be listed on its behalf; without spec.serviceAccount the controller uses its own permissions.
     let patch = json!({"spec": {"serviceAccount": null}});
-    world.deployments().patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.expect("it is there");
+    world.deployments().patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.expect("the object exists");
     world.ready(&name).await;
     world.finish().await;
 }
 
 #[tokio::test]
-async fn deletion_is_on_behalf_of_the_account_and_waits_for_it() {
+async fn deletion_uses_the_service_account_and_waits_for_it() {
     let world = World::new().await;
     let name = world.name();
     let account = account(&world, "deployer").await;
@@ -210,34 +210,34 @@ async fn deletion_is_on_behalf_of_the_account_and_waits_for_it() {
     world.apply(&name, spec(&world, PLAIN, &image, "deployer")).await;
     let deployment = world.condition(&name, "Ready", "False", "PermissionsMissing").await;
     grant_missing(&world, &account, &deployment, &name).await;
-    look_again(&world, &name).await;
+    request_reconcile(&world, &name).await;
     world.ready(&name).await;
 
-    // Its rights are gone, and then the account is.
+    // The permissions are removed first, then the account.
     let written: Api<Role> = Api::namespaced(world.client.clone(), &world.namespace);
     let granted = written.get(&name).await.expect("the role that was granted");
-    written.delete(&name, &DeleteParams::default()).await.expect("it is there");
-    world.deployments().delete(&name, &DeleteParams::default()).await.expect("it is there");
+    written.delete(&name, &DeleteParams::default()).await.expect("the object exists");
+    world.deployments().delete(&name, &DeleteParams::default()).await.expect("the object exists");
     let deployment = world.condition(&name, "Ready", "False", "PermissionsMissing").await;
-    let told = message(&deployment, "Ready");
-    assert!(told.contains("lacks list"), "{told}");
+    let message = message(&deployment, "Ready");
+    assert!(message.contains("lacks list"), "{message}");
     let accounts: Api<ServiceAccount> = Api::namespaced(world.client.clone(), &world.namespace);
-    accounts.delete("deployer", &DeleteParams::default()).await.expect("it is there");
-    look_again(&world, &name).await;
+    accounts.delete("deployer", &DeleteParams::default()).await.expect("the object exists");
+    request_reconcile(&world, &name).await;
     world.condition(&name, "Ready", "False", "ServiceAccountNotFound").await;
-    assert!(written.get_opt("keyring").await.expect("an answer").is_some(), "nothing else deletes it");
+    assert!(written.get_opt("keyring").await.expect("a response").is_some(), "the object still exists");
 
-    // With both back, the deletion goes on.
+    // With both restored, the deletion continues.
     let back = Role { metadata: kube::core::ObjectMeta { name: Some(name.clone()), ..Default::default() }, ..granted };
     written.create(&PostParams::default(), &back).await.expect("the role");
     self::account(&world, "deployer").await;
-    look_again(&world, &name).await;
+    request_reconcile(&world, &name).await;
     wait::until(&world.deployments(), &name, "gone", |deployment| deployment.is_none()).await;
-    assert!(written.get_opt("keyring").await.expect("an answer").is_none());
+    assert!(written.get_opt("keyring").await.expect("a response").is_none());
     world.finish().await;
 }
 
-/// Removes what a test granted in the whole cluster.
+/// Deletes the ClusterRoles and bindings that a test created.
 pub(crate) async fn remove_cluster_roles(world: &World, names: &[&str]) {
     let roles: Api<k8s_openapi::api::rbac::v1::ClusterRole> = Api::all(world.client.clone());
     let bindings: Api<k8s_openapi::api::rbac::v1::ClusterRoleBinding> = Api::all(world.client.clone());

@@ -1,4 +1,4 @@
-//! Each change is a revision: an old one can run again, one that fails is rolled back, a new one supersedes at once.
+//! Each change is a revision: an old revision can run again, a failed one is rolled back, a new one supersedes at once.
 
 use chandler_api::{BundleDeployment, Outcome, Revision};
 use chandler_devregistry::{Fault, FaultOn};
@@ -28,8 +28,8 @@ fn new() -> Bundle {
     bundles::sample("registry/harbour-operator.v0.2.0")
 }
 
-/// One that never becomes healthy.
-fn hanging() -> Bundle {
+/// A bundle that never becomes healthy.
+fn unhealthy() -> Bundle {
     new().replacing(
         "manifests/harbour-operator.clusterserviceversion.yaml",
         "image: registry.k8s.io/pause:3.10",
@@ -50,14 +50,14 @@ fn operators(world: &World) -> Api<Deployment> {
     Api::namespaced(world.client.clone(), &world.namespace)
 }
 
-/// The version that the operator in the cluster has.
+/// The version of the operator in the cluster.
 async fn running(world: &World) -> Option<String> {
     let operator = operators(world).get("harbour-operator").await.expect("the operator");
     let container = operator.spec?.template.spec?.containers.into_iter().next()?;
     container.env?.into_iter().find(|variable| variable.name == "OPERATOR_VERSION")?.value
 }
 
-/// Whether the CRD has the field that only the new release brings.
+/// Whether the CRD has the field that only the new release adds.
 async fn knows_lines(world: &World) -> bool {
     let crds: Api<CustomResourceDefinition> = Api::all(world.client.clone());
     let crd = crds.get("berths.harbour.example.com").await.expect("the CRD");
@@ -92,17 +92,17 @@ async fn an_old_revision_runs_again_without_its_registry() {
     let third = history(&deployment).last().expect("a revision");
     assert_eq!((third.outcome, third.rollback_to), (Outcome::Succeeded, Some(1)));
     assert_eq!(third.release_digest, first.release_digest);
-    // The newer release gave a CRD a field, which objects may hold by now.
-    assert!(knows_lines(&world).await, "going back would have lost it");
+    // The newer release added a field to a CRD, which objects may use by now.
+    assert!(knows_lines(&world).await, "a rollback of the CRD would lose the field");
     let warnings = &status.release.as_ref().expect("a release").warnings;
     let kept = "CustomResourceDefinition.apiextensions.k8s.io berths.harbour.example.com keeps the versions of a newer release";
     assert!(warnings.iter().any(|warning| warning.message.starts_with(kept)), "{warnings:?}");
     let message = &condition(&deployment, "Ready").expect("Ready").message;
     assert!(message.contains("spec.rollout.toRevision has revision 1 run again as revision 3"), "{message}");
     let config_maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
-    config_maps.get("harbour-operator-tides").await.expect("what only the old release holds is back");
+    config_maps.get("harbour-operator-tides").await.expect("the object of the old release was created again");
 
-    // A revision that is not kept is refused, and changes nothing.
+    // A revision that is not in the history is rejected, and changes nothing.
     merge(&world, &name, json!({"spec": {"rollout": {"toRevision": 9}}})).await;
     let deployment = world.condition(&name, "Progressing", "False", "RevisionUnavailable").await;
     let message = &condition(&deployment, "Progressing").expect("Progressing").message;
@@ -118,14 +118,14 @@ async fn an_old_revision_runs_again_without_its_registry() {
 }
 
 #[tokio::test]
-async fn a_revision_that_fails_is_rolled_back_and_not_tried_again() {
+async fn a_failed_revision_is_rolled_back_and_not_retried() {
     let mut world = World::new().await;
     let name = world.name();
     let image = world.push(&old()).await;
     world.deploy(&name, REGISTRY, &image).await;
     world.ready(&name).await;
 
-    let image = world.push(&hanging()).await;
+    let image = world.push(&unhealthy()).await;
     let mut spec = world.spec(REGISTRY, &image);
     spec["rollout"] = json!({"progressDeadlineSeconds": 2, "onFailure": "Rollback"});
     world.apply(&name, spec.clone()).await;
@@ -143,13 +143,13 @@ async fn a_revision_that_fails_is_rolled_back_and_not_tried_again() {
     assert_eq!(running(&world).await.as_deref(), Some("v0.1.0"));
     assert!(knows_lines(&world).await, "the CRD keeps what the failed revision added");
 
-    // Another controller comes to the same, and writes nothing: what it asks the registry for it has asked for before.
+    // A restarted controller reaches the same result, and writes nothing.
     let version = deployment.metadata.resource_version.clone();
     world.stop_controller().await;
     world.start_controller();
     let config_maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
     let edit = Patch::Merge(json!({"data": {"high": "never"}}));
-    config_maps.patch("harbour-operator-tides", &PatchParams::default(), &edit).await.expect("it can be edited");
+    config_maps.patch("harbour-operator-tides", &PatchParams::default(), &edit).await.expect("the edit is accepted");
     wait::until(&config_maps, "harbour-operator-tides", "repaired", |map| {
         map.and_then(|map| map.data.as_ref()).is_some_and(|data| data.get("high").is_none_or(|high| high != "never"))
     })
@@ -157,14 +157,14 @@ async fn a_revision_that_fails_is_rolled_back_and_not_tried_again() {
     let deployment = world.condition(&name, "Progressing", "False", "RolledBack").await;
     assert_eq!(outcomes(&deployment), rolled_back, "since {version:?}");
 
-    // Somebody asks for it.
+    // A user requests another try.
     let asked = json!({"metadata": {"annotations": {"reconcile.chandler.dev/requestedAt": "today"}}});
     merge(&world, &name, asked).await;
     let again = wait::until(&world.deployments(), &name, "rolled back again", |deployment| {
         deployment.is_some_and(|deployment| outcomes(deployment).last() == Some(&(5, Outcome::Succeeded, Some(1))))
     })
     .await;
-    let status = again.expect("it exists").status.expect("a status");
+    let status = again.expect("the object exists").status.expect("a status");
     assert_eq!(status.last_handled_reconcile_at.as_deref(), Some("today"));
 
     let image = world.push(&new()).await;
@@ -177,36 +177,39 @@ async fn a_revision_that_fails_is_rolled_back_and_not_tried_again() {
 }
 
 #[tokio::test]
-async fn a_first_revision_that_fails_has_nothing_to_go_back_to() {
+async fn a_failed_first_revision_is_not_rolled_back() {
     let world = World::new().await;
     let name = world.name();
-    let image = world.push(&hanging()).await;
+    let image = world.push(&unhealthy()).await;
     let mut spec = world.spec(REGISTRY, &image);
     spec["rollout"] = json!({"progressDeadlineSeconds": 1, "onFailure": "Rollback"});
     world.apply(&name, spec).await;
     let deployment = world.condition(&name, "Progressing", "False", "ProgressDeadlineExceeded").await;
     assert_eq!(outcomes(&deployment), [(1, Outcome::Failed, None)]);
-    wait::until(&operators(&world), "harbour-operator", "there: it goes on being tried", |found| found.is_some()).await;
+    wait::until(&operators(&world), "harbour-operator", "created: the rollout is still retried", |found| {
+        found.is_some()
+    })
+    .await;
     world.finish().await;
 }
 
 #[tokio::test]
-async fn a_newer_spec_ends_a_rollout_whose_request_hangs() {
+async fn a_newer_spec_supersedes_a_rollout_with_a_hanging_request() {
     let mut world = World::new().await;
     let name = world.name();
     world.stop_controller().await;
-    // The API server never answers what would create the operator of the first release.
+    // The API server never responds to the request that creates the operator of the first release.
     let (client, stuck) = (world.client.clone(), std::sync::Arc::new(tokio::sync::Notify::new()));
-    let told = stuck.clone();
+    let notify = stuck.clone();
     let once = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
     let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
-        let (client, told, once) = (client.clone(), told.clone(), once.clone());
+        let (client, notify, once) = (client.clone(), notify.clone(), once.clone());
         async move {
             let (method, path) = (request.method().clone(), request.uri().path().to_owned());
             let dry_run = request.uri().query().is_some_and(|query| query.contains("dryRun"));
             let creates = method == http::Method::POST && path.ends_with("/deployments") && !dry_run;
             if creates && once.swap(false, std::sync::atomic::Ordering::SeqCst) {
-                told.notify_one();
+                notify.notify_one();
                 std::future::pending::<()>().await;
             }
             client.send(request).await
@@ -217,7 +220,11 @@ async fn a_newer_spec_ends_a_rollout_whose_request_hangs() {
     world.deploy(&name, REGISTRY, &image).await;
     tokio::time::timeout(wait::PATIENCE, stuck.notified()).await.expect("the controller creates the operator");
     let deployment = world.deployments().get(&name).await.expect("the BundleDeployment");
-    assert_eq!(outcomes(&deployment), [(1, Outcome::RollingOut, None)], "it says so before it writes");
+    assert_eq!(
+        outcomes(&deployment),
+        [(1, Outcome::RollingOut, None)],
+        "the status reports the revision before the first write"
+    );
 
     let image = world.push(&new()).await;
     world.deploy(&name, REGISTRY, &image).await;
@@ -228,7 +235,7 @@ async fn a_newer_spec_ends_a_rollout_whose_request_hangs() {
 }
 
 #[tokio::test]
-async fn what_is_suspended_is_left_alone() {
+async fn a_suspended_deployment_is_left_alone() {
     let world = World::new().await;
     let name = world.name();
     let image = world.push(&old()).await;
@@ -239,7 +246,7 @@ async fn what_is_suspended_is_left_alone() {
     let config_maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
     let edit = Patch::Merge(json!({"data": {"high": "never"}}));
     let edited = config_maps.patch("harbour-operator-tides", &PatchParams::default(), &edit).await.expect("an edit");
-    // A change of the spec that is seen after the edit shows that the edit was seen, too.
+    // The controller sees a later spec change, so it has seen the edit, too.
     let other = world.push(&new()).await;
     merge(&world, &name, json!({"spec": {"source": {"image": {"ref": other}}}})).await;
     world.condition(&name, "Progressing", "False", "Suspended").await;
@@ -253,7 +260,7 @@ async fn what_is_suspended_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_request_resolves_a_tag_at_once() {
+async fn a_reconcile_request_resolves_the_tag_at_once() {
     let world = World::new().await;
     let name = world.name();
     let tag = |image: String| format!("{}:latest", image.split('@').next().unwrap_or_default());
@@ -267,7 +274,7 @@ async fn a_request_resolves_a_tag_at_once() {
         deployment.is_some_and(|deployment| outcomes(deployment).last() == Some(&(2, Outcome::Succeeded, None)))
     })
     .await
-    .expect("it exists");
+    .expect("the object exists");
     let status = deployment.status.expect("a status");
     let resolved = status.resolved_source.and_then(|source| source.image).expect("an image").reference;
     assert_eq!(resolved.split('@').nth(1), moved.split('@').nth(1));

@@ -1,4 +1,4 @@
-//! What one BundleDeployment pulled is no other's for the asking.
+//! Cached content that one BundleDeployment pulled is not available to others without access of their own.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use crate::{PLAIN, permissions::apply};
 
 const PULL_SECRET: &str = "private-registry";
 
-/// A registry that wants a password, an image in it by digest, and a pull secret for it in the system namespace.
+/// A registry that requires a password, an image in it by digest, and a pull secret for it in the system namespace.
 async fn private(world: &World) -> (Registry, String) {
     let authentication = Authentication::Basic { username: "user".to_owned(), password: "password".to_owned() };
     let registry = Registry::start(Options { authentication, ..Options::default() }).await.expect("a registry");
     let bundle =
         Bundle::empty().with("manifests/bell.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bell}\n");
     let pushed = registry.push_bundle_directory("private/bell", "v1", bundle.path(), &BTreeMap::new()).await;
-    let image = format!("{}/private/bell@{}", registry.host(), pushed.expect("it is pushed").digest);
+    let image = format!("{}/private/bell@{}", registry.host(), pushed.expect("a pushed image").digest);
     let auths = json!({"auths": {registry.host(): {"auth": STANDARD.encode("user:password")}}}).to_string();
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/dockerconfigjson",
@@ -36,14 +36,14 @@ fn with_secret(world: &World, image: &str) -> Value {
 }
 
 #[tokio::test]
-async fn who_knows_a_digest_does_not_get_what_another_pulled() {
+async fn knowing_a_digest_does_not_grant_access_to_cached_content() {
     let world = World::new().await;
     let (registry, image) = private(&world).await;
     let name = world.name();
     world.apply(&name, with_secret(&world, &image)).await;
     world.ready(&name).await;
 
-    // The same image without the Secret, and the same digest at a registry of somebody else, where it is not.
+    // The same image without the Secret, and the same digest at another registry, which does not have it.
     let digest = image.split_once('@').expect("a digest").1;
     let elsewhere = format!("{}/private/bell@{digest}", world.registry.host());
     for (suffix, image, expected) in [("anonymous", &image, "401"), ("elsewhere", &elsewhere, "404")] {
@@ -55,7 +55,7 @@ async fn who_knows_a_digest_does_not_get_what_another_pulled() {
         world.delete(&other).await;
     }
 
-    // What was proven goes on serving those for whom it was proven, while the registry is away.
+    // A BundleDeployment with proven access can still use the content while the registry is down.
     registry.set_fault(Some((FaultOn::Everything, Fault::Status(503))));
     let again = format!("{name}-again");
     let spec = with_secret(&world, &image);

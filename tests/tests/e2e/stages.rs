@@ -1,4 +1,4 @@
-//! Run levels are rolled out one after the other, and a custom resource follows its CRD.
+//! Run levels are rolled out one after another, and a custom resource follows its CRD.
 
 use chandler_api::BundleDeployment;
 use chandler_tests::{World, bundles, wait, world::condition};
@@ -34,7 +34,7 @@ async fn a_custom_resource_follows_its_crd_in_one_bundle() {
 }
 
 #[tokio::test]
-async fn a_stage_waits_for_the_one_before_it() {
+async fn a_stage_waits_for_the_previous_one() {
     let world = World::new().await;
     let name = world.name();
     let image = world.push(&bundles::stalled_lighthouse()).await;
@@ -47,7 +47,10 @@ async fn a_stage_waits_for_the_one_before_it() {
         })
     };
     wait::until(&world.deployments(), &name, "waiting for the keeper", waits).await;
-    assert!(beacons(&world).get_opt("north-head").await.expect("an answer").is_none(), "a later stage began too early");
+    assert!(
+        beacons(&world).get_opt("north-head").await.expect("a response").is_none(),
+        "a later stage started too early"
+    );
 
     // A rollout in progress can be superseded.
     let image = world.push(&bundles::sample("plain/lighthouse")).await;

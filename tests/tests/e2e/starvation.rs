@@ -1,4 +1,4 @@
-//! No tenant waits for another: what one BundleDeployment waits for holds up no other, and ends when nobody wants it any more.
+//! A BundleDeployment that waits blocks no other, and its work ends as soon as it is no longer needed.
 
 use chandler_tests::{Interruption, World, bundles, hostile_registry::HostileRegistry, wait, world::condition};
 use k8s_openapi::api::core::v1::Namespace;
@@ -10,11 +10,11 @@ use serde_json::json;
 
 use crate::PLAIN;
 
-/// How many BundleDeployments are worked on at once in these tests.
+/// How many BundleDeployments the controller of these tests reconciles at once.
 const SLOTS: u16 = 2;
 
-/// A world whose controller works on few BundleDeployments at once.
-async fn narrow() -> World {
+/// A world whose controller reconciles few BundleDeployments at once.
+async fn world_with_few_slots() -> World {
     let mut world = World::new().await;
     world.stop_controller().await;
     let client = world.client.clone();
@@ -29,59 +29,60 @@ async fn note(world: &World) -> String {
 }
 
 #[tokio::test]
-async fn registries_that_never_answer_hold_up_nobody() {
-    let world = narrow().await;
+async fn silent_registries_block_no_other_deployment() {
+    let world = world_with_few_slots().await;
     let (silent, name) = (HostileRegistry::silent().await, world.name());
     let slow = |index: usize| format!("{name}-slow-{index}");
     for index in 0..6 {
         world.deploy(&slow(index), PLAIN, &silent.image(&format!("slow-{index}"))).await;
     }
-    silent.until("every one asks", |connections| connections.opened == 6).await;
+    silent.until("all of them sent a request", |connections| connections.opened == 6).await;
     let waiting = world.condition(&slow(0), "Progressing", "True", "Unpacking").await;
     let message = condition(&waiting, "Unpacked").map(|unpacked| unpacked.message.clone());
     assert_eq!(message, Some(format!("fetching and rendering {}", silent.image("slow-0"))));
 
-    // While all of them wait, others are installed, a corrected spec acts, and a deletion is done.
+    // While all of them wait, others are installed, a corrected spec takes effect, and a deletion completes.
     let image = world.push(&bundles::sample("plain/lighthouse")).await;
     world.deploy(&name, PLAIN, &image).await;
     world.ready(&name).await;
-    assert_eq!(silent.connections().given_up, 0, "nobody had to give up for it");
+    assert_eq!(silent.connections().closed, 0, "no pull was aborted for it");
     let spec = world.spec(PLAIN, &image);
     world
         .deployments()
         .patch(&slow(1), &PatchParams::default(), &Patch::Merge(json!({"spec": spec})))
         .await
         .expect("a spec");
-    // Two releases of one bundle would collide; that it gets so far is enough.
+    // Two releases of one bundle would collide; getting that far is enough.
     world.condition(&slow(1), "Unpacked", "True", "UnpackSuccessful").await;
-    silent.until("the correction ends what was under way", |connections| connections.given_up == 1).await;
+    silent.until("the correction aborts the pull", |connections| connections.closed == 1).await;
     world.delete(&slow(2)).await;
-    silent.until("the deletion ends what was under way", |connections| connections.given_up == 2).await;
+    silent.until("the deletion aborts the pull", |connections| connections.closed == 2).await;
     world.finish().await;
 }
 
 #[tokio::test]
-async fn what_runs_is_repaired_while_the_registry_of_the_next_version_does_not_answer() {
-    let world = narrow().await;
+async fn the_current_release_is_repaired_while_the_registry_of_the_next_is_silent() {
+    let world = world_with_few_slots().await;
     let (silent, name) = (HostileRegistry::silent().await, world.name());
     let image = note(&world).await;
     world.deploy(&name, PLAIN, &image).await;
     world.ready(&name).await;
-    let before = world.config_maps().get("note").await.expect("it is installed").uid();
+    let before = world.config_maps().get("note").await.expect("the object is installed").uid();
 
     let next = json!({"spec": {"source": {"image": {"ref": silent.image("next")}}}});
     world.deployments().patch(&name, &PatchParams::default(), &Patch::Merge(next)).await.expect("a spec");
-    silent.until("it asks", |connections| connections.opened == 1).await;
-    world.config_maps().delete("note", &kube::api::DeleteParams::default()).await.expect("it is deleted");
-    wait::until(&world.config_maps(), "note", "is back", |note| note.is_some_and(|note| note.uid() != before)).await;
+    silent.until("the controller sent a request", |connections| connections.opened == 1).await;
+    world.config_maps().delete("note", &kube::api::DeleteParams::default()).await.expect("the deletion is accepted");
+    wait::until(&world.config_maps(), "note", "created again", |note| note.is_some_and(|note| note.uid() != before))
+        .await;
     let found = world.condition(&name, "Ready", "False", "Unpacking").await;
-    let healthy = condition(&found, "Healthy").expect("it runs");
-    assert_eq!((healthy.status.as_str(), silent.connections().given_up), ("True", 0));
+    let healthy = condition(&found, "Healthy").expect("the condition is set");
+    assert_eq!((healthy.status.as_str(), silent.connections().closed), ("True", 0));
     world.finish().await;
 }
 
 #[tokio::test]
-async fn requests_that_are_never_answered_hold_up_nobody() {
+async fn unanswered_api_requests_block_no_other_deployment() {
     let mut world = World::new().await;
     world.stop_controller().await;
     let name = world.name();
@@ -98,7 +99,7 @@ async fn requests_that_are_never_answered_hold_up_nobody() {
     let mut spec = world.spec(PLAIN, &image);
     spec["installNamespace"] = json!(held);
     world.apply(&held, spec).await;
-    webhook.strikes().await;
+    webhook.request_blocked().await;
     world.deploy(&name, PLAIN, &image).await;
     world.ready(&name).await;
     webhook.end();

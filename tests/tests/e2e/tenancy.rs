@@ -1,4 +1,5 @@
-//! Tenants: who installs what with whose rights, who may name what of the system namespace, and what a bundle passes on.
+//! Tenant isolation: which account installs a BundleDeployment, which objects of the system namespace it may name, and which
+//! permissions a bundle may delegate.
 
 use std::collections::BTreeMap;
 
@@ -16,16 +17,16 @@ use serde_json::{Value, json};
 
 use crate::{
     PLAIN,
-    permissions::{account, apply, look_again, remove_cluster_roles, spec},
+    permissions::{account, apply, remove_cluster_roles, request_reconcile, spec},
 };
 
-/// A bundle of one ConfigMap.
+/// A bundle with one ConfigMap.
 fn bell() -> Bundle {
     Bundle::empty().with("manifests/bell.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bell}\n")
 }
 
-/// A bundle of one object.
-fn holding(object: &Value) -> Bundle {
+/// A bundle with one object.
+fn bundle_with(object: &Value) -> Bundle {
     Bundle::empty().with("manifests/object.yaml", &object.to_string())
 }
 
@@ -34,7 +35,7 @@ async fn restart(world: &mut World, change: impl FnOnce(&mut Options)) {
     world.start_controller_with(world.client.clone(), change);
 }
 
-/// Grants rules to an account in the whole cluster.
+/// Grants cluster-wide rules to an account.
 async fn grant(world: &World, account: &Account, name: &str, rules: Vec<PolicyRule>) {
     apply(world, &roles(&[(None, rules)].into(), account, name)).await;
 }
@@ -47,18 +48,18 @@ fn everything() -> Vec<PolicyRule> {
     vec![PolicyRule::everything(), PolicyRule::every_path()]
 }
 
-/// What `Ready` says.
-fn told(deployment: &BundleDeployment) -> String {
+/// The message of `Ready`.
+fn ready_message(deployment: &BundleDeployment) -> String {
     condition(deployment, "Ready").expect("Ready").message.clone()
 }
 
 async fn is_installed(world: &World) -> bool {
     let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
-    maps.get_opt("bell").await.expect("an answer").is_some()
+    maps.get_opt("bell").await.expect("a response").is_some()
 }
 
 #[tokio::test]
-async fn without_an_account_nothing_is_fetched() {
+async fn without_a_required_account_nothing_is_pulled() {
     let mut world = World::new().await;
     restart(&mut world, |options| options.accounts = AccountPolicy::Required).await;
     let name = world.name();
@@ -66,36 +67,40 @@ async fn without_an_account_nothing_is_fetched() {
     let before = world.registry.requests().len();
     world.apply(&name, world.spec(PLAIN, &image)).await;
     let refused = world.condition(&name, "Ready", "False", "ServiceAccountRequired").await;
-    assert!(told(&refused).contains("--require-service-account"), "{}", told(&refused));
-    assert_eq!(condition(&refused, "Progressing").expect("Progressing").status, "False", "it is not tried again");
+    assert!(ready_message(&refused).contains("--require-service-account"), "{}", ready_message(&refused));
+    assert_eq!(
+        condition(&refused, "Progressing").expect("Progressing").status,
+        "False",
+        "the controller does not retry"
+    );
     assert_eq!(world.registry.requests().len(), before, "nothing was fetched");
-    // What holds nothing is not held back.
+    // Without installed objects there is no finalizer.
     assert_eq!(refused.metadata.finalizers, None);
 
-    // With an account it goes on.
+    // With an account the installation continues.
     let deployer = account(&world, "deployer").await;
     grant(&world, &deployer, &name, everything()).await;
     world.apply(&name, spec(&world, PLAIN, &image, "deployer")).await;
     world.ready(&name).await;
 
-    // The account cannot be taken away again.
+    // The account cannot be removed again.
     let patch = Patch::Merge(json!({"spec": {"serviceAccount": null}}));
-    world.deployments().patch(&name, &PatchParams::default(), &patch).await.expect("it is there");
+    world.deployments().patch(&name, &PatchParams::default(), &patch).await.expect("the object exists");
     world.condition(&name, "Ready", "False", "ServiceAccountRequired").await;
-    assert!(is_installed(&world).await, "what runs goes on running");
+    assert!(is_installed(&world).await, "the current release keeps running");
     remove_cluster_roles(&world, &[&name]).await;
     world.finish().await;
 }
 
 #[tokio::test]
-async fn what_was_installed_before_an_account_was_required_can_be_deleted() {
+async fn deployments_older_than_the_account_requirement_can_be_deleted() {
     let mut world = World::new().await;
     let name = world.name();
     let image = world.push(&bell()).await;
     world.deploy(&name, PLAIN, &image).await;
     world.ready(&name).await;
     restart(&mut world, |options| options.accounts = AccountPolicy::Required).await;
-    look_again(&world, &name).await;
+    request_reconcile(&world, &name).await;
     world.condition(&name, "Ready", "False", "ServiceAccountRequired").await;
     assert!(is_installed(&world).await);
     world.delete(&name).await;
@@ -104,7 +109,7 @@ async fn what_was_installed_before_an_account_was_required_can_be_deleted() {
 }
 
 #[tokio::test]
-async fn the_account_of_the_installation_serves_those_who_name_none() {
+async fn the_default_account_serves_deployments_that_name_none() {
     let policy = AccountPolicy::new(true, Some("deployer".parse().expect("an account")));
     let mut world = World::new().await;
     restart(&mut world, |options| options.accounts = policy).await;
@@ -112,13 +117,17 @@ async fn the_account_of_the_installation_serves_those_who_name_none() {
     let image = world.push(&bell()).await;
     world.apply(&name, world.spec(PLAIN, &image)).await;
     let missing = world.condition(&name, "Ready", "False", "ServiceAccountNotFound").await;
-    assert!(told(&missing).contains(&format!("{}/deployer does not exist", world.namespace)), "{}", told(&missing));
+    assert!(
+        ready_message(&missing).contains(&format!("{}/deployer does not exist", world.namespace)),
+        "{}",
+        ready_message(&missing)
+    );
     let deployer = account(&world, "deployer").await;
-    look_again(&world, &name).await;
+    request_reconcile(&world, &name).await;
     let missing = world.condition(&name, "Ready", "False", "PermissionsMissing").await;
-    assert!(told(&missing).contains("create, list, watch configmaps"), "{}", told(&missing));
+    assert!(ready_message(&missing).contains("create, list, watch configmaps"), "{}", ready_message(&missing));
     grant(&world, &deployer, &name, everything()).await;
-    look_again(&world, &name).await;
+    request_reconcile(&world, &name).await;
     world.ready(&name).await;
     world.delete(&name).await;
     assert!(!is_installed(&world).await);
@@ -126,7 +135,7 @@ async fn the_account_of_the_installation_serves_those_who_name_none() {
     world.finish().await;
 }
 
-/// A Secret of the system namespace.
+/// A Secret in the system namespace.
 async fn secret(world: &World, name: &str, type_: &str, annotations: Value) {
     let auths = json!({"auths": {world.registry.host(): {"auth": STANDARD.encode("user:password")}}}).to_string();
     apply(
@@ -141,7 +150,7 @@ async fn secret(world: &World, name: &str, type_: &str, annotations: Value) {
 }
 
 #[tokio::test]
-async fn a_secret_is_named_only_by_whom_it_grants_and_a_refusal_tells_nothing_of_it() {
+async fn only_granted_deployments_may_use_a_secret_and_a_refusal_reveals_nothing() {
     let world = World::new().await;
     let name = world.name();
     let image = world.push(&bell()).await;
@@ -159,11 +168,11 @@ async fn a_secret_is_named_only_by_whom_it_grants_and_a_refusal_tells_nothing_of
         assert!(!message.contains("password"), "{message}");
         messages.entry(message).or_insert_with(Vec::new).push(secret);
     }
-    assert_eq!(messages.len(), 1, "all refusals are the same: {messages:#?}");
+    assert_eq!(messages.len(), 1, "all error messages are the same: {messages:#?}");
     assert!(messages.keys().all(|message| message.contains("chandler.dev/bundledeployments")), "{messages:#?}");
     assert!(!is_installed(&world).await);
 
-    // The grant is seen at once.
+    // The controller sees the grant at once.
     let mut spec = world.spec(PLAIN, &image);
     spec["source"]["image"]["pullSecret"] = json!("of-another");
     world.apply(&name, spec).await;
@@ -174,7 +183,7 @@ async fn a_secret_is_named_only_by_whom_it_grants_and_a_refusal_tells_nothing_of
 }
 
 #[tokio::test]
-async fn where_a_grant_is_required_a_secret_without_one_is_used_by_nobody() {
+async fn with_required_grants_no_deployment_may_use_a_secret_without_one() {
     let mut world = World::new().await;
     restart(&mut world, |options| options.require_pull_secret_grant = true).await;
     let name = world.name();
@@ -188,7 +197,7 @@ async fn where_a_grant_is_required_a_secret_without_one_is_used_by_nobody() {
     let message = &condition(&refused, "Unpacked").expect("Unpacked").message;
     assert!(message.contains(&format!("has to name BundleDeployment {name}")), "{message}");
 
-    // A class is another user.
+    // A ProvisionerClass needs its own grant.
     let classes: Api<ProvisionerClass> = Api::all(world.client.clone());
     let class = json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "ProvisionerClass", "metadata": {"name": name},
                        "spec": {"image": format!("{}/none:v1", world.registry.host()), "pullSecret": "pull"}});
@@ -202,12 +211,12 @@ async fn where_a_grant_is_required_a_secret_without_one_is_used_by_nobody() {
     .expect("the class");
     let text = serde_json::to_string(&refused.status).expect("JSON");
     assert!(text.contains(&format!("none that ProvisionerClass {name} may use")), "{text}");
-    classes.delete(&name, &kube::api::DeleteParams::default()).await.expect("it is there");
+    classes.delete(&name, &kube::api::DeleteParams::default()).await.expect("the object exists");
     world.finish().await;
 }
 
 #[tokio::test]
-async fn content_in_a_config_map_is_named_only_by_whom_it_grants() {
+async fn only_granted_deployments_may_use_content_in_a_config_map() {
     let world = World::new().await;
     let name = world.name();
     let map = |annotations: Value| {
@@ -225,14 +234,14 @@ async fn content_in_a_config_map_is_named_only_by_whom_it_grants() {
     let second = format!("{name}-b");
     world.apply(&second, spec).await;
     let foreign = refused(&world.condition(&second, "Unpacked", "False", "UnpackFailed").await);
-    assert_eq!(foreign, absent.replace(&name, &second), "a refusal does not tell whether it is there");
+    assert_eq!(foreign, absent.replace(&name, &second), "the error does not reveal whether the ConfigMap exists");
     world.delete(&second).await;
     apply(&world, &[map(json!({"chandler.dev/bundledeployments": "other, *-bd"}))]).await;
     world.ready(&name).await;
     world.finish().await;
 }
 
-/// A BundleDeployment in a bundle. It is suspended: what counts is whether it may be written.
+/// A BundleDeployment in a bundle. It is suspended: the test checks only whether it may be written.
 fn inner(world: &World, more: &Value) -> Value {
     let mut spec = world.spec(PLAIN, "registry.example.com/bundle:v1");
     spec["suspend"] = json!(true);
@@ -243,7 +252,7 @@ fn inner(world: &World, more: &Value) -> Value {
            "metadata": {"name": format!("{}-inner", world.name())}, "spec": spec})
 }
 
-/// Everything that it takes to write BundleDeployments and ProvisionerClasses.
+/// The permissions to write BundleDeployments and ProvisionerClasses.
 fn may_write() -> Vec<PolicyRule> {
     rules(&json!([
         {"apiGroups": ["core.rukpak.io", "chandler.dev"], "resources": ["*"], "verbs": ["*"]},
@@ -252,12 +261,12 @@ fn may_write() -> Vec<PolicyRule> {
 }
 
 #[tokio::test]
-async fn a_bundle_passes_on_no_right_that_its_account_lacks() {
+async fn a_bundle_cannot_delegate_permissions_that_its_account_lacks() {
     let world = World::new().await;
     let name = world.name();
     let deployer = account(&world, "deployer").await;
     grant(&world, &deployer, &name, may_write()).await;
-    let unnamed = "names no ServiceAccount, so it is installed with the rights of the controller";
+    let unnamed = "names no ServiceAccount, so it is installed with the permissions of the controller";
     let friend = json!({"serviceAccount": {"name": "friend"}});
     let pulls = json!({"serviceAccount": {"name": "deployer"}, "source": {
         "type": "image", "image": {"ref": "registry.example.com/bundle:v1", "pullSecret": "pull"}}});
@@ -270,21 +279,21 @@ async fn a_bundle_passes_on_no_right_that_its_account_lacks() {
         (inner(&world, &json!({})), every, unnamed),
         (inner(&world, &friend), r#"impersonate serviceaccounts "friend" in namespace"#, "on behalf of ServiceAccount"),
         (inner(&world, &pulls), r#"get secrets "pull" in namespace"#, "makes the controller read Secret"),
-        (class, every, "decides what the BundleDeployments of others install"),
+        (class, every, "renders the bundles of other users"),
         (record, every, "is in the namespace of the controller"),
     ] {
-        let image = world.push(&holding(&object)).await;
+        let image = world.push(&bundle_with(&object)).await;
         world.apply(&name, spec(&world, PLAIN, &image, "deployer")).await;
         let refused = world.condition(&name, "Ready", "False", "PermissionsMissing").await;
-        let told = told(&refused);
-        assert!(told.contains(lacks) && told.contains(why), "{lacks}; {why}: {told}");
+        let text = ready_message(&refused);
+        assert!(text.contains(lacks) && text.contains(why), "{lacks}; {why}: {text}");
         let refused = refused.status.expect("a status").missing_permissions;
-        assert!(!refused.is_empty(), "`chandler rbac` prints it");
+        assert!(!refused.is_empty(), "`chandler rbac` prints the missing permissions");
     }
     let nested = format!("{name}-inner");
-    assert!(world.deployments().get_opt(&nested).await.expect("an answer").is_none(), "nothing was written");
+    assert!(world.deployments().get_opt(&nested).await.expect("a response").is_none(), "nothing was written");
 
-    // With the right to act as that account the BundleDeployment is written; on behalf of its own account it is so anyway.
+    // With the permission to impersonate that account, the BundleDeployment is written; with its own account it always is.
     grant(
         &world,
         &deployer,
@@ -294,7 +303,7 @@ async fn a_bundle_passes_on_no_right_that_its_account_lacks() {
     )
     .await;
     for account in [friend, json!({"serviceAccount": {"name": "deployer"}})] {
-        let image = world.push(&holding(&inner(&world, &account))).await;
+        let image = world.push(&bundle_with(&inner(&world, &account))).await;
         world.apply(&name, spec(&world, PLAIN, &image, "deployer")).await;
         wait::until(&world.deployments(), &nested, "written", |written| {
             let named = written.and_then(|written| written.spec.service_account.as_ref());
@@ -303,13 +312,13 @@ async fn a_bundle_passes_on_no_right_that_its_account_lacks() {
         .await;
     }
     world.delete(&name).await;
-    assert!(world.deployments().get_opt(&nested).await.expect("an answer").is_none());
+    assert!(world.deployments().get_opt(&nested).await.expect("a response").is_none());
     remove_cluster_roles(&world, &[&name, &format!("{name}-impersonates")]).await;
     world.finish().await;
 }
 
 #[tokio::test]
-async fn the_rights_of_the_controller_install_nothing_of_its_own() {
+async fn the_controller_permissions_install_no_chandler_objects() {
     let world = World::new().await;
     let name = world.name();
     let record = json!({"apiVersion": "v1", "kind": "Secret",
@@ -317,26 +326,26 @@ async fn the_rights_of_the_controller_install_nothing_of_its_own() {
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), &world.system_namespace);
     let crd = chandler_api::crds().into_iter().next().expect("a CRD");
     for object in [record.clone(), serde_json::to_value(crd).expect("JSON")] {
-        let image = world.push(&holding(&object)).await;
-        // Whether it exists already or not, and not even where everything may be taken over.
+        let image = world.push(&bundle_with(&object)).await;
+        // Whether or not it already exists, and even if the spec allows adopting everything.
         for protection in ["Prevent", "None"] {
             let mut spec = world.spec(PLAIN, &image);
             spec["collisionProtection"] = json!(protection);
             world.apply(&name, spec).await;
             let refused = world.condition(&name, "Ready", "False", "ReservedObjects").await;
             let named = object["metadata"]["name"].as_str().expect("a name");
-            assert!(told(&refused).contains(named), "{}", told(&refused));
+            assert!(ready_message(&refused).contains(named), "{}", ready_message(&refused));
         }
     }
-    assert!(secrets.get_opt("record").await.expect("an answer").is_none());
+    assert!(secrets.get_opt("record").await.expect("a response").is_none());
 
-    // An account that holds every right may.
+    // An account with all permissions may.
     let admin = account(&world, "admin").await;
     grant(&world, &admin, &name, everything()).await;
-    let image = world.push(&holding(&record)).await;
+    let image = world.push(&bundle_with(&record)).await;
     world.apply(&name, spec(&world, PLAIN, &image, "admin")).await;
     world.ready(&name).await;
-    assert!(secrets.get_opt("record").await.expect("an answer").is_some());
+    assert!(secrets.get_opt("record").await.expect("a response").is_some());
     world.delete(&name).await;
     remove_cluster_roles(&world, &[&name]).await;
     world.finish().await;

@@ -1,4 +1,4 @@
-//! A controller with a selector works on what it selects, and leaves everything else to others.
+//! A controller with a selector reconciles only selected objects, and leaves all others to other controllers.
 
 use chandler_api::{BundleDeployment, ProvisionerClass};
 use chandler_tests::{Cluster, World, bundles::Bundle, run, wait, world::condition};
@@ -8,7 +8,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::{PLAIN, permissions::look_again};
+use crate::{PLAIN, permissions::request_reconcile};
 
 async fn bundle(world: &World, depth: &str) -> String {
     let map = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: chart}}\ndata: {{depth: '{depth}'}}\n");
@@ -17,13 +17,13 @@ async fn bundle(world: &World, depth: &str) -> String {
 
 async fn label(world: &World, name: &str, shard: &str) -> BundleDeployment {
     let labels = Patch::Merge(json!({"metadata": {"labels": {"example.com/shard": shard}}}));
-    world.deployments().patch(name, &PatchParams::default(), &labels).await.expect("it is there")
+    world.deployments().patch(name, &PatchParams::default(), &labels).await.expect("the object exists")
 }
 
-/// Waits until the controller has seen everything that happened before.
-async fn seen(world: &World, name: &str) {
-    look_again(world, name).await;
-    wait::until(&world.deployments(), name, "looked at", |deployment| {
+/// Waits until the controller has seen all earlier changes.
+async fn wait_until_caught_up(world: &World, name: &str) {
+    request_reconcile(world, name).await;
+    wait::until(&world.deployments(), name, "reconciled", |deployment| {
         deployment.is_some_and(|deployment| {
             let asked = deployment.annotations().get("reconcile.chandler.dev/requestedAt");
             let handled = deployment.status.as_ref().and_then(|status| status.last_handled_reconcile_at.as_ref());
@@ -34,7 +34,7 @@ async fn seen(world: &World, name: &str) {
 }
 
 #[tokio::test]
-async fn a_controller_works_on_what_it_selects_and_on_nothing_else() {
+async fn a_controller_reconciles_only_selected_objects() {
     let mut world = World::without_controller(Cluster::acquire().await).await;
     let (mine, other) = (world.name(), format!("{}-other", world.name()));
     let image = bundle(&world, "10").await;
@@ -48,19 +48,19 @@ async fn a_controller_works_on_what_it_selects_and_on_nothing_else() {
     let client = world.client.clone();
     world.start_controller_with(client, |options| options.watch_selector = selector.parse().expect("a selector"));
 
-    // A class that is not selected is not used, and whoever names it is told why.
+    // A class that is not selected is not used, and BundleDeployments that name it report why.
     let missing = world.condition(&mine, "Ready", "False", "ProvisionerMissing").await;
     let message = &condition(&missing, "Ready").expect("Ready").message;
     assert!(message.contains(&format!("labels that match --watch-selector {selector:?}")), "{message}");
     world.deploy(&mine, PLAIN, &image).await;
     world.ready(&mine).await;
     let version = |deployment: &BundleDeployment| deployment.resource_version();
-    assert_eq!(version(&world.deployments().get(&other).await.expect("it is there")), version(&untouched));
+    assert_eq!(version(&world.deployments().get(&other).await.expect("the object exists")), version(&untouched));
     let classes: Api<ProvisionerClass> = Api::all(world.client.clone());
-    let now = classes.get(&other).await.expect("it is there");
+    let now = classes.get(&other).await.expect("the object exists");
     assert_eq!(now.resource_version(), class.resource_version());
 
-    // What becomes somebody else's is given up, with all that is in the cluster of it.
+    // An object that is no longer selected is left to another controller, with everything in the cluster.
     world.delete(&mine).await;
     label(&world, &other, "a").await;
     world.ready(&other).await;
@@ -69,10 +69,10 @@ async fn a_controller_works_on_what_it_selects_and_on_nothing_else() {
     world.condition(&mine, "Ready", "False", "ObjectCollision").await;
     label(&world, &other, "b").await;
     let deeper = bundle(&world, "20").await;
-    let given_up = world.deploy(&other, PLAIN, &deeper).await;
-    seen(&world, &mine).await;
-    let now = world.deployments().get(&other).await.expect("it is there");
-    assert_eq!(version(&now), version(&given_up));
+    let released = world.deploy(&other, PLAIN, &deeper).await;
+    wait_until_caught_up(&world, &mine).await;
+    let now = world.deployments().get(&other).await.expect("the object exists");
+    assert_eq!(version(&now), version(&released));
     label(&world, &other, "a").await;
     world.ready(&other).await;
     world.finish().await;

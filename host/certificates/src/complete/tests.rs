@@ -38,7 +38,7 @@ fn object<'a>(release: &'a Release, name: &str) -> &'a serde_json::Map<String, V
 }
 
 #[test]
-fn secrets_are_added_and_authorities_written() {
+fn secrets_are_added_and_ca_bundles_written() {
     let release = release();
     let declarations = Declarations::of(&release, "n").unwrap();
     let material = material(&declarations);
@@ -73,7 +73,7 @@ fn secrets_are_added_and_authorities_written() {
 }
 
 #[test]
-fn pods_follow_their_certificate_where_that_is_asked_for() {
+fn pods_are_annotated_only_if_requested() {
     let release = release();
     let declarations = Declarations::of(&release, "n").unwrap();
     let one = material(&declarations);
@@ -82,22 +82,22 @@ fn pods_follow_their_certificate_where_that_is_asked_for() {
         let completed = declarations.complete(&release, std::slice::from_ref(material), &Policy::default()).unwrap();
         object(&completed, name)["spec"]["template"].get("metadata").map(|metadata| metadata["annotations"].clone())
     };
-    let told = digest(&one, "restarts").unwrap();
-    assert_eq!(told[SERVING_DIGEST].as_str().unwrap().len(), 64);
-    assert_eq!(digest(&one, "restarts"), Some(told.clone()), "the same certificate");
-    assert_ne!(digest(&other, "restarts"), Some(told), "another certificate");
+    let shown = digest(&one, "restarts").unwrap();
+    assert_eq!(shown[SERVING_DIGEST].as_str().unwrap().len(), 64);
+    assert_eq!(digest(&one, "restarts"), Some(shown.clone()), "the same certificate");
+    assert_ne!(digest(&other, "restarts"), Some(shown), "another certificate");
     assert_eq!(digest(&one, "reloads"), None);
     assert_eq!(digest(&one, "other"), None);
 }
 
 #[test]
-fn what_is_completed_twice_is_the_same() {
+fn completing_twice_gives_the_same_release() {
     let release = release();
     let declarations = Declarations::of(&release, "n").unwrap();
     let material = material(&declarations);
     let policy = Policy::default();
     let once = declarations.complete(&release, std::slice::from_ref(&material), &policy).unwrap();
-    // As it comes back from the API server, at a later time.
+    // As the API server returns it at a later time.
     let stored = crate::Stored::read(&Value::Object(object(&once, "s").clone()));
     let (names, later) = (declarations.certificates()[0].names(), datetime!(2026-01-01 0:00 UTC) + Duration::days(100));
     let again = decide(Some(stored), &names, Some("asked"), later, &policy).take(&names, None, later, &policy).unwrap();
@@ -105,7 +105,7 @@ fn what_is_completed_twice_is_the_same() {
 }
 
 #[test]
-fn an_outline_holds_the_secrets_and_no_keys() {
+fn an_outline_contains_the_secrets_without_keys() {
     let release = release();
     let outline = Declarations::of(&release, "n").unwrap().outline(&release).unwrap();
     assert_eq!(object(&outline, "s")["data"], json!({}));

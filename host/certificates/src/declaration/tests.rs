@@ -74,17 +74,17 @@ fn services_may_share_a_secret_and_secrets_a_target() {
         both,
     ]);
     let declarations = Declarations::of(&release, "n").unwrap();
-    let told: Vec<(String, usize)> = declarations
+    let shown: Vec<(String, usize)> = declarations
         .certificates()
         .iter()
         .map(|certificate| (certificate.secret.to_string(), certificate.services.len()))
         .collect();
-    assert_eq!(told, [("Secret m/s".to_owned(), 1), ("Secret n/s".to_owned(), 2), ("Secret n/t".to_owned(), 1)]);
+    assert_eq!(shown, [("Secret m/s".to_owned(), 1), ("Secret n/s".to_owned(), 2), ("Secret n/t".to_owned(), 1)]);
     assert_eq!(declarations.targets()[0].certificates, BTreeSet::from([1, 2]));
 }
 
 #[test]
-fn a_release_that_asks_for_nothing_gets_nothing() {
+fn a_release_without_annotations_requests_nothing() {
     let declarations =
         Declarations::of(&release([webhook("MutatingWebhookConfiguration", &[], "false")]), "n").unwrap();
     assert!(declarations.is_empty() && declarations.targets().is_empty());
@@ -109,7 +109,7 @@ fn secrets_come_first_but_not_before_their_namespace() {
 }
 
 #[test]
-fn all_faults_are_told_at_once() {
+fn all_errors_are_reported_at_once() {
     let annotated = |kind: &str, annotation: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "k", "annotations": {annotation: "true"}}});
     let release = release([
         service("a", None, "Not A Secret"),
@@ -122,26 +122,27 @@ fn all_faults_are_told_at_once() {
         webhook("MutatingWebhookConfiguration", &[("n", "b")], "yes"),
     ]);
     insta::assert_snapshot!(Declarations::of(&release, "n").unwrap_err(), @r#"
-    ConfigMap k: annotation certificates.chandler.dev/serving-secret means nothing on this kind
-    Service a: annotation certificates.chandler.dev/serving-secret is "Not A Secret", want the name of a Secret
+    ConfigMap k: annotation certificates.chandler.dev/serving-secret is not supported on this kind
+    Service a: annotation certificates.chandler.dev/serving-secret is "Not A Secret"; it must be the name of a Secret
     Service dotted.name: name and namespace of a Service with a certificate must be DNS labels
-    Pod k: annotation certificates.chandler.dev/inject-ca means nothing on this kind
-    MutatingWebhookConfiguration.admissionregistration.k8s.io w: annotation certificates.chandler.dev/inject-ca is "yes", want "true"
-    ValidatingWebhookConfiguration.admissionregistration.k8s.io w: annotation certificates.chandler.dev/inject-ca, but it names no Service of the release with certificates.chandler.dev/serving-secret
-    Secret taken is in the release, and certificates.chandler.dev/serving-secret asks the host to make it
+    Pod k: annotation certificates.chandler.dev/inject-ca is not supported on this kind
+    MutatingWebhookConfiguration.admissionregistration.k8s.io w: annotation certificates.chandler.dev/inject-ca is "yes"; it must be "true"
+    ValidatingWebhookConfiguration.admissionregistration.k8s.io w: annotation certificates.chandler.dev/inject-ca is set, but the object refers to no Service of the release with annotation certificates.chandler.dev/serving-secret
+    Secret taken is in the release, but annotation certificates.chandler.dev/serving-secret makes Chandler create it; remove the Secret or the annotation
     "#);
 }
 
 #[test]
 fn certificates_are_counted() {
-    let release =
-        super::tests::release((0..=MOST).map(|number| service(&format!("a{number}"), None, &format!("s{number}"))));
+    let release = super::tests::release(
+        (0..=MAX_CERTIFICATES).map(|number| service(&format!("a{number}"), None, &format!("s{number}"))),
+    );
     let error = Declarations::of(&release, "n").unwrap_err();
-    assert_eq!(error, DeclarationError::TooMany(MOST + 1));
+    assert_eq!(error, DeclarationError::TooMany(MAX_CERTIFICATES + 1));
 }
 
 #[test]
-fn names_are_those_that_kubernetes_takes() {
+fn names_are_validated_like_kubernetes() {
     for (name, label, subdomain) in [
         ("a", true, true),
         ("a-1", true, true),

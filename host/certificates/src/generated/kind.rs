@@ -1,41 +1,41 @@
-//! What a generated value is.
+//! The kinds of generated values.
 
 use std::{fmt::Write as _, io, str::FromStr};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
-/// The shortest and the longest password, in characters.
+/// The minimum, default and maximum length of a password, in characters.
 const PASSWORD: (u16, u16, u16) = (12, 32, 1024);
-/// The fewest and the most bytes of randomness in `hex` and `base64`.
+/// The minimum, default and maximum number of random bytes in `hex` and `base64`.
 const BYTES: (u16, u16, u16) = (16, 32, 1024);
 
-/// The letters of a password: no program has to quote them.
+/// The characters of a password; none needs quoting in any program.
 const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/// What a generated value is.
+/// The kind of a generated value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// So many letters and digits.
+    /// This many letters and digits.
     Password(u16),
-    /// So many random bytes in hexadecimal digits.
+    /// This many random bytes in hexadecimal.
     Hex(u16),
-    /// So many random bytes in base64: the value itself is text, which the Secret holds in base64 once more.
+    /// This many random bytes in base64: the value itself is text, which the Secret encodes in base64 again.
     Base64(u16),
-    /// A UUID of version 4.
+    /// A version 4 UUID.
     Uuid,
 }
 
-/// Why a text names no kind.
+/// Why a text is not a valid kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KindError {
-    /// There is no such kind.
-    #[error("unknown kind, want password, hex, base64 or uuid")]
+    /// The kind is unknown.
+    #[error("unknown kind; it must be password, hex, base64 or uuid")]
     Unknown,
-    /// The length is none, or not within bounds.
-    #[error("want a length of {0} to {1}")]
+    /// The length is not a number or out of bounds.
+    #[error("the length must be a number from {0} to {1}")]
     Length(u16, u16),
-    /// A UUID has one length.
-    #[error("a uuid has no length")]
+    /// A length was given for a UUID.
+    #[error("a uuid takes no length")]
     NoLength,
 }
 
@@ -63,7 +63,7 @@ impl FromStr for Kind {
 }
 
 impl Kind {
-    /// A new value.
+    /// Generates a value.
     pub(super) fn make(self, random: &mut dyn FnMut(&mut [u8]) -> io::Result<()>) -> io::Result<Vec<u8>> {
         let mut bytes = |count: u16| {
             let mut bytes = vec![0; usize::from(count)];
@@ -78,7 +78,7 @@ impl Kind {
     }
 }
 
-/// Letters, each as likely as any other: a byte that would favour some is thrown away.
+/// Random letters, all equally likely: bytes that would favour some letters are discarded.
 fn password(length: u16, random: &mut dyn FnMut(&mut [u8]) -> io::Result<()>) -> io::Result<Vec<u8>> {
     let fair = u8::MAX - u8::MAX % 62;
     let mut password = Vec::with_capacity(usize::from(length));

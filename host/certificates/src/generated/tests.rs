@@ -27,10 +27,10 @@ fn fault(object: Value) -> String {
 }
 
 #[test]
-fn each_kind_has_its_form_and_no_value_comes_twice() {
+fn each_kind_has_its_format_and_values_are_unique() {
     let all = "a=password, b=password:64,c=hex,d=base64:16, e=uuid";
     let one = filled(all, &json!({"user": "YWRtaW4="}), None);
-    assert_eq!(one["user"], "admin", "what the release says stays");
+    assert_eq!(one["user"], "admin", "data of the release is kept");
     assert_eq!((one["a"].len(), one["b"].len(), one["c"].len()), (32, 64, 64));
     assert!(one["a"].bytes().all(|byte| byte.is_ascii_alphanumeric()));
     assert!(one["c"].bytes().all(|byte| byte.is_ascii_hexdigit()));
@@ -44,10 +44,10 @@ fn each_kind_has_its_form_and_no_value_comes_twice() {
 }
 
 #[test]
-fn what_is_in_the_cluster_is_kept_and_what_is_missing_is_made() {
+fn existing_values_are_kept_and_missing_ones_generated() {
     let live = |data: Value| Some(json!({"data": data}));
     let value = STANDARD.encode("kept");
-    // Another kind or length does not change what is in use.
+    // A change of kind or length does not change an existing value.
     assert_eq!(filled("a=uuid", &json!({}), live(json!({"a": value})))["a"], "kept");
     for unusable in [json!({}), json!({"a": ""}), json!({"a": "no base64"}), json!({"a": 7}), json!(null)] {
         assert_eq!(filled("a=hex", &json!({}), live(unusable))["a"].len(), 64);
@@ -56,7 +56,7 @@ fn what_is_in_the_cluster_is_kept_and_what_is_missing_is_made() {
 
 #[test]
 fn letters_are_equally_likely() {
-    // Every byte once, again and again: each letter comes as often as the others.
+    // Every byte once, repeatedly: each letter must be equally frequent.
     let mut next = 0_u8;
     let mut count = |bytes: &mut [u8]| {
         for byte in bytes {
@@ -75,7 +75,7 @@ fn letters_are_equally_likely() {
 }
 
 #[test]
-fn what_cannot_be_given_is_refused_by_name() {
+fn invalid_requests_are_rejected() {
     let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "c", "annotations": {GENERATE: "a=hex"}}});
     let many = (0..40).map(|number| format!("k{number}=hex")).collect::<Vec<_>>().join(",");
@@ -93,21 +93,21 @@ fn what_cannot_be_given_is_refused_by_name() {
         fault(secret(&many, &none)),
     ];
     insta::assert_snapshot!(lines.join("\n"), @r#"
-    ConfigMap c: annotation secrets.chandler.dev/generate means nothing on this kind, want it on a Secret
-    Secret s: annotation secrets.chandler.dev/generate holds "password", want KEY=KIND[:LENGTH] where KEY is a name of letters, digits, `-`, `_` and `.`
-    Secret s: annotation secrets.chandler.dev/generate holds "a/b=hex", want KEY=KIND[:LENGTH] where KEY is a name of letters, digits, `-`, `_` and `.`
-    Secret s: annotation secrets.chandler.dev/generate holds "a=dice": unknown kind, want password, hex, base64 or uuid
-    Secret s: annotation secrets.chandler.dev/generate holds "a=password:4": want a length of 12 to 1024
-    Secret s: annotation secrets.chandler.dev/generate holds "a=hex:99999": want a length of 16 to 1024
-    Secret s: annotation secrets.chandler.dev/generate holds "a=uuid:7": a uuid has no length
-    Secret s: annotation secrets.chandler.dev/generate names "a", which is there already
-    Secret s: annotation secrets.chandler.dev/generate names "a", which is there already
-    the release asks for more than 100 Secrets with generated values, or one with more than 32
+    ConfigMap c: annotation secrets.chandler.dev/generate is supported only on Secrets
+    Secret s: annotation secrets.chandler.dev/generate contains "password"; it must be KEY=KIND[:LENGTH], where KEY consists of letters, digits, `-`, `_` and `.`
+    Secret s: annotation secrets.chandler.dev/generate contains "a/b=hex"; it must be KEY=KIND[:LENGTH], where KEY consists of letters, digits, `-`, `_` and `.`
+    Secret s: annotation secrets.chandler.dev/generate contains "a=dice": unknown kind; it must be password, hex, base64 or uuid
+    Secret s: annotation secrets.chandler.dev/generate contains "a=password:4": the length must be a number from 12 to 1024
+    Secret s: annotation secrets.chandler.dev/generate contains "a=hex:99999": the length must be a number from 16 to 1024
+    Secret s: annotation secrets.chandler.dev/generate contains "a=uuid:7": a uuid takes no length
+    Secret s: annotation secrets.chandler.dev/generate sets key "a", which is already set
+    Secret s: annotation secrets.chandler.dev/generate sets key "a", which is already set
+    the release requests more than 100 Secrets with generated values, or more than 32 keys of one Secret
     "#);
 }
 
 #[test]
-fn a_source_that_fails_makes_nothing() {
+fn a_failing_source_of_randomness_is_an_error() {
     let release = release(&[secret("a=hex", &json!({}))]);
     let secrets = GeneratedSecrets::of(&release, "n").unwrap();
     let mut broken = |_: &mut [u8]| Err(io::Error::other("no randomness"));

@@ -1,4 +1,4 @@
-//! What the tests share: a verifier that is not ours.
+//! Shared by the tests: an independent verifier.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use rustls::{
 };
 use time::OffsetDateTime;
 
-/// Whether a client with these authorities, at this time, takes the certificate for a server of this name.
+/// Whether a client with these authorities accepts the certificate for a server name at this time.
 pub(crate) fn accepts(authorities: &str, certificate: &str, name: &str, now: OffsetDateTime) -> bool {
     let mut roots = RootCertStore::empty();
     for authority in CertificateDer::pem_slice_iter(authorities.as_bytes()) {

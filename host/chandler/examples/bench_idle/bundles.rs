@@ -1,4 +1,4 @@
-//! Bundles of the sizes that clusters have.
+//! Generated bundles in typical sizes.
 
 use std::{fmt, fs, path::Path};
 
@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 
 use crate::Error;
 
-/// What a bundle is like.
+/// The size of a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
-    /// What each tenant gets: four objects of some hundred bytes (plain+v0).
+    /// The bundle of a tenant: four objects of some hundred bytes (plain+v0).
     Tenant,
     /// An operator with one CRD of 30 kB (registry+v1).
     Operator,
@@ -17,7 +17,7 @@ pub(crate) enum Kind {
     LargeOperator,
 }
 
-/// How many there are of each kind: of a hundred bundles ninety are small and one is large.
+/// The number of bundles of each kind: of a hundred bundles, ninety are small and one is large.
 pub(crate) struct Mix(Vec<Kind>);
 
 impl Mix {
@@ -58,7 +58,7 @@ impl Kind {
         }
     }
 
-    /// Writes it into a directory.
+    /// Writes the bundle into a directory.
     pub(crate) fn write(self, number: usize, directory: &Path) -> Result<(), Error> {
         fs::create_dir(directory.join("manifests"))?;
         match self {
@@ -99,7 +99,7 @@ fn tenant(directory: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// A bundle with so many CRDs of so many fields each.
+/// A bundle with this number of CRDs and of fields in each.
 fn operator(number: usize, crds: usize, fields: usize, directory: &Path) -> Result<(), Error> {
     let (name, group) = (format!("operator-{number}"), format!("operator{number}.example.com"));
     let mut owned = Vec::new();
@@ -146,7 +146,7 @@ fn operator(number: usize, crds: usize, fields: usize, directory: &Path) -> Resu
     Ok(())
 }
 
-/// A CRD with many described fields, as generators write them.
+/// A CRD with many fields that have descriptions, as generators write them.
 fn crd(group: &str, kind: &str, plural: &str, fields: usize) -> Value {
     let field = |number: usize| {
         let description = format!(

@@ -1,4 +1,4 @@
-//! The controller in a process of its own.
+//! The controller in a separate process.
 
 use std::{
     fs,
@@ -17,11 +17,11 @@ use tokio::{
 
 use crate::Error;
 
-/// What the controller logs for each call of a provisioner that gave a release.
+/// The log message for each call of a provisioner that returned a release.
 const RENDERED: &str = "rendered";
 
-/// How many warnings of one run are shown.
-const TOLD: usize = 5;
+/// The maximum number of warnings that are printed.
+const MAX_WARNINGS: usize = 5;
 
 /// A running controller.
 pub(crate) struct Controller {
@@ -30,7 +30,7 @@ pub(crate) struct Controller {
     rendered: Arc<AtomicU64>,
 }
 
-/// The command that was built with this program.
+/// The `chandler` binary that cargo built with this program.
 pub(crate) fn beside_this_program() -> Result<PathBuf, Error> {
     let here = std::env::current_exe()?;
     let directory = here.parent().and_then(Path::parent).ok_or("this program lies in no directory")?;
@@ -48,13 +48,13 @@ impl Controller {
         let rendered = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&rendered);
         tokio::spawn(async move {
-            let mut told = 0;
+            let mut warnings = 0;
             let mut lines = BufReader::new(log).lines();
             while let Ok(Some(line)) = lines.next_line().await {
                 if line.contains(RENDERED) {
                     counter.fetch_add(1, Ordering::Relaxed);
-                } else if (line.contains("WARN") || line.contains("ERROR")) && told < TOLD {
-                    told += 1;
+                } else if (line.contains("WARN") || line.contains("ERROR")) && warnings < MAX_WARNINGS {
+                    warnings += 1;
                     println!("  {}", line.chars().take(200).collect::<String>());
                 }
             }
@@ -62,22 +62,22 @@ impl Controller {
         Ok(Self { child, id, rendered })
     }
 
-    /// How often a provisioner was called and gave a release.
+    /// The number of provisioner calls that returned a release.
     pub(crate) fn rendered(&self) -> u64 {
         self.rendered.load(Ordering::Relaxed)
     }
 
-    /// A file of the system about the process.
+    /// A file in `/proc` about the process.
     pub(crate) fn file(&self, name: &str) -> Result<String, Error> {
         Ok(fs::read_to_string(format!("/proc/{}/{name}", self.id))?)
     }
 
-    /// Begins to look anew for the most memory that it has (`proc_pid_clear_refs(5)`).
+    /// Resets the peak of the resident memory (`proc_pid_clear_refs(5)`).
     pub(crate) fn forget_peak(&self) -> Result<(), Error> {
         Ok(fs::write(format!("/proc/{}/clear_refs", self.id), "5")?)
     }
 
-    /// Fails if it has ended.
+    /// Fails if the process has ended.
     pub(crate) fn check(&mut self) -> Result<(), Error> {
         match self.child.try_wait()? {
             Some(status) => Err(format!("the controller has ended: {status}").into()),

@@ -1,4 +1,4 @@
-//! What a process has used, and what to say of it.
+//! The resource usage of a process.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use crate::{
     plane::{Plane, Requests},
 };
 
-/// What has been used until now.
+/// The usage since the start of the process.
 pub(crate) struct Figures {
     at: Instant,
     cpu_seconds: f64,
@@ -29,7 +29,7 @@ impl Figures {
     }
 }
 
-/// Prints what has been used since the last time.
+/// Prints the usage since the previous call.
 pub(crate) fn report(what: &str, last: &mut Figures, controller: &Controller, plane: &Plane) -> Result<(), Error> {
     let now = Figures::take(controller, plane)?;
     let took = now.at.duration_since(last.at).as_secs_f64();
@@ -54,7 +54,7 @@ pub(crate) fn report(what: &str, last: &mut Figures, controller: &Controller, pl
 fn cpu_seconds(controller: &Controller) -> Result<f64, Error> {
     let stat = controller.file("stat")?;
     // The name of the program may hold blanks; it ends with the last parenthesis.
-    let (_, fields) = stat.rsplit_once(')').ok_or("the system tells no times")?;
+    let (_, fields) = stat.rsplit_once(')').ok_or("/proc has no times for the process")?;
     let ticks: u32 = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u32>().ok()).sum();
     // USER_HZ is 100 on every platform that Linux has today.
     Ok(f64::from(ticks) / 100.0)
@@ -63,7 +63,8 @@ fn cpu_seconds(controller: &Controller) -> Result<f64, Error> {
 /// A field of the status, in MB.
 fn memory(controller: &Controller, name: &str) -> Result<f64, Error> {
     let status = controller.file("status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).ok_or("the system tells no memory")?;
+    let line =
+        status.lines().find_map(|line| line.strip_prefix(name)).ok_or("/proc has no memory usage for the process")?;
     Ok(megabytes(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024))
 }
 

@@ -1,9 +1,8 @@
-//! Measures the controller while nothing happens: `cargo xtask bench --idle`.
+//! Measures the idle controller: `cargo xtask bench --idle`.
 //!
-//! The control plane and the registry run in this process, the controller in one of its own, so that what is measured is the
-//! controller and nothing else. Generated bundles are installed, most of them small as those of tenants are, some with the
-//! CRDs of real operators, each of them once; then it is measured what the controller takes while everything is ready,
-//! and what a restart of it costs.
+//! The control plane and the registry run in this process, and the controller in a separate one, so that only the controller is measured.
+//! The program installs generated bundles: most are small, as those of tenants, and some have CRDs as large as those of operators. Then it
+//! measures the resource usage of the controller while all BundleDeployments are ready, and the cost of a restart.
 
 #![expect(clippy::print_stdout, reason = "a command line program")]
 
@@ -23,13 +22,13 @@ use self::{
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// How long nothing may be asked of the API server before it counts as quiet.
+/// The controller is idle if it sends no request for this time.
 const QUIET: Duration = Duration::from_secs(5);
 
-/// What to measure with.
+/// The arguments.
 struct Scale {
     deployments: usize,
-    /// How many of a hundred name their image by a tag, which the controller has to resolve again and again.
+    /// The percentage of BundleDeployments with an image tag, which the controller resolves repeatedly.
     tags: usize,
     image_poll_interval: String,
     idle: Duration,
@@ -105,7 +104,7 @@ async fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// Waits until nothing was asked of the API server for a while.
+/// Waits until the API server has received no request for a while.
 async fn settle(plane: &Plane) -> Result<(), Error> {
     let deadline = Instant::now() + Duration::from_mins(30);
     let (mut seen, mut since) = (plane.requests(), Instant::now());
@@ -141,13 +140,13 @@ fn directory_bytes(directory: &std::path::Path) -> u64 {
         .sum()
 }
 
-/// Which of a hundred, spread evenly.
+/// Whether this one of a hundred is selected; the selected ones are spread evenly.
 fn one_of_hundred(number: usize, percent: usize) -> bool {
     number * percent / 100 != (number + 1) * percent / 100
 }
 
 impl Kind {
-    /// The class that installs it.
+    /// The provisioner class.
     fn class(self) -> &'static str {
         match self {
             Self::Tenant => "core-rukpak-io-plain",

@@ -1,4 +1,4 @@
-//! The control plane, the registry, and what is installed.
+//! The control plane, the registry and the BundleDeployments.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -31,7 +31,7 @@ use crate::{
     one_of_hundred,
 };
 
-/// How many objects this program creates at a time.
+/// The number of objects that this program creates concurrently.
 const CLIENTS: usize = 8;
 
 /// A running control plane and registry.
@@ -42,7 +42,7 @@ pub(crate) struct Plane {
     kubeconfig: NamedTempFile,
 }
 
-/// How many requests there were, by verb; dry runs apart.
+/// The number of requests by verb; dry runs are counted separately.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Requests(BTreeMap<&'static str, u64>);
 
@@ -101,12 +101,12 @@ impl Plane {
         self.registry.host()
     }
 
-    /// How many requests the registry had, up to the ten thousand that it counts.
+    /// The number of requests to the registry. It counts at most ten thousand.
     pub(crate) fn pulls(&self) -> usize {
         self.registry.requests().len()
     }
 
-    /// What the controller asked of the API server so far.
+    /// The requests of the controller to the API server.
     pub(crate) fn requests(&self) -> Requests {
         let counted = self.cluster.faults().into_iter().map(|report| {
             let verb = report.fault.matcher().verbs.first();
@@ -122,7 +122,7 @@ impl Plane {
         Ok(())
     }
 
-    /// Creates a BundleDeployment for each bundle, in a namespace of its own.
+    /// Creates a BundleDeployment for each bundle, each with its own namespace.
     pub(crate) async fn install(&self, mix: &Mix, tags: usize) -> Result<(), Error> {
         // All tenants have the same bundle, as they would.
         let mut shared = HashMap::new();
@@ -166,7 +166,7 @@ impl Plane {
         Ok(())
     }
 
-    /// Waits until so many BundleDeployments are ready.
+    /// Waits until this number of BundleDeployments is ready.
     pub(crate) async fn all_ready(&self, count: usize, controller: &mut Controller) -> Result<(), Error> {
         let deployments: Api<BundleDeployment> = Api::all(self.client.clone());
         let deadline = Instant::now() + Duration::from_mins(30);

@@ -2,101 +2,91 @@
 
 use std::path::PathBuf;
 
-use chandler_api::{AdoptedObject, BundleDeployment};
 use chandler_core::ObjectKey;
-use chandler_rollout::{Adoptee, Options, Rollout};
-use kube::{
-    Api, Client,
-    api::{Patch, PatchParams},
-};
-use serde::Serialize;
-use serde_json::json;
+use chandler_rollout::Adoptee;
 
-use super::status::StatusFormat;
 use crate::{
-    CommandError, consent, deployed, difference, live, output,
-    rendering::Rendering,
-    source::RegistryOptions,
-    terminal::{Look, Terminal},
-    text::{count, one_line},
+    CommandError,
+    arguments::{bundle::BundleArguments, format::OutputFormat, registry::RegistryArguments},
+    confirmation,
+    read::{cluster, deployed, preview},
+    view::{adoption::Adoption, output, terminal::Terminal, text::count},
+    write::adoption,
 };
 
-/// Hand objects that are in the way of a BundleDeployment over to it
+/// Adopt existing objects
 ///
-/// Renders the bundle as the controller does, lists the objects of it that exist and are somebody else's, whose they are and
-/// what would change of them. After approval this names them, with their UIDs, in spec.adopt of the BundleDeployment; the
-/// controller then takes them over and goes on by itself. What a controller holds, another BundleDeployment for instance, is
-/// only taken from it with --force.
+/// Renders the bundle as the controller does, and lists its objects that exist in the cluster but do not belong to the
+/// BundleDeployment, with their owners and the fields that would change. After confirmation it adds these objects, with their UIDs, to
+/// spec.adopt of the BundleDeployment. The controller then adopts them and continues the rollout. Objects of another controller, for
+/// example another BundleDeployment, are adopted only with --force.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
-  The objects on standard output, as JSON with every field; what was done on standard error.
+  The objects on standard output; with -o json, every field. The result on standard error.
 
-Exit codes: 0 handed over or nothing in the way, 1 refused or not readable, 2 wrong usage
+Exit codes: 0 adopted, or no object to adopt; 1 failed; 2 wrong usage
 
 Examples:
-  What is in the way, and whose it is:
+  List the objects and their owners:
     chandler adopt my-operator --dry-run
-  Take it over, and follow the rollout:
+  Adopt them, and follow the rollout:
     chandler adopt my-operator && chandler status my-operator --watch
-  Move one definition from another BundleDeployment, and then take it out of the bundle of that one:
+  Move a CRD from another BundleDeployment (remove it from the bundle of that one afterwards):
     chandler adopt my-operator --force CustomResourceDefinition/oxen.example.com")]
 pub struct Adopt {
-    /// The name of the BundleDeployment
+    /// Name of the BundleDeployment
     #[arg(value_name = "NAME")]
     pub name: String,
 
-    /// Only these objects [default: all that are in the way]
-    #[arg(value_name = "KIND[.GROUP]/[NAMESPACE/]NAME", value_parser = Wanted::parse)]
-    pub objects: Vec<Wanted>,
+    /// Objects to adopt [default: all]
+    #[arg(value_name = "KIND[.GROUP]/[NAMESPACE/]NAME", value_parser = ObjectSelector::parse)]
+    pub objects: Vec<ObjectSelector>,
 
-    /// Also what another controller, BundleDeployment or ApplySet holds
+    /// Also adopt objects of another controller, BundleDeployment or ApplySet
     #[arg(long)]
     pub force: bool,
 
-    /// Change nothing
+    /// List the objects, and change nothing
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     pub yes: bool,
 
-    /// The form of the output
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = StatusFormat::Text)]
-    pub output: StatusFormat,
+    /// Output format
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
+    pub output: OutputFormat,
 
-    /// The files of the bundle, where its content is not an image
+    /// The bundle's files; required if spec.source is not an image
     #[arg(long, value_name = "BUNDLE")]
     pub bundle: Option<String>,
 
-    /// How the registry of an image is spoken to.
-    #[command(flatten, next_help_heading = "Images")]
-    pub registry: RegistryOptions,
+    /// How the command connects to the registry of an image.
+    #[command(flatten)]
+    pub registry: RegistryArguments,
 
-    /// Where unpacked bundles and compiled components are kept
+    /// Directory for unpacked bundles and compiled components
     /// [default: $XDG_CACHE_HOME/chandler, else ~/.cache/chandler]
     #[arg(long, value_name = "DIR", env = "CHANDLER_CACHE_DIRECTORY", hide_env_values = true)]
     pub cache_directory: Option<PathBuf>,
 
-    /// The kubeconfig to use [default: $KUBECONFIG, else ~/.kube/config]
+    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 }
 
-/// The field manager of what is written here.
-const MANAGER: &str = "chandler-adopt";
-
-/// An object as it is named on the command line.
+/// An object on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ObjectSelector {
     kind: String,
     group: Option<String>,
     namespace: Option<String>,
     name: String,
 }
 
-impl Wanted {
+impl ObjectSelector {
     fn parse(text: &str) -> Result<Self, String> {
         let own = str::to_owned;
         let mut parts = text.splitn(3, '/').filter(|part| !part.is_empty());
@@ -108,7 +98,7 @@ impl Wanted {
         Ok(Self { kind: own(kind), group, namespace, name: own(name) })
     }
 
-    fn is(&self, object: &ObjectKey) -> bool {
+    fn matches(&self, object: &ObjectKey) -> bool {
         self.kind.eq_ignore_ascii_case(&object.kind)
             && self.group.as_ref().is_none_or(|group| *group == object.group)
             && self.namespace.as_ref().is_none_or(|namespace| Some(namespace) == object.namespace.as_ref())
@@ -116,103 +106,58 @@ impl Wanted {
     }
 }
 
-/// What stands in the output.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Shown<'a> {
-    /// What is handed over, or would be.
-    objects: &'a [Adoptee],
-    /// What another one holds, which takes --force.
-    held: &'a [Adoptee],
-}
-
 impl Adopt {
-    /// Hands them over.
+    /// Lists the objects, asks, and adopts them.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let name = &self.name;
-        let client = live::client(self.kubeconfig.as_deref()).await?;
-        let deployment = live::deployment(&client, name).await?;
-        let mut opened = deployed::open(&self.rendering(), &deployment, self.bundle.as_deref()).await?;
+        let client = cluster::client(self.kubeconfig.as_deref()).await?;
+        let deployment = cluster::deployment(&client, name).await?;
+        let mut opened = deployed::open(&self.bundle_arguments(), &deployment, self.bundle.as_deref()).await?;
         let release = deployed::release(&client, &mut opened).await?;
-        let namespace = &deployment.spec.install_namespace;
-        let owner = chandler_controller::owner_of(&deployment, namespace)
-            .ok_or_else(|| CommandError::failed(format!("BundleDeployment {name} has no UID")))?;
-        let rollout = Rollout::new(client.clone(), Options::default());
-        let found = rollout.adoptees(&owner, &release).await.map_err(|error| {
-            CommandError::failed(format!("failed to compare {name} with the cluster")).because(&error)
-        })?;
+        let found = preview::adoptees(client.clone(), &deployment, &release).await?;
         let (objects, held) = self.choose(found)?;
-        self.print(&objects, &held)?;
+        let adoption = Adoption { objects: &objects, held: &held };
+        match self.output {
+            OutputFormat::Json => output::print(&output::json(&adoption)?)?,
+            OutputFormat::Text => output::print(&adoption.text(Terminal::output().look()))?,
+        }
         if !held.is_empty() {
-            terminal.line(format!("{} held by others: --force takes them away", is_or_are(held.len())));
+            let belong = if held.len() == 1 { "belongs" } else { "belong" };
+            terminal.line(format!("{} {belong} to another owner: --force adopts them", count(held.len(), "object")));
         }
         if objects.is_empty() {
-            terminal.line(format!("nothing to hand over to {name}"));
+            terminal.line(format!("no object to adopt for {name}"));
             return Ok(());
         }
-        let question = format!("hand {} over to BundleDeployment {name}?", count(objects.len(), "object"));
-        if self.dry_run || !consent::given(terminal, &question, self.yes)? {
+        let question = format!("adopt {} for BundleDeployment {name}?", count(objects.len(), "object"));
+        if self.dry_run || !confirmation::confirmed(terminal, &question, self.yes)? {
             terminal.line("nothing was changed");
             return Ok(());
         }
-        self.hand_over(&client, &deployment, &objects).await?;
+        adoption::adopt(client, &deployment, &objects).await?;
         terminal.line(format!(
-            "handed {} over: `chandler status {name} --watch` follows what the controller does with it",
+            "added {} to spec.adopt: `chandler status {name} --watch` follows the rollout",
             count(objects.len(), "object")
         ));
         Ok(())
     }
 
-    /// Names the objects, with their UIDs, in `spec.adopt`, beside those that stand there.
-    async fn hand_over(
-        &self,
-        client: &Client,
-        deployment: &BundleDeployment,
-        objects: &[Adoptee],
-    ) -> Result<(), CommandError> {
-        let mut adopt = deployment.spec.adopt.clone();
-        let named = objects.iter().map(named);
-        adopt.retain(|known| !objects.iter().map(self::named).any(|new| same_object(known, &new)));
-        adopt.extend(named);
-        let patch = json!({
-            // Somebody else may have named other objects since.
-            "metadata": {"resourceVersion": deployment.metadata.resource_version},
-            "spec": {"adopt": adopt},
-        });
-        let api: Api<BundleDeployment> = Api::all(client.clone());
-        let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-        api.patch(&self.name, &parameters, &Patch::Merge(patch)).await.map(drop).map_err(|error| {
-            CommandError::failed(format!("failed to write spec.adopt of BundleDeployment {}", self.name))
-                .because(&error)
-                .hint("nothing was handed over: repeat the command")
-        })
-    }
-
-    /// What is handed over, and what is not because another one holds it.
+    /// The objects to adopt, and the objects that belong to another owner and need `--force`.
     fn choose(&self, found: Vec<Adoptee>) -> Result<(Vec<Adoptee>, Vec<Adoptee>), CommandError> {
-        let unknown = self.objects.iter().find(|wanted| !found.iter().any(|adoptee| wanted.is(&adoptee.object)));
-        if let Some(Wanted { kind, name, .. }) = unknown {
-            return Err(CommandError::failed(format!(
-                "{kind} {name} is not among the objects of the bundle that belong to others"
-            ))
-            .hint(format!("`chandler adopt {} --dry-run` lists them", self.name)));
+        let missing =
+            self.objects.iter().find(|selector| !found.iter().any(|adoptee| selector.matches(&adoptee.object)));
+        if let Some(ObjectSelector { kind, name, .. }) = missing {
+            return Err(CommandError::failed(format!("{kind} {name} is not among the objects to adopt"))
+                .hint(format!("`chandler adopt {} --dry-run` lists them", self.name)));
         }
-        let wanted =
-            |adoptee: &Adoptee| self.objects.is_empty() || self.objects.iter().any(|wanted| wanted.is(&adoptee.object));
-        let wanted = found.into_iter().filter(wanted);
-        Ok(wanted.partition(|adoptee| self.force || adoptee.existing_owner.is_unclaimed()))
+        let selected = found.into_iter().filter(|adoptee| {
+            self.objects.is_empty() || self.objects.iter().any(|selector| selector.matches(&adoptee.object))
+        });
+        Ok(selected.partition(|adoptee| self.force || adoptee.existing_owner.is_unclaimed()))
     }
 
-    fn print(&self, objects: &[Adoptee], held: &[Adoptee]) -> Result<(), CommandError> {
-        match self.output {
-            StatusFormat::Json => output::print(&output::json(&Shown { objects, held })?),
-            StatusFormat::Text => output::print(&text(objects, held, Terminal::output().look())),
-        }
-    }
-
-    /// How the bundle is rendered.
-    fn rendering(&self) -> Rendering {
-        Rendering {
+    fn bundle_arguments(&self) -> BundleArguments {
+        BundleArguments {
             bundle: String::new(),
             provisioner: None,
             namespace: None,
@@ -223,42 +168,6 @@ impl Adopt {
             cache_directory: self.cache_directory.clone(),
         }
     }
-}
-
-fn named(adoptee: &Adoptee) -> AdoptedObject {
-    let ObjectKey { group, kind, namespace, name, .. } = adoptee.object.clone();
-    AdoptedObject { group, kind, namespace, name, uid: adoptee.uid.clone() }
-}
-
-fn same_object(one: &AdoptedObject, other: &AdoptedObject) -> bool {
-    (&one.group, &one.kind, &one.namespace, &one.name) == (&other.group, &other.kind, &other.namespace, &other.name)
-}
-
-fn is_or_are(number: usize) -> String {
-    format!("{} {}", count(number, "object"), if number == 1 { "is" } else { "are" })
-}
-
-fn text(objects: &[Adoptee], held: &[Adoptee], look: Look) -> String {
-    let mut text = String::new();
-    for (sign, adoptees) in [("~ adopt", objects), ("! leave", held)] {
-        for Adoptee { object, existing_owner, fields, note, .. } in adoptees {
-            text.extend([
-                sign,
-                " ",
-                &one_line(&object.to_string()),
-                ", which ",
-                &one_line(&existing_owner.to_string()),
-                "\n",
-            ]);
-            if let Some(note) = note {
-                text.extend(["    ! ", &one_line(note), "\n"]);
-            }
-            for field in fields {
-                difference::push_field(&mut text, field, look);
-            }
-        }
-    }
-    text
 }
 
 #[cfg(test)]
@@ -276,10 +185,10 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_named_by_kind_namespace_and_name() {
+    fn a_selector_matches_by_kind_group_namespace_and_name() {
         let settings = key("ConfigMap", "", Some("shop"), "settings");
         let operator = key("Deployment", "apps", Some("shop"), "operator");
-        for (text, object, named) in [
+        for (text, object, matches) in [
             ("ConfigMap/shop/settings", &settings, true),
             ("configmap/settings", &settings, true),
             ("ConfigMap/other/settings", &settings, false),
@@ -287,9 +196,9 @@ mod tests {
             ("Deployment.batch/shop/operator", &operator, false),
             ("Deployment/shop/other", &operator, false),
         ] {
-            assert_eq!(Wanted::parse(text).unwrap().is(object), named, "{text}");
+            assert_eq!(ObjectSelector::parse(text).unwrap().matches(object), matches, "{text}");
         }
-        assert!(Wanted::parse("settings").is_err());
-        assert!(Wanted::parse("/x").is_err());
+        assert!(ObjectSelector::parse("settings").is_err());
+        assert!(ObjectSelector::parse("/x").is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! `chandler crds`.
 
-use crate::{CommandError, output};
+use crate::{CommandError, view::output};
 
 /// Print the CRDs as YAML on standard output
 #[derive(Debug, clap::Args)]
@@ -15,7 +15,7 @@ impl Crds {
     /// Prints them.
     pub fn run(&self) -> Result<(), CommandError> {
         let yaml = chandler_api::crds_yaml()
-            .map_err(|error| CommandError::failed("failed to write the CRDs").because(&error))?;
+            .map_err(|error| CommandError::failed("failed to serialize the CRDs").because(&error))?;
         output::print(&yaml)
     }
 }

@@ -16,144 +16,153 @@ use kube::Api;
 use tempfile::NamedTempFile;
 
 use crate::{
-    CommandError, cache,
-    cluster_arguments::ClusterArguments,
-    configuration::Configuration,
-    control_plane::{ControlPlane, RunningController, ensure_namespace},
-    diagnostics::Sources,
-    fault_arguments::FaultArguments,
-    installation::{Ended, Installation},
-    live, naming, output,
-    progress::{Progress, seconds},
-    provision::{self, Chosen},
+    CommandError,
+    arguments::{cluster::ClusterArguments, faults::FaultArguments, naming, registry::RegistryArguments, values},
+    read::{
+        cache, cluster,
+        configuration::Configuration,
+        provisioner::{self, ChosenProvisioner},
+        source::{self, Bundle, Origin},
+    },
     signals::StopSignals,
-    source::{self, Bundle, Origin, RegistryOptions},
-    terminal::Terminal,
-    text::count,
-    tree, values,
+    view::{
+        diagnostics::Sources,
+        output,
+        progress::{Progress, seconds},
+        terminal::Terminal,
+        text::count,
+        tree,
+    },
+    write::{
+        control_plane::{ControlPlane, RunningController, ensure_namespace},
+        installation::{Installation, InstallationResult},
+    },
 };
 
-/// Try a bundle on a control plane that lives in this process
+/// Try a bundle on a control plane in this process
 ///
-/// Starts an in-memory Kubernetes API server, a registry on the loopback interface and the controller; nothing else is
-/// needed and nothing is left behind unless --data says where. With --bundle, packages the directory as an image, installs it with a
-/// BundleDeployment and follows it until it is healthy or has failed. Workloads are simulated: no container runs.
+/// Starts a Kubernetes API server, a registry on a loopback address and the controller, all in this process. State is kept in memory
+/// unless --data names a directory. With --bundle, it packages the directory as an image, installs the image with a BundleDeployment and
+/// follows the rollout until it is healthy or has failed. Workloads are simulated: no container runs.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
-  Progress, the object tree and the verdict on standard error.
-  With --keep, one line `export KUBECONFIG=...` on standard output. With --data, that file stays.
+  Progress, the object tree and the result on standard error.
+  With --keep, one line `export KUBECONFIG=...` on standard output. The kubeconfig is removed at
+  the end unless --data is set.
 
-Exit codes: 0 healthy, 1 failed (the cause is shown), 2 wrong usage, 3 not healthy in time
+Exit codes: 0 healthy, 1 failed, 2 wrong usage, 3 not healthy before the timeout
 
 Examples:
   chandler dev --bundle ./my-operator
   With a configuration:
     chandler dev --bundle ./my-operator --namespace tenant --config values.yaml
-  Keep the control plane and look around with kubectl:
+  Keep the control plane running, and use kubectl:
     chandler dev --bundle ./my-operator --keep
-    (in another shell)  export KUBECONFIG=...; kubectl get bundledeployments
-  See how the bundle and the controller bear a bad day:
+    export KUBECONFIG=...; kubectl get bundledeployments   # in another shell
+  See how the bundle and the controller tolerate API failures:
     chandler dev --bundle ./my-operator --fault internal-error-after-write,verb=patch,every=3
-  Only a control plane with the controller:
+  Run only the control plane and the controller:
     chandler dev --keep
-  The same control plane again tomorrow, with what is installed on it:
+  Store the state, so that the next run continues with it:
     chandler dev --keep --data ~/chandler-dev
     export KUBECONFIG=~/chandler-dev/kubeconfig")]
 pub struct Dev {
-    /// The bundle's directory
+    /// Directory of the bundle
     #[arg(long, value_name = "DIR", required_unless_present = "keep")]
     pub bundle: Option<PathBuf>,
 
-    /// The namespace to install into [default: NAME-system]
+    /// Namespace to install into [default: NAME-system]
     #[arg(long, value_name = "NAMESPACE", value_parser = values::dns_label)]
     pub namespace: Option<String>,
 
-    /// The name of the BundleDeployment [default: made from the directory's name]
+    /// Name of the BundleDeployment [default: derived from the directory name]
     #[arg(long, value_name = "NAME", value_parser = values::deployment_name)]
     pub name: Option<String>,
 
-    /// The configuration, YAML or JSON; `-` is standard input
+    /// File with the bundle's configuration (spec.config), in YAML or JSON; `-` reads standard input
     #[arg(long, value_name = "FILE", requires = "bundle")]
     pub config: Option<PathBuf>,
 
-    /// The provisioner class [default: detected]
+    /// Provisioner class [default: the first class that detects the format of the bundle]
     #[arg(long, value_name = "CLASS", requires = "bundle")]
     pub provisioner: Option<String>,
 
-    /// Stay up until interrupted
+    /// Keep the control plane running until SIGINT or SIGTERM
     #[arg(long)]
     pub keep: bool,
 
-    /// How long to wait until the bundle is healthy
+    /// Timeout for the bundle to become healthy
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = values::duration)]
     pub timeout: Duration,
 
-    /// Where unpacked bundles and compiled components are kept
+    /// Directory for unpacked bundles and compiled components
     /// [default: $XDG_CACHE_HOME/chandler, else ~/.cache/chandler]
     #[arg(long, value_name = "DIR", env = "CHANDLER_CACHE_DIRECTORY", hide_env_values = true)]
     pub cache_directory: Option<PathBuf>,
 
-    // Last, since their headings would go on with what comes after them.
+    // Last, because their headings would also apply to the arguments that follow.
     #[command(flatten)]
-    #[expect(missing_docs, reason = "it would be taken for the help of the command")]
+    #[expect(missing_docs, reason = "clap would use the doc comment as the help of the command")]
     pub cluster: ClusterArguments,
 
     #[command(flatten)]
-    #[expect(missing_docs, reason = "it would be taken for the help of the command")]
+    #[expect(missing_docs, reason = "clap would use the doc comment as the help of the command")]
     pub faults: FaultArguments,
 }
 
-/// The name of the kubeconfig in a directory of kept state.
+/// The name of the kubeconfig in the data directory.
 const KUBECONFIG: &str = "kubeconfig";
 
-/// A bundle that can be installed.
-struct Prepared {
+/// A bundle that is ready to be installed.
+struct PreparedBundle {
     bundle: Bundle,
-    chosen: Chosen,
+    chosen: ChosenProvisioner,
     configuration: Option<Configuration>,
     name: String,
     namespace: String,
 }
 
-/// What runs.
-struct Started {
-    prepared: Option<Prepared>,
+/// The running control plane, and the bundle to install on it.
+struct Environment {
+    prepared: Option<PreparedBundle>,
     plane: ControlPlane,
     controller: RunningController,
-    kubeconfig: Option<Published>,
+    kubeconfig: Option<KubeconfigFile>,
 }
 
 impl Dev {
-    /// Runs the control plane.
+    /// Starts the control plane and installs the bundle.
     pub async fn run(&self, terminal: &Terminal) -> Result<ExitCode, CommandError> {
         let mut signals = StopSignals::listen()
             .map_err(|error| CommandError::failed("failed to listen for signals").because(&error))?;
         let mut progress = Progress::new(terminal);
-        let Started { prepared, plane, mut controller, kubeconfig } = tokio::select! {
+        let Environment { prepared, plane, mut controller, kubeconfig } = tokio::select! {
             started = self.start(&progress) => started?,
             () = signals.received() => return Err(CommandError::interrupted()),
         };
-        // The inner result is what became of the bundle; the outer one fails where nothing can go on.
-        let verdict = tokio::select! {
-            verdict = self.install(&plane, prepared, &mut progress) => Ok(verdict),
+        // The inner result is that of the bundle. The outer one fails if the command cannot continue.
+        let result = tokio::select! {
+            result = self.install(&plane, prepared, &mut progress) => Ok(result),
             error = controller.ended() => Err(error),
             () = signals.received() => Err(CommandError::interrupted()),
         };
         progress.finish();
-        for line in self.faults.report(plane.cluster()) {
-            progress.step("fault", &line);
+        if !self.faults.faults.is_empty() {
+            for line in plane.fault_report() {
+                progress.report("fault", &line);
+            }
         }
-        let code = match verdict {
-            Ok(verdict) if self.keep => {
-                let code = verdict.map_or_else(|error| error.report(terminal), |()| ExitCode::SUCCESS);
-                terminal.line("\nstays up until Ctrl-C");
+        let code = match result {
+            Ok(result) if self.keep => {
+                let code = result.map_or_else(|error| error.report(terminal), |()| ExitCode::SUCCESS);
+                terminal.line("\nrunning until Ctrl-C");
                 tokio::select! {
                     () = signals.received() => Ok(code),
                     error = controller.ended() => Err(error),
                 }
             }
-            Ok(verdict) => verdict.map(|()| ExitCode::SUCCESS),
+            Ok(result) => result.map(|()| ExitCode::SUCCESS),
             Err(error) => Err(error),
         };
         drop(kubeconfig);
@@ -162,50 +171,55 @@ impl Dev {
         code
     }
 
-    async fn start(&self, progress: &Progress) -> Result<Started, CommandError> {
+    async fn start(&self, progress: &Progress) -> Result<Environment, CommandError> {
         let cache = cache::directory(self.cache_directory.as_deref())?;
-        // What is wrong with the bundle itself shows before anything is started.
+        // An invalid bundle is reported before the control plane starts.
         let prepared = match &self.bundle {
             Some(directory) => Some(self.prepare(directory, &cache, progress).await?),
             None => None,
         };
         progress.busy("starting the control plane");
         let (plane, controller) = ControlPlane::start(&cache, &self.cluster).await?;
-        progress.step("cluster", "an API server, a registry and the controller in this process");
+        progress.report("cluster", "an API server, a registry and the controller in this process");
         if let Some(recovered) = plane.cluster().recovered() {
-            progress.step("recovered", &recovered.to_string());
+            progress.report("recovered", &recovered.to_string());
         }
-        self.faults.inject(plane.cluster());
-        let kubeconfig = if self.keep { Some(publish(&plane, progress)?) } else { None };
-        Ok(Started { prepared, plane, controller, kubeconfig })
+        plane.inject(&self.faults.faults);
+        let kubeconfig = if self.keep { Some(write_kubeconfig(&plane, progress)?) } else { None };
+        Ok(Environment { prepared, plane, controller, kubeconfig })
     }
 
-    async fn prepare(&self, directory: &Path, cache: &Path, progress: &Progress) -> Result<Prepared, CommandError> {
+    async fn prepare(
+        &self,
+        directory: &Path,
+        cache: &Path,
+        progress: &Progress,
+    ) -> Result<PreparedBundle, CommandError> {
         if !directory.is_dir() {
             return Err(CommandError::usage(format!("{}: no such directory", directory.display()))
-                .hint("`chandler render` takes archives and images, too"));
+                .hint("`chandler render` also accepts archives and images"));
         }
         let configuration = self.config.as_deref().map(Configuration::read).transpose()?;
-        progress.busy("looking at the bundle");
+        progress.busy("opening the bundle");
         let origin = Origin::Directory(directory.to_owned());
-        let bundle = source::open(&origin, cache, &RegistryOptions::default()).await?;
-        let provisioners = provision::provisioners(cache)?;
+        let bundle = source::open(&origin, cache, &RegistryArguments::default()).await?;
+        let provisioners = provisioner::provisioners(cache)?;
         let chosen = match &self.provisioner {
             Some(class) if chandler_builtin::find(class).is_none() => {
                 return Err(CommandError::usage(format!("no built-in provisioner class {class:?}")));
             }
-            Some(class) => provision::named(&provisioners, class).await?,
-            None => provision::detected(&provisioners, &bundle.content).await?,
+            Some(class) => provisioner::named(&provisioners, class).await?,
+            None => provisioner::detected(&provisioners, &bundle.content).await?,
         };
         let name = self.name.clone().unwrap_or_else(|| naming::deployment(&directory.to_string_lossy()));
         let namespace = self.namespace.clone().unwrap_or_else(|| naming::namespace(&name));
-        Ok(Prepared { bundle, chosen, configuration, name, namespace })
+        Ok(PreparedBundle { bundle, chosen, configuration, name, namespace })
     }
 
     async fn install(
         &self,
         plane: &ControlPlane,
-        prepared: Option<Prepared>,
+        prepared: Option<PreparedBundle>,
         progress: &mut Progress,
     ) -> Result<(), CommandError> {
         let (Some(prepared), Some(directory)) = (prepared, &self.bundle) else {
@@ -226,30 +240,29 @@ impl Dev {
             config: prepared.configuration.as_ref().map(|configuration| configuration.value.clone()),
         };
         let format = prepared.chosen.format.as_deref().unwrap_or(&prepared.chosen.name);
-        progress.step("bundle", &format!("{} ({format})", directory.display()));
+        progress.report("bundle", &format!("{} ({format})", directory.display()));
         ensure_namespace(plane.client(), &installation.namespace).await?;
         installation.apply(plane.client()).await?;
-        progress.step(
+        progress.report(
             "created",
             &format!("BundleDeployment {} for namespace {}", installation.name, installation.namespace),
         );
-        let ended = installation.follow(plane.client(), progress, self.timeout).await;
+        let result = installation.follow(plane.client(), progress, self.timeout).await;
         progress.finish();
         show_objects(plane, &installation.name, progress).await;
-        match ended {
-            Ended::Healthy => {
+        match result {
+            InstallationResult::Healthy => {
                 progress.line(&format!("healthy in {}", seconds(progress.elapsed())));
                 Ok(())
             }
-            Ended::TimedOut(error) => Err(error),
-            Ended::Failed { reason, error } => Err(prepared.explain(reason).await.unwrap_or(error)),
+            InstallationResult::TimedOut(error) => Err(error),
+            InstallationResult::Failed { reason, error } => Err(prepared.explain(reason).await.unwrap_or(error)),
         }
     }
 }
 
-impl Prepared {
-    /// The findings of the provisioner with the lines of the bundle, where it was the provisioner that refused: the
-    /// status holds only words.
+impl PreparedBundle {
+    /// The findings of the provisioner with the lines of the bundle, if the provisioner refused it. The status has only their text.
     async fn explain(&self, reason: Option<Reason>) -> Option<CommandError> {
         if !matches!(reason, Some(Reason::InvalidContent | Reason::InvalidConfiguration | Reason::UnsupportedContent)) {
             return None;
@@ -264,71 +277,71 @@ impl Prepared {
         let request = Request { config: config.unwrap_or_default(), target };
         let content = Arc::clone(&self.bundle.content);
         let error = self.chosen.provisioner.provision(&request, content, &Limits::default()).await.err()?;
-        Some(provision::call_failed(&self.chosen.name, &error, &sources))
+        Some(provisioner::call_failed(&self.chosen.name, &error, &sources))
     }
 }
 
 /// A kubeconfig that was written.
-enum Published {
-    /// It goes with the value.
+enum KubeconfigFile {
+    /// Dropping the value removes it.
     Temporary(NamedTempFile),
-    /// It stays.
-    Kept(PathBuf),
+    /// It is in the data directory.
+    Stored(PathBuf),
 }
 
-impl Published {
+impl KubeconfigFile {
     fn path(&self) -> &Path {
         match self {
             Self::Temporary(file) => file.path(),
-            Self::Kept(path) => path,
+            Self::Stored(path) => path,
         }
     }
 }
 
-/// Writes the kubeconfig and tells where it is.
-fn publish(plane: &ControlPlane, progress: &Progress) -> Result<Published, CommandError> {
+/// Writes the kubeconfig and prints its path.
+fn write_kubeconfig(plane: &ControlPlane, progress: &Progress) -> Result<KubeconfigFile, CommandError> {
     let failed = |error: &(dyn std::error::Error + 'static)| {
         CommandError::failed("failed to write the kubeconfig").because(error)
     };
     let kubeconfig = plane.cluster().kubeconfig();
-    let published = match plane.data() {
+    let file = match plane.data() {
         Some(data) => {
             data.keep_secret(KUBECONFIG, &kubeconfig).map_err(|error| failed(&error))?;
-            Published::Kept(std::path::absolute(data.path().join(KUBECONFIG)).map_err(|error| failed(&error))?)
+            KubeconfigFile::Stored(std::path::absolute(data.path().join(KUBECONFIG)).map_err(|error| failed(&error))?)
         }
-        None => Published::Temporary(temporary(&kubeconfig).map_err(|error| failed(&error))?),
+        None => KubeconfigFile::Temporary(temporary(&kubeconfig).map_err(|error| failed(&error))?),
     };
-    let path = published.path().display();
-    progress.step("kubeconfig", &path.to_string());
+    let path = file.path().display();
+    progress.report("kubeconfig", &path.to_string());
     output::print(&format!("export KUBECONFIG={path}\n"))?;
-    Ok(published)
+    Ok(file)
 }
 
-/// A file that goes with the value and that only its owner can read.
+/// Writes a temporary file that only its owner can read.
 fn temporary(text: &str) -> std::io::Result<NamedTempFile> {
-    // The mode of such files is 0600.
+    // tempfile creates files with mode 0600.
     let mut file = tempfile::Builder::new().prefix("chandler-").suffix(".kubeconfig").tempfile()?;
     file.write_all(text.as_bytes())?;
     file.flush()?;
     Ok(file)
 }
 
-/// Shows the objects that the BundleDeployment has now.
+/// Prints the current objects of the BundleDeployment.
 async fn show_objects(plane: &ControlPlane, name: &str, progress: &Progress) {
     let deployments: Api<BundleDeployment> = Api::all(plane.client().clone());
     let Ok(deployment) = deployments.get(name).await else {
         return;
     };
-    let members = live::members(plane.client(), &deployment).await;
+    let members = cluster::members(plane.client(), &deployment).await;
     let (healthy, all) = tree::healthy(&members.objects);
     if all == 0 && members.unreadable.is_empty() {
         return;
     }
-    progress.step("objects", &format!("{healthy} of {} healthy", count(all, "object")));
-    for line in tree::lines(&members.objects, |mark| progress.terminal().sign(mark)) {
+    progress.report("objects", &format!("{healthy} of {} healthy", count(all, "object")));
+    for line in tree::lines(&members.objects, |health| progress.terminal().sign(health)) {
         progress.line(&line);
     }
     for problem in &members.unreadable {
-        progress.step("unreadable", problem);
+        progress.report("unreadable", problem);
     }
 }

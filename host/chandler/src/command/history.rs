@@ -2,45 +2,50 @@
 
 use std::path::PathBuf;
 
-use super::status::StatusFormat;
-use crate::{CommandError, live, output, revisions};
+use crate::{
+    CommandError,
+    arguments::format::OutputFormat,
+    read::cluster,
+    view::{output, revisions},
+};
 
 /// Show the revisions of a BundleDeployment
 ///
-/// Each change that was rolled out: what it was made from, what came out, how it went and why it failed.
+/// Each revision is a change that was rolled out, with its source, release digest, outcome, duration and failure.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
-  A table on standard output, the oldest revision first.
+  A table on standard output, oldest revision first.
 
-Exit codes: 0 shown, 1 not readable, 2 wrong usage
+Exit codes: 0 success, 1 failed, 2 wrong usage
 
 Examples:
   chandler history my-operator
-  The releases that ever succeeded:
-    chandler history my-operator -o json | jq '.[] | select(.outcome == \"Succeeded\") | .releaseDigest'")]
+  The digests of all releases that succeeded:
+    chandler history my-operator -o json |
+      jq '.[] | select(.outcome == \"Succeeded\") | .releaseDigest'")]
 pub struct History {
-    /// The name of the BundleDeployment
+    /// Name of the BundleDeployment
     #[arg(value_name = "NAME")]
     pub name: String,
 
-    /// The form of the output
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = StatusFormat::Text)]
-    pub output: StatusFormat,
+    /// Output format
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
+    pub output: OutputFormat,
 
-    /// The kubeconfig to use [default: $KUBECONFIG, else ~/.kube/config]
+    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 }
 
 impl History {
-    /// Shows them.
+    /// Prints the revisions.
     pub async fn run(&self) -> Result<(), CommandError> {
-        let client = live::client(self.kubeconfig.as_deref()).await?;
-        let deployment = live::deployment(&client, &self.name).await?;
+        let client = cluster::client(self.kubeconfig.as_deref()).await?;
+        let deployment = cluster::deployment(&client, &self.name).await?;
         match self.output {
-            StatusFormat::Text => output::print(&revisions::table(&deployment)),
-            StatusFormat::Json => output::print(&output::json(&revisions::history(&deployment))?),
+            OutputFormat::Text => output::print(&revisions::table(&deployment)),
+            OutputFormat::Json => output::print(&output::json(&revisions::history(&deployment))?),
         }
     }
 }

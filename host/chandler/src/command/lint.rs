@@ -6,51 +6,57 @@ use serde::Serialize;
 
 use crate::{
     CommandError,
-    diagnostics::{self, Sources},
-    output, provision,
-    rendering::{Opened, Rendering},
-    sarif,
-    terminal::Terminal,
-    text::count,
+    arguments::bundle::BundleArguments,
+    read::{
+        provisioner,
+        rendering::{self, OpenedBundle},
+    },
+    view::{
+        diagnostics::{self, Sources},
+        output, sarif,
+        terminal::Terminal,
+        text::count,
+    },
 };
 
-/// Print everything that is wrong or odd about a bundle
+/// Print all errors and warnings of a bundle
 ///
-/// Renders the bundle as `render` does, but prints what is found instead of the objects: all of it at once, each with file,
-/// line, column and JSON pointer, and with what would mend it.
+/// Renders the bundle as `chandler render` does, but prints the findings instead of the objects. Each finding has the file, line, column
+/// and JSON pointer, and a suggested fix, as far as they are known.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
-  The findings on standard output, a summary line on standard error.
-  With -o json: {\"bundle\", \"provisioner\", \"format\", \"findings\": [{\"severity\", \"code\", \"message\", \"location\", \"help\"}]}.
-  With -o sarif: SARIF 2.1.0, as code hosts and editors read it.
+  The findings on standard output, a summary on standard error.
+  With -o json: {\"bundle\", \"provisioner\", \"format\", \"findings\": [...]}; each finding has
+  \"severity\", \"code\", \"message\", \"location\" and \"help\".
+  With -o sarif: SARIF 2.1.0, which code hosts and editors read.
 
-Exit codes: 0 no errors (perhaps warnings), 1 errors (with --strict: or warnings), 2 wrong usage
+Exit codes: 0 no errors, 1 errors (with --strict, also warnings), 2 wrong usage
 
 Examples:
   chandler lint ./my-operator
-  With the configuration that it will get, for a version of Kubernetes:
+  With a configuration and a Kubernetes version:
     chandler lint ./my-operator --config values.yaml --kubernetes-version 1.36
   In CI:
     chandler lint ./my-operator --strict -o sarif > chandler.sarif")]
 pub struct Lint {
-    /// Which bundle, and how.
+    /// The bundle, and how to render it.
     #[command(flatten)]
-    pub rendering: Rendering,
+    pub bundle: BundleArguments,
 
-    /// Fail for warnings, too
+    /// Also fail on warnings
     #[arg(long)]
     pub strict: bool,
 
-    /// The form of the output
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Form::Text)]
-    pub output: Form,
+    /// Output format
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = LintFormat::Text)]
+    pub output: LintFormat,
 }
 
-/// How findings are written.
+/// The format of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Form {
-    /// For people, with the lines that they are about
+pub enum LintFormat {
+    /// Human-readable text, with an excerpt of the file
     Text,
     /// JSON
     Json,
@@ -58,10 +64,10 @@ pub enum Form {
     Sarif,
 }
 
-/// All that was found.
+/// The findings of a bundle.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report<'a> {
+struct LintReport<'a> {
     bundle: &'a str,
     provisioner: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,12 +76,12 @@ struct Report<'a> {
 }
 
 impl Lint {
-    /// Looks for what is wrong.
+    /// Prints the findings, and fails if there are errors.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let opened = self.rendering.open().await?;
+        let opened = rendering::open(&self.bundle).await?;
         let sources = opened.sources();
-        let report = Report {
-            bundle: &self.rendering.bundle,
+        let report = LintReport {
+            bundle: &self.bundle.bundle,
             provisioner: &opened.chosen.name,
             format: opened.chosen.format.as_deref(),
             findings: findings(&opened, &sources).await?,
@@ -91,25 +97,25 @@ impl Lint {
         Ok(())
     }
 
-    fn text(&self, report: &Report<'_>, sources: &Sources<'_>) -> Result<String, CommandError> {
+    fn text(&self, report: &LintReport<'_>, sources: &Sources<'_>) -> Result<String, CommandError> {
         match self.output {
-            Form::Text => {
+            LintFormat::Text => {
                 Ok(diagnostics::render(&diagnostics::findings(&report.findings, sources), &Terminal::output()))
             }
-            Form::Json => output::json(report),
-            Form::Sarif => output::json(&sarif::log(&report.findings, sources)),
+            LintFormat::Json => output::json(report),
+            LintFormat::Sarif => output::json(&sarif::log(&report.findings, sources)),
         }
     }
 }
 
-/// What is found when the bundle is rendered: why it is refused, or what is odd about it.
-async fn findings(opened: &Opened, sources: &Sources<'_>) -> Result<Vec<Diagnostic>, CommandError> {
-    let mut all: Vec<Diagnostic> = opened.oddities().cloned().collect();
+/// The errors and warnings of the configuration and of the provisioner.
+async fn findings(opened: &OpenedBundle, sources: &Sources<'_>) -> Result<Vec<Diagnostic>, CommandError> {
+    let mut all: Vec<Diagnostic> = opened.configuration_warnings().cloned().collect();
     match opened.provision().await {
         Ok(release) => all.extend_from_slice(release.findings()),
-        // A provisioner that failed has found nothing.
+        // The provisioner itself failed.
         Err(error) if error.diagnostics().is_empty() => {
-            return Err(provision::call_failed(&opened.chosen.name, &error, sources));
+            return Err(provisioner::call_failed(&opened.chosen.name, &error, sources));
         }
         Err(error) => all.extend_from_slice(error.diagnostics()),
     }

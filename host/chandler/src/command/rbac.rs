@@ -6,6 +6,7 @@ use chandler_api::{BundleDeployment, Reason};
 use chandler_certificates::Declarations;
 use chandler_core::Release;
 use chandler_permissions::{Account, Escalation, ExistingRoles, PolicyRule, RoleKey, roles};
+use chandler_source::Source;
 use k8s_openapi::api::{
     core::v1::Namespace,
     rbac::v1::{ClusterRole, Role},
@@ -13,110 +14,113 @@ use k8s_openapi::api::{
 use kube::{Api, Client, ResourceExt as _};
 
 use crate::{
-    CommandError, deployed, live,
-    output::{self, Format},
-    permissions::{self, Needed, Planned, role_name, supplement_name},
-    rendering::Rendering,
-    terminal::Terminal,
-    text::count,
+    CommandError,
+    arguments::bundle::{BundleArguments, is_bundle},
+    read::{cluster, deployed, rendering},
+    view::{
+        output::{self, Format},
+        permissions::{self, NeededPermissions, PlannedObjects, role_name, supplement_name},
+        terminal::Terminal,
+        text::count,
+    },
 };
 
 /// Print the roles that a ServiceAccount needs to install a bundle
 ///
-/// Of a BundleDeployment in the cluster, what its spec.serviceAccount lacks, as the controller found it at the last
-/// reconcile; with --all everything that it needs. Of a bundle everything that it needs, without a cluster.
+/// For a BundleDeployment, prints the permissions that its spec.serviceAccount lacked in the controller's last reconcile; with --all,
+/// all permissions that it needs. For a bundle, prints all permissions that it needs; no cluster is required.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("bundle", |argument| argument.value_name("NAME|BUNDLE").help(
-    "The name of a BundleDeployment; or a bundle: a directory, an archive or an image, written with a slash, such as \
-     `./my-operator`")))]
+    "Name of a BundleDeployment; or a bundle: a directory, an archive or an image. A bundle is recognised by a slash, dot \
+     or colon, as in `./my-operator`")))]
 #[command(after_long_help = "\
 Output:
-  Roles and bindings on standard output, in the formats yaml and json fit for `kubectl apply -f -`; as text each rule
-  with the objects that need it. Nothing where nothing is missing.
-  What is granted more widely than it is needed, a warning where the roles are as good as every right or allow acting as
-  others, and a summary line, on standard error.
+  Roles and bindings on standard output, as YAML or JSON for `kubectl apply -f -`; with -o text,
+  each rule with the objects that need it. No output if no permission is missing.
+  On standard error, notes about rules that grant more than needed, warnings about roles that grant
+  all permissions or impersonation, and a summary.
 
-Exit codes: 0 printed, 1 refused or not readable, 2 wrong usage
+Exit codes: 0 success, 1 failed, 2 wrong usage
 
 Examples:
-  What is missing, applied at once:
+  Grant the missing permissions:
     chandler rbac my-operator | kubectl apply -f -
-  Everything, before the BundleDeployment exists:
+  Print all permissions before the BundleDeployment exists:
     chandler rbac ./my-operator --namespace shop --service-account deployer
-  Why each rule is needed:
+  Show why each rule is needed:
     chandler rbac ./my-operator --service-account deployer -o text")]
 pub struct Rbac {
-    /// Which bundle, and how.
+    /// The bundle, and how to render it.
     #[command(flatten)]
-    pub rendering: Rendering,
+    pub bundle: BundleArguments,
 
-    /// Everything that is needed, also what is not missing
+    /// Print all needed permissions, not only the missing ones
     #[arg(long)]
     pub all: bool,
 
-    /// The ServiceAccount, in the namespace to install into unless it says another one
-    /// [default: that of the BundleDeployment]
+    /// The ServiceAccount. Without NAMESPACE it is in the namespace to install into
+    /// [default: spec.serviceAccount of the BundleDeployment]
     #[arg(long, value_name = "[NAMESPACE/]NAME")]
     pub service_account: Option<String>,
 
-    /// Allow passing on any permission (`escalate`, `bind`) instead of each that the roles and bindings of the bundle pass
-    /// on: shorter, and as good as everything
+    /// Grant the verbs `escalate` and `bind` instead of each permission that the roles and bindings of the bundle grant. The rules are
+    /// shorter, but the account can then grant itself any permission
     #[arg(long)]
     pub allow_escalation: bool,
 
-    /// The form of the output
+    /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = RbacFormat::Yaml)]
     pub output: RbacFormat,
 
-    /// The kubeconfig to use [default: $KUBECONFIG, else ~/.kube/config]
+    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 }
 
-/// The form of permissions.
+/// The format of permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum RbacFormat {
     /// YAML, one document per object
     Yaml,
-    /// JSON, one `List` that holds the objects
+    /// JSON, one `List` with all objects
     Json,
-    /// For people: each rule, and what it is needed for
+    /// Human-readable text: each rule with the objects that need it
     Text,
 }
 
 impl Rbac {
-    /// Prints them.
+    /// Prints the permissions.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        if is_bundle(&self.rendering.bundle) {
+        if is_bundle(&self.bundle.bundle) {
             return self.of_bundle(terminal).await;
         }
-        let name = &self.rendering.bundle;
-        let client = live::client(self.kubeconfig.as_deref()).await?;
-        let deployment = live::deployment(&client, name).await?;
+        let name = &self.bundle.bundle;
+        let client = cluster::client(self.kubeconfig.as_deref()).await?;
+        let deployment = cluster::deployment(&client, name).await?;
         let account = self.account_of(&deployment)?;
         if self.all {
-            self.everything(&client, &deployment, &account, terminal).await
+            self.all_of_deployment(&client, &deployment, &account, terminal).await
         } else {
             self.missing(&deployment, &account, terminal)
         }
     }
 
-    /// What a bundle needs, as far as it can be told without a cluster.
+    /// The permissions that a bundle needs, as far as they can be determined without a cluster.
     async fn of_bundle(&self, terminal: &Terminal) -> Result<(), CommandError> {
         let Some(account) = &self.service_account else {
-            return Err(CommandError::usage("a bundle does not say which ServiceAccount installs it")
-                .hint("say it: `--service-account NAME`"));
+            return Err(CommandError::usage("a bundle requires --service-account")
+                .hint("set the ServiceAccount that will install it: `--service-account NAME`"));
         };
-        let opened = self.rendering.open().await?;
+        let opened = rendering::open(&self.bundle).await?;
         let target = &opened.request.target;
         let release = with_secrets(opened.release().await?, &target.namespace)?;
         let account = permissions::account(account, &target.namespace);
-        let planned = Planned::new(&release, &target.namespace);
+        let planned = PlannedObjects::new(&release, &target.namespace);
         let needed = planned.needs(&target.name, &account, &ExistingRoles::default(), self.escalation());
         self.print(&needed, &account, &target.name, terminal)
     }
 
-    /// What the controller found missing.
+    /// The missing permissions in the status.
     fn missing(
         &self,
         deployment: &BundleDeployment,
@@ -126,34 +130,36 @@ impl Rbac {
         let status = deployment.status.clone().unwrap_or_default();
         let name = deployment.name_any();
         if self.output == RbacFormat::Text {
-            return Err(CommandError::usage("what each missing rule is needed for is not known to the cluster")
-                .hint(format!("ask for everything: `chandler rbac {name} --all -o text`")));
+            return Err(CommandError::usage(
+                "-o text requires --all: the status does not record which objects need a missing rule",
+            )
+            .hint(format!("run `chandler rbac {name} --all -o text`")));
         }
         if status.observed_generation != deployment.metadata.generation {
-            terminal.line(format!("note: the controller has not looked at the last change of {name} yet"));
+            terminal.line(format!("note: the controller has not observed the current spec of {name} yet"));
         }
-        let places: BTreeMap<Option<String>, Vec<PolicyRule>> = status
+        let rules_by_namespace: BTreeMap<Option<String>, Vec<PolicyRule>> = status
             .missing_permissions
             .into_iter()
             .map(|missing| (missing.namespace, missing.rules.into_iter().map(rule).collect()))
             .collect();
-        if places.is_empty() {
+        if rules_by_namespace.is_empty() {
             let reason = status.conditions.iter().find(|condition| condition.type_ == "Ready");
-            let unknown = reason.is_some_and(|ready| ready.reason == Reason::ServiceAccountNotFound.as_str());
-            terminal.line(if unknown {
+            let not_found = reason.is_some_and(|ready| ready.reason == Reason::ServiceAccountNotFound.as_str());
+            terminal.line(if not_found {
                 format!(
-                    "the ServiceAccount {account} does not exist; `chandler rbac {name} --all` prints all it will need"
+                    "ServiceAccount {account} does not exist; `chandler rbac {name} --all` prints all permissions that it needs"
                 )
             } else {
-                format!("nothing is missing: no permission was found that the ServiceAccount {account} lacks")
+                format!("the controller found no missing permission of ServiceAccount {account}")
             });
             return Ok(());
         }
-        self.print_roles(&places, account, &supplement_name(&name, &places), terminal)
+        self.print_roles(&rules_by_namespace, account, &supplement_name(&name, &rules_by_namespace), terminal)
     }
 
-    /// What the BundleDeployment needs: its image is rendered here, as the controller renders it.
-    async fn everything(
+    /// All permissions that the BundleDeployment needs. Renders its image as the controller does.
+    async fn all_of_deployment(
         &self,
         client: &Client,
         deployment: &BundleDeployment,
@@ -163,14 +169,15 @@ impl Rbac {
         let name = deployment.name_any();
         let spec = &deployment.spec;
         let resolved = deployment.status.as_ref().and_then(|status| status.resolved_source.as_ref());
-        let image =
-            resolved.and_then(|source| source.image.as_ref()).or(spec.source.image.as_ref()).ok_or_else(|| {
-                CommandError::failed(format!("the content of {name} is not an image, so it cannot be rendered here"))
-                    .hint(format!(
-                        "render its files: `chandler rbac ./FILES --name {name} --service-account {account}`"
-                    ))
-            })?;
-        let mut opened = deployed::open(&self.rendering, deployment, Some(&image.reference)).await?;
+        let source = resolved.into_iter().chain([&spec.source]).filter_map(|source| Source::parse(source).ok());
+        let source = source.into_iter().find(|source| source.location().is_some());
+        let image = source.as_ref().and_then(Source::location).ok_or_else(|| {
+            CommandError::failed(format!(
+                "the source of {name} is not an image, so this command cannot fetch its content"
+            ))
+            .hint(format!("use its files: `chandler rbac ./FILES --name {name} --service-account {account}`"))
+        })?;
+        let mut opened = deployed::open(&self.bundle, deployment, Some(image)).await?;
         let release = deployed::release(client, &mut opened).await?;
         let release = with_secrets(release, &spec.install_namespace)?;
         let needed = self.needed(client, &release, deployment, account).await?;
@@ -183,8 +190,8 @@ impl Rbac {
         release: &Release,
         deployment: &BundleDeployment,
         account: &Account,
-    ) -> Result<Needed, CommandError> {
-        let planned = Planned::new(release, &deployment.spec.install_namespace);
+    ) -> Result<NeededPermissions, CommandError> {
+        let planned = PlannedObjects::new(release, &deployment.spec.install_namespace);
         let mut existing = ExistingRoles::default();
         for key in planned.references() {
             if let Some(role) = read_role(client, &key).await? {
@@ -204,7 +211,13 @@ impl Rbac {
         Ok(needed)
     }
 
-    fn print(&self, needed: &Needed, account: &Account, name: &str, terminal: &Terminal) -> Result<(), CommandError> {
+    fn print(
+        &self,
+        needed: &NeededPermissions,
+        account: &Account,
+        name: &str,
+        terminal: &Terminal,
+    ) -> Result<(), CommandError> {
         for warning in needed.delegations() {
             terminal.line(format!("warning: {warning}"));
         }
@@ -214,26 +227,26 @@ impl Rbac {
         if self.output == RbacFormat::Text {
             return output::print(&needed.text());
         }
-        self.print_roles(&needed.places(), account, &role_name(name), terminal)
+        self.print_roles(&needed.rules_by_namespace(), account, &role_name(name), terminal)
     }
 
     fn print_roles(
         &self,
-        places: &BTreeMap<Option<String>, Vec<PolicyRule>>,
+        rules_by_namespace: &BTreeMap<Option<String>, Vec<PolicyRule>>,
         account: &Account,
         name: &str,
         terminal: &Terminal,
     ) -> Result<(), CommandError> {
-        for warning in permissions::warnings(places.values().flatten()) {
+        for warning in permissions::warnings(rules_by_namespace.values().flatten()) {
             terminal.line(format!("warning: {warning}"));
         }
         let format = if self.output == RbacFormat::Json { Format::Json } else { Format::Yaml };
-        output::print(&output::write(&roles(places, account, name), format)?)?;
-        let rules = places.values().map(Vec::len).sum();
+        output::print(&output::write(&roles(rules_by_namespace, account, name), format)?)?;
+        let number = rules_by_namespace.values().map(Vec::len).sum();
         terminal.line(format!(
-            "{} in {} for the ServiceAccount {account}",
-            count(rules, "rule"),
-            count(places.len(), "role")
+            "{} in {} for ServiceAccount {account}",
+            count(number, "rule"),
+            count(rules_by_namespace.len(), "role")
         ));
         Ok(())
     }
@@ -250,28 +263,23 @@ impl Rbac {
         let Some(named) = &deployment.spec.service_account else {
             let name = deployment.name_any();
             return Err(CommandError::failed(format!(
-                "{name} names no ServiceAccount: the controller uses its own rights, or the account that its option \
-                 --default-service-account names"
+                "{name} has no spec.serviceAccount: the controller installs it with its own permissions, or with the account of its \
+                 option --default-service-account"
             ))
-            .hint("set spec.serviceAccount.name, or say for which one: `--service-account NAME`, with --all for everything"));
+            .hint("set spec.serviceAccount.name, or run the command with `--all --service-account NAME`"));
         };
         let namespace = named.namespace.as_ref().unwrap_or(namespace);
         Ok(Account { namespace: namespace.clone(), name: named.name.clone() })
     }
 }
 
-/// The release with the Secrets that the host adds for serving certificates.
+/// Adds the Secrets that the controller creates for serving certificates.
 fn with_secrets(release: Release, namespace: &str) -> Result<Release, CommandError> {
     let failed = |error: &(dyn std::error::Error + 'static)| {
-        CommandError::failed("the release asks for serving certificates that it cannot have").because(error)
+        CommandError::failed("the release declares serving certificates that are invalid").because(error)
     };
     let declarations = Declarations::of(&release, namespace).map_err(|error| failed(&error))?;
     declarations.outline(&release).map_err(|error| failed(&error))
-}
-
-/// Whether this is a bundle and not the name of a BundleDeployment, which has neither slashes, colons nor dots.
-pub(super) fn is_bundle(text: &str) -> bool {
-    text.contains(['/', ':', '.', std::path::MAIN_SEPARATOR])
 }
 
 async fn read_role(client: &Client, key: &RoleKey) -> Result<Option<serde_json::Value>, CommandError> {

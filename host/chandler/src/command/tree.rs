@@ -2,53 +2,57 @@
 
 use std::path::PathBuf;
 
-use super::status::StatusFormat;
-use crate::{CommandError, live, output, terminal::Terminal, text::one_line, tree};
+use crate::{
+    CommandError,
+    arguments::format::OutputFormat,
+    read::cluster,
+    view::{output, terminal::Terminal, text::one_line, tree},
+};
 
 /// Show the objects of a BundleDeployment and their health as a tree
 ///
-/// The objects that carry the identity of its ApplySet, as they are in the cluster now: those of the cluster first, then
-/// namespace by namespace, in the order in which they are applied.
+/// Shows the current objects in the cluster that belong to the ApplySet of the BundleDeployment: cluster-scoped objects first, then each
+/// namespace, in the order in which the kinds are applied.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Output:
-  The tree on standard output; what could not be read on standard error.
+  The tree on standard output; kinds that could not be read on standard error.
 
-Exit codes: 0 shown, 1 not readable, 2 wrong usage
+Exit codes: 0 success, 1 failed, or a kind could not be read, 2 wrong usage
 
 Examples:
   chandler tree my-operator
-  What is not healthy:
+  List the objects that are not healthy:
     chandler tree my-operator -o json | jq '.[] | select(.health != \"healthy\")'")]
 pub struct Tree {
-    /// The name of the BundleDeployment
+    /// Name of the BundleDeployment
     #[arg(value_name = "NAME")]
     pub name: String,
 
-    /// The form of the output
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = StatusFormat::Text)]
-    pub output: StatusFormat,
+    /// Output format
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
+    pub output: OutputFormat,
 
-    /// The kubeconfig to use [default: $KUBECONFIG, else ~/.kube/config]
+    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 }
 
 impl Tree {
-    /// Shows it.
+    /// Prints the tree.
     pub async fn run(&self, terminal: &Terminal) -> Result<(), CommandError> {
-        let client = live::client(self.kubeconfig.as_deref()).await?;
-        let deployment = live::deployment(&client, &self.name).await?;
-        let mut members = live::members(&client, &deployment).await;
+        let client = cluster::client(self.kubeconfig.as_deref()).await?;
+        let deployment = cluster::deployment(&client, &self.name).await?;
+        let mut members = cluster::members(&client, &deployment).await;
         if let Some(drift) = deployment.status.as_ref().and_then(|status| status.drift.as_ref()) {
             tree::mark_drift(&mut members.objects, drift);
         }
         match self.output {
-            StatusFormat::Json => output::print(&output::json(&members.objects)?)?,
-            StatusFormat::Text => {
-                let look = Terminal::output();
+            OutputFormat::Json => output::print(&output::json(&members.objects)?)?,
+            OutputFormat::Text => {
+                let output_terminal = Terminal::output();
                 let mut text = format!("BundleDeployment {}\n", one_line(&self.name));
-                for line in tree::lines(&members.objects, |mark| look.sign(mark)) {
+                for line in tree::lines(&members.objects, |health| output_terminal.sign(health)) {
                     text.push_str(&line);
                     text.push('\n');
                 }
@@ -56,8 +60,8 @@ impl Tree {
             }
         }
         for problem in &members.unreadable {
-            terminal.line(format!("could not be read: {}", one_line(problem)));
+            terminal.line(format!("failed to read {}", one_line(problem)));
         }
-        if members.unreadable.is_empty() { Ok(()) } else { Err(CommandError::failed("not everything could be read")) }
+        if members.unreadable.is_empty() { Ok(()) } else { Err(CommandError::failed("some kinds could not be read")) }
     }
 }

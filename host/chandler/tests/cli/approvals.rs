@@ -1,4 +1,4 @@
-//! What a user approves, against a control plane that stays up.
+//! `chandler approve`, with a running control plane.
 
 use chandler_api::{BundleDeployment, ChangeApproval};
 use kube::{
@@ -22,8 +22,9 @@ async fn client(kept: &Kept) -> Client {
     Client::try_from(config).unwrap()
 }
 
-/// A BundleDeployment that collides with the one of the control plane, waits for approval, and does nothing when it is approved.
-async fn waiting(client: &Client) {
+/// Creates a BundleDeployment whose objects collide with those of another one and whose change is pending approval. It is suspended, so
+/// that an approval has no effect.
+async fn create_pending(client: &Client) {
     let deployments: Api<BundleDeployment> = Api::all(client.clone());
     let first = deployments.get("harbour-operator").await.unwrap();
     let mut spec = serde_json::to_value(&first.spec).unwrap();
@@ -38,16 +39,16 @@ async fn waiting(client: &Client) {
     await_condition(deployments.clone(), "second", pending).await.unwrap();
     let suspend = Patch::Merge(json!({"spec": {"suspend": true}}));
     deployments.patch("second", &PatchParams::default(), &suspend).await.unwrap();
-    let seen = |found: Option<&BundleDeployment>| {
+    let observed = |found: Option<&BundleDeployment>| {
         found.is_some_and(|found| {
             found.status.as_ref().and_then(|status| status.observed_generation) == found.metadata.generation
         })
     };
-    await_condition(deployments, "second", seen).await.unwrap();
+    await_condition(deployments, "second", observed).await.unwrap();
 }
 
 #[test]
-fn a_change_is_approved_by_name_and_what_would_be_refused_by_force_only() {
+fn a_change_that_would_be_refused_is_approved_only_with_force() {
     let kept = Kept::start(&["--bundle", BUNDLE]);
     let run = |arguments: &[&str]| -> Outcome {
         chandler(arguments.iter().copied().chain(["--kubeconfig", kept.kubeconfig.as_str()]), "")
@@ -56,7 +57,7 @@ fn a_change_is_approved_by_name_and_what_would_be_refused_by_force_only() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let client = runtime.block_on(async {
         let client = client(&kept).await;
-        tokio::time::timeout(std::time::Duration::from_mins(1), waiting(&client)).await.unwrap();
+        tokio::time::timeout(std::time::Duration::from_mins(1), create_pending(&client)).await.unwrap();
         client
     });
     let approvals = || {
@@ -68,17 +69,17 @@ fn a_change_is_approved_by_name_and_what_would_be_refused_by_force_only() {
     assert_eq!(refused.code, Some(1), "{}", refused.stderr);
     assert!(refused.stdout.contains("\nwould be refused: "), "{}", refused.stdout);
     assert!(refused.stderr.contains("`chandler approve second --force`"), "{}", refused.stderr);
-    let unasked = run(&["approve", "second", "--force"]);
-    assert_eq!(unasked.code, Some(2), "{}", unasked.stderr);
-    assert!(unasked.stderr.contains("--yes"), "{}", unasked.stderr);
+    let unconfirmed = run(&["approve", "second", "--force"]);
+    assert_eq!(unconfirmed.code, Some(2), "{}", unconfirmed.stderr);
+    assert!(unconfirmed.stderr.contains("--yes"), "{}", unconfirmed.stderr);
     let another = run(&["approve", "second", "--force", "--yes", "--digest", "sha256:0"]);
     assert_eq!(another.code, Some(1), "{}", another.stderr);
     assert_eq!(approvals(), []);
 
-    for says in ["approved by ", "approved this change before"] {
+    for expected in ["approved by ", "approved this change before"] {
         let approved = run(&["approve", "second", "--force", "--yes", "--reason", "CHG-1"]);
         assert_eq!(approved.code, Some(0), "{}", approved.stderr);
-        assert!(approved.stderr.contains(says), "{}", approved.stderr);
+        assert!(approved.stderr.contains(expected), "{}", approved.stderr);
     }
     let found = approvals();
     assert_eq!((found.len(), found[0].spec.reason.as_deref()), (1, Some("CHG-1")));

@@ -1,4 +1,4 @@
-//! `chandler dev` and what works against it, end to end.
+//! `chandler dev`, and commands that use its control plane.
 
 use std::{
     fs,
@@ -30,7 +30,7 @@ fn a_bundle_is_installed_and_becomes_healthy() {
 }
 
 #[test]
-fn a_bundle_that_is_refused_is_shown_with_its_line() {
+fn an_invalid_bundle_is_shown_with_its_line() {
     let directory = tempfile::tempdir().unwrap();
     let manifests = directory.path().join("lighthouse/manifests");
     fs::create_dir_all(&manifests).unwrap();
@@ -44,12 +44,12 @@ fn a_bundle_that_is_refused_is_shown_with_its_line() {
 }
 
 #[test]
-fn nothing_to_do_is_wrong_usage() {
+fn dev_without_a_bundle_or_keep_is_wrong_usage() {
     assert_eq!(chandler(["dev"], "").code, Some(2));
     assert_eq!(chandler(["dev", "--bundle", "not-there"], "").code, Some(2));
 }
 
-/// A control plane that stays up.
+/// A control plane that runs until it is stopped.
 pub(crate) struct Kept {
     child: Child,
     stdout: BufReader<ChildStdout>,
@@ -73,7 +73,7 @@ impl Kept {
         Self { child, stdout, kubeconfig }
     }
 
-    /// Stops it as a service manager does, and gives its exit code and the rest of its output.
+    /// Stops it with SIGTERM, and returns its exit code and the rest of its output.
     fn stop(mut self) -> (Option<i32>, String) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
@@ -85,17 +85,17 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // It has ended unless the test failed.
+        // It still runs if the test failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 #[test]
-fn what_is_kept_can_be_explained_until_it_is_told_to_stop() {
+fn a_kept_control_plane_serves_status_until_sigterm() {
     let kept = Kept::start(&["--bundle", HARBOUR]);
     let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&kept.kubeconfig).unwrap().permissions());
-    assert_eq!(mode & 0o777, 0o600, "it holds a token");
+    assert_eq!(mode & 0o777, 0o600, "the kubeconfig holds a token");
     let status = |arguments: &[&str]| {
         let fixed = ["status", "--kubeconfig", kept.kubeconfig.as_str()];
         chandler(fixed.iter().chain(arguments), "")
@@ -120,11 +120,11 @@ fn what_is_kept_can_be_explained_until_it_is_told_to_stop() {
 
     let kubeconfig = kept.kubeconfig.clone();
     assert_eq!(kept.stop(), (Some(0), String::new()));
-    assert!(!fs::exists(kubeconfig).unwrap(), "the kubeconfig goes with the cluster");
+    assert!(!fs::exists(kubeconfig).unwrap(), "the kubeconfig is removed with the cluster");
 }
 
 #[test]
-fn the_controller_stops_when_it_is_told_to() {
+fn the_controller_stops_on_sigterm() {
     let kept = Kept::start(&[]);
     let mut controller = support::command(&support::cache())
         .args(["controller", "--log-format", "json", "--kubeconfig", &kept.kubeconfig])
@@ -138,7 +138,7 @@ fn the_controller_stops_when_it_is_told_to() {
     assert_eq!(serde_json::from_str::<Value>(&alone).unwrap()["selector"], "shard in (a,b)");
     let runs = log.find(|line| line.as_ref().unwrap().contains("the controller runs")).unwrap().unwrap();
     assert_eq!(serde_json::from_str::<Value>(&runs).unwrap()["level"], "INFO");
-    // Both reconcilers have seen what there is.
+    // Both reconcilers have started.
     let ready = log.by_ref().filter(|line| line.as_ref().unwrap().contains("starting runner"));
     assert_eq!(ready.take(2).count(), 2);
     assert!(Command::new("kill").args(["-TERM", &controller.id().to_string()]).status().unwrap().success());
@@ -148,7 +148,7 @@ fn the_controller_stops_when_it_is_told_to() {
 }
 
 #[test]
-fn a_wrong_selector_is_refused_with_the_part_that_is_wrong() {
+fn an_invalid_selector_is_refused_with_the_invalid_part() {
     let outcome = chandler(["controller", "--watch-selector", "tier=web,shard in a"], "");
     assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("\"shard in a\" is not a requirement on labels: "), "{}", outcome.stderr);
@@ -156,14 +156,14 @@ fn a_wrong_selector_is_refused_with_the_part_that_is_wrong() {
 }
 
 #[test]
-fn without_a_cluster_the_message_says_what_to_do() {
+fn without_a_kubeconfig_the_hint_names_the_flag() {
     for arguments in [
         ["status", "x", "--kubeconfig", "/not/there"],
         ["controller", "--cache-directory", "/tmp", "--kubeconfig=/not/there"],
     ] {
         let outcome = chandler(arguments, "");
         assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
-        assert!(outcome.stderr.contains("hint: name one with --kubeconfig"), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("hint: set --kubeconfig"), "{}", outcome.stderr);
     }
 }
 
@@ -177,8 +177,8 @@ fn the_crds_are_those_of_the_api() {
     assert_eq!(names, expected);
 }
 
-/// Asks until the bundle is healthy.
-fn until_healthy(kubeconfig: &str) {
+/// Runs `chandler status` until the bundle is healthy.
+fn wait_until_healthy(kubeconfig: &str) {
     let started = Instant::now();
     loop {
         let explained = chandler(["status", "--kubeconfig", kubeconfig, "harbour-operator"], "");
@@ -190,14 +190,14 @@ fn until_healthy(kubeconfig: &str) {
 }
 
 #[test]
-fn with_data_it_goes_on_after_being_killed() {
+fn with_data_it_continues_after_sigkill() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("state");
     let data = data.to_str().unwrap();
     let mut first = Kept::start(&["--bundle", HARBOUR, "--data", data]);
     let kubeconfig = first.kubeconfig.clone();
     assert_eq!(kubeconfig, format!("{data}/kubeconfig"));
-    until_healthy(&kubeconfig);
+    wait_until_healthy(&kubeconfig);
     let written = fs::read(&kubeconfig).unwrap();
     let second = chandler(["dev", "--keep", "--data", data], "");
     assert_eq!(second.code, Some(1));
@@ -206,20 +206,20 @@ fn with_data_it_goes_on_after_being_killed() {
     first.child.kill().unwrap();
     first.child.wait().unwrap();
 
-    // What is installed is there, and whoever had the kubeconfig goes on.
+    // The bundle is still installed, and the kubeconfig is still valid.
     let again = Kept::start(&["--data", data]);
     assert_eq!(fs::read(&again.kubeconfig).unwrap(), written);
-    until_healthy(&kubeconfig);
+    wait_until_healthy(&kubeconfig);
     assert_eq!(again.stop().0, Some(0));
     assert!(fs::exists(&kubeconfig).unwrap());
 
-    // To install what is installed changes nothing.
+    // Installing the same bundle again changes nothing.
     let outcome = chandler(["dev", "--bundle", HARBOUR, "--data", data], "");
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
 }
 
-/// Runs `chandler dev` until it tells this, then kills it as the kernel does: SIGKILL.
-fn killed_at(label: &str, data: &str, cache: &Path) {
+/// Runs `chandler dev` until it prints a line with this label, then kills it with SIGKILL.
+fn kill_at(label: &str, data: &str, cache: &Path) {
     let mut child = support::command(cache)
         .args(["dev", "--keep", "--bundle", HARBOUR, "--data", data])
         .stdin(Stdio::null())
@@ -227,24 +227,24 @@ fn killed_at(label: &str, data: &str, cache: &Path) {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
-    let found = told.any(|line| line.unwrap().starts_with(label));
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let found = lines.any(|line| line.unwrap().starts_with(label));
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(found, "it ended before it told {label:?}");
+    assert!(found, "it ended before it printed {label:?}");
 }
 
 #[test]
-fn killed_in_the_middle_of_a_rollout_it_goes_on_with_what_it_left() {
+fn it_continues_a_rollout_after_sigkill() {
     let directory = tempfile::tempdir().unwrap();
-    // Files that a killed process left half-written are there for the next one.
+    // The next process uses the same directories, with files that the killed process did not finish.
     let (data, cache) = (directory.path().join("state"), directory.path().join("cache"));
     let data = data.to_str().unwrap();
     for label in ["bundle", "source", "provisioner", "release", "installed", "objects"] {
-        killed_at(label, data, &cache);
+        kill_at(label, data, &cache);
     }
     let kept = Kept::start(&["--data", data]);
-    until_healthy(&kept.kubeconfig);
+    wait_until_healthy(&kept.kubeconfig);
     let status = chandler(["status", "--kubeconfig", &kept.kubeconfig, "harbour-operator", "-o", "json"], "");
     let status: Value = serde_json::from_str(&status.data()).unwrap();
     let history = chandler(["history", "--kubeconfig", &kept.kubeconfig, "harbour-operator", "-o", "json"], "");
@@ -255,13 +255,13 @@ fn killed_in_the_middle_of_a_rollout_it_goes_on_with_what_it_left() {
 }
 
 #[test]
-fn who_can_be_reached_by_others_needs_a_token() {
+fn an_address_that_other_machines_can_reach_requires_a_token() {
     let outcome = chandler(["dev", "--keep", "--bind", "0.0.0.0:0"], "");
     assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("--token-file"), "{}", outcome.stderr);
 
     let token = tempfile::NamedTempFile::new().unwrap();
-    fs::write(token.path(), "a-token-of-ones-own\n").unwrap();
+    fs::write(token.path(), "a-chosen-token\n").unwrap();
     let kept = Kept::start(&["--bind", "127.0.0.1", "--token-file", token.path().to_str().unwrap()]);
-    assert!(fs::read_to_string(&kept.kubeconfig).unwrap().contains("a-token-of-ones-own"));
+    assert!(fs::read_to_string(&kept.kubeconfig).unwrap().contains("a-chosen-token"));
 }

@@ -1,4 +1,4 @@
-//! `chandler render` against the output of the reference renderer for a published operator.
+//! `chandler render` against the output of OLM v1 for a published operator.
 
 use std::{collections::BTreeMap, fs};
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::support;
 
 #[test]
-fn argocd_renders_as_the_reference_renders_it() {
+fn argocd_renders_as_in_olm_v1() {
     let Some(fixtures) = fixture("") else { return };
     let index = fs::read_to_string(fixtures.join("vectors/registry_golden_index.json")).unwrap();
     let index: Value = serde_json::from_str(&index).unwrap();
@@ -58,7 +58,7 @@ fn by_name(objects: impl Iterator<Item = Value>) -> BTreeMap<String, Value> {
         .collect()
 }
 
-/// Without nulls and empty maps, which Go's encoders add and drop at will.
+/// Removes nulls and empty maps, which Go encoders add and omit inconsistently.
 fn canonical(value: Value) -> Option<Value> {
     match value {
         Value::Null => None,

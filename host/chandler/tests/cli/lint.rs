@@ -1,4 +1,4 @@
-//! `chandler lint`, end to end.
+//! `chandler lint`.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::support::{chandler, root};
 
 const HARBOUR: &str = "tests/fixtures/registry/harbour-operator.v0.1.0";
 
-/// A copy of the sample bundle with several mistakes in different files.
+/// A copy of the sample bundle with errors in several files.
 fn broken() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     for part in ["manifests", "metadata"] {
@@ -27,14 +27,14 @@ fn broken() -> tempfile::TempDir {
 }
 
 #[test]
-fn a_good_bundle_has_no_errors() {
+fn a_valid_bundle_has_no_errors() {
     let outcome = chandler(["lint", HARBOUR], "");
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     assert!(outcome.stderr.starts_with("0 errors, "), "{}", outcome.stderr);
 }
 
 #[test]
-fn every_mistake_is_named_at_once_with_its_place() {
+fn all_errors_are_printed_with_their_location() {
     let bundle = broken();
     let path = bundle.path().to_str().unwrap();
     let outcome = chandler(["lint", path, "-o", "json"], "");
@@ -42,8 +42,8 @@ fn every_mistake_is_named_at_once_with_its_place() {
     let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
     assert_eq!((&report["bundle"], &report["format"]), (&path.into(), &"registry+v1".into()));
     let findings = report["findings"].as_array().unwrap();
-    let places: Vec<&str> = findings.iter().map(|finding| finding["location"]["path"].as_str().unwrap()).collect();
-    assert!(places.contains(&"manifests/tabs.yaml"), "{findings:#?}");
+    let paths: Vec<&str> = findings.iter().map(|finding| finding["location"]["path"].as_str().unwrap()).collect();
+    assert!(paths.contains(&"manifests/tabs.yaml"), "{findings:#?}");
     assert!(findings.iter().all(|finding| !finding["message"].as_str().unwrap().is_empty()));
 
     let text = chandler(["lint", path], "");
@@ -52,7 +52,7 @@ fn every_mistake_is_named_at_once_with_its_place() {
 }
 
 #[test]
-fn sarif_names_tool_rules_and_places() {
+fn sarif_has_rules_and_locations() {
     let bundle = broken();
     let outcome = chandler(["lint", bundle.path().to_str().unwrap(), "-o", "sarif"], "");
     assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
@@ -68,12 +68,12 @@ fn sarif_names_tool_rules_and_places() {
 }
 
 #[test]
-fn a_wrong_configuration_is_a_finding_and_strictness_counts_warnings() {
+fn an_invalid_configuration_is_a_finding_and_strict_fails_on_warnings() {
     let outcome = chandler(["lint", HARBOUR, "--config", "-", "-o", "json"], "nonsense: 1\n");
     assert_eq!(outcome.code, Some(1));
     let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
     assert_eq!(report["findings"][0]["location"]["path"], "config");
-    // A key that stands twice is legal in YAML as Kubernetes reads it, but hardly meant.
+    // Kubernetes accepts a duplicate key in YAML, but it is probably a mistake.
     let twice = "watchNamespace: a\nwatchNamespace: harbour-operator-system\n";
     let lenient = chandler(["lint", HARBOUR, "--config", "-"], twice);
     assert_eq!(lenient.code, Some(0), "{}{}", lenient.stdout, lenient.stderr);

@@ -1,6 +1,6 @@
-//! The command as a user runs it. What can be tested in the library is tested there; here is that the parts are connected.
+//! Runs the binary as a user does. Unit tests cover the library; these tests check that its parts are connected.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests may panic as well")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "test helpers may panic, too")]
 
 mod approvals;
 mod dev;

@@ -1,4 +1,4 @@
-//! `chandler rbac` of bundles: no cluster is needed.
+//! `chandler rbac` for bundles, without a cluster.
 
 use crate::support::chandler;
 
@@ -6,20 +6,20 @@ const HARBOUR: &str = "tests/fixtures/registry/harbour-operator.v0.1.0";
 const LIGHTHOUSE: &str = "tests/fixtures/plain/lighthouse";
 
 #[test]
-fn everything_that_a_bundle_needs() {
+fn all_permissions_that_a_bundle_needs() {
     let outcome = chandler(["rbac", LIGHTHOUSE, "--namespace", "shop", "--service-account", "deployer"], "");
     insta::assert_snapshot!(outcome.stderr, @r#"
-    note: what is needed in lighthouse is granted in the whole cluster, since the namespace comes with the bundle and can hold no Role before
-    10 rules in 1 role for the ServiceAccount shop/deployer
+    note: the permissions for lighthouse are granted in the whole cluster: the namespace is part of the bundle, so it cannot contain a Role before the installation
+    10 rules in 1 role for ServiceAccount shop/deployer
     "#);
     insta::assert_snapshot!("rbac.lighthouse", outcome.data());
 }
 
 #[test]
-fn an_operator_and_what_it_grants() {
+fn an_operator_and_the_roles_that_it_contains() {
     let arguments = ["rbac", HARBOUR, "--namespace", "shop", "--service-account", "ci/deployer", "-o", "json"];
     let outcome = chandler(arguments, "");
-    insta::assert_snapshot!(outcome.stderr, @"16 rules in 2 roles for the ServiceAccount ci/deployer");
+    insta::assert_snapshot!(outcome.stderr, @"16 rules in 2 roles for ServiceAccount ci/deployer");
     insta::assert_snapshot!("rbac.harbour", outcome.data());
 }
 
@@ -31,7 +31,7 @@ fn why_each_rule_is_needed() {
 }
 
 #[test]
-fn a_bundle_that_has_chandler_do_something_is_warned_of() {
+fn a_bundle_that_makes_chandler_act_on_its_behalf_causes_a_warning() {
     let directory = tempfile::tempdir().unwrap();
     let manifests = directory.path().join("manifests");
     std::fs::create_dir(&manifests).unwrap();
@@ -49,7 +49,7 @@ fn a_bundle_that_has_chandler_do_something_is_warned_of() {
         ["rbac", bundle, "--name", "outer", "--namespace", "shop", "--service-account", "deployer", "-o", "json"];
     let outcome = chandler(arguments, "");
     insta::assert_snapshot!(outcome.stderr, @"
-    warning: BundleDeployment.core.rukpak.io inner names no ServiceAccount, so it is installed with the rights of the controller: whoever writes it must hold every right, unless the controller runs with --default-service-account or --require-service-account
+    warning: BundleDeployment.core.rukpak.io inner names no ServiceAccount, so it is installed with the permissions of the controller: whoever writes it must hold every right, unless the controller runs with --default-service-account or --require-service-account
     warning: BundleDeployment.core.rukpak.io other is installed on behalf of ServiceAccount kube-system/root: whoever writes it must be allowed to act as that account
     warning: these roles grant every right there is: the account becomes an administrator of the cluster
     2 rules in 1 role for the ServiceAccount shop/deployer
@@ -59,11 +59,11 @@ fn a_bundle_that_has_chandler_do_something_is_warned_of() {
 }
 
 #[test]
-fn a_bundle_does_not_say_who_installs_it() {
+fn a_bundle_requires_a_service_account() {
     let outcome = chandler(["rbac", LIGHTHOUSE], "");
     assert_eq!(outcome.code, Some(2));
     insta::assert_snapshot!(outcome.stderr, @r#"
-    error: a bundle does not say which ServiceAccount installs it
-      hint: say it: `--service-account NAME`
+    error: a bundle requires --service-account
+      hint: set the ServiceAccount that will install it: `--service-account NAME`
     "#);
 }

@@ -1,4 +1,4 @@
-//! `chandler render`, end to end.
+//! `chandler render`.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ fn a_registry_bundle() {
 }
 
 #[test]
-fn its_next_version() {
+fn the_next_version_of_a_registry_bundle() {
     let bundle = "tests/fixtures/registry/harbour-operator.v0.2.0";
     insta::assert_snapshot!("harbour-operator.v0.2.0", chandler(["render", bundle], "").data());
 }
@@ -28,7 +28,7 @@ fn a_plain_bundle() {
 }
 
 #[test]
-fn the_same_bundle_gives_the_same_bytes_whatever_it_comes_from() {
+fn a_directory_an_archive_and_an_image_render_to_the_same_bytes() {
     let directory = tempfile::tempdir().unwrap();
     let archive = directory.path().join("lighthouse.tar.gz");
     let packed = std::process::Command::new("tar")
@@ -51,7 +51,7 @@ fn the_same_bundle_gives_the_same_bytes_whatever_it_comes_from() {
     });
     assert_eq!(chandler(["render", &image], "").data(), from_directory);
     drop(registry);
-    // What was pulled is in the cache, but what the tag stands for is asked each time.
+    // The content is in the cache, but the tag is resolved each time.
     let gone = chandler(["render", &image], "");
     assert_eq!(gone.code, Some(1));
     assert!(gone.stderr.contains("hint: try again"), "{}", gone.stderr);
@@ -67,7 +67,7 @@ fn json_is_a_list_of_the_same_objects_in_the_same_order() {
 }
 
 #[test]
-fn a_wrong_configuration_is_shown_in_the_users_file() {
+fn an_invalid_configuration_is_shown_with_its_line() {
     let outcome = chandler(["render", HARBOUR, "--config", "-"], "# mine\nwatchNamespaces: x\n");
     assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(1), ""));
     insta::assert_snapshot!(outcome.stderr, @r#"
@@ -87,7 +87,7 @@ fn a_wrong_configuration_is_shown_in_the_users_file() {
 }
 
 #[test]
-fn what_is_no_bundle_is_told() {
+fn an_invalid_bundle_or_argument_has_an_error() {
     for (arguments, code) in [
         (vec!["render", "./not-there"], 2),
         (vec!["render", "not-there"], 2),

@@ -1,4 +1,4 @@
-//! What an administrator asks about a rollout, against a control plane that stays up.
+//! Commands about rollouts, with a running control plane.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ const OLD: &str = "./tests/fixtures/registry/harbour-operator.v0.1.0";
 const NEW: &str = "./tests/fixtures/registry/harbour-operator.v0.2.0";
 
 #[test]
-fn a_rollout_can_be_seen_followed_and_undone() {
+fn a_rollout_is_followed_previewed_and_rolled_back() {
     let kept = Kept::start(&["--bundle", OLD]);
     let run = |arguments: &[&str]| -> Outcome {
         chandler(arguments.iter().copied().chain(["--kubeconfig", kept.kubeconfig.as_str()]), "")
@@ -44,18 +44,18 @@ fn a_rollout_can_be_seen_followed_and_undone() {
     let json: Value =
         serde_json::from_str(&run(&["diff", NEW, "--name", "harbour-operator", "-o", "json"]).stdout).unwrap();
     assert!(json["changes"].as_array().unwrap().iter().any(|change| change["kind"] == "remove"), "{json}");
-    let nobody = run(&["diff", NEW, "--name", "nobody", "--namespace", "default"]);
-    assert_eq!(nobody.code, Some(1), "{}", nobody.stderr);
+    let unowned = run(&["diff", NEW, "--name", "unowned", "--namespace", "default"]);
+    assert_eq!(unowned.code, Some(1), "{}", unowned.stderr);
     assert!(
-        nobody.stdout.contains("it exists and is controlled by BundleDeployment harbour-operator"),
+        unowned.stdout.contains("it exists and is controlled by BundleDeployment harbour-operator"),
         "{}",
-        nobody.stdout
+        unowned.stdout
     );
 
     let refusal =
         "would be refused: CustomResourceDefinition.apiextensions.k8s.io berths.harbour.example.com already exists";
-    assert!(nobody.stderr.starts_with(refusal), "{}", nobody.stderr);
-    let json = run(&["diff", NEW, "--name", "nobody", "--namespace", "default", "-o", "json"]).stdout;
+    assert!(unowned.stderr.starts_with(refusal), "{}", unowned.stderr);
+    let json = run(&["diff", NEW, "--name", "unowned", "--namespace", "default", "-o", "json"]).stdout;
     let json: Value = serde_json::from_str(&json).unwrap();
     assert!(json["refusals"][0].as_str().unwrap().contains("already exists and is controlled by"), "{json}");
 
@@ -72,7 +72,7 @@ fn a_rollout_can_be_seen_followed_and_undone() {
 }
 
 #[test]
-fn objects_are_handed_over_and_a_deletion_is_shown_first() {
+fn adoption_lists_objects_and_deletion_has_a_preview() {
     let kept = Kept::start(&["--bundle", OLD]);
     let run = |arguments: &[&str]| -> Outcome {
         chandler(arguments.iter().copied().chain(["--kubeconfig", kept.kubeconfig.as_str()]), "")
@@ -80,7 +80,7 @@ fn objects_are_handed_over_and_a_deletion_is_shown_first() {
     run(&["status", "harbour-operator", "--watch", "--timeout", "1m"]).data();
     let nothing = run(&["adopt", "harbour-operator", "--bundle", OLD, "--yes"]);
     assert_eq!((nothing.code, nothing.stdout.as_str()), (Some(0), ""), "{}", nothing.stderr);
-    assert!(nothing.stderr.contains("nothing to hand over to harbour-operator"), "{}", nothing.stderr);
+    assert!(nothing.stderr.contains("no object to adopt for harbour-operator"), "{}", nothing.stderr);
     let unknown = run(&["adopt", "harbour-operator", "ConfigMap/nothing", "--bundle", OLD, "--yes"]);
     assert_eq!(unknown.code, Some(1));
     assert!(unknown.stderr.contains("ConfigMap nothing is not among the objects"), "{}", unknown.stderr);
@@ -101,9 +101,9 @@ fn objects_are_handed_over_and_a_deletion_is_shown_first() {
     assert_eq!((json["held"].as_bool(), json["deleted"].as_array().map(Vec::len)), (Some(false), Some(0)), "{json}");
     assert!(json["orphaned"].as_array().is_some_and(|orphaned| orphaned.len() > 3), "{json}");
 
-    let unasked = run(&["delete", "harbour-operator"]);
-    assert_eq!(unasked.code, Some(2), "{}", unasked.stderr);
-    assert!(unasked.stderr.contains("--yes"), "{}", unasked.stderr);
+    let unconfirmed = run(&["delete", "harbour-operator"]);
+    assert_eq!(unconfirmed.code, Some(2), "{}", unconfirmed.stderr);
+    assert!(unconfirmed.stderr.contains("--yes"), "{}", unconfirmed.stderr);
     let deleted = run(&["delete", "harbour-operator", "--yes", "--timeout", "1m"]);
     assert_eq!(deleted.code, Some(0), "{}", deleted.stderr);
     assert!(deleted.stderr.contains("deleted: harbour-operator"), "{}", deleted.stderr);
@@ -111,7 +111,7 @@ fn objects_are_handed_over_and_a_deletion_is_shown_first() {
 }
 
 #[test]
-fn certificates_that_the_host_adds_are_part_of_what_is_shown() {
+fn generated_certificates_are_part_of_roles_and_previews() {
     let bundle = tempfile::tempdir().unwrap();
     let service = json!({
         "apiVersion": "v1", "kind": "Service",

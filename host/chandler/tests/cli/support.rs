@@ -1,4 +1,4 @@
-//! Running the command as a user does.
+//! Runs the binary as a user does.
 
 use std::{
     ffi::OsStr,
@@ -7,19 +7,19 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// What a run of the command left behind.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// The exit code.
     pub(crate) code: Option<i32>,
-    /// Data.
+    /// Standard output.
     pub(crate) stdout: String,
-    /// Everything else.
+    /// Standard error.
     pub(crate) stderr: String,
 }
 
 impl Outcome {
-    /// Standard output of a run that succeeded.
+    /// Standard output. Panics unless the run succeeded.
     #[track_caller]
     pub(crate) fn data(self) -> String {
         assert_eq!(self.code, Some(0), "{}", self.stderr);
@@ -32,19 +32,19 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// A cache that all tests share, so that components are compiled once.
+/// A cache that all tests share, so that each component is compiled once.
 pub(crate) fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("chandler-cache")
 }
 
-/// `chandler` at the root of the workspace, which keeps its caches here.
+/// `chandler` in the root of the workspace, with this cache directory.
 pub(crate) fn command(cache: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_chandler"));
     command.current_dir(root()).env("CHANDLER_CACHE_DIRECTORY", cache).env_remove("RUST_LOG");
     command
 }
 
-/// Runs `chandler` with nothing of the caller's environment that it would heed.
+/// Runs `chandler` without the environment variables that it reads.
 pub(crate) fn chandler<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>, input: &str) -> Outcome {
     let mut child = command(&cache())
         .args(arguments)

@@ -1,22 +1,22 @@
-//! With what rights a registry is asked.
+//! Access to a registry: credentials and trusted certificates.
 
 use std::fmt;
 
-/// Who asks, and how the registry shows that it is the right one.
+/// The credentials of the client, and how the registry is authenticated.
 #[derive(Clone, Debug, Default)]
 pub struct ImageAccess {
-    /// Who asks; nobody in particular where it is none.
+    /// The credentials; none for anonymous access.
     pub credentials: Option<Credentials>,
-    /// Certificates in PEM that are trusted besides those of the system.
+    /// PEM certificates that are trusted in addition to those of the system.
     pub certificate_authority: Option<Vec<u8>>,
-    /// Whether any certificate will do. The connection is still encrypted, but with whom is unknown.
+    /// Whether any certificate is accepted. The connection is encrypted, but the server is not authenticated.
     pub insecure_skip_tls_verify: bool,
 }
 
-/// A secret to show to a registry. It is never printed.
+/// A secret for a registry. It is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Credentials {
-    /// A name and a password, or what a registry takes in their place.
+    /// A user name and a password, or a token in place of the password.
     Basic {
         /// The name.
         username: String,
@@ -25,7 +25,7 @@ pub enum Credentials {
     },
     /// A refresh token that the registry's token server trades for an access token: `identitytoken` in a pull secret.
     IdentityToken(String),
-    /// An access token that is shown as it is: `registrytoken` in a pull secret.
+    /// An access token that is sent unchanged: `registrytoken` in a pull secret.
     RegistryToken(String),
 }
 
@@ -39,7 +39,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// What is given to reach the registry with cannot be used.
+/// The certificates or credentials for a registry are not usable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
     /// The certificates cannot be read.

@@ -1,10 +1,9 @@
-//! Which addresses are connected to.
+//! The addresses that connections are allowed to.
 //!
-//! A registry is named by whoever writes an image reference, and names others in turn: by redirects, and by the address of
-//! its token server. What it names must be no nearer to this machine than the registry is itself, or a registry on the
-//! internet could have this process ask the services of its network, or of its machine, and report what they answer. Names are
-//! checked where they are resolved, so that a name cannot stand for one address when it is looked at and for another when it
-//! is connected to.
+//! The author of an image reference names a registry, and the registry names other hosts: with redirects, and with the address of
+//! its token server. These hosts must not be nearer to this machine than the registry. Otherwise a registry on the internet could
+//! make this process send requests to services of its network or its machine, and report their responses. Names are checked when
+//! they are resolved, so that a name cannot have one address at the check and another one at the connection.
 
 use std::{
     collections::BTreeSet,
@@ -17,7 +16,7 @@ use reqwest::{
     dns::{Addrs, Name, Resolve, Resolving},
 };
 
-/// How near an address is; what comes later is nearer.
+/// How near an address is. Later variants are nearer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Reach {
     /// Of the internet.

@@ -1,4 +1,4 @@
-//! The bytes of a blob, verified as they come.
+//! The bytes of a blob, verified during the download.
 
 use bytes::Bytes;
 use chandler_core::Digest;
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::ContentError;
 
-/// A download. What it gave must not be used until it ended well.
+/// A download. Its bytes must not be used before it has completed successfully.
 pub(super) struct Blob<'a> {
     client: &'a Client,
     image: &'a ImageReference,
@@ -25,7 +25,7 @@ pub(super) struct Blob<'a> {
 }
 
 impl<'a> Blob<'a> {
-    /// Asks for a blob of an image.
+    /// Requests a blob of an image.
     pub(super) async fn request(
         client: &'a Client,
         image: &'a ImageReference,
@@ -35,7 +35,7 @@ impl<'a> Blob<'a> {
         Ok(Self { client, image, expected, response, pace: client.pace(), hash: Sha256::new(), size: 0 })
     }
 
-    /// The next bytes; none at the end, if size and digest were right. Never more bytes than the descriptor says.
+    /// The next bytes; none at the end, if size and digest match. Never more bytes than the descriptor states.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, ContentError> {
         let Some(chunk) = self.client.chunk(&mut self.response, &mut self.pace).await? else {
             self.verify()?;

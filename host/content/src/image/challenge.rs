@@ -1,4 +1,4 @@
-//! What a registry wants to see before it answers: the `WWW-Authenticate` header. Pure.
+//! Authentication challenges of registries: the `WWW-Authenticate` header. Pure.
 
 use reqwest::{
     Url,
@@ -8,19 +8,19 @@ use reqwest::{
 /// How to authenticate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Challenge {
-    /// Name and password with each request.
+    /// User name and password with each request.
     Basic,
     /// A token from a token server.
     Bearer {
-        /// Where to get it.
+        /// The URL of the token server.
         realm: String,
-        /// For whom.
+        /// The service that the token is for.
         service: Option<String>,
     },
 }
 
 impl Challenge {
-    /// The strongest challenge of a response: a token rather than a password.
+    /// The strongest challenge of a response: a token is preferred to a password.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let texts = headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
         let mut basic = None;
@@ -41,7 +41,7 @@ impl Challenge {
     }
 }
 
-/// What a token is asked for with.
+/// The fields of a token request.
 pub(super) fn token_fields(service: Option<&str>, repository: &str) -> Vec<(&'static str, String)> {
     let service = service.map(|service| ("service", service.to_owned()));
     service.into_iter().chain([("scope", format!("repository:{repository}:pull"))]).collect()
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_strongest_challenge_is_taken() {
+    fn the_strongest_challenge_is_used() {
         let bearer = |realm: &str, service: Option<&str>| {
             Some(Challenge::Bearer { realm: realm.to_owned(), service: service.map(str::to_owned) })
         };

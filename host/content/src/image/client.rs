@@ -25,22 +25,22 @@ use super::{
 };
 use crate::{ContentError, causes::causes};
 
-/// The bytes of an error page, or of a token server's answer, that are read at most.
+/// The most bytes that are read of an error page or of the response of a token server.
 const PAGE_BYTES: u64 = 256 << 10;
-/// More than registries need to get from their address to that of their storage.
+/// The most redirects: more than registries need to redirect to their storage.
 const REDIRECTS: usize = 5;
 
-/// A registry, asked about one repository.
+/// A client for one repository of a registry.
 pub(super) struct Client {
     http: reqwest::Client,
     image: ImageReference,
-    /// Scheme, host and port of the registry: the one that credentials are for.
+    /// Scheme, host and port of the registry: the only origin that gets credentials.
     home: Url,
     guard: Guard,
     credentials: Option<Credentials>,
     plain: bool,
     options: Arc<ImageOptions>,
-    /// What the registry wanted to see before.
+    /// The last challenge of the registry.
     authorization: Mutex<Option<HeaderValue>>,
 }
 
@@ -90,7 +90,7 @@ impl Client {
         })
     }
 
-    /// Asks for something of the repository, such as `manifests/v1`.
+    /// Requests a path of the repository, such as `manifests/v1`.
     pub(super) async fn request(
         &self,
         method: Method,
@@ -117,8 +117,8 @@ impl Client {
         url.origin() == self.home.origin()
     }
 
-    /// Asks, and follows redirects. What authorizes is for the registry alone: it goes no further than its origin, and does not
-    /// come back to it from elsewhere.
+    /// Sends a request and follows redirects. The authorization is for the registry only: it is neither sent to another origin,
+    /// nor sent again after a redirect back from one.
     async fn send(
         &self,
         method: &Method,
@@ -143,13 +143,13 @@ impl Client {
         Err(self.protocol(&format!("{} redirects too often", self.image.registry())))
     }
 
-    /// One request, to a host that may be asked.
+    /// Sends one request, to an allowed host.
     async fn one(&self, url: &Url, request: RequestBuilder) -> Result<Response, RegistryError> {
         self.guard.admit(url).map_err(|forbidden| self.forbidden(url, forbidden))?;
         request.send().await.map_err(|error| self.network(url, &error))
     }
 
-    /// Where a response leads, if it does: never from TLS to plain text.
+    /// The target of a redirect, which never leads from TLS to plain text.
     fn redirect(&self, response: &Response) -> Result<Option<Url>, RegistryError> {
         let followed = [301, 302, 303, 307, 308].contains(&response.status().as_u16());
         let Some(location) = response.headers().get(LOCATION).filter(|_| followed) else { return Ok(None) };
@@ -165,7 +165,7 @@ impl Client {
         Ok(Some(target))
     }
 
-    /// The header that answers a challenge; none where there is nothing to answer with.
+    /// The header that answers a challenge; none without credentials.
     async fn authorize(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, RegistryError> {
         let challenge = Challenge::of(headers);
         if challenge.is_some() && self.credentials.is_some() && self.plain && !is_here(&self.home) {
@@ -243,7 +243,7 @@ impl Client {
         Ok(header)
     }
 
-    /// The response, if it is a good one.
+    /// The response, if it is successful.
     async fn checked(&self, response: Response) -> Result<Response, RegistryError> {
         let status = response.status();
         if status.is_success() {
@@ -271,7 +271,7 @@ impl Client {
         Err(RegistryError { retry_after, ..self.error(failure, format!("{host} answered {status}{detail}")) })
     }
 
-    /// The registry's own words, if they are in the form of the specification and repeat no secret.
+    /// The error message of the registry, if it has the specified form and repeats no secret.
     fn explanation(&self, page: &[u8]) -> Option<String> {
         let errors: Errors = serde_json::from_slice(page).ok()?;
         let first = errors.errors.into_iter().next()?;
@@ -291,7 +291,7 @@ impl Client {
         (!text.is_empty()).then_some(text)
     }
 
-    /// All of a body, or none if it is larger than `limit`.
+    /// The whole body, or none if it is larger than `limit`.
     pub(super) async fn read(&self, mut response: Response, limit: u64) -> Result<Option<Vec<u8>>, RegistryError> {
         let mut body = Vec::new();
         let mut pace = self.pace();
@@ -304,7 +304,7 @@ impl Client {
         Ok(Some(body))
     }
 
-    /// How fast a body must come.
+    /// The minimum rate of a body.
     pub(super) fn pace(&self) -> Pace {
         Pace::new(self.options.minimum_rate, self.options.rate_window)
     }
@@ -384,13 +384,13 @@ struct RegistryMessage {
     message: Option<String>,
 }
 
-/// The last cause of an error. The ones before it may name URLs.
+/// The last cause of an error. Earlier causes may contain URLs.
 fn innermost(error: &reqwest::Error) -> String {
     let cause = causes(error).skip(1).last().map(ToString::to_string);
     cause.unwrap_or_else(|| "no cause is known".to_owned()).chars().take(300).collect()
 }
 
-/// Whether the cause lies in the handshake.
+/// Whether the TLS handshake failed.
 fn is_tls(error: &reqwest::Error) -> bool {
     causes(error).any(<dyn std::error::Error>::is::<rustls::Error>)
 }
@@ -401,7 +401,7 @@ fn authority(url: &Url) -> String {
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// Whether a registry may be asked without TLS: on this machine, as container tools do, or where the options say so.
+/// Whether a registry may be accessed without TLS: on this machine, as container tools do, or if the options allow it.
 fn may_be_plain(registry: &str, listed: &[String]) -> bool {
     if listed.iter().any(|name| name == registry) {
         return true;
@@ -417,8 +417,8 @@ fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Whether a URL is of this machine, so that nobody else can read what is sent. The name `localhost` stands for nothing else:
-/// [`Guard`] sees to it.
+/// Whether a URL is on this machine, so that no other host can read the traffic. [`Guard`] ensures that the name `localhost`
+/// resolves to nothing else.
 fn is_here(url: &Url) -> bool {
     url.host_str().is_some_and(|host| is_loopback(host.trim_start_matches('[').trim_end_matches(']')))
 }

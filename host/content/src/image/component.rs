@@ -15,8 +15,7 @@ use crate::{ArchiveError, ContentError, LimitExceeded, StoreError, Tree, blockin
 const FILE: &str = "component.wasm";
 
 impl Images {
-    /// The component of an artifact, at most `max_bytes` of it. Whether the network
-    /// is asked is as for [`Images::fetch`].
+    /// The component of an artifact, of at most `max_bytes`. Requests are made as for [`Images::fetch`].
     ///
     /// # Errors
     /// An index, an image with other layers, or a component that is larger than `max_bytes` is refused.
@@ -29,7 +28,7 @@ impl Images {
         let reference = image.pinned();
         let made = Box::pin(self.download_component(&reference, access, max_bytes));
         let tree = self.once("component", image, access, made).await?;
-        // It may have been fetched under another bound.
+        // It may have been fetched with another limit.
         if tree.total_bytes() > max_bytes {
             return Err(refused(&reference, LimitExceeded::ComponentBytes(max_bytes).into()));
         }
@@ -51,7 +50,7 @@ impl Images {
         };
         let layer = component_layer(&layers, max_bytes).map_err(|error| refused(image, error))?;
         let mut bytes = Vec::new();
-        // Not longer than the layer says, which is not more than `max_bytes`.
+        // The blob is not longer than its descriptor states, which is at most `max_bytes`.
         let mut blob = Blob::request(&client, image, layer).await?;
         while let Some(chunk) = blob.next().await? {
             bytes.extend_from_slice(&chunk);

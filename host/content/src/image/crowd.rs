@@ -1,7 +1,7 @@
-//! How many requests wait for one registry at the same time.
+//! Limits concurrent requests to one registry.
 //!
-//! A registry that takes its time is waited for by few at once, so that it holds neither sockets nor memory without bound;
-//! those of other registries do not wait for it.
+//! Few requests wait for a slow registry at the same time, so that it cannot hold sockets and memory without bound. Requests to
+//! other registries do not wait.
 
 use std::{
     collections::HashMap,
@@ -10,19 +10,19 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How many things are fetched from one registry at once.
+/// The most concurrent requests to one registry.
 const AT_ONCE: usize = 8;
 
-/// Who is at which registry.
+/// The running requests by registry.
 #[derive(Default)]
 pub(super) struct Crowd(Mutex<HashMap<String, Weak<Semaphore>>>);
 
 impl Crowd {
-    /// Waits until there is room at a registry (`host` or `host:port`), and takes it while the value lives.
+    /// Waits for a free slot at a registry (`host` or `host:port`), and holds it while the permit lives.
     pub(super) async fn enter(&self, registry: &str) -> Option<OwnedSemaphorePermit> {
         let room = {
             let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            // A permit keeps the semaphore alive, and so does who waits for one.
+            // Permits and waiters keep the semaphore alive.
             all.retain(|_, room| room.strong_count() > 0);
             let known = all.get(registry).and_then(Weak::upgrade);
             known.unwrap_or_else(|| {
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_crowd_at_one_registry_keeps_nobody_from_another() {
+    async fn requests_to_one_registry_do_not_block_another() {
         let crowd = Crowd::default();
         let mut inside = Vec::new();
         for _ in 0..AT_ONCE {
@@ -55,6 +55,6 @@ mod tests {
         assert!(crowd.enter("slow.example.com").now_or_never().flatten().is_some());
         inside.clear();
         drop(crowd.enter("other.example.com").await);
-        assert_eq!(crowd.0.lock().unwrap_or_else(PoisonError::into_inner).len(), 1, "what nobody uses is forgotten");
+        assert_eq!(crowd.0.lock().unwrap_or_else(PoisonError::into_inner).len(), 1, "unused registries are removed");
     }
 }

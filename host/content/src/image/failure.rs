@@ -1,18 +1,18 @@
-//! What a registry did not do.
+//! Failed requests to registries.
 
 use std::time::Duration;
 
-/// A registry could not be asked, or refused.
+/// A registry is unreachable, or refused a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("image {image}: {message}")]
 pub struct RegistryError {
-    /// The image that was asked for.
+    /// The requested image.
     pub image: String,
     /// What kind of failure it is.
     pub failure: RegistryFailure,
-    /// What happened. The same text at each attempt: no ports of this end, no times, no URLs with signatures.
+    /// The error. The text is the same at each attempt: it has no local ports, times or signed URLs.
     pub message: String,
-    /// How long the registry wants to be left alone.
+    /// How long the registry asks clients to wait.
     pub retry_after: Option<Duration>,
 }
 
@@ -31,18 +31,18 @@ pub enum RegistryFailure {
     NotFound,
     /// The registry, or its token server, answered 401 or 403. Many do so for images that do not exist.
     Unauthorized,
-    /// The answer makes no sense.
+    /// The response violates the protocol.
     Protocol,
-    /// A body comes slower than it must.
+    /// A body is slower than the minimum rate.
     TooSlow,
-    /// The registry, or a host that it names, has an address that is not connected to.
+    /// The registry, or a host that it names, has a forbidden address.
     Address,
-    /// The registry wants credentials, and would get them over a connection that others can read.
+    /// The registry requests credentials over an unencrypted connection.
     Plaintext,
 }
 
 impl RegistryFailure {
-    /// A word for metrics and events.
+    /// A CamelCase word for metrics and events.
     pub fn reason(self) -> &'static str {
         match self {
             Self::Network => "NetworkFailed",

@@ -1,4 +1,4 @@
-//! From a reference to a tree.
+//! Resolves and fetches images.
 
 use std::{
     collections::HashMap,
@@ -25,23 +25,23 @@ use crate::{
     unpack::{self, Budget, Dialect, Overlay, RootedAt, UnpackError},
 };
 
-/// How registries are asked.
+/// Settings for requests to registries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageOptions {
-    /// Which image of an index is taken.
+    /// The platform that is selected from an index.
     pub platform: Platform,
-    /// Registries, as `host` or `host:port`, that are asked without TLS. Those on this machine always are, unless the
-    /// access names certificates or says not to check them.
+    /// Registries, as `host` or `host:port`, that are accessed without TLS. Registries on this machine always are, unless the
+    /// access names certificates or disables their verification.
     pub plain_http_registries: Vec<String>,
-    /// How long a connection may take to come about. Default 10 s.
+    /// The timeout of a connection attempt. Default 10 s.
     pub connect_timeout: Duration,
-    /// How long a registry may be silent. Default 30 s.
+    /// The longest time without data from a registry. Default 30 s.
     pub idle_timeout: Duration,
-    /// The bytes a second that a body must bring, as a mean over [`rate_window`](Self::rate_window). Default 1024.
+    /// The minimum rate of a body in bytes per second, as a mean over [`rate_window`](Self::rate_window). Default 1024.
     pub minimum_rate: u64,
-    /// Over how long the rate of a body is measured. Default 30 s.
+    /// The time over which the rate of a body is measured. Default 30 s.
     pub rate_window: Duration,
-    /// How long all of one call may take. Default 10 minutes.
+    /// The timeout of one call. Default 10 minutes.
     pub total_timeout: Duration,
 }
 
@@ -59,7 +59,7 @@ impl Default for ImageOptions {
     }
 }
 
-/// An image whose digest is known. What is fetched for it has that digest, wherever its tag has moved since.
+/// An image with a known digest. The content that is fetched has this digest, even if the tag has moved since.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResolvedImage {
     reference: ImageReference,
@@ -67,12 +67,12 @@ pub struct ResolvedImage {
 }
 
 impl ResolvedImage {
-    /// An image that was resolved before, as remembered in a status.
+    /// An image that was resolved earlier.
     pub fn new(reference: ImageReference, digest: Digest) -> Self {
         Self { reference, digest }
     }
 
-    /// The reference that was asked for.
+    /// The reference that was resolved.
     pub fn reference(&self) -> &ImageReference {
         &self.reference
     }
@@ -88,7 +88,7 @@ impl ResolvedImage {
     }
 }
 
-/// Images of registries, through a store. A clone shares everything.
+/// Images of registries, cached in a store. A clone shares everything.
 #[derive(Clone)]
 pub struct Images {
     inner: Arc<Inner>,
@@ -99,7 +99,7 @@ struct Inner {
     options: Arc<ImageOptions>,
     roots: SystemRoots,
     crowd: Crowd,
-    /// Fetches that are under way, so that the same image is fetched once.
+    /// Running fetches, so that the same image is fetched once.
     fetches: Mutex<HashMap<ImageKey, Weak<Mutex<()>>>>,
 }
 
@@ -122,8 +122,8 @@ impl Images {
         &self.inner.store
     }
 
-    /// What digest a reference stands for now. A reference with a digest is its own answer: the network is not asked, and
-    /// whether the image exists shows when it is fetched.
+    /// The digest that a reference resolves to now. A reference with a digest needs no request; whether the image exists shows
+    /// when it is fetched.
     pub async fn resolve(
         &self,
         reference: &ImageReference,
@@ -149,13 +149,12 @@ impl Images {
         .await
     }
 
-    /// The files of an image. The network is not asked when the store has them and this repository of this registry was seen
-    /// to give them to these credentials. With other credentials the registry is asked for the manifest first, and its
-    /// refusal is the answer. What another repository or registry is said to have is fetched from there: that it names the
-    /// digest does not show that it has the content.
+    /// The files of an image. No request is needed if the store has them and this repository of this registry served them to
+    /// these credentials before. With other credentials, the registry must first serve the manifest. Content of another
+    /// repository or registry is fetched from there: a reference with a digest does not prove that the repository has it.
     ///
-    /// The layers are laid over one another as `layer.md` of the OCI image specification says. Images that hold more than
-    /// plain files are refused, such as those of whole systems with their devices and links to directories.
+    /// Layers are applied as `layer.md` of the OCI image specification describes. Images with more than plain files are
+    /// refused, such as images of whole systems with devices and links to directories.
     pub async fn fetch(&self, image: &ResolvedImage, access: &ImageAccess) -> Result<Tree, ContentError> {
         let view = self.inner.options.platform.to_string();
         let make = Box::pin(async {
@@ -175,8 +174,8 @@ impl Images {
         self.once(&view, image, access, make).await
     }
 
-    /// The tree of an image in one view: from the store, where who asks may have it, or made by `make` and then remembered.
-    /// Others who want the same wait.
+    /// The tree of an image in one view: from the store, if the credentials give access to it, or made by `make` and then
+    /// stored. Concurrent calls for the same image wait.
     pub(super) async fn once(
         &self,
         view: &str,
@@ -214,7 +213,7 @@ impl Images {
         .await
     }
 
-    /// Has the registry give the manifest: all of it, since a digest in a header is easily said.
+    /// Proves access: the registry must serve the whole manifest, since a header alone proves nothing.
     async fn prove(&self, image: &ResolvedImage, access: &ImageAccess) -> Result<(), ContentError> {
         let reference = image.pinned();
         let client = self.client(&reference, access)?;
@@ -248,7 +247,7 @@ impl Images {
         Client::new(image, access, &self.inner.options, &self.inner.roots)
     }
 
-    /// The layers of an image by digest; for an index, those of the image for the platform.
+    /// The layers of an image by digest; for an index, the layers of the image for the platform.
     async fn layers(&self, client: &Client, image: &ImageReference) -> Result<Vec<Descriptor>, ContentError> {
         let manifests = match self.manifest(client, image).await? {
             Manifest::Image(layers) => return Ok(layers),
@@ -288,7 +287,7 @@ impl Images {
     }
 }
 
-/// The digest that a response announces, if it is one that is known here.
+/// The digest that a response announces, if it is a SHA-256 digest.
 fn announced(headers: &HeaderMap) -> Option<Digest> {
     headers.get("docker-content-digest")?.to_str().ok()?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! What an image consists of. Pure.
+//! Manifests and indexes of images. Pure.
 
 use std::{fmt, str::FromStr};
 
@@ -12,42 +12,42 @@ const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 const DOCKER_LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
-/// All that can be read, for the `Accept` header.
+/// All supported media types, for the `Accept` header.
 pub(super) const ACCEPTED: &str = "application/vnd.oci.image.manifest.v1+json, \
      application/vnd.oci.image.index.v1+json, \
      application/vnd.docker.distribution.manifest.v2+json, \
      application/vnd.docker.distribution.manifest.list.v2+json";
 
-/// Layers that are tar archives, with whatever compression: the bytes themselves tell which.
+/// Media types of tar archives. The bytes of a layer determine its compression.
 const LAYERS: &[&str] = &[
     "application/vnd.oci.image.layer.v1.tar",
     "application/vnd.oci.image.layer.nondistributable.v1.tar",
     "application/vnd.docker.image.rootfs.diff.tar",
     "application/vnd.docker.image.rootfs.foreign.diff.tar",
 ];
-/// Component layers: that of the CNCF's Wasm OCI artifact, and those that tools wrote before it.
+/// Media types of component layers: that of the CNCF's Wasm OCI artifact, and those that earlier tools wrote.
 const COMPONENTS: &[&str] = &[
     "application/wasm",
     "application/vnd.wasm.content.layer.v1+wasm",
     "application/vnd.module.wasm.content.layer.v1+wasm",
 ];
 
-/// What is wrong with what a registry sent.
+/// Why a response of a registry is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
     /// It is too large.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
-    /// The layers together are refused.
+    /// The combined layers are refused.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// The manifest cannot be read.
+    /// The manifest cannot be parsed.
     #[error("the manifest cannot be read: {0}")]
     Manifest(String),
-    /// It is something that this reader does not know.
+    /// Its media type is not supported.
     #[error("the manifest has the media type {0:?}, which is not supported")]
     ManifestMediaType(String),
-    /// It could be read as an index and as an image, by different readers (CVE-2021-41190).
+    /// Different readers could parse it as an index or as an image (CVE-2021-41190).
     #[error("the manifest is an image and an index at once")]
     Ambiguous,
     /// The index has nothing for the platform.
@@ -55,7 +55,7 @@ pub enum ImageError {
     NoPlatform {
         /// The platform.
         wanted: Platform,
-        /// What there is instead.
+        /// The available platforms.
         found: String,
     },
     /// An index names an index.
@@ -69,18 +69,18 @@ pub enum ImageError {
     LayerMediaType {
         /// Its position, from 0.
         index: usize,
-        /// What it is.
+        /// Its media type.
         media_type: String,
     },
     /// There is not exactly one layer with a component.
     #[error("a component has one layer of the media type application/wasm; this has {0}")]
     ComponentLayers(String),
-    /// The bytes are not those of the digest.
+    /// The bytes do not match the digest.
     #[error("{what} has the digest {found}; {expected} was asked for")]
     DigestMismatch {
         /// The manifest, or which layer.
         what: String,
-        /// What was asked for.
+        /// The expected digest.
         expected: Digest,
         /// What came.
         found: Digest,
@@ -110,8 +110,8 @@ pub struct Platform {
 pub struct PlatformError(String);
 
 impl Default for Platform {
-    /// `linux/amd64`, whatever this program runs on: bundles hold the same files for all platforms, and an index without
-    /// that entry is rare.
+    /// `linux/amd64`, on every machine: bundles contain the same files for all platforms, and an index without this entry is
+    /// rare.
     fn default() -> Self {
         Self { os: "linux".to_owned(), architecture: "amd64".to_owned() }
     }
@@ -193,7 +193,7 @@ struct Lists {
 }
 
 impl Manifest {
-    /// Reads a manifest. Its own media type counts, not that of the response, which nobody signed.
+    /// Parses a manifest. Its own media type counts, not that of the response, which no digest covers.
     pub(super) fn parse(text: &[u8]) -> Result<Self, ImageError> {
         // Parsers quote what they read, whatever its length.
         let unreadable = |error: serde_json::Error| ImageError::Manifest(error.to_string().chars().take(200).collect());
@@ -246,7 +246,7 @@ impl fmt::Display for DescriptorPlatform {
     }
 }
 
-/// Checks that the layers can be a bundle's and are not too many or too large.
+/// Checks the media types, the number and the size of the layers of a bundle.
 pub(super) fn check_layers(layers: &[Descriptor], limits: &Limits) -> Result<(), ImageError> {
     if layers.len() > limits.layers {
         return Err(LimitExceeded::Layers(limits.layers).into());
@@ -264,7 +264,7 @@ pub(super) fn check_layers(layers: &[Descriptor], limits: &Limits) -> Result<(),
     if total > limits.download_bytes { Err(LimitExceeded::DownloadBytes(limits.download_bytes).into()) } else { Ok(()) }
 }
 
-/// The one layer of a component.
+/// The only layer of a component.
 pub(super) fn component_layer(layers: &[Descriptor], most: u64) -> Result<&Descriptor, ImageError> {
     match layers {
         [layer] if COMPONENTS.contains(&layer.media_type.as_str()) && layer.size > most => {
@@ -280,7 +280,7 @@ pub(super) fn component_layer(layers: &[Descriptor], most: u64) -> Result<&Descr
     }
 }
 
-/// What is wrong with an image, as what is wrong with content.
+/// Converts an error of an image to an error of content.
 pub(super) fn refused(image: &ImageReference, error: ImageError) -> ContentError {
     ContentError::Image { image: image.to_string(), error }
 }

@@ -1,24 +1,24 @@
-//! How fast a body comes. Pure.
+//! The rate of a body. Pure.
 
 use std::time::Duration;
 
-/// Into how many parts the window is divided.
+/// The number of slots of the window.
 const SLOTS: usize = 16;
 
-/// The least rate of a body: who sends a byte now and then would otherwise hold a fetch as long as all of it may take.
+/// The minimum rate of a body. Without it, a server that sends single bytes could delay a fetch until its total timeout.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
-    /// Bytes that must come in a window.
+    /// The least bytes in a window.
     least: u64,
     slot: Duration,
-    /// The time that was spent waiting for bytes; what is done with them does not count.
+    /// The time spent waiting for bytes. The time to process them does not count.
     waited: Duration,
     latest: u128,
     slots: [u64; SLOTS],
 }
 
 impl Pace {
-    /// At least `rate` bytes a second over the last `window`.
+    /// At least `rate` bytes per second over the last `window`.
     pub(super) fn new(rate: u64, window: Duration) -> Self {
         let slot = window / u32::try_from(SLOTS).unwrap_or(1);
         let least = u128::from(rate).saturating_mul(window.as_millis()) / 1000;
@@ -26,7 +26,7 @@ impl Pace {
         Self { least, slot, waited: Duration::ZERO, latest: 0, slots: [0; SLOTS] }
     }
 
-    /// Notes bytes that were waited for so long; whether they still come fast enough.
+    /// Adds bytes and the time spent waiting for them. Returns whether the rate is still sufficient.
     #[must_use]
     pub(super) fn note(&mut self, waited: Duration, bytes: usize) -> bool {
         self.waited = self.waited.saturating_add(waited);
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_fast_first_does_not_count_for_ever() {
+    fn a_fast_start_does_not_count_for_ever() {
         let mut pace = Pace::new(1024, WINDOW);
         assert!(pace.note(Duration::from_secs(1), 100 << 20));
         let dripped = (1..100).find(|_| !pace.note(Duration::from_secs(9), 1)).expect("it ends");

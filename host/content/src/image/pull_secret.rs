@@ -32,20 +32,20 @@ struct Auth {
     registry_token: Option<String>,
 }
 
-/// The credentials that a pull secret holds for an image; none where no entry matches.
+/// The credentials that a pull secret has for an image; none if no entry matches.
 ///
 /// # Errors
-/// [`AccessError::PullSecret`] when the secret, or the entry that matches, cannot be read. No message shows any of it but
-/// the name of the entry.
+/// [`AccessError::PullSecret`] if the secret, or the entry that matches, cannot be read. Messages show only the name of the
+/// entry.
 pub fn pull_secret_credentials(
     docker_config_json: &[u8],
     image: &ImageReference,
 ) -> Result<Option<Credentials>, AccessError> {
-    // Not the error of the parser: it may quote what it read.
+    // Without the error of the parser, which may quote the secret.
     let refuse = |problem: String| AccessError::PullSecret(problem);
     let config: Config = serde_json::from_slice(docker_config_json)
         .map_err(|error| refuse(format!("it is not a docker config in JSON (line {})", error.line())))?;
-    // A configuration may name helpers alone.
+    // A configuration may contain only credential helpers.
     let auths = config.auths.unwrap_or_default();
     let mut entries: Vec<_> =
         auths.into_iter().filter_map(|(name, auth)| Some((Pattern::parse(&name)?, name, auth))).collect();
@@ -81,7 +81,7 @@ impl Auth {
     }
 }
 
-/// The name of an entry: a host, maybe with `*`, a port and a path.
+/// The name of an entry: a host, which may contain `*`, a port and a path.
 #[derive(Debug, PartialEq, Eq)]
 struct Pattern {
     host: String,
@@ -151,7 +151,7 @@ mod tests {
         Credentials::Basic { username: username.to_owned(), password: password.to_owned() }
     }
 
-    /// The name of the entry that is taken.
+    /// The name of the entry that is used.
     fn entry(names: &[&str], image: &str) -> Option<String> {
         let auths: BTreeMap<_, _> =
             names.iter().map(|name| (*name, json!({"username": name, "password": ""}))).collect();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_specific_entry_is_taken() {
+    fn the_most_specific_entry_is_used() {
         for (names, image, expected) in [
             (vec!["quay.io"], "quay.io/org/app:v1", Some("quay.io")),
             (vec!["quay.io", "quay.io/org"], "quay.io/org/app", Some("quay.io/org")),
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named_and_not_shown() {
+    fn errors_name_the_entry_and_show_no_secret() {
         for (secret, expected) in [
             (json!("s3cret"), "it is not a docker config in JSON (line 1)"),
             (json!({"auths": "s3cret"}), "it is not a docker config in JSON (line 1)"),
@@ -226,7 +226,7 @@ mod tests {
             let error = credentials(&secret, "quay.io/app").unwrap_err();
             assert_eq!(error.to_string(), format!("the pull secret is not usable: {expected}"));
         }
-        // Another entry's faults do not matter.
+        // Invalid entries that do not match are ignored.
         let secret = json!({"auths": {"quay.io": {"auth": "!"}, "other.io": {"username": "u", "password": "p"}}});
         assert_eq!(credentials(&secret, "other.io/app"), Ok(Some(basic("u", "p"))));
     }

@@ -1,4 +1,4 @@
-//! Which image.
+//! References to images.
 
 use std::{fmt, str::FromStr};
 
@@ -7,8 +7,8 @@ use oci_spec::distribution::{ParseError, Reference};
 
 /// A reference to an image, such as `quay.io/example/bundle:v1.2.0` or `registry:5000/bundle@sha256:…`.
 ///
-/// What has no registry is of Docker Hub, and what has neither tag nor digest has the tag `latest`, as in all container
-/// tools. Where there is a digest, the tag means nothing.
+/// The default registry is Docker Hub, and the default tag is `latest`, as in all container tools. A tag beside a digest has no
+/// effect.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ImageReference {
     reference: Reference,
@@ -44,12 +44,12 @@ impl FromStr for ImageReference {
 }
 
 impl ImageReference {
-    /// The host to ask, with its port if it has one.
+    /// The host of the registry, with its port if it has one.
     pub fn registry(&self) -> &str {
         self.reference.resolve_registry()
     }
 
-    /// The registry as it is written, which for Docker Hub is `docker.io`.
+    /// The registry as written in references: `docker.io` for Docker Hub.
     pub fn registry_name(&self) -> &str {
         self.reference.registry()
     }
@@ -59,7 +59,7 @@ impl ImageReference {
         self.reference.repository()
     }
 
-    /// The tag, if there is one and no digest.
+    /// The tag, unless there is a digest.
     pub fn tag(&self) -> Option<&str> {
         if self.digest.is_some() { None } else { Some(self.reference.tag().unwrap_or("latest")) }
     }
@@ -92,7 +92,7 @@ mod tests {
     const DIGEST: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
     #[test]
-    fn references_are_read_as_container_tools_do() {
+    fn references_are_parsed_like_container_tools_do() {
         for (text, registry, repository, tag, digest, shown) in [
             ("nginx", "index.docker.io", "library/nginx", Some("latest"), false, "docker.io/library/nginx:latest"),
             ("quay.io/org/app:v1", "quay.io", "org/app", Some("v1"), false, "quay.io/org/app:v1"),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reference_is_refused() {
+    fn invalid_references_are_refused() {
         let upper = format!("quay.io/a@{}", DIGEST.to_uppercase().replace("SHA256", "sha256"));
         let sha512 = format!("quay.io/a@sha512:{}", "0".repeat(128));
         let long = "a".repeat(2000);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is read never leads to another end point of a registry, or to another host.
+        /// A valid reference never addresses another endpoint of a registry, or another host.
         #[test]
         fn references_stay_in_their_part_of_a_url(text in "[a-zA-Z0-9./:@_?#%&\\[\\] -]{0,60}") {
             if let Ok(reference) = text.parse::<ImageReference>() {

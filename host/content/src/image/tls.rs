@@ -33,13 +33,13 @@ impl SystemRoots {
     }
 }
 
-/// TLS 1.2 or newer, trusting the system and what the access names.
+/// TLS 1.2 or newer, with the certificates of the system and of the access.
 pub(super) fn config(access: &ImageAccess, system: &SystemRoots) -> Result<ClientConfig, AccessError> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
     let builder =
         builder.with_safe_default_protocol_versions().map_err(|error| AccessError::Connection(error.to_string()))?;
-    // Read even where it is not needed: a broken certificate must not come to light only when checking is turned on.
+    // Parsed even if it is not needed, so that an invalid certificate is reported before verification is enabled.
     let extra = access.certificate_authority.as_deref().map(certificates).transpose()?;
     if access.insecure_skip_tls_verify {
         let verifier = Arc::new(AnyCertificate(provider));
@@ -52,8 +52,8 @@ pub(super) fn config(access: &ImageAccess, system: &SystemRoots) -> Result<Clien
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// All certificates of a PEM file. One that cannot be read makes the whole unusable: leaving it out would show only as a
-/// connection that fails.
+/// All certificates of a PEM file. One invalid certificate makes the file unusable: ignoring it would only show as a failed
+/// connection.
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, AccessError> {
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let certificates = read.map_err(|error| AccessError::CertificateAuthority(error.to_string()))?;
@@ -63,7 +63,7 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, AccessError>
     Ok(certificates)
 }
 
-/// Trusts any certificate, for [`ImageAccess::insecure_skip_tls_verify`]. That the server owns it is still checked.
+/// Accepts any certificate, for [`ImageAccess::insecure_skip_tls_verify`]. The server must still own its key.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

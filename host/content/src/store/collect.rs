@@ -1,4 +1,4 @@
-//! Keeping the cache inside a budget.
+//! Keeps the cache within a budget.
 
 use std::{
     fs::{self, File},
@@ -15,14 +15,14 @@ use crate::{
     tree::{INDEX, PACK},
 };
 
-/// What [`Store::collect`] did.
+/// The result of [`Store::collect`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// The trees that were removed.
+    /// The number of trees that were removed.
     pub removed: usize,
     /// Their bytes on the disk.
     pub freed_bytes: u64,
-    /// The bytes of the trees that are left.
+    /// The bytes of the remaining trees.
     pub kept_bytes: u64,
 }
 
@@ -33,9 +33,8 @@ struct Candidate {
 }
 
 impl Store {
-    /// Removes the trees that were not used for the longest time until all trees together hold at most `budget_bytes`.
-    /// Trees for which `keep` is true stay, and so do those that are open here or in another process; the budget may
-    /// then be exceeded. Blocks on the disk.
+    /// Removes the least recently used trees until all trees take at most `budget_bytes`. Trees for which `keep` is true stay,
+    /// and so do trees that are open in this or another process, even if the budget is then exceeded. Blocks on the disk.
     pub fn collect(&self, keep: &dyn Fn(&Digest) -> bool, budget_bytes: u64) -> Result<Collected, StoreError> {
         let mut candidates = self.candidates()?;
         candidates.sort_by_key(|candidate| candidate.used);
@@ -64,7 +63,7 @@ impl Store {
         for entry in fs::read_dir(&directory).map_err(StoreError::at("list", &directory))? {
             let entry = entry.map_err(StoreError::at("list", &directory))?;
             let name = entry.file_name();
-            // What has another name was not put there by a store, and is left alone.
+            // The store did not create entries with other names, and does not remove them.
             let Ok(digest) = format!("sha256:{}", name.to_string_lossy()).parse() else { continue };
             candidates.push(Candidate { digest, bytes: size(&entry.path()), used: last_use(&entry.path()) });
         }
@@ -83,7 +82,7 @@ impl Store {
             Err(error) => return Err(StoreError::at("open", path)(error)),
         };
         match lock.try_lock() {
-            // The lock is held until the directory is out of sight; who opens it later finds it gone.
+            // The lock is held until the directory has moved; a process that opens it later does not find it.
             Ok(()) => self.remove_tree(digest).map(|()| true),
             Err(fs::TryLockError::WouldBlock) => Ok(false),
             Err(fs::TryLockError::Error(error)) => Err(StoreError::at("lock", path)(error)),

@@ -1,8 +1,8 @@
-//! Which tree an image is, and who was seen to be given it.
+//! The tree of each image, and the credentials that gave access to it.
 //!
-//! That content is in the cache gives nobody a right to it. A record says for which repository of which registry it was
-//! fetched, and with which credentials that registry was seen to give it. A tag made with the key of the cache covers all of it:
-//! a record that somebody altered or copied from another cache counts as absent.
+//! Cached content grants no access. A record names the repository and the registry that the content was fetched from, and the
+//! credentials with which that registry served it. A tag made with the key of the cache covers the record: a record that was
+//! altered or copied from another cache counts as absent.
 
 use std::{fs, io, path::PathBuf};
 
@@ -13,22 +13,22 @@ use serde::{Deserialize, Serialize};
 use super::Store;
 use crate::{Credentials, ImageAccess, ImageReference, StoreError, tree::Tree};
 
-/// What the tag of a record is for.
+/// The purpose of the tag of a record.
 const RECORD: &[u8] = b"chandler image record 1";
-/// What the tag of credentials is for.
+/// The purpose of the tag of credentials.
 const CREDENTIALS: &[u8] = b"chandler credentials 1";
-/// The credentials that are remembered for one image, the last ones staying: some registries give out new ones each day.
+/// The most credentials in the record of one image. The latest stay: some registries issue new credentials each day.
 const READERS: usize = 64;
 /// The longest record.
 const RECORD_BYTES: u64 = 64 << 10;
 
-/// Where an image was fetched: what another host, another repository, or a host whose certificate is checked in another
-/// way gives is proven anew.
+/// The place that an image was fetched from. Another host, another repository, or another way to check the certificate needs a
+/// new proof of access.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Place {
     registry: String,
     repository: String,
-    /// Of the certificates that are trusted, and whether any is.
+    /// The digest of the trusted certificates, and of whether any certificate is accepted.
     trust: Digest,
 }
 
@@ -45,7 +45,7 @@ impl Place {
     }
 }
 
-/// Who asked, as a tag that cannot be turned back into credentials, nor be compared with guessed ones without the key.
+/// Credentials as a tag. Without the key it can neither be reverted nor compared with guessed credentials.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reader(String);
 
@@ -54,18 +54,18 @@ pub(crate) struct Reader(String);
 pub(crate) struct ImageKey {
     /// The digest of the manifest or of the index.
     pub(crate) image: Digest,
-    /// `os/architecture`, by which an index is resolved, or what else decides what becomes of the image.
+    /// `os/architecture`, which an index is resolved by, or another setting that determines the tree.
     pub(crate) view: String,
-    /// Where it was fetched.
+    /// The place that it was fetched from.
     pub(crate) place: Place,
 }
 
-/// What is written for one.
+/// The content of a record.
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
     key: ImageKey,
     tree: Digest,
-    /// With whose credentials the registry was seen to give it, the last one last.
+    /// The credentials with which the registry served it, the latest last.
     readers: Vec<Reader>,
 }
 
@@ -73,12 +73,12 @@ struct Record {
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) tree: Tree,
-    /// Whether the registry was seen to give it to who asks now.
+    /// Whether the registry served it with the current credentials.
     pub(crate) proven: bool,
 }
 
 impl Store {
-    /// What stands for credentials in a record.
+    /// The tag of credentials for a record.
     pub(crate) fn reader(&self, credentials: Option<&Credentials>) -> Reader {
         let parts: [&[u8]; 3] = match credentials {
             None => [b"anonymous", b"", b""],
@@ -96,7 +96,7 @@ impl Store {
         self.inner.root.join("images").join(Digest::of(name.as_bytes()).hex())
     }
 
-    /// The record in a file; none if there is none, or none that this cache wrote.
+    /// The record in a file; none if the file does not exist, or this cache did not write it.
     fn record(&self, path: &PathBuf) -> Result<Option<Record>, StoreError> {
         let bytes = match chandler_cache::read(path, RECORD_BYTES) {
             Ok(bytes) => bytes,
@@ -107,13 +107,13 @@ impl Store {
         };
         let Some((tag, text)) = bytes.split_at_checked(TAG_BYTES) else { return Ok(None) };
         if !self.inner.key.verifies(&[RECORD, text], tag) {
-            tracing::warn!(path = %path.display(), "a record of the cache was not written by it, and is not used");
+            tracing::warn!(path = %path.display(), "a record of the cache has an invalid tag and is not used");
             return Ok(None);
         }
         Ok(serde_json::from_slice(text).ok())
     }
 
-    /// An image that was fetched before at its place, if it is still there.
+    /// An image that was fetched from its place before, if the cache still has it.
     pub(crate) fn image(&self, key: &ImageKey, reader: &Reader) -> Result<Option<Known>, StoreError> {
         let Some(record) = self.record(&self.image_path(key))?.filter(|record| record.key == *key) else {
             return Ok(None);
@@ -122,7 +122,7 @@ impl Store {
         Ok(self.open_tree(&record.tree)?.map(|tree| Known { tree, proven }))
     }
 
-    /// Notes which tree an image is, and that the registry gave it to this reader.
+    /// Records the tree of an image, and that the registry served it to this reader.
     pub(crate) fn remember_image(&self, key: &ImageKey, tree: &Digest, reader: Reader) -> Result<(), StoreError> {
         let path = self.image_path(key);
         let known = self.record(&path)?.filter(|record| record.key == *key);
@@ -137,12 +137,12 @@ impl Store {
         chandler_cache::write(&path, &[&tag, &text], true, true).map_err(StoreError::at("write", path))
     }
 
-    /// Forgets the images whose trees are gone.
+    /// Removes the records of images whose trees were removed.
     pub(super) fn forget_images(&self) -> Result<(), StoreError> {
         let directory = self.inner.root.join("images");
         for entry in fs::read_dir(&directory).map_err(StoreError::at("list", &directory))? {
             let entry = entry.map_err(StoreError::at("list", &directory))?;
-            // It may be being written.
+            // Another process may be writing it.
             if entry.file_name().to_string_lossy().starts_with(chandler_cache::TEMPORARY) {
                 continue;
             }
@@ -188,7 +188,7 @@ mod tests {
             let mut forged = match how {
                 0 => bytes,
                 1 => [&written[..], &bytes].concat(),
-                // Text of anybody's choice, with the tag of another text, of another key, and for another purpose.
+                // Any text, with the tag of another text, of another key, and for another purpose.
                 2 => [&written[..TAG_BYTES], &bytes].concat(),
                 3 => [&foreign.inner.key.tag(&[RECORD, text])[..], text].concat(),
                 _ => [&store.inner.key.tag(&[CREDENTIALS, text])[..], text].concat(),

@@ -1,4 +1,4 @@
-//! A place to write a tree, out of everybody's sight until it is complete.
+//! A private directory in which a tree is written until it is complete.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -18,19 +18,19 @@ use crate::{
     tree::{INDEX, Index, PACK, Stored, Tree},
 };
 
-/// The name under which the tree is made ready.
+/// The name of the directory in which the tree is assembled.
 const TREE: &str = "tree";
 
-/// A directory below `work` with the pack of one tree to be. It is removed when dropped.
+/// A directory below `work` with the pack of a new tree. It is removed when dropped.
 pub(crate) struct Workspace {
     store: Store,
     pack: BufWriter<File>,
     end: u64,
-    /// Where bytes lie that are there already: a bundle often holds the same file more than once.
+    /// The positions of bytes that are already in the pack: a bundle often contains the same file more than once.
     known: HashMap<Digest, u64>,
     directory: TempDir,
     cancel: Cancel,
-    /// Held shared, so that nobody takes the directory for a leftover. Dropped last.
+    /// A shared lock, so that no process removes the directory as a leftover. Dropped last.
     _lock: File,
 }
 
@@ -46,7 +46,7 @@ pub(crate) enum AddError {
 }
 
 impl Store {
-    /// Begins a tree.
+    /// Starts a tree.
     pub(crate) fn begin(&self) -> Result<Workspace, StoreError> {
         let lock = self.lock_file()?;
         lock.lock_shared().map_err(StoreError::at("lock", self.inner.root.join("lock")))?;
@@ -69,18 +69,18 @@ impl Store {
 }
 
 impl Workspace {
-    /// A directory for downloads that go away with the workspace.
+    /// A directory for downloads, which are removed with the workspace.
     pub(crate) fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Has the work in it end when this says so.
+    /// Stops the work in this workspace when `cancel` fires.
     pub(crate) fn cancelled_by(mut self, cancel: &Cancel) -> Self {
         self.cancel = cancel.clone();
         self
     }
 
-    /// What says that the work in it is to end.
+    /// The cancellation of the work in this workspace.
     pub(crate) fn cancel(&self) -> &Cancel {
         &self.cancel
     }
@@ -123,7 +123,7 @@ impl Workspace {
         StoreError::at("write to", self.store.work())(error)
     }
 
-    /// Makes the tree complete and visible, and opens it.
+    /// Completes the tree, moves it into place, and opens it.
     pub(crate) fn commit(mut self, files: BTreeMap<String, Stored>) -> Result<Tree, ContentError> {
         let index = Index::new(files);
         let digest = index.digest();
@@ -136,7 +136,7 @@ impl Workspace {
         let to = self.store.tree_path(&digest);
         match fs::rename(&from, &to) {
             Ok(()) => sync_directory(&self.store.trees())?,
-            // Somebody else was faster; theirs is the same.
+            // Another process was faster; its tree is the same.
             Err(error) if matches!(error.raw_os_error(), Some(libc_codes::EEXIST | libc_codes::ENOTEMPTY)) => {}
             Err(error) => return Err(StoreError::at("move into place", to)(error).into()),
         }
@@ -146,7 +146,7 @@ impl Workspace {
         })
     }
 
-    /// Writes the index and brings everything to the disk before anybody can see it.
+    /// Writes the index, and syncs everything to the disk before the tree is visible.
     fn seal(&mut self, index: &Index) -> Result<(), StoreError> {
         let tree = self.path().join(TREE);
         let end = self.end;
@@ -159,7 +159,7 @@ impl Workspace {
     }
 }
 
-/// What `rename` answers where a directory with files is in the way.
+/// The errors of `rename` if the target is a directory with files.
 mod libc_codes {
     pub(super) const EEXIST: i32 = 17;
     pub(super) const ENOTEMPTY: i32 = 39;

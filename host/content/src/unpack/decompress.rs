@@ -12,13 +12,13 @@ use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
 use crate::{LimitExceeded, Limits, blocking::Cancel};
 
-/// Archives that unpack to less than this are not measured by their ratio.
+/// The ratio of archives that unpack to less than this is not checked.
 const UNMEASURED: u64 = 4 << 20;
 
-/// The memory that a zstd file may make the decoder take. The levels that build tools offer need 8 MiB.
+/// The most memory that a zstd file may require for decoding. The levels that build tools offer need 8 MiB.
 const ZSTD_WINDOW: u64 = 32 << 20;
 
-/// What is left for the archives of one source.
+/// The remaining budget of the archives of one source.
 #[derive(Debug)]
 pub(crate) struct Budget {
     unpacked: Rc<Cell<u64>>,
@@ -34,8 +34,8 @@ impl Budget {
     }
 }
 
-/// The decompressed bytes of a file. How it is compressed is told by its first bytes, as container runtimes do, since
-/// media types are often wrong. Several gzip members after one another are one file.
+/// The decompressed bytes of a file. Its first bytes determine the compression, as in container runtimes, since media types are
+/// often wrong. Consecutive gzip members form one file.
 pub(super) fn reader(file: File, budget: &Budget) -> io::Result<Box<dyn Read>> {
     let consumed = Rc::new(Cell::new(0));
     let counted = Counted { inner: file, count: Rc::clone(&consumed) };
@@ -59,7 +59,7 @@ pub(super) fn reader(file: File, budget: &Budget) -> io::Result<Box<dyn Read>> {
     }))
 }
 
-/// Counts what is read from the compressed file.
+/// Counts the bytes that are read from the compressed file.
 struct Counted<R> {
     inner: R,
     count: Rc<Cell<u64>>,
@@ -73,7 +73,7 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// Fails when more comes out than may.
+/// Fails if the output exceeds the budget.
 struct Bounded {
     inner: Box<dyn Read>,
     consumed: Rc<Cell<u64>>,

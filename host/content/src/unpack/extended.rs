@@ -1,7 +1,7 @@
-//! The entries of a tar archive that say something about the next entry.
+//! Extended headers of a tar archive, which describe the next entry.
 //!
-//! The `tar` crate would read them into memory whatever their size; and readers that disagree about who wins when the
-//! header and an extended header name different sizes see different files in the same archive.
+//! The `tar` crate would read them into memory at any size. If the header and an extended header state different sizes, readers
+//! disagree about which one counts, and see different files in the same archive.
 
 use std::io::Read;
 
@@ -12,7 +12,7 @@ use crate::{EntryProblem, NamedTwice};
 /// More than any path or comment needs.
 const MOST: u64 = 64 << 10;
 
-/// What extended headers said about the next entry.
+/// The extended headers of the next entry.
 #[derive(Debug, Default)]
 pub(super) struct Extended {
     path: Option<Given>,
@@ -20,20 +20,20 @@ pub(super) struct Extended {
     size: Option<u64>,
 }
 
-/// A name that does not stand in the entry's own header.
+/// A name that is not in the header of the entry itself.
 #[derive(Debug)]
 struct Given {
     name: Vec<u8>,
     by: &'static str,
-    /// Where the header lies that gives it, in bytes from the beginning of the archive.
+    /// The position of the header with the name, in bytes from the start of the archive.
     at: u64,
 }
 
 const GNU: &str = "GNU header";
 const PAX: &str = "PAX header";
 
-/// Takes a name, unless another header gave one: some readers then take the first, some the last, some that of PAX, and so see
-/// different files in one archive. Within one PAX header all take the last.
+/// Sets a name, unless another header has set one: some readers then use the first, some the last, some that of PAX, and so see
+/// different files in one archive. Within one PAX header, all readers use the last.
 fn give(slot: &mut Option<Given>, what: &'static str, given: Given) -> Result<(), ExtendedError> {
     match slot {
         Some(other) if (other.by, other.at) != (given.by, given.at) => {

@@ -1,4 +1,4 @@
-//! Where symbolic links lead. Pure.
+//! Resolves symbolic links. Pure.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use crate::{
     tree::Stored,
 };
 
-/// As many as Linux follows.
+/// The most links in a chain, as in Linux.
 const MOST_HOPS: usize = 40;
 /// The parts that are walked for one link, so that links to links with long targets cost little.
 const MOST_STEPS: usize = 1024;
 
-/// The file that a link leads to, if it leads to one and stays inside the tree on the way.
+/// The file that a link points to, if every step stays inside the tree.
 pub(super) fn resolve(
     nodes: &BTreeMap<String, Node>,
     link: &str,

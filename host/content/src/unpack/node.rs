@@ -1,4 +1,4 @@
-//! What a path of a tree can be while layers are put on one another.
+//! The nodes of a tree while layers are combined.
 
 use std::{collections::BTreeMap, ops::Bound};
 
@@ -16,7 +16,7 @@ pub(super) enum Node {
 /// What an absolute link target is relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RootedAt {
-    /// Absolute targets lead out.
+    /// Absolute targets leave the tree.
     Nothing,
     /// The root of the image, as for a process that runs in it.
     Tree,

@@ -1,8 +1,8 @@
-//! What the layers of an image make together; an archive is an image of one layer. Pure: no bytes, no disk.
+//! The combined layers of an image; an archive is an image with one layer. Pure: no bytes, no disk.
 //!
-//! The rules are those of `layer.md` of the OCI image specification: a layer's whiteouts remove what lower layers hold,
-//! wherever they stand in the layer; a file replaces a directory of a lower layer and the other way round. Where real
-//! unpackers would write through a symbolic link, the entry is refused.
+//! The rules are those of `layer.md` of the OCI image specification: the whiteouts of a layer remove entries of lower layers,
+//! at any position in the layer; a file replaces a directory of a lower layer, and the other way around. An entry that other
+//! unpackers would write through a symbolic link is refused.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ impl Overlay {
         if self.seen > most { Err(LimitExceeded::Entries(most).into()) } else { Ok(()) }
     }
 
-    /// Takes the entry as a whiteout, if its name says that it is one.
+    /// Handles the entry as a whiteout, if its name is one.
     pub(super) fn whiteout(&mut self, path: &str) -> Result<bool, EntryProblem> {
         let (directory, name) = split(path);
         let Some(hidden) = name.strip_prefix(WHITEOUT) else { return Ok(false) };
@@ -89,7 +89,7 @@ impl Overlay {
         self.leaf(path, Node::File(stored))
     }
 
-    /// Adds a symbolic link. Where it leads is looked at when all layers are there.
+    /// Adds a symbolic link. Links are resolved after the last layer.
     pub(super) fn symbolic_link(&mut self, path: String, target: &[u8]) -> Result<(), EntryProblem> {
         if target.len() > self.limits.path_bytes {
             return Err(EntryProblem::PathTooLong(self.limits.path_bytes));
@@ -129,7 +129,7 @@ impl Overlay {
         Ok(())
     }
 
-    /// Nothing above a path may be a file or a link: what unpackers write there could end up anywhere.
+    /// No ancestor of a path may be a file or a link: unpackers could write such an entry anywhere.
     fn check_above(&self, path: &str) -> Result<(), EntryProblem> {
         for above in ancestors(path) {
             match self.layer.get(above) {
@@ -165,7 +165,7 @@ impl Overlay {
         Ok(())
     }
 
-    /// The files of all layers, links replaced by what they lead to.
+    /// The files of all layers, with links replaced by their targets.
     pub(crate) fn finish(self, root: RootedAt) -> Result<BTreeMap<String, Stored>, ArchiveError> {
         let mut files = BTreeMap::new();
         let mut total = 0_u64;
@@ -177,7 +177,7 @@ impl Overlay {
                     links::resolve(&self.base, path, target, root).map_err(|problem| problem.at(path.as_bytes()))?
                 }
             };
-            // Links count with the size of what they lead to: a reader sees that many bytes.
+            // A link counts with the size of its target, since a reader sees that many bytes.
             total = total.saturating_add(stored.size);
             if total > self.limits.total_bytes {
                 return Err(LimitExceeded::TotalBytes(self.limits.total_bytes).into());
@@ -263,7 +263,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn layers_make_what_the_specification_says(
+        fn layers_are_combined_as_specified(
             layers in proptest::collection::vec(proptest::collection::vec(step(), 0..6), 0..5),
         ) {
             let mut overlay = Overlay::new(&Limits::default());
@@ -278,7 +278,7 @@ mod tests {
         }
 
         #[test]
-        fn links_end_somewhere(
+        fn links_are_always_resolved_or_refused(
             links in proptest::collection::btree_map("[abc](/[abc]){0,2}", "[abc./]{0,8}", 0..12),
         ) {
             let mut overlay = Overlay::new(&Limits::default());

@@ -14,12 +14,12 @@ use crate::{
     store::workspace::{AddError, Workspace},
 };
 
-/// How names are read.
+/// How names of entries are interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
-    /// All entries are what they say.
+    /// Names have no special meaning.
     Archive,
-    /// A layer of an image: names that begin with `.wh.` remove what lower layers hold.
+    /// A layer of an image: names that start with `.wh.` remove entries of lower layers.
     Layer,
 }
 
@@ -86,7 +86,7 @@ fn one(
         return Ok(());
     }
     let kind = match entry.header().entry_type() {
-        // How archives without types of their own write directories.
+        // Archives without entry types write directories this way.
         EntryType::Regular if name.ends_with(b"/") => EntryType::Directory,
         kind => kind,
     };
@@ -106,7 +106,7 @@ fn one(
                 AddError::Write(error) => TarError::Store(error),
             })?;
             if stored.size != size {
-                // The `tar` crate reads a file that is cut off as a shorter one.
+                // The `tar` crate reads a truncated file as a shorter one.
                 return Err(TarError::Read(io::Error::from(io::ErrorKind::UnexpectedEof)));
             }
             overlay.file(path, stored)

@@ -49,7 +49,7 @@ async fn what_registries_do_wrong_is_told_apart() {
     Everything Status(429): image registry/x:v1: registry answered 429 Too Many Requests
     Everything Status(401): image registry/x:v1: registry answered 401 Unauthorized
     Everything Status(403): image registry/x:v1: registry answered 403 Forbidden
-    Blobs Status(404): image registry/x@sha256:…: registry answered 404 Not Found: failing on purpose
+    Blobs Status(404): image registry/x@sha256:…: registry answered 404 Not Found: injected fault
     Everything Status(418): image registry/x:v1: registry answered 418 I'm a teapot
     Manifests WrongBytes: image registry/x@sha256:…: the manifest has the digest sha256:…; sha256:… was asked for
     Manifests Truncated: image registry/x@sha256:…: the manifest has the digest sha256:…; sha256:… was asked for

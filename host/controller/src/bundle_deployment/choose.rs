@@ -17,7 +17,7 @@ use super::{
     rerender::Remade,
     revisions::{self, Candidate, Cause, Config},
 };
-use crate::{classes::Class, context::Context, problem::Problem};
+use crate::{context::Context, problem::Problem, provisioner_class::Class};
 
 /// The release that is to run: that of a revision that the spec names, or the one that the spec describes, or, where that one
 /// failed, the last one that succeeded.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chandler_api::{BundleDeployment, BundleSource, Outcome, Reason, Revision, names::TEARDOWN_FINALIZER};
+use chandler_source::Source;
 use kube::ResourceExt as _;
 
 use super::{
@@ -131,7 +132,7 @@ pub(crate) fn next(found: &Assessment, clock: Clock, source: &BundleSource) -> N
 }
 
 fn poll(source: &BundleSource) -> Next {
-    let moves = source.image.as_ref().is_some_and(|image| !image.reference.contains('@'));
+    let moves = Source::parse(source).is_ok_and(|source| source.can_move());
     if moves { Next::Poll } else { Next::Change }
 }
 

@@ -8,6 +8,7 @@ use chandler_api::{
 };
 use chandler_records::{Book, Subject};
 use chandler_rollout::{Owner, Teardown, deletion_plan::held};
+use chandler_runtime::finalizers;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, ResourceExt as _, runtime::controller::Action};
 
@@ -20,7 +21,7 @@ use super::{
     rolling::told,
     status,
 };
-use crate::{context::Context, finalizers, problem::Problem};
+use crate::{context::Context, problem::Problem};
 
 /// Puts our finalizer on before anything is created, the record included: it goes with the finalizer.
 pub(super) async fn hold(deployment: &BundleDeployment, context: &Context) -> Result<(), ReconcileError> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use chandler_api::{BundleDeployment, ProvisionerInUse, Reason, Revision};
 use chandler_core::{Digest, nesting};
+use chandler_runtime::{Jobs, Panicked};
 use kube::ResourceExt as _;
 
 use super::{
@@ -16,11 +17,7 @@ use super::{
     revisions::{Candidate, Cause, Config},
     source,
 };
-use crate::{
-    context::Context,
-    jobs::{Jobs, Panicked},
-    problem::Problem,
-};
+use crate::{context::Context, problem::Problem};
 
 /// What is being fetched and rendered.
 #[derive(Default)]

@@ -14,7 +14,7 @@ use chandler_releases::Made;
 use kube::ResourceExt as _;
 use serde_json::{Map, Value};
 
-use crate::{classes::Class, context::Context, problem::Problem};
+use crate::{context::Context, problem::Problem, provisioner_class::Class};
 
 /// A release, and what it was made of.
 pub(crate) struct Rendered {

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use chandler_api::{BundleDeployment, BundleDeploymentStatus};
+use chandler_runtime::status_patch;
+use chandler_source::Source;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, ResourceExt as _, runtime::controller::Action};
 
@@ -13,7 +15,7 @@ use super::{
     revisions::{self, Cause},
     status,
 };
-use crate::{context::Context, events, status_patch};
+use crate::{context::Context, events};
 
 /// Writes what a pass found: first the record, then the status, which is a copy for people.
 pub(super) async fn report(subject: &mut Subject, found: &Assessment, context: &Context) -> Result<(), ReconcileError> {
@@ -68,8 +70,8 @@ pub(super) fn next(deployment: &BundleDeployment, found: &Assessment, context: &
         Next::Poll => {
             context.backoff.succeeded(&name);
             // What was resolved is asked for again without a look at anything else.
-            let image = deployment.spec.source.image.as_ref();
-            let polled = image.is_some_and(|image| context.memory.resolutions.knows(&name, image));
+            let polled = Source::parse(&deployment.spec.source)
+                .is_ok_and(|source| context.memory.resolutions.is_polled(&name, &source));
             (!polled).then_some(context.options.image_poll_interval)
         }
         Next::Unchanged(pause) => Some(pause),

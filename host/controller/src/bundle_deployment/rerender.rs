@@ -3,14 +3,14 @@
 //! Whatever may have changed since, the digest of the release decides: what comes out otherwise is not that revision.
 
 use chandler_api::{BundleDeployment, ProvisionerInUse, Reason, Revision};
-use chandler_core::{Digest, Question};
+use chandler_core::{Digest, Fact};
 use serde_json::{Map, Value};
 
 use super::{
     render::{self, Rendered},
     source,
 };
-use crate::{classes::Class, context::Context, problem::Problem};
+use crate::{context::Context, problem::Problem, provisioner_class::Class};
 
 /// A revision's release, with the configuration that it was made with.
 pub(crate) struct Remade {
@@ -38,7 +38,7 @@ pub(crate) async fn rerender(
         return Ok(Remade { rendered, provisioner, config });
     }
     // Another cluster may make it the same again.
-    let whole = [Question::KubernetesVersion, Question::ApiKinds].into_iter().collect();
+    let whole = [Fact::KubernetesVersion, Fact::ApiKinds].into_iter().collect();
     context.memory.refused.note(&target.name, whole, &target);
     let message = otherwise(revision, &rendered, class.provisioner.digest());
     Err(about(Problem::lasting(Reason::RevisionUnavailable, message)))

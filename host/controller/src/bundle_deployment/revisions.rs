@@ -13,6 +13,7 @@ use chandler_api::{
     rollout_settings::{HISTORY_LIMIT, MOST_HISTORY, ROLLBACK_DEADLINE_SECONDS},
 };
 use chandler_core::Digest;
+use chandler_source::without_certificates;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 use serde_json::{Map, Value};
@@ -335,15 +336,6 @@ fn shorten(history: &mut Vec<Revision>, terms: &Terms) {
         surplus -= usize::from(goes);
         !goes
     });
-}
-
-/// Certificates are long, and those of the spec serve as well.
-fn without_certificates(source: &BundleSource) -> BundleSource {
-    let mut source = source.clone();
-    if let Some(image) = &mut source.image {
-        image.certificate_data = None;
-    }
-    source
 }
 
 fn cut(message: &str, bytes: usize) -> String {

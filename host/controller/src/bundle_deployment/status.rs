@@ -7,6 +7,7 @@ use chandler_api::{
     Outcome, PendingChange, Reason, ReleaseInUse, Revision, conditions::remove_condition, find_condition,
     set_condition,
 };
+use chandler_source::Source;
 use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{Condition, Time},
     jiff::Timestamp,
@@ -327,8 +328,9 @@ impl Draft {
     fn prepared(mut self, deployment: &BundleDeployment, found: &Assessment) -> BundleDeploymentStatus {
         let before = self.condition(Type::Progressing).and_then(|condition| condition.observed_generation);
         if before != self.generation {
-            let image = deployment.spec.source.image.as_ref().map(|image| image.reference.as_str());
-            let message = format!("fetching and rendering {}", image.unwrap_or("the bundle"));
+            let source = Source::parse(&deployment.spec.source).ok();
+            let location = source.as_ref().and_then(Source::location).unwrap_or("the bundle");
+            let message = format!("fetching and rendering {location}");
             self.no(Type::Unpacked, Reason::Unpacking, &message);
             self.yes(Type::Progressing, Reason::Unpacking, &message);
             self.no(Type::Ready, Reason::Unpacking, &message);

@@ -1,71 +1,74 @@
 //! Whether a deleted class is kept while BundleDeployments name it.
 
 use chandler_api::{BundleDeployment, ProvisionerClass, WhileInUse, names::IN_USE_FINALIZER};
+use chandler_runtime::finalizers;
 use kube::{Api, ResourceExt as _};
 
-use super::{ReconcileError, watch};
-use crate::{context::Context, finalizers};
+use super::reconciler::{ProvisionerClasses, ReconcileError};
+use crate::context::Context;
 
-/// What happens to a class.
+/// The phase of a class.
 #[derive(Debug, PartialEq, Eq)]
-enum Fate {
-    /// It serves.
-    Serves,
-    /// It is deleted, and serves until nobody uses it.
-    Waits,
-    /// It serves no more.
-    Goes,
+enum Phase {
+    /// It is not deleted.
+    Active,
+    /// It is deleted, and stays in use until no BundleDeployment names it.
+    Retained,
+    /// It is deleted, and no longer in use.
+    Removed,
 }
 
-/// Puts our finalizer on a class or takes it off, as its spec and its users have it. Who keeps a deleted class from going; none
-/// where it goes.
-pub(super) async fn settle(class: &ProvisionerClass, context: &Context) -> Result<Option<Vec<String>>, ReconcileError> {
-    let name = class.name_any();
-    let users = match class.metadata.deletion_timestamp {
-        None => Vec::new(),
-        Some(_) => users(&name, context).await,
-    };
-    let fate = fate(class, &users);
-    if fate == Fate::Goes {
-        // Somebody else's finalizer may keep the object: whoever names the class is told now.
-        watch::forget(&name, context);
+impl ProvisionerClasses {
+    /// Adds or removes the finalizer of a class, as its spec and its users require. Returns the users that a deleted class waits
+    /// for; none where the class is no longer in use.
+    pub(super) async fn retain(&self, class: &ProvisionerClass) -> Result<Option<Vec<String>>, ReconcileError> {
+        let (name, context) = (class.name_any(), &self.context);
+        let users = match class.metadata.deletion_timestamp {
+            None => Vec::new(),
+            Some(_) => users(&name, context).await,
+        };
+        let phase = phase(class, &users);
+        if phase == Phase::Removed {
+            // Another controller's finalizer may keep the object, so this does not wait for its deletion.
+            self.forget(&name);
+        }
+        let wanted = phase == Phase::Retained || phase == Phase::Active && waits_for_users(class);
+        if wanted != has_finalizer(class) {
+            write(class, wanted, context).await?;
+        }
+        Ok((phase != Phase::Removed).then_some(users))
     }
-    let wanted = fate == Fate::Waits || fate == Fate::Serves && waits(class);
-    if wanted != is_held(class) {
-        write(class, wanted, context).await?;
-    }
-    Ok((fate != Fate::Goes).then_some(users))
 }
 
-fn waits(class: &ProvisionerClass) -> bool {
+fn waits_for_users(class: &ProvisionerClass) -> bool {
     class.spec.deletion.unwrap_or_default().while_in_use == Some(WhileInUse::Wait)
 }
 
-fn is_held(class: &ProvisionerClass) -> bool {
+fn has_finalizer(class: &ProvisionerClass) -> bool {
     class.finalizers().iter().any(|finalizer| finalizer == IN_USE_FINALIZER)
 }
 
-fn fate(class: &ProvisionerClass, users: &[String]) -> Fate {
+fn phase(class: &ProvisionerClass, users: &[String]) -> Phase {
     if class.metadata.deletion_timestamp.is_none() {
-        Fate::Serves
-    } else if waits(class) && is_held(class) && !users.is_empty() {
-        Fate::Waits
+        Phase::Active
+    } else if waits_for_users(class) && has_finalizer(class) && !users.is_empty() {
+        Phase::Retained
     } else {
-        Fate::Goes
+        Phase::Removed
     }
 }
 
 /// The BundleDeployments that name a class.
 async fn users(class: &str, context: &Context) -> Vec<String> {
-    // What was not listed yet may name it.
+    // Before the first list is complete, any BundleDeployment may name it.
     if context.deployments.wait_until_ready().await.is_err() {
-        return vec!["(the controller is stopping)".to_owned()];
+        return vec!["(the controller is shutting down)".to_owned()];
     }
     let names = |deployment: &BundleDeployment| deployment.spec.provisioner_class_name == class;
     let all = context.deployments.state();
     let mut users: Vec<String> = all
         .iter()
-        // Nobody knows what one names that cannot be read.
+        // One that cannot be decoded may name it.
         .filter(|guarded| guarded.0.as_ref().map_or(true, names))
         .map(|guarded| guarded.name_any())
         .collect();
@@ -73,10 +76,10 @@ async fn users(class: &str, context: &Context) -> Vec<String> {
     users
 }
 
-async fn write(class: &ProvisionerClass, held: bool, context: &Context) -> Result<(), ReconcileError> {
+async fn write(class: &ProvisionerClass, with_ours: bool, context: &Context) -> Result<(), ReconcileError> {
     let mut names = class.finalizers().to_vec();
     names.retain(|name| name != IN_USE_FINALIZER);
-    if held {
+    if with_ours {
         names.push(IN_USE_FINALIZER.to_owned());
     }
     match finalizers::write(&Api::all(context.client.clone()), class, &names).await {
@@ -92,14 +95,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_deleted_class_waits_only_where_it_says_so_and_somebody_uses_it() {
-        let class = |deleted: bool, held: bool, policy: Option<&str>| -> ProvisionerClass {
+    fn a_deleted_class_is_retained_only_with_the_policy_wait_and_while_it_has_users() {
+        let class = |deleted: bool, finalizer: bool, policy: Option<&str>| -> ProvisionerClass {
             let mut object = json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "ProvisionerClass",
                                     "metadata": {"name": "helm"}, "spec": {"image": "example.com/helm:v1"}});
             if deleted {
                 object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
             }
-            if held {
+            if finalizer {
                 object["metadata"]["finalizers"] = json!([IN_USE_FINALIZER]);
             }
             if let Some(policy) = policy {
@@ -107,18 +110,22 @@ mod tests {
             }
             serde_json::from_value(object).expect("a class")
         };
-        let (nobody, somebody) = (vec![], vec!["harbour".to_owned()]);
-        for (deleted, held, policy, users, expected) in [
-            (false, false, None, &somebody, Fate::Serves),
-            (false, true, Some("Wait"), &nobody, Fate::Serves),
-            (true, true, Some("Wait"), &somebody, Fate::Waits),
-            (true, true, Some("Wait"), &nobody, Fate::Goes),
-            (true, true, Some("Stop"), &somebody, Fate::Goes),
-            (true, true, None, &somebody, Fate::Goes),
-            // Somebody else's finalizer holds it: that is no wish of the class.
-            (true, false, Some("Wait"), &somebody, Fate::Goes),
+        let (unused, used) = (vec![], vec!["harbour".to_owned()]);
+        for (deleted, finalizer, policy, users, expected) in [
+            (false, false, None, &used, Phase::Active),
+            (false, true, Some("Wait"), &unused, Phase::Active),
+            (true, true, Some("Wait"), &used, Phase::Retained),
+            (true, true, Some("Wait"), &unused, Phase::Removed),
+            (true, true, Some("Stop"), &used, Phase::Removed),
+            (true, true, None, &used, Phase::Removed),
+            // Another controller's finalizer keeps the object; the class is not retained for that.
+            (true, false, Some("Wait"), &used, Phase::Removed),
         ] {
-            assert_eq!(fate(&class(deleted, held, policy), users), expected, "{deleted} {held} {policy:?} {users:?}");
+            assert_eq!(
+                phase(&class(deleted, finalizer, policy), users),
+                expected,
+                "{deleted} {finalizer} {policy:?} {users:?}"
+            );
         }
     }
 }

@@ -1,90 +1,58 @@
 //! Derives the status of a ProvisionerClass. Pure: the clock comes in as an argument.
 
 use chandler_api::{
-    Component, ConditionType as Type, NewCondition, ProvisionerClass, ProvisionerClassStatus, Reason, set_condition,
+    ConditionType as Type, NewCondition, ProvisionerClass, ProvisionerClassStatus, Reason, set_condition,
 };
-use chandler_engine::LoadError;
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 
-use crate::problem::Problem;
+use super::load::{LoadOutcome, LoadStep};
 
-/// The step at which a class failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Step {
-    /// Reading the specification, resolving and pulling the image.
-    Resolve,
-    /// Checking who vouches for the component.
-    Verify,
-    /// Holding its imports and exports against the contract.
-    Check,
-    /// Making code of it.
-    Compile,
-}
-
-impl Step {
-    /// The step at which loading failed.
-    pub(crate) fn of(error: &LoadError) -> Self {
-        if error.reason() == Reason::CompileFailed { Self::Compile } else { Self::Check }
-    }
-}
-
-/// What one pass over a class found.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Found {
-    /// The component is in use.
-    Loaded(Component),
-    /// It could not be had.
-    Failed {
-        /// At which step.
-        step: Step,
-        /// Why.
-        problem: Problem,
-        /// Whether an earlier component stays in use.
-        in_use: bool,
-    },
-}
-
-/// The status after a pass. A class that is deleted and still there waits for its users.
-pub(crate) fn derive(
+/// The status after a reconcile. `users` are the BundleDeployments that a deleted class waits for.
+pub(super) fn derive(
     class: &ProvisionerClass,
-    found: &Found,
+    outcome: &LoadOutcome,
     users: &[String],
     now: Timestamp,
 ) -> ProvisionerClassStatus {
     let mut status = class.status.clone().unwrap_or_default();
     let generation = class.metadata.generation;
     status.observed_generation = generation;
-    // The API server keeps whole seconds.
+    // The API server stores whole seconds.
     let now = Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
     let mut set = |condition| {
         set_condition(&mut status.conditions, condition, generation, now.clone());
     };
     for (step, kind, reason, message) in [
-        (Step::Resolve, Type::Resolved, Reason::ImageResolved, "the image is known by digest and was pulled"),
-        (Step::Verify, Type::Verified, Reason::DigestVerified, "the digest matches; no signature was asked for"),
-        (Step::Check, Type::Compatible, Reason::ContractSupported, "the component speaks a supported contract"),
-        (Step::Compile, Type::Compiled, Reason::CompilationSucceeded, "the component is compiled"),
+        (LoadStep::Resolve, Type::Resolved, Reason::ImageResolved, "the image is resolved to a digest and was pulled"),
+        (LoadStep::Verify, Type::Verified, Reason::DigestVerified, "the digest matches; no signature is required"),
+        (
+            LoadStep::Check,
+            Type::Compatible,
+            Reason::ContractSupported,
+            "the component implements a supported version of the contract",
+        ),
+        (LoadStep::Compile, Type::Compiled, Reason::CompilationSucceeded, "the component is compiled"),
     ] {
-        match found {
-            Found::Failed { step: failed, problem, .. } if *failed == step => {
+        match outcome {
+            LoadOutcome::Failed { step: failed, problem, .. } if *failed == step => {
                 set(NewCondition::is_false(kind, problem.reason, problem.message.clone()));
             }
-            Found::Failed { step: failed, problem, .. } if *failed < step => {
+            LoadOutcome::Failed { step: failed, problem, .. } if *failed < step => {
                 set(NewCondition::is_unknown(kind, problem.reason, "an earlier step failed"));
             }
             _ => set(NewCondition::is_true(kind, reason, message)),
         }
     }
-    match found {
-        Found::Loaded(component) => {
+    match outcome {
+        LoadOutcome::Loaded(component) => {
             set(NewCondition::is_true(Type::Ready, Reason::ProvisionerReady, ready(users)));
             status.component = Some(component.clone());
         }
-        Found::Failed { problem, in_use: true, .. } => {
-            let message = format!("the component before stays in use: {}", problem.message);
+        LoadOutcome::Failed { problem, in_use: true, .. } => {
+            let message = format!("the earlier component stays in use: {}", problem.message);
             set(NewCondition::is_true(Type::Ready, Reason::UpdateFailed, message));
         }
-        Found::Failed { problem, in_use: false, .. } => {
+        LoadOutcome::Failed { problem, in_use: false, .. } => {
             set(NewCondition::is_false(Type::Ready, problem.reason, problem.message.clone()));
             status.component = None;
         }
@@ -92,7 +60,7 @@ pub(crate) fn derive(
     status
 }
 
-/// How many BundleDeployments a message names.
+/// The number of BundleDeployments that a message names.
 const NAMED: usize = 5;
 
 fn ready(users: &[String]) -> String {
@@ -103,17 +71,20 @@ fn ready(users: &[String]) -> String {
     let more = users.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!(
-        "the class is deleted as soon as no BundleDeployment names it: {named}{more}. To delete it now, set \
+        "the class is deleted when no BundleDeployment names it any more: {named}{more}. To delete it now, set \
          spec.deletion.whileInUse to Stop"
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use chandler_api::Component;
 
-    fn reasons(found: &Found) -> Vec<String> {
-        let status = derive(&ProvisionerClass::default(), found, &[], Timestamp::UNIX_EPOCH);
+    use super::*;
+    use crate::problem::Problem;
+
+    fn reasons(outcome: &LoadOutcome) -> Vec<String> {
+        let status = derive(&ProvisionerClass::default(), outcome, &[], Timestamp::UNIX_EPOCH);
         let line = |condition: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
             format!("{}={}/{}", condition.type_, condition.status, condition.reason)
         };
@@ -121,9 +92,9 @@ mod tests {
     }
 
     #[test]
-    fn the_step_that_failed_is_named_and_later_ones_are_unknown() {
+    fn the_failed_step_is_reported_and_later_ones_are_unknown() {
         let problem = Problem::lasting(Reason::MissingImports, "imports wasi:http");
-        let failed = |in_use| Found::Failed { step: Step::Check, problem: problem.clone(), in_use };
+        let failed = |in_use| LoadOutcome::Failed { step: LoadStep::Check, problem: problem.clone(), in_use };
         assert_eq!(
             reasons(&failed(false)),
             [
@@ -136,7 +107,7 @@ mod tests {
         );
         assert_eq!(reasons(&failed(true)).last().map(String::as_str), Some("Ready=True/UpdateFailed"));
         assert_eq!(
-            reasons(&Found::Loaded(Component::default())).last().map(String::as_str),
+            reasons(&LoadOutcome::Loaded(Component::default())).last().map(String::as_str),
             Some("Ready=True/ProvisionerReady")
         );
     }

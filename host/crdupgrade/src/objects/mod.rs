@@ -20,11 +20,11 @@ use self::{
     schema::{ObjectSchema, Violation, count},
 };
 use crate::{
+    Enforcement, Policy, Rule,
     combinations::undocumented,
     crd::{Crd, Version, text},
     finding::{Effect, Finding, Report},
-    policy::{Enforcement, Policy},
-    rule::Rule,
+    policy,
 };
 
 /// How many objects one page holds. Objects are at most 1.5 MiB each, and a page is all that is held of them.
@@ -105,7 +105,7 @@ impl ObjectCheck {
     /// What there is to check when this CRD replaces that one; none where no object can be found to be wrong.
     pub fn plan(old: &Value, new: &Value, policy: &Policy) -> Option<Self> {
         let (old, new) = (Crd::read(old), Crd::read(new));
-        let limit = policy.sample_size(new.name);
+        let limit = policy::sample_size(policy, new.name);
         let patterns = [Arc::default(), Arc::default()];
         let listed = old.versions.iter().filter(|version| version.served).max_by_key(|version| version.storage)?;
         let versions: Vec<VersionCheck> = new
@@ -127,7 +127,7 @@ impl ObjectCheck {
                 kind: names("/names/kind"),
                 plural: names("/names/plural"),
             },
-            enforcement: policy.enforcement(new.name, rule, Effect::Tightens, Enforcement::Strict),
+            enforcement: policy::enforcement(policy, new.name, rule, Effect::Tightens, Enforcement::Strict),
             versions,
             limit,
             checked: 0,

@@ -7,10 +7,10 @@ use crate::{
     user::User,
 };
 
-/// What was decided on a request.
+/// The decision on a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether it may go on.
+    /// Whether the request is allowed.
     pub allowed: bool,
     /// Why, as reviews show it; often empty.
     pub reason: String,
@@ -79,7 +79,7 @@ fn grants<'a, P: Policies + ?Sized>(
     })
 }
 
-/// Errors as one text: a single one stands alone, several in brackets, each once.
+/// Errors as one text: several are in brackets, without duplicates.
 fn together(missing: &[MissingRole]) -> Option<String> {
     let mut texts: Vec<String> = Vec::new();
     for text in missing.iter().map(ToString::to_string) {

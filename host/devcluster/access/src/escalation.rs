@@ -1,6 +1,6 @@
-//! Nobody grants what they do not hold (`k8s.io/kubernetes/pkg/registry/rbac`).
+//! Users cannot grant permissions that they do not hold (`k8s.io/kubernetes/pkg/registry/rbac`).
 //!
-//! Who writes a role must hold all its rules or be allowed to `escalate`; who writes a binding must hold all rules of the
+//! A user who writes a role must hold all its rules or be allowed to `escalate`; a user who writes a binding must hold all rules of the
 //! role or be allowed to `bind` it. Members of `system:masters` may do both.
 
 use crate::{
@@ -22,7 +22,7 @@ pub enum EscalationError {
     /// An aggregation rule can gather any rule.
     #[error("must have cluster-admin privileges to use the aggregationRule")]
     AggregationRule,
-    /// The role that is to be bound does not exist.
+    /// The role of a binding does not exist.
     #[error(transparent)]
     MissingRole(#[from] MissingRole),
 }

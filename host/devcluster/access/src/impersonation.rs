@@ -1,8 +1,8 @@
-//! Acting as somebody else: the headers `Impersonate-*` and who may use them.
+//! Impersonation: the headers `Impersonate-*` and the permissions that they need.
 //!
 //! Kubernetes 1.36 knows several modes (KEP-5284). The constrained ones need two permissions: to impersonate that user with the
 //! verb `impersonate:<mode>`, and to do the request at hand so, with the verb `impersonate-on:<mode>:<verb>`. The old one
-//! needs the verb `impersonate` alone. Modes are tried in order; when none fits, the first refusal is answered.
+//! needs the verb `impersonate` alone. Modes are tried in order; if none fits, the first denial is returned.
 
 use std::collections::BTreeMap;
 
@@ -18,24 +18,24 @@ use crate::{
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const EXTRA_PREFIX: &str = "impersonate-extra-";
-/// From so many groups or values on, one permission for all of them is tried first.
+/// From this many groups or values on, one permission for all of them is tried first.
 const MANY: usize = 4;
 
-/// What is to be impersonated, without a user's name.
+/// The impersonated attribute, without a user name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("requested {0} without impersonating a user name")]
 pub struct NoUserName(String);
 
-/// A refusal: these attributes were asked for and not allowed.
+/// A denial: these attributes were requested and not allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// What would have had to be allowed.
+    /// The missing permission.
     pub attributes: Box<Attributes>,
     /// Why, besides that; often empty.
     pub reason: String,
 }
 
-/// How somebody came to act as somebody else.
+/// The mode of an impersonation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// As the node on which a ServiceAccount's Pod runs.
@@ -46,7 +46,7 @@ pub enum Mode {
     ServiceAccount,
     /// As any other user.
     UserInfo,
-    /// As anybody, with the verb `impersonate`.
+    /// Any user, with the verb `impersonate`.
     Legacy,
 }
 
@@ -82,7 +82,7 @@ impl Mode {
     }
 }
 
-/// Reads the headers; `None` when nobody is to be impersonated. Names of headers are taken to be in lower case.
+/// Reads the headers; `None` without impersonation. Header names are expected in lower case.
 ///
 /// # Errors
 /// When there is something to impersonate and no user's name.
@@ -108,7 +108,7 @@ pub fn wanted<'a>(headers: impl Iterator<Item = (&'a str, &'a str)>) -> Result<O
     }
 }
 
-/// Decodes `%xx`; what is not well formed stays as it is.
+/// Decodes `%xx`; malformed sequences stay unchanged.
 fn unescape(text: &str) -> String {
     let decode = || {
         let mut bytes = Vec::with_capacity(text.len());
@@ -146,7 +146,7 @@ fn go_syntax(user: &User) -> String {
     format!("&user.DefaultInfo{{Name:\"\", UID:{}, Groups:{groups}, Extra:{extra}}}", quote(&user.uid))
 }
 
-/// Decides whether a request may be made as somebody else, and as whom exactly. `first` is the mode that last let this
+/// Decides whether a request may impersonate, and which user it is then made as. `first` is the mode that last let this
 /// requestor through and is tried before the others.
 ///
 /// # Errors
@@ -167,7 +167,7 @@ pub fn impersonate(
             Err(refusal) => refused = refused.or(Some(refusal)),
         }
     }
-    // The old mode fits everybody, so that there is a refusal.
+    // The old mode applies to every user, so there is a denial.
     Err(refused.unwrap_or_else(|| Refused { attributes: Box::new(request.clone()), reason: String::new() }))
 }
 
@@ -282,7 +282,7 @@ impl Attempt<'_> {
     }
 }
 
-/// What is wrong with extra values, for the constrained modes: keys are paths behind a domain, as in `example.com/scope`.
+/// The errors of extra values, for the constrained modes: keys are paths behind a domain, as in `example.com/scope`.
 fn malformed(extra: &BTreeMap<String, Vec<String>>) -> Option<String> {
     extra.iter().find_map(|(key, values)| {
         if key.is_empty() {

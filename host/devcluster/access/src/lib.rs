@@ -1,20 +1,20 @@
-//! Who may do what in a Kubernetes API, as kube-apiserver decides it with `--authorization-mode=RBAC`.
+//! RBAC authorization for a Kubernetes API, as kube-apiserver decides with `--authorization-mode=RBAC`.
 //!
-//! Everything in here is a pure function of what it is given: no store, no clock, no HTTP. The policy is read through the
+//! Everything in this crate is a pure function of its arguments: no store, no clock, no HTTP. The policy is read through the
 //! trait [`Policies`]; [`PolicySet`] is one of plain objects.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`user`] | users, well-known names and groups, ServiceAccounts as users |
-//! | [`attributes`] | what a request wants to do |
+//! | [`attributes`] | the access that a request needs |
 //! | [`rule`] | one rule of a role: what it allows, how messages show it |
 //! | [`cover`] | whether rules contain other rules |
 //! | [`policy`] | roles, bindings and how they are looked up |
-//! | [`refusal`](mod@refusal) | how a refused request is answered |
+//! | [`refusal`](mod@refusal) | the response to a denied request |
 //! | [`mod@authorize`] | the decision on a request, the rules of a user |
-//! | [`escalation`] | nobody grants what they do not hold |
-//! | [`aggregation`] | ClusterRoles that are made of others |
-//! | [`impersonation`] | acting as somebody else |
+//! | [`escalation`] | users cannot grant permissions that they do not hold |
+//! | [`aggregation`] | aggregated ClusterRoles |
+//! | [`impersonation`] | impersonation |
 //! | [`bootstrap`] | the roles and bindings that every cluster has |
 //!
 //! [`quote`] writes text as messages of Kubernetes do.

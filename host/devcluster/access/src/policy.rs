@@ -45,9 +45,9 @@ pub struct Binding {
     pub namespace: String,
     /// The name.
     pub name: String,
-    /// What is bound.
+    /// The bound role.
     pub role: RoleRef,
-    /// For whom.
+    /// The user of the request.
     pub subjects: Vec<Subject>,
 }
 
@@ -76,7 +76,7 @@ fn lenient(subject: &Value) -> Value {
     fields.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Through which binding a rule comes to a user; shown as in reviews.
+/// The binding that grants a rule to a user; shown as in reviews.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source<'a> {
     /// The binding.

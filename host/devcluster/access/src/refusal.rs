@@ -1,4 +1,4 @@
-//! How a refused request is answered.
+//! The response to a denied request.
 
 use crate::{
     attributes::{Attributes, NonResourceAttributes},
@@ -6,7 +6,7 @@ use crate::{
     user::User,
 };
 
-/// Why a request is refused, as the answer says it behind "is forbidden: "
+/// Why a request is denied: the text that follows "is forbidden: " in the response
 /// (`k8s.io/apiserver/pkg/endpoints/handlers/responsewriters`).
 pub fn refusal(user: &User, attributes: &Attributes, reason: &str) -> String {
     let who = quote(&user.name);

@@ -1,10 +1,10 @@
-//! Users: who a request comes from.
+//! Users.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Members may do everything, whatever the policy says.
+/// Members may do everything, regardless of the policy.
 pub const MASTERS: &str = "system:masters";
 /// Everybody who has shown a valid credential.
 pub const AUTHENTICATED: &str = "system:authenticated";
@@ -29,13 +29,13 @@ pub struct User {
     /// The name; unique among active users.
     #[serde(rename = "username", skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// What tells users apart that have the same name at different times; may be empty.
+    /// Distinguishes users with the same name at different times; may be empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
     /// The groups that the user is in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
-    /// What else the authenticator knows.
+    /// Extra information of the authenticator.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, Vec<String>>,
 }
@@ -46,7 +46,7 @@ impl User {
         Self { name: name.into(), groups: groups.iter().map(|group| (*group).to_owned()).collect(), ..Self::default() }
     }
 
-    /// Who has shown no credential.
+    /// The user of requests without credentials.
     pub fn anonymous() -> Self {
         Self::new(ANONYMOUS, &[UNAUTHENTICATED])
     }
@@ -90,14 +90,14 @@ pub fn service_account_groups(namespace: &str) -> Vec<String> {
     vec![SERVICE_ACCOUNTS.to_owned(), format!("{SERVICE_ACCOUNTS}:{namespace}")]
 }
 
-/// Namespace and name of the ServiceAccount that a user name stands for; `None` when it stands for none
+/// Namespace and name of the ServiceAccount of a user name; `None` for other users
 /// (`k8s.io/apiserver/pkg/authentication/serviceaccount.SplitUsername`).
 pub fn split_service_account(user_name: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user_name.strip_prefix(SERVICE_ACCOUNT_PREFIX)?.split_once(':')?;
     (is_label(namespace) && is_subdomain(name)).then_some((namespace, name))
 }
 
-/// The node that a user name stands for.
+/// The node of a user name.
 pub fn split_node(user_name: &str) -> Option<&str> {
     user_name.strip_prefix(NODE_PREFIX).filter(|node| is_subdomain(node))
 }

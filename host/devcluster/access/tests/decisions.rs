@@ -74,7 +74,7 @@ fn bindings_hold_in_their_namespace_and_for_their_subjects() {
             assert_eq!(decision.reason, reason);
         }
     }
-    // A role that does not exist is told, and hides nothing else.
+    // A missing role is reported, and does not hide other rules.
     let refused = authorize(&policy, &jane, &wants("shop", "delete core pods a"));
     assert_eq!(refused.reason, r#"RBAC: clusterrole.rbac.authorization.k8s.io "absent" not found"#);
     let rules = rules_for(&policy, &jane, "shop");
@@ -88,7 +88,7 @@ fn escalation(policy: &PolicySet, user: &User, rules: &[&str]) -> Result<(), Esc
 }
 
 #[test]
-fn nobody_grants_what_they_do_not_hold() {
+fn users_cannot_grant_permissions_they_lack() {
     let policy = shop();
     let crew = User::new("joe", &["crew", AUTHENTICATED]);
     escalation(&policy, &crew, &["list | core | pods", "get | core | nodes"]).unwrap();
@@ -112,7 +112,7 @@ fn nobody_grants_what_they_do_not_hold() {
 }
 
 #[test]
-fn who_may_escalate_or_bind_need_not_hold() {
+fn users_who_may_escalate_or_bind_can_grant_more() {
     let rbac = "rbac.authorization.k8s.io";
     let policy = policy(
         &[
@@ -143,7 +143,7 @@ fn who_may_escalate_or_bind_need_not_hold() {
     let missing = confirm_binding(&policy, &writer, &root("Role", "absent"), "shop").unwrap_err();
     assert!(matches!(missing, EscalationError::MissingRole(_)), "{missing}");
 
-    // Whoever gathers rules could gather any: `*` on everything is needed, other paths included.
+    // A user who aggregates rules could aggregate any: `*` on everything is needed, other paths included.
     let aggregating =
         Role::read(&json!({"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}, "rules": []}));
     confirm_role(&policy, &User::new("root", &[]), place("x"), &aggregating, None).unwrap();
@@ -157,7 +157,7 @@ fn who_may_escalate_or_bind_need_not_hold() {
 fn bootstrapped() -> PolicySet {
     let mut objects: Vec<(&str, Value)> =
         bootstrap::objects().into_iter().map(|object| (object.resource, object.value)).collect();
-    // What the controller does: from the innermost role outward.
+    // As the controller does: from the innermost role outward.
     for name in ["view", "edit", "admin"] {
         let roles: Vec<Value> =
             objects.iter().filter(|(resource, _)| *resource == "clusterroles").map(|(_, role)| role.clone()).collect();
@@ -176,7 +176,7 @@ fn bootstrapped() -> PolicySet {
 }
 
 #[test]
-fn everybody_may_look_who_they_are_and_only_that() {
+fn all_users_may_review_themselves_and_nothing_more() {
     let policy = bootstrapped();
     let path = |path: &str| Attributes::NonResource(NonResourceAttributes { path: path.into(), verb: "get".into() });
     let (user, anonymous) = (User::new("jane", &[AUTHENTICATED]), User::anonymous());
@@ -228,7 +228,7 @@ fn view_edit_and_admin_contain_one_another() {
 }
 
 #[test]
-fn what_is_not_well_formed_allows_nothing() {
+fn malformed_rules_allow_nothing() {
     let broken = [json!({"metadata": {"name": "a"}, "rules": [{"verbs": 1}, {"verbs": ["get"], "apiGroups": "x"}]})];
     let mut policy = PolicySet::default();
     policy.set_cluster_roles(&broken);

@@ -1,4 +1,4 @@
-//! Acting as somebody else: what it takes in each mode, and what the refusals say.
+//! Impersonation: the permissions that each mode needs, and the error messages.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 

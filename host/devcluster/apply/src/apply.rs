@@ -22,9 +22,9 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 pub struct ApplyRequest<'a> {
     /// The type of the object in the version of the request.
     pub schema: &'a Schema,
-    /// What is stored, in the version of the request and with its `metadata.managedFields`; `None` when there is nothing yet.
+    /// The stored object, in the version of the request and with its `metadata.managedFields`; `None` if it does not exist yet.
     pub live: Option<&'a Value>,
-    /// What the manager declares: everything that it wants to own and nothing else.
+    /// The object that the manager declares: exactly the fields that it wants to own.
     pub applied: &'a Value,
     /// The field manager, at most 128 bytes.
     pub manager: &'a str,
@@ -38,12 +38,12 @@ pub struct ApplyRequest<'a> {
     pub now: &'a str,
 }
 
-/// What an apply yields.
+/// The result of an apply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApplyOutcome {
     /// The merged object with its new `metadata.managedFields`.
     pub object: Value,
-    /// Whether the object differs from what is stored. Where it does not, the times in `managedFields` are unchanged too.
+    /// Whether the object differs from the stored one. If not, the times in `managedFields` are unchanged, too.
     pub changed: bool,
 }
 
@@ -53,7 +53,7 @@ pub struct ApplyOutcome {
 pub enum ApplyError {
     /// Others own fields with other values (409, reason `Conflict`).
     Conflicts(Vec<Conflict>),
-    /// The declared object, or what is stored, is not of its type (500, without a reason).
+    /// The declared or the stored object does not match its type (500, without a reason).
     Untyped(String),
     /// The object cannot be applied (400): two items of a list with one key, `managedFields` set, no manager.
     Invalid(String),
@@ -68,11 +68,11 @@ impl fmt::Display for ApplyError {
     }
 }
 
-/// Merges what a manager declares into what is stored.
+/// Merges the fields that a manager declares into the stored object.
 ///
 /// * Fields in `applied` take their value from it and belong to the manager from then on.
-/// * Fields that the manager applied before and left out now go, unless somebody else owns them.
-/// * A field that somebody else owns with another value is a conflict, or with `force` is taken over.
+/// * Fields that the manager applied before and omits now are removed, unless another manager owns them.
+/// * A field that another manager owns with another value is a conflict, or is taken over with `force`.
 /// * Fields with equal values are shared.
 ///
 /// The server fills in defaults and validates afterwards; fields it adds have no owner. For the main resource of a type with a
@@ -132,7 +132,7 @@ fn check_request(request: &ApplyRequest<'_>) -> Result<(), ApplyError> {
     }
 }
 
-/// What is stored may not be of its type: clients can write lists whose items lack their keys, and a type can change.
+/// The stored object may not match its type: clients can write lists whose items lack their keys, and a type can change.
 fn check_live(request: &ApplyRequest<'_>, live: &Value, managers: &Managers) -> Result<(), ApplyError> {
     if request.live.is_none() {
         return Ok(());
@@ -210,7 +210,7 @@ fn merge_and_prune(
     Ok((object, managers))
 }
 
-/// Removes what the manager applied last time and does not declare now, as far as nobody else owns it.
+/// Removes fields that the manager applied last time and does not declare now, unless another manager owns them.
 fn prune(schema: &Schema, merged: &Value, managers: &Managers, last: &FieldSet) -> Value {
     if last.is_empty() {
         return merged.clone();

@@ -20,7 +20,7 @@ pub struct Conflict {
 }
 
 impl Conflict {
-    /// The owner as it stands in messages, e.g. `"kubectl" with subresource "status" using v1`.
+    /// The owner as shown in messages, e.g. `"kubectl" with subresource "status" using v1`.
     pub fn owner(&self) -> String {
         let subresource = match self.subresource.as_str() {
             "" => String::new(),

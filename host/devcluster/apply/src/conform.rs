@@ -1,4 +1,4 @@
-//! Whether an object is of its type, in the words of structured-merge-diff.
+//! Checks whether an object matches its type, with the messages of structured-merge-diff.
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
@@ -10,9 +10,9 @@ use crate::structure;
 /// Whether two items of a list may have one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Duplicates {
-    /// In what is stored.
+    /// In the stored object.
     Allowed,
-    /// In what is applied.
+    /// In the applied object.
     Refused,
 }
 
@@ -64,7 +64,7 @@ fn check(schema: &Schema, value: &Value, duplicates: Duplicates, path: &mut Stri
     errors.push(at(path, &expected));
 }
 
-/// Checks items up to the first that cannot be told apart from the others.
+/// Checks items up to the first one without a unique key.
 fn check_items(
     schema: &Schema,
     items: &Schema,
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_of_its_type() {
+    fn type_mismatches_are_reported() {
         let schema = &Builtins::get().kind(&GroupVersionKind::new("", "v1", "Service")).unwrap().schema;
         let cases = [
             (json!({"spec": {"ports": [{"port": 1}]}}), ""),
@@ -191,13 +191,13 @@ mod tests {
     }
 
     #[test]
-    fn items_that_cannot_be_told_apart() {
+    fn items_without_a_unique_key_are_reported() {
         let schema = &Builtins::get().kind(&GroupVersionKind::new("", "v1", "ServiceAccount")).unwrap().schema;
         let twice = json!({"secrets": [{"name": "a"}, {"name": "a"}]});
         assert_eq!(conform(schema, &twice, Duplicates::Allowed), Ok(()));
         let error = conform(schema, &twice, Duplicates::Refused).unwrap_err();
         assert_eq!(error, ".secrets: duplicate entries for key [name=\"a\"]");
-        // What follows such an item is not looked at.
+        // Items after such an item are not checked.
         let without_key = json!({"secrets": [{"name": "a"}, {"uid": "b"}, {"name": 1}]});
         assert_eq!(
             conform(schema, &without_key, Duplicates::Allowed).unwrap_err(),

@@ -17,7 +17,7 @@ pub enum FieldsError {
     #[error("fields must be objects of objects")]
     NotAnObject,
     /// A key is none of `.`, `f:<name>`, `k:<keys>`, `v:<value>`, `i:<index>`.
-    #[error("{0:?} is no path element")]
+    #[error("{0:?} is not a path element")]
     UnknownElement(String),
     /// The nesting is too deep.
     #[error("fields nest deeper than {DEEPEST} levels")]
@@ -57,7 +57,7 @@ impl FieldSet {
         self.entries.is_empty()
     }
 
-    /// Makes a path a member. The empty path stands for the object itself and is never one.
+    /// Adds a path. The empty path means the object itself and is never a member.
     pub fn insert(&mut self, path: &[PathElement]) {
         let Some((first, rest)) = path.split_first() else { return };
         let entry = self.entries.entry(first.clone()).or_default();
@@ -87,7 +87,7 @@ impl FieldSet {
         self.entries.get(element).map(|entry| &entry.children).filter(|children| !children.is_empty())
     }
 
-    /// The first steps of all members, each with whether it is a member itself and what is below it.
+    /// The first elements of all members, each with whether it is a member itself and the set below it.
     pub(crate) fn steps(&self) -> impl Iterator<Item = (&PathElement, bool, &FieldSet)> {
         self.entries.iter().map(|(element, entry)| (element, entry.member, &entry.children))
     }

@@ -1,7 +1,7 @@
-//! The way from client-side to server-side apply of kubectl.
+//! kubectl's migration from client-side to server-side apply.
 //!
 //! `kubectl apply` keeps what it applied in an annotation and owns its fields as an updater. The first
-//! `kubectl apply --server-side` finds those fields owned by another manager; kube-apiserver lets it take over what the
+//! `kubectl apply --server-side` finds those fields owned by another manager; kube-apiserver lets it take over the fields that the
 //! annotation names.
 
 use chandler_devcluster_schema::Schema;

@@ -1,12 +1,12 @@
 //! Server-side apply, field ownership and patches, as pure functions over JSON and a [`Schema`](chandler_devcluster_schema::Schema).
 //!
-//! * [`apply()`] merges what a manager declares into what is stored, with the semantics that Kubernetes documents for
+//! * [`apply()`] merges the fields that a manager declares into the stored object, with the semantics that Kubernetes documents for
 //!   server-side apply.
-//! * [`managed`] keeps `metadata.managedFields` of all other writes.
+//! * [`managed`] updates `metadata.managedFields` for all other writes.
 //! * [`patch`] holds the three other patch formats: JSON patch, JSON merge patch, strategic merge patch.
 //! * [`FieldSet`] is a set of field paths, with its `FieldsV1` form.
 //!
-//! Nothing here knows a clock: the time of a write is part of the request.
+//! This crate uses no clock: the time of a write is part of the request.
 
 mod apply;
 mod conflict;

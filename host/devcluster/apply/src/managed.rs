@@ -16,9 +16,9 @@ use crate::{
 pub struct UpdateRequest<'a> {
     /// The type of the object in the version of the request.
     pub schema: &'a Schema,
-    /// What is stored; `None` on create.
+    /// The stored object; `None` on create.
     pub live: Option<&'a Value>,
-    /// What is to be stored. Where it carries no `managedFields`, those of `live` count; an empty list resets them.
+    /// The object to store. Without `managedFields`, those of `live` are used; an empty list resets them.
     pub new: &'a Value,
     /// The field manager.
     pub manager: &'a str,
@@ -26,7 +26,7 @@ pub struct UpdateRequest<'a> {
     pub api_version: &'a str,
     /// The subresource written to; empty for the object itself.
     pub subresource: &'a str,
-    /// Fields that the endpoint takes from what is stored, whatever the request says: nobody comes to own them by it.
+    /// Fields that the endpoint takes from the stored object, regardless of the request: the write makes no manager their owner.
     pub reset: &'a [&'a [&'a str]],
     /// The time of the write, RFC 3339 with whole seconds.
     pub now: &'a str,
@@ -34,7 +34,7 @@ pub struct UpdateRequest<'a> {
 
 /// Returns `new` with its `metadata.managedFields`: fields that changed belong to the manager alone.
 ///
-/// A write that changes nothing changes no entry, so that the caller can tell by comparing. Call it when defaults are filled in and
+/// A write that changes nothing changes no entry, so the caller can compare. Call it when defaults are filled in and
 /// before the server adds anything of its own, which has no owner. Never fails: what cannot be tracked (a malformed entry) is
 /// left out, and of an object that is not of its type nothing is tracked, as kube-apiserver does.
 pub fn track_update(request: UpdateRequest<'_>) -> Value {
@@ -42,7 +42,7 @@ pub fn track_update(request: UpdateRequest<'_>) -> Value {
     let live = request.live.map_or_else(|| blank(request.schema), without_managed_fields);
     let mut managers = starting_managers(&request);
     if request.live.is_some() && managers.owners.is_empty() {
-        // What nothing tracks stays so until something is applied, lest the first apply find wrong owners.
+        // An untracked object stays untracked until the first apply, which would otherwise find wrong owners.
         return new;
     }
     let is_typed = |object: &Value| conform(request.schema, object, Duplicates::Allowed).is_ok();
@@ -100,10 +100,10 @@ fn reset_fields(paths: &[&[&str]]) -> FieldSet {
     fields
 }
 
-/// What an object of the type is before anything is set.
+/// The empty object of the type.
 ///
 /// kube-apiserver compares a new object of a built-in kind with the empty Go struct, in which some parts are always there, so
-/// that nobody owns them as such: structs that are no pointers, and fields without `omitempty`.
+/// that no manager owns them as such: non-pointer structs, and fields without `omitempty`.
 fn blank(schema: &Schema) -> Value {
     let mut blank = Value::Object(Map::new());
     if schema.is_builtin() {

@@ -30,7 +30,7 @@ impl Operation {
     }
 }
 
-/// Who owns a set of fields.
+/// The owner of a set of fields.
 ///
 /// `Update` entries of one manager in two versions are two owners; `Apply` entries are one, in the version last applied.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,7 +62,7 @@ impl Owner {
     }
 }
 
-/// What an owner owns.
+/// The fields of an owner.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Owned {
     pub(crate) api_version: String,
@@ -77,7 +77,7 @@ pub(crate) struct Managers {
 }
 
 impl Managers {
-    /// Reads `metadata.managedFields` of an object; an unreadable entry is left out.
+    /// Reads `metadata.managedFields` of an object; an unreadable entry is omitted.
     pub(crate) fn of(object: &Value) -> Self {
         let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
         let mut managers = Self::default();
@@ -103,7 +103,7 @@ impl Managers {
         self.owners.retain(|_, owned| !owned.fields.is_empty());
     }
 
-    /// Everything that somebody owns.
+    /// All fields that have an owner.
     pub(crate) fn all_fields(&self) -> FieldSet {
         self.owners.values().fold(FieldSet::new(), |all, owned| all.union(&owned.fields))
     }
@@ -144,7 +144,7 @@ impl Managers {
     }
 }
 
-/// Fields that nobody owns: the identity of the object and what the server sets.
+/// Fields without an owner: the identity of the object and the fields that the server sets.
 fn stripped_fields() -> FieldSet {
     let fields = json!({
         "f:apiVersion": {},

@@ -1,4 +1,4 @@
-//! How a value splits into parts that can have different owners.
+//! How a value is divided into parts that can have different owners.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(crate) enum Structure<'a> {
     List(List<'a>),
 }
 
-/// A list whose items are told apart.
+/// A list whose items have identities.
 #[derive(Clone, Copy)]
 pub(crate) struct List<'a> {
     items: &'a Schema,
@@ -34,7 +34,7 @@ pub(crate) struct Field {
     pub(crate) known: bool,
 }
 
-/// How a value of this type splits. An absent value and `null` split as the type says.
+/// How a value of this type is divided. An absent value and `null` are divided as the type says.
 pub(crate) fn structure<'a>(schema: &'a Schema, value: Option<&Value>) -> Structure<'a> {
     let structure = match &schema.shape {
         Shape::Object { map_type: MapType::Granular, .. } => Structure::Map(schema),
@@ -94,7 +94,7 @@ impl<'a> List<'a> {
         self.items
     }
 
-    /// What tells an item apart from the others; absent key fields take their default.
+    /// The identity of an item; absent key fields take their default.
     ///
     /// # Errors
     /// When the item is not an object, or has none of the key fields; when an item of a set is not a scalar.
@@ -134,10 +134,10 @@ impl<'a> List<'a> {
         Ok(PathElement::Key(keys))
     }
 
-    /// What tells each item apart.
+    /// The identity of each item.
     ///
     /// # Errors
-    /// When that cannot be told for one of them.
+    /// If one of them has no identity.
     pub(crate) fn elements(&self, list: &[Value]) -> Result<Vec<PathElement>, String> {
         list.iter()
             .enumerate()

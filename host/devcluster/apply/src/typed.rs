@@ -14,7 +14,7 @@ use crate::{
 /// The fields that a value sets.
 ///
 /// # Errors
-/// When an item of a list cannot be told apart from the others.
+/// If an item of a list has no unique identity.
 pub(crate) fn field_set(schema: &Schema, value: &Value) -> Result<FieldSet, String> {
     match structure(schema, Some(value)) {
         Structure::Leaf => Ok(FieldSet::new()),
@@ -23,7 +23,7 @@ pub(crate) fn field_set(schema: &Schema, value: &Value) -> Result<FieldSet, Stri
             for (name, child) in structure::fields(Some(value)).into_iter().flatten() {
                 let field = structure::field(schema, name);
                 let below = field_set(&field.schema, child).map_err(|error| prefix(&format!(".{name}"), &error))?;
-                // Keys of maps are members even when something is below them: the key itself is somebody's.
+                // Keys of maps are members even when something is below them: the key itself has an owner.
                 let member = !field.named || is_leaf(&field.schema, child) || is_empty_object(child);
                 set.set(PathElement::field(name), member, below);
             }
@@ -137,7 +137,7 @@ fn compare_fields(
     }
 }
 
-/// Items by what tells them apart; live objects may hold several with one key.
+/// Items by identity; live objects may hold several with one key.
 type Grouped<'a> = HashMap<&'a PathElement, Vec<&'a Value>>;
 
 fn grouped<'a>(elements: &'a [PathElement], items: &'a [Value]) -> Grouped<'a> {
@@ -186,7 +186,7 @@ fn equal(old: &Value, new: &Value) -> bool {
 /// Merges `applied` over `live`: what only one of them has stays, scalars and atomic values are those of `applied`.
 ///
 /// # Errors
-/// When items of a list of `applied` cannot be told apart.
+/// If items of a list of `applied` have no unique identities.
 pub(crate) fn merge(schema: &Schema, live: Option<&Value>, applied: Option<&Value>) -> Result<Option<Value>, String> {
     let is_empty = |value: Option<&Value>| match value {
         None | Some(Value::Null) => true,
@@ -319,7 +319,7 @@ pub(crate) fn remove(schema: &Schema, value: &Value, fields: &FieldSet) -> Value
 
 /// Makes every named field a member that has members below it.
 ///
-/// Who applies `spec.replicas` thereby owns `spec` for as long as that is the question of whether `spec` may go.
+/// A manager that applies `spec.replicas` thereby also owns `spec` when the question is whether `spec` may be removed.
 pub(crate) fn with_named_parents(schema: &Schema, value: Option<&Value>, set: &FieldSet) -> FieldSet {
     let mut result = FieldSet::new();
     let structure = structure(schema, value);

@@ -92,7 +92,7 @@ fn containers(containers: &Value) -> Value {
 const CONTAINERS: &str = "/spec/template/spec/containers";
 
 #[test]
-fn apply_creates_and_owns_what_it_names() {
+fn apply_creates_and_owns_the_declared_fields() {
     let mut cluster = Cluster::new("", "v1", "ConfigMap");
     cluster.apply("a", &config_map(&json!({"x": "1"})));
     assert_eq!(
@@ -105,7 +105,7 @@ fn apply_creates_and_owns_what_it_names() {
 }
 
 #[test]
-fn what_is_left_out_goes_unless_another_owns_it() {
+fn omitted_fields_are_removed_unless_another_manager_owns_them() {
     let mut cluster = Cluster::new("", "v1", "ConfigMap");
     cluster.apply("a", &config_map(&json!({"x": "1", "y": "2", "z": "3"})));
     cluster.apply("b", &config_map(&json!({"y": "2"})));
@@ -212,7 +212,7 @@ fn atomic_values_have_one_owner_and_sets_many() {
 }
 
 #[test]
-fn fields_that_nobody_owns_survive_a_prune_beside_them() {
+fn unowned_fields_survive_the_removal_of_siblings() {
     let mut cluster = Cluster::new("apps", "apps/v1", "Deployment");
     cluster.apply("a", &deployment(&json!({"replicas": 2, "paused": true})));
     // Defaults arrive after the merge and have no owner.
@@ -238,7 +238,7 @@ fn objects_that_cannot_be_applied() {
     insta::assert_snapshot!(error(&mut cluster, "m", &twice), @r#"failed to create typed patch object (/web; apps/v1, Kind=Deployment): .spec.template.spec.containers: duplicate entries for key [name="a"]"#);
     insta::assert_snapshot!(error(&mut cluster, "m", &deployment(&json!({"colour": 1}))), @"failed to create typed patch object (/web; apps/v1, Kind=Deployment): .spec.colour: field not declared in schema");
     insta::assert_snapshot!(error(&mut cluster, "m", &containers(&json!([7]))), @"failed to create typed patch object (/web; apps/v1, Kind=Deployment): .spec.template.spec.containers: element 0: associative list with keys may not have non-map elements");
-    // A name that is left out is the empty text, which validation refuses later.
+    // An omitted name is the empty string, which validation rejects later.
     assert!(cluster.try_apply("m", &containers(&json!([{"image": "a"}])), true, LATER).is_ok());
     let managed = json!({"metadata": {"name": "a", "managedFields": [{"manager": "x"}]}});
     insta::assert_snapshot!(error(&mut cluster, "m", &managed), @"metadata.managedFields must be nil");
@@ -291,7 +291,7 @@ fn nothing_is_tracked_of_an_object_that_is_not_of_its_type() {
 }
 
 #[test]
-fn updates_own_what_they_change() {
+fn updates_own_the_changed_fields() {
     let mut cluster = Cluster::new("apps", "apps/v1", "Deployment");
     cluster.update(
         "creator",
@@ -335,7 +335,7 @@ fn resetting_and_joining_entries() {
     let mut reset = cluster.live.clone().unwrap();
     reset["metadata"]["managedFields"] = json!([{}]);
     assert_eq!(cluster.update("b", &reset).pointer("/metadata/managedFields"), None);
-    // What was reset stays untracked until it is applied; another object is tracked from its creation.
+    // An object whose entries were reset stays untracked until it is applied; another object is tracked from its creation.
     let mut cluster = Cluster::new("", "v1", "ConfigMap");
     cluster.update("b", &config_map(&json!({"x": "1"})));
     for index in 0..15 {

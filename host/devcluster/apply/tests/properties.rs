@@ -74,7 +74,7 @@ fn configuration() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Every value of `applied` stands in `live`; items of lists are found by `name` or `containerPort`.
+/// Every value of `applied` is in `live`; items of lists are found by `name` or `containerPort`.
 fn holds(live: &Value, applied: &Value) -> bool {
     match (live, applied) {
         (Value::Object(live), Value::Object(applied)) => {
@@ -108,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_applied_is_there(first in configuration(), other in configuration(), second in configuration()) {
+    fn applied_fields_exist(first in configuration(), other in configuration(), second in configuration()) {
         let live = force(Some(&force(None, "a", &first)), "b", &other);
         let live = force(Some(&live), "a", &second);
         prop_assert!(holds(&live, &second), "{live} {second}");
@@ -131,7 +131,7 @@ proptest! {
         let written = managed::track_update(UpdateRequest {
             schema: &schema, live: Some(&live), new: &second, manager: "b", api_version: "apps/v1", subresource: "", reset: &[], now: "t",
         });
-        // Whoever then applies what is there meets no conflict, and without a change the entries stay.
+        // A manager that then applies the live values has no conflict, and without a change the entries stay.
         let same = managed::track_update(UpdateRequest {
             schema: &schema, live: Some(&written), new: &second, manager: "c", api_version: "apps/v1", subresource: "", reset: &[], now: "u",
         });

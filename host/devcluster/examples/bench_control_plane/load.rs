@@ -187,7 +187,7 @@ impl Load {
         Ok(Sample::new(took, begun))
     }
 
-    /// Sends so many requests, from so many clients at a time.
+    /// Sends this many requests, from this many clients at a time.
     async fn each(
         &self,
         count: usize,

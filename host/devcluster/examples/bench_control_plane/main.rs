@@ -4,7 +4,7 @@
 //! $ cargo run --release -p chandler-devcluster --example bench_control_plane [-- --objects 10000 --watches 200]
 //! ```
 //!
-//! The server runs in a process of its own, so that its memory is its own. Times include TLS and the client.
+//! The server runs in its own process, so that its memory can be measured. Times include TLS and the client.
 
 #![expect(clippy::print_stdout, reason = "a command line program")]
 
@@ -19,7 +19,7 @@ use self::{load::Load, server::Server};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// What to measure with.
+/// The parameters of the measurement.
 struct Scale {
     objects: usize,
     watches: usize,

@@ -1,4 +1,4 @@
-//! Objects as they are found in clusters.
+//! Objects as in real clusters.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Durations and what to say of them.
+//! Durations and their statistics.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// What was begun at a time.
+    /// A running time measurement.
     pub(crate) fn new(took: Vec<Duration>, begun: Instant) -> Self {
         Self { took, all: begun.elapsed() }
     }

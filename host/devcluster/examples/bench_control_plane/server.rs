@@ -1,4 +1,4 @@
-//! The server in a process of its own.
+//! The server in its own process.
 
 use std::{path::Path, process::Stdio};
 
@@ -13,7 +13,7 @@ use crate::Error;
 
 /// The argument that makes this program the server.
 pub(crate) const ROLE: &str = "serve";
-/// What ends the kubeconfig on the server's output.
+/// The line after the kubeconfig on the server's output.
 const END: &[u8] = b"---\n";
 
 /// Serves until standard input ends.

@@ -1,4 +1,4 @@
-//! A body to JSON.
+//! Decodes a body to JSON.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::{
 
 /// Reads a body: the object with its `apiVersion` and `kind`, as Kubernetes would write it in JSON.
 ///
-/// `null` is left out wherever Go would write it. What the envelope does not say of its kind is taken from `api_version` and
+/// `null` is omitted wherever Go would write it. What the envelope does not say of its kind is taken from `api_version` and
 /// `kind`, the type that the request is about.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Writes messages along the table, and makes objects to write, for tests.
+//! For tests: encodes messages with the table, and generates objects to encode.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};

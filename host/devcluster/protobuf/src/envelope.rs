@@ -1,4 +1,4 @@
-//! `runtime.Unknown`: what stands around every object.
+//! `runtime.Unknown`: the envelope of every object.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::{
     wire::{Reader, Wire},
 };
 
-/// What every body begins with.
+/// The prefix of every body.
 pub(crate) const PREFIX: &[u8] = b"k8s\0";
 
 /// The envelope of a body.

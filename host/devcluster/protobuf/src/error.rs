@@ -1,4 +1,4 @@
-//! Failures.
+//! Errors.
 
 /// Why a body is not read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -9,7 +9,7 @@ pub enum Error {
     /// It does not begin as bodies do.
     #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
     Prefix,
-    /// Neither the envelope nor the caller says what it is.
+    /// Neither the envelope nor the caller names the kind.
     #[error("Object 'Kind' or 'apiVersion' is missing in the envelope of the protobuf message")]
     NoKind,
     /// It is of a kind that is in no stable API of Kubernetes.
@@ -20,12 +20,12 @@ pub enum Error {
         /// `kind` of the envelope.
         kind: String,
     },
-    /// The message is not what the table says.
+    /// The message does not match the table.
     #[error("{}{fault}", prefix(path))]
     Malformed {
         /// The field in which the fault is, as in JSON; empty for the object itself.
         path: String,
-        /// What is wrong there.
+        /// The error at that path.
         fault: Fault,
     },
 }
@@ -34,7 +34,7 @@ fn prefix(path: &str) -> String {
     if path.is_empty() { String::new() } else { format!("{path}: ") }
 }
 
-/// What is wrong with a message.
+/// An error in a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// It ends inside a field.
@@ -46,17 +46,17 @@ pub enum Fault {
     /// A field has the number 0, or a wire type that does not exist.
     #[error("proto: illegal tag {0}")]
     IllegalTag(u64),
-    /// A field has another type than the table says.
+    /// A field has another type than in the table.
     #[error("proto: wrong wireType = {0} for the field")]
     WrongType(u8),
     /// A text is no UTF-8.
-    #[error("a text is not UTF-8")]
+    #[error("a string is not UTF-8")]
     NotUtf8,
     /// An embedded JSON value is none.
     #[error("embedded JSON: {0}")]
     Json(String),
     /// A time is out of range.
-    #[error("{0} seconds since 1970 is no time that JSON can hold")]
+    #[error("{0} seconds since 1970 is not a time that JSON can represent")]
     Time(i64),
     /// It is nested deeper than the limit.
     #[error("nested deeper than {0} levels")]

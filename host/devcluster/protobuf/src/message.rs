@@ -1,4 +1,4 @@
-//! A message along the table.
+//! Decodes a message with the table.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Number, Value};
@@ -25,7 +25,7 @@ impl Default for Limits {
     }
 }
 
-/// What one decoding uses up.
+/// The limits that one decoding uses up.
 #[derive(Debug)]
 pub(crate) struct Budget {
     limits: Limits,
@@ -43,7 +43,7 @@ impl Budget {
         if self.values > self.limits.values { Err(Fault::TooMany(self.limits.values).here()) } else { Ok(()) }
     }
 
-    /// Whether so many levels more are within the limit.
+    /// Whether this many levels more are within the limit.
     pub(crate) fn reaches(&self, levels: usize) -> Result<(), Error> {
         if self.depth + levels > self.limits.depth { Err(Fault::TooDeep(self.limits.depth).here()) } else { Ok(()) }
     }
@@ -58,7 +58,7 @@ impl Budget {
     }
 }
 
-/// Reads a message; `None` stands for JSON's null, which is left out like all that Go leaves out.
+/// Decodes a message; `None` means JSON's null, which is omitted like everything that Go omits.
 pub(crate) fn value(index: usize, bytes: &[u8], budget: &mut Budget) -> Result<Option<Value>, Error> {
     let Some(message) = Table::get().message(index) else { return Ok(None) };
     budget.spend()?;
@@ -86,7 +86,7 @@ pub(crate) fn value(index: usize, bytes: &[u8], budget: &mut Budget) -> Result<O
     })
 }
 
-/// Reads the fields of a message into an object; what stands there already is merged, as protobuf has it.
+/// Decodes the fields of a message into an object, and merges them with existing ones, as protobuf specifies.
 fn fields(message: &Message, bytes: &[u8], object: &mut Map<String, Value>, budget: &mut Budget) -> Result<(), Error> {
     let mut reader = Reader::new(bytes);
     while let Some((number, wire)) = reader.next().map_err(Fault::here)? {
@@ -145,7 +145,7 @@ fn add(field: &Field, wire: Wire<'_>, object: &mut Map<String, Value>, budget: &
     }
 }
 
-/// A message that stands twice is one; of everything else the last one counts.
+/// Repeated occurrences of a message are merged; of everything else the last one counts.
 fn merge(object: &mut Map<String, Value>, name: &str, value: Value) {
     match (object.get_mut(name), value) {
         (Some(Value::Object(old)), Value::Object(new)) => {

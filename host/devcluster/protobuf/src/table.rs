@@ -60,15 +60,15 @@ pub struct Field {
     pub number: u32,
     /// Name in JSON.
     pub name: String,
-    /// How often it may stand.
+    /// How often it may occur.
     pub cardinality: Cardinality,
     /// Its type; of a map, that of its values.
     pub field_type: FieldType,
-    /// When it stands in JSON.
+    /// When it is present in JSON.
     pub presence: Presence,
 }
 
-/// How often a field may stand.
+/// How often a field may occur.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cardinality {
     /// Once; the last one counts.
@@ -98,16 +98,16 @@ pub enum FieldType {
     Message(usize),
 }
 
-/// When a field stands in JSON.
+/// When a field is present in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// When it stands on the wire: a pointer, list, map or struct in Go.
+    /// If it is on the wire: a pointer, list, map or struct in Go.
     AsSent,
     /// Unless it is zero: a plain value with `omitempty`.
     NonZero,
     /// Always: a plain value without `omitempty`.
     Always,
-    /// Its own fields stand in the object around it: an embedded struct.
+    /// Its own fields are inlined into the parent object: an embedded struct.
     Inline,
 }
 

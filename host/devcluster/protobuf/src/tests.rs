@@ -62,7 +62,7 @@ fn check_fields(message: &Message, schema: &Schema, seen: &mut BTreeSet<usize>, 
 #[test]
 fn the_quirks_of_kubernetes_are_read() {
     let intstr = |kind, value, text: &str| [number(1, kind), number(2, value), bytes(3, text.as_bytes())].concat();
-    // core.v1.Probe: the handler's fields stand beside those of the probe.
+    // core.v1.Probe: the handler's fields are inlined beside those of the probe.
     let handler = bytes(2, &[bytes(1, b"/"), bytes(2, &intstr(1, 0, "http")), bytes(3, b"")].concat());
     let probe = [bytes(1, &handler), number(2, 0), number(3, 5)].concat();
     let resources = bytes(1, &[bytes(1, b"cpu"), bytes(2, &bytes(1, b"100m"))].concat());
@@ -102,7 +102,7 @@ fn the_quirks_of_kubernetes_are_read() {
 }
 
 #[test]
-fn what_stands_twice_is_merged_and_unknown_fields_are_skipped() {
+fn duplicate_messages_are_merged_and_unknown_fields_are_skipped() {
     let first = bytes(1, &[bytes(1, b"a"), bytes(3, b"ns")].concat());
     let second = bytes(1, &bytes(1, b"b"));
     let data = |value: &[u8]| bytes(2, &[bytes(1, b"x"), bytes(2, value)].concat());
@@ -133,14 +133,14 @@ fn schemas_are_read_in_all_their_forms() {
 }
 
 #[test]
-fn refusals_say_what_is_wrong_and_where() {
+fn errors_report_cause_and_path() {
     let pod = |spec: &[u8]| body("v1", "Pod", &bytes(2, &bytes(2, spec)));
     let cases = [
         (Vec::new(), "empty data"),
         (b"{}".to_vec(), "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"),
         (b"k8s\0".to_vec(), "Object 'Kind' or 'apiVersion' is missing in the envelope of the protobuf message"),
         (body("v1", "Nothing", b""), "no kind \"Nothing\" is registered for version \"v1\""),
-        (pod(&bytes(1, b"\xff")), "spec.containers.name: a text is not UTF-8"),
+        (pod(&bytes(1, b"\xff")), "spec.containers.name: a string is not UTF-8"),
         (pod(&number(1, 1)), "spec.containers.name: proto: wrong wireType = 0 for the field"),
         (pod(&[0x0a, 9]), "spec.containers: unexpected EOF"),
     ];
@@ -193,7 +193,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_is_written_along_the_table_is_read_again(entropy in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn encoded_messages_round_trip(entropy in prop::collection::vec(any::<u8>(), 0..400)) {
         for (api_version, kind) in kinds() {
             let index = index(&api_version, &kind);
             let mut object = Entropy::new(entropy.clone()).message(index);
@@ -206,7 +206,7 @@ proptest! {
     }
 
     #[test]
-    fn typed_clients_understand_what_is_read(entropy in prop::collection::vec(any::<u8>(), 0..2_000)) {
+    fn typed_clients_understand_decoded_objects(entropy in prop::collection::vec(any::<u8>(), 0..2_000)) {
         let object = |api_version: &str, kind: &str| {
             let index = index(api_version, kind);
             let mut object = Entropy::new(entropy.clone()).message(index);

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_impossible_is_refused() {
+    fn truncated_or_impossible_input_is_refused() {
         let cases: [(&[u8], Fault); 7] = [
             (&[0x08], Fault::EndsEarly),
             (&[0x12, 5, b'h'], Fault::EndsEarly),

@@ -1,10 +1,10 @@
-//! Writes which fields of built-in types are serialised when they hold nothing, from the tags of the Go structs of Kubernetes.
+//! Generates the table of built-in fields that are serialised even when empty, from the tags of the Go structs of Kubernetes.
 //!
 //! ```console
 //! $ cargo run -p chandler-devcluster-schema --example generate_presence -- <k8s.io/kubernetes/staging/src/k8s.io> [--check]
 //! ```
 //!
-//! With `--check` nothing is written; the exit status says whether the committed table is what would be written.
+//! With `--check` nothing is written; the exit status reports whether the committed table is up to date.
 
 use std::{
     collections::BTreeMap,
@@ -31,7 +31,7 @@ struct Field {
     name: String,
     pointer: bool,
     omitted: bool,
-    /// Whether it is left out when it is a zero struct.
+    /// Whether a zero struct is omitted.
     omit_zero: bool,
 }
 

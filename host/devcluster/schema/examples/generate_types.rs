@@ -1,10 +1,10 @@
-//! Writes the table of built-in types from the JSON schema that the Python package `kubernetes-validate` carries.
+//! Generates the table of built-in types from the JSON schema that the Python package `kubernetes-validate` carries.
 //!
 //! ```console
 //! $ cargo run -p chandler-devcluster-schema --example generate_types -- <path to _definitions.json> <package version> [--check]
 //! ```
 //!
-//! With `--check` nothing is written; the exit status says whether the committed table is what would be written.
+//! With `--check` nothing is written; the exit status reports whether the committed table is up to date.
 
 use std::{
     io::{Read as _, Write as _},

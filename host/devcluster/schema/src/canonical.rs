@@ -1,4 +1,4 @@
-//! The one spelling that kube-apiserver stores of values that have several.
+//! Canonical forms: the one spelling that kube-apiserver stores of values with several.
 
 use serde_json::{Map, Value};
 
@@ -112,7 +112,7 @@ fn is_empty_map(schema: Option<&Schema>, value: &Value) -> bool {
     is_map && value.as_object().is_some_and(Map::is_empty)
 }
 
-/// What an absent field is written as; `None` when it is not written.
+/// The serialised form of an absent field; `None` if it is omitted.
 fn written_zero(schema: &Schema) -> Option<Value> {
     match schema.presence {
         Presence::Null => Some(Value::Null),
@@ -167,7 +167,7 @@ mod tests {
     use crate::{Builtins, GroupVersionKind};
 
     #[test]
-    fn zero_values_are_what_a_go_struct_makes_of_them() {
+    fn zero_values_are_serialised_as_by_go() {
         let cases = [
             (
                 ("rbac.authorization.k8s.io", "ClusterRole"),

@@ -1,4 +1,4 @@
-//! Filling in the defaults that a type states.
+//! Sets the defaults of a type.
 
 use serde_json::Value;
 

@@ -1,10 +1,10 @@
-//! Errors about fields, in the words of kube-apiserver.
+//! Errors about fields, with the messages of kube-apiserver.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// What is wrong with a field (`k8s.io/apimachinery/pkg/util/validation/field.ErrorType`).
+/// The type of an error about a field (`k8s.io/apimachinery/pkg/util/validation/field.ErrorType`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorType {
     /// A value that must be there is not.
@@ -70,9 +70,9 @@ impl ErrorType {
 pub struct FieldError {
     /// Path of the field, e.g. `spec.versions[0].name`; `<nil>` for the object itself.
     pub field: String,
-    /// What is wrong.
+    /// The message.
     pub error_type: ErrorType,
-    /// What the rule is.
+    /// The rule.
     pub detail: String,
     /// The value found.
     pub bad_value: Value,
@@ -119,7 +119,7 @@ impl FieldError {
         Self::new(field, ErrorType::Forbidden, Value::Null, detail)
     }
 
-    /// A value stands twice.
+    /// A duplicate value.
     pub fn duplicate(field: &impl ToString, value: impl Into<Value>) -> Self {
         Self::new(field, ErrorType::Duplicate, value.into(), "")
     }
@@ -181,7 +181,7 @@ fn go_value(value: &Value) -> String {
 
 /// The message of the 422 Status: `Deployment.apps "web" is invalid: spec.replicas: Invalid value: ...`.
 ///
-/// `group` is empty for the core group. Several errors stand in brackets, equal ones once.
+/// `group` is empty for the core group. Several errors are in brackets, without duplicates.
 pub fn invalid_message(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> String {
     let kind = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
     let mut messages: Vec<String> = Vec::with_capacity(errors.len());

@@ -6,13 +6,13 @@ use chandler_expression::{loops, on_large_stack};
 /// A rule, ready to run.
 #[derive(Debug)]
 pub(crate) struct CompiledRule {
-    /// What must hold.
+    /// The rule.
     pub(crate) program: Program,
-    /// What yields the message.
+    /// The expression for the message.
     pub(crate) message: Option<Program>,
     /// How deep loops nest: the exponent of the cost.
     pub(crate) loops: u32,
-    /// Whether it compares with what is stored.
+    /// Whether it refers to the stored object.
     pub(crate) uses_old_self: bool,
 }
 

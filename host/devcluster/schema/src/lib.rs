@@ -1,4 +1,4 @@
-//! Types of Kubernetes objects: what a kube-apiserver knows of an object before it stores it.
+//! Types of Kubernetes objects: what a kube-apiserver does with an object before it stores it.
 //!
 //! * [`Schema`] is the one in-memory form of a type, whether it comes from the built-in table or from a CRD.
 //! * [`Builtins`] is the table of built-in resources of Kubernetes 1.36: names, scope, subresources, schema.

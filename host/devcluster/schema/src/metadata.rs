@@ -9,7 +9,7 @@ const ANNOTATIONS_SIZE: usize = 256 * 1024;
 
 /// Validates `metadata` of an object: name (by the rule of its kind), namespace, labels, annotations, finalizers, owners.
 ///
-/// `old` is what is stored, on an update: what is immutable must then be equal. A generated name must already be in place.
+/// `old` is the stored object of an update: immutable fields must then be equal. A generated name must already be set.
 pub fn validate(kind: &GroupVersionKind, namespaced: bool, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let root = FieldPath::Root;
     let path = root.field("metadata");
@@ -29,7 +29,7 @@ pub fn validate(kind: &GroupVersionKind, namespaced: bool, new: &Value, old: Opt
     errors
 }
 
-/// What keeps a text from being the name of an object of this kind.
+/// Why a text is not a valid object name of this kind.
 ///
 /// Most kinds take DNS-1123 subdomains; some are parts of host names and take labels; RBAC takes whatever fits into a URL.
 pub fn name_errors(kind: &GroupVersionKind, name: &str) -> Vec<String> {
@@ -85,7 +85,7 @@ fn labels(metadata: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut Vec<
     errors.extend(label_errors(metadata.get("labels"), &path));
 }
 
-/// What is wrong with a map of labels, such as `metadata.labels` or `matchLabels`.
+/// The errors of a map of labels, such as `metadata.labels` or `matchLabels`.
 pub(crate) fn label_errors(labels: Option<&Value>, path: &FieldPath<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
@@ -102,7 +102,7 @@ fn annotations(metadata: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut
     let path = path.field("annotations");
     let mut size = 0;
     for (key, value) in metadata.get("annotations").and_then(Value::as_object).into_iter().flatten() {
-        // The part before the slash may be written in capitals here, unlike in labels.
+        // Unlike in labels, the part before the slash may be in upper case.
         let details = names::qualified_name(&key.to_lowercase());
         errors.extend(details.into_iter().map(|detail| FieldError::invalid(&path, key.as_str(), detail)));
         size += key.len() + value.as_str().map_or(0, str::len);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_metadata() {
+    fn invalid_metadata_is_reported() {
         let none: [&str; 0] = [];
         assert_eq!(errors("", "ConfigMap", true, json!({"name": "a.b", "namespace": "n"}), None), none);
         assert_eq!(errors("rbac.authorization.k8s.io", "ClusterRole", false, json!({"name": "system:x"}), None), none);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_change() {
+    fn immutable_fields_cannot_change() {
         let old = json!({"name": "a", "uid": "1", "deletionTimestamp": "t", "finalizers": ["e.com/a"]});
         let new = json!({"name": "a", "uid": "2", "deletionTimestamp": "t", "finalizers": ["e.com/a", "e.com/b"]});
         insta::assert_debug_snapshot!(errors("", "Node", false, new, Some(old)), @r#"

@@ -27,7 +27,7 @@ fn too_long(limit: usize) -> String {
     format!("must be no more than {limit} bytes")
 }
 
-/// What keeps `text` from being a DNS-1123 label; empty when nothing does.
+/// Why `text` is not a DNS-1123 label; empty if it is one.
 pub fn dns1123_label(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if text.len() > LABEL_LENGTH {
@@ -39,7 +39,7 @@ pub fn dns1123_label(text: &str) -> Vec<String> {
     errors
 }
 
-/// What keeps `text` from being a DNS-1035 label (names of Services): like DNS-1123, but begins with a letter.
+/// Why `text` is not a DNS-1035 label (names of Services): like DNS-1123, but begins with a letter.
 pub fn dns1035_label(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if text.len() > LABEL_LENGTH {
@@ -52,7 +52,7 @@ pub fn dns1035_label(text: &str) -> Vec<String> {
     errors
 }
 
-/// What keeps `text` from being a DNS-1123 subdomain.
+/// Why `text` is not a DNS-1123 subdomain.
 pub fn dns1123_subdomain(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if text.len() > SUBDOMAIN_LENGTH {
@@ -64,7 +64,7 @@ pub fn dns1123_subdomain(text: &str) -> Vec<String> {
     errors
 }
 
-/// What keeps `text` from being a name that may stand in a URL path (RBAC objects).
+/// Why `text` is not a valid name for a URL path (RBAC objects).
 pub fn path_segment(text: &str) -> Vec<String> {
     match text {
         "." | ".." => vec![format!("may not be '{text}'")],
@@ -72,7 +72,7 @@ pub fn path_segment(text: &str) -> Vec<String> {
     }
 }
 
-/// What keeps `text` from being a qualified name: `[prefix/]name`, as keys of labels and annotations are.
+/// Why `text` is not a qualified name: `[prefix/]name`, like the keys of labels and annotations.
 pub fn qualified_name(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
     let mut parts = text.split('/');
@@ -104,7 +104,7 @@ pub fn qualified_name(text: &str) -> Vec<String> {
     errors
 }
 
-/// What keeps `text` from being the value of a label.
+/// Why `text` is not a valid label value.
 pub fn label_value(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if text.len() > LABEL_LENGTH {
@@ -124,7 +124,7 @@ fn label_characters(text: &str) -> bool {
     )
 }
 
-/// What keeps `text` from being a port name (`IANA_SVC_NAME`).
+/// Why `text` is not a port name (`IANA_SVC_NAME`).
 pub fn port_name(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if text.len() > 15 {

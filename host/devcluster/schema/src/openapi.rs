@@ -1,4 +1,4 @@
-//! `/openapi/v3` documents: what kubectl reads to validate, to explain and to find merge keys.
+//! `/openapi/v3` documents, which kubectl reads for validation, `explain` and merge keys.
 
 use std::collections::BTreeSet;
 
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_are_closed_under_references_and_state_what_kubectl_looks_for() {
+    fn documents_resolve_their_references_and_contain_what_kubectl_needs() {
         let resources: Vec<&ResourceType> =
             Builtins::get().resources().iter().filter(|resource| resource.group_version_kind.group == "apps").collect();
         let document = document("apps", &resources);

@@ -1,4 +1,4 @@
-//! OpenAPI v3 schemas into [`Schema`]s.
+//! Parses OpenAPI v3 schemas to [`Schema`]s.
 
 use std::{
     collections::HashMap,
@@ -36,14 +36,14 @@ pub enum SchemaError {
         found: String,
     },
     /// A reference to a definition that does not exist.
-    #[error("{path}: no definition is called {name:?}")]
+    #[error("{path}: there is no definition {name:?}")]
     UnknownReference {
         /// Path of the schema.
         path: String,
         /// The name referred to.
         name: String,
     },
-    /// Nesting beyond what is read.
+    /// The nesting exceeds the limit.
     #[error("{path}: schemas nest deeper than {DEEPEST} levels")]
     TooDeep {
         /// Path of the schema.
@@ -79,7 +79,7 @@ pub(crate) fn definition(name: &str, json: &Value, names: &HashMap<String, Defin
     }
 }
 
-/// Key fields of lists that may be left out; the package drops the defaults that the OpenAPI document of Kubernetes states.
+/// Key fields of lists that may be omitted; the package drops the defaults that the OpenAPI document of Kubernetes states.
 fn add_key_defaults(name: &str, shape: &mut Shape) {
     const WITH_PROTOCOL: &[&str] = &["io.k8s.api.core.v1.ContainerPort", "io.k8s.api.core.v1.ServicePort"];
     let Shape::Object { properties, .. } = shape else { return };

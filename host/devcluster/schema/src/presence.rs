@@ -1,4 +1,4 @@
-//! Which fields of built-in types are serialised when they hold nothing.
+//! Fields of built-in types that are serialised even when empty.
 
 use std::{collections::HashMap, sync::OnceLock};
 

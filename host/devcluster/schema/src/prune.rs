@@ -1,4 +1,4 @@
-//! Dropping fields that a type does not know.
+//! Removes fields that are not in the type.
 
 use serde_json::Value;
 

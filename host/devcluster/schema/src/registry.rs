@@ -33,7 +33,7 @@ impl Builtins {
         })
     }
 
-    /// Every resource. Groups stand in discovery order, and in a group the preferred version first.
+    /// Every resource, in discovery order of groups, with the preferred version of a group first.
     pub fn resources(&self) -> &[ResourceType] {
         &self.resources
     }

@@ -14,8 +14,8 @@ use crate::expression::CompiledRule;
 
 /// A type of values, as used at one place of an object. Cheap to clone.
 ///
-/// What belongs to the type itself stands in [`Node`], to which this dereferences; what belongs to the place (how strategic
-/// merge patch treats it, its default) stands here, since many places share one type.
+/// Properties of the type itself are in [`Node`], to which this dereferences; properties of the place (how strategic
+/// merge patch treats it, its default) are in this struct, since many places share one type.
 #[derive(Clone, Debug)]
 pub struct Schema {
     node: NodeReference,
@@ -27,15 +27,15 @@ pub struct Schema {
     pub presence: Presence,
 }
 
-/// What a field of a Go struct serialises to when it is the zero value of its type.
+/// How a field of a Go struct is serialised if it has the zero value of its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Presence {
     /// Whatever the field holds is kept, and nothing is added: places that are no fields of a Go struct.
     #[default]
     AsIs,
-    /// Nothing (`omitempty`).
+    /// Omitted (`omitempty`).
     Omitted,
-    /// Nothing when it is not set; a pointer, so that zero is a value.
+    /// Omitted if it is not set; a pointer, so that zero is a value.
     Pointer,
     /// `null`: a pointer without `omitempty`.
     Null,
@@ -70,12 +70,12 @@ impl Definition {
 
 impl fmt::Debug for Definition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What it is made of may hold it again.
+        // The type may be recursive.
         f.write_str("Definition")
     }
 }
 
-/// What is true of a type wherever it is used.
+/// The properties of a type that are the same wherever it is used.
 #[derive(Debug, Default)]
 pub struct Node {
     /// The name of a definition of the built-in table; empty for other types.
@@ -136,7 +136,7 @@ pub enum Shape {
     List {
         /// The type of the items; [`Shape::Any`] when not stated.
         items: Schema,
-        /// How items are told apart.
+        /// How items are identified.
         list_type: ListType,
         /// Least and greatest number of items.
         size: (Option<u64>, Option<u64>),
@@ -194,7 +194,7 @@ pub struct Range {
     pub multiple_of: Option<f64>,
 }
 
-/// How the items of a list are told apart (`x-kubernetes-list-type`).
+/// How the items of a list are identified (`x-kubernetes-list-type`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ListType {
     /// The list is one value.
@@ -202,7 +202,7 @@ pub enum ListType {
     Atomic,
     /// Items are scalars and unique.
     Set,
-    /// Items are objects told apart by these fields.
+    /// Items are objects that are identified by these fields.
     Map(Vec<String>),
 }
 
@@ -235,7 +235,7 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Takes an expression as it is.
+    /// Takes an expression unchanged.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), compiled: OnceLock::new() }
     }
@@ -327,7 +327,7 @@ impl Schema {
         }
     }
 
-    /// How the items of this list are told apart; atomic for everything else.
+    /// How the items of this list are identified; atomic for everything else.
     pub fn list_type(&self) -> &ListType {
         match &self.shape {
             Shape::List { list_type, .. } => list_type,

@@ -96,7 +96,7 @@ fn rule(rule: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     one_of(rule, "scope", &["*", "Cluster", "Namespaced"], path, errors);
 }
 
-/// A list that must not be empty, and in which `*` stands alone.
+/// A list that must not be empty, and in which `*` must be the only item.
 fn wildcard(rule: &Value, field: &str, what: &str, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let values = list(rule, field);
     if values.is_empty() {
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_with_webhooks() {
+    fn invalid_webhooks_are_reported() {
         let good = json!({
             "name": "a.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
             "clientConfig": {"service": {"name": "s", "namespace": "n", "port": 443, "path": "/validate"}},

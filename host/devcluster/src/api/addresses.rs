@@ -16,7 +16,7 @@ const PORTS: (u16, u16) = (30_000, 32_767);
 /// How many that were given out last are taken for used although no Service has them yet.
 const RECENT: usize = 64;
 
-/// What is given out. What Services use is read from the store when it is first needed, and again when nothing seems to be
+/// The allocated addresses. Those of Services are read from the store when they are first needed, and again when nothing seems to be
 /// left, since Services go.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses(Mutex<Allocators>);
@@ -116,7 +116,7 @@ impl Allocators {
     }
 }
 
-/// The host part of a Service's cluster IP, where it is one of those that are given out here.
+/// The host part of a Service's cluster IP, if it is in the range that this server allocates.
 fn host(service: &Value) -> Option<u16> {
     let address = service.pointer("/spec/clusterIP")?.as_str()?.parse::<std::net::Ipv4Addr>().ok()?;
     let [10, 96, high, low] = address.octets() else { return None };
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stored_services_use_is_not_given_out() {
+    fn addresses_of_stored_services_are_not_allocated() {
         let store = Store::default();
         service(&store, "a", "10.96.0.11", 30_001);
         service(&store, "b", "10.96.0.13", 30_000);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_come_again_when_their_services_are_gone_and_not_before() {
+    fn node_ports_are_reused_only_after_their_services_are_deleted() {
         let store = Store::default();
         let addresses = Addresses::default();
         let all = usize::from(PORTS.1 - PORTS.0) + 1;

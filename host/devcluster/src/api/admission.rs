@@ -1,4 +1,4 @@
-//! What admission does in every cluster: namespaces must exist, Services get addresses, Pods a ServiceAccount.
+//! Built-in admission: namespaces must exist, Services get addresses, Pods get a ServiceAccount.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! The binding subresource: a scheduler gives a Pod its node.
+//! The binding subresource: a scheduler assigns a Pod to a node.
 
 use bytes::Bytes;
 use serde_json::{Value, json};

@@ -23,7 +23,7 @@ pub const ORPHAN: &str = "orphan";
 
 const ATTEMPTS: usize = 32;
 
-/// What becomes of the dependants of a deleted object.
+/// The deletion policy for the dependants of a deleted object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Propagation {
     /// They are deleted after the owner.
@@ -38,7 +38,7 @@ pub enum Propagation {
 /// The options of a delete.
 #[derive(Clone, Debug, Default)]
 pub struct DeleteOptions {
-    /// What becomes of dependants; `None` leaves the finalizers that the object has.
+    /// The deletion policy for dependants; `None` keeps the finalizers of the object.
     pub propagation: Option<Propagation>,
     /// The object must have this uid.
     pub uid: Option<String>,
@@ -84,7 +84,7 @@ impl DeleteOptions {
     }
 }
 
-/// What a delete did.
+/// The result of a delete.
 #[derive(Clone, Debug)]
 pub enum Removed {
     /// The object is gone; its last state.
@@ -234,7 +234,7 @@ fn marked(resource: &Resource, object: &Value, propagation: Option<Propagation>,
     object
 }
 
-/// The Status that says what was deleted.
+/// The Status that describes the deleted object.
 fn success(resource: &Resource, object: &Value) -> Value {
     let mut details = json!({
         "name": metadata::name(object),

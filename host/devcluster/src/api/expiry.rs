@@ -1,4 +1,4 @@
-//! Which objects live for a time only.
+//! Objects with a limited lifetime.
 
 use std::sync::Arc;
 

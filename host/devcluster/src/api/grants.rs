@@ -1,4 +1,4 @@
-//! Nobody grants what they do not hold: writes of roles and bindings, and writes that turn out to create.
+//! Privilege escalation checks: writes of roles and bindings, and updates that turn out to create an object.
 
 use chandler_devcluster_access::{
     Attributes, EscalationError, ResourceAttributes,
@@ -14,7 +14,7 @@ use crate::{authorization::forbidden, metadata, status::Status};
 const HARMLESS: &[&str] = &["ownerReferences", "finalizers", "selfLink", "managedFields", "resourceVersion"];
 
 impl Api {
-    /// Checks that the user may create the object of a request that says something else, as server-side apply does.
+    /// Checks that the user may create the object of a request with another verb, such as server-side apply.
     ///
     /// # Errors
     /// 403 when the user may not.

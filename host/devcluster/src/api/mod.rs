@@ -4,18 +4,18 @@
 //! |---|---|
 //! | [`read`] | get and list |
 //! | [`watch`] | watch |
-//! | `write` | create and update, the path that every write takes |
+//! | `write` | create and update, the pipeline of every write |
 //! | [`patch`] | the patch formats and server-side apply |
 //! | [`delete`] | delete, deletecollection, finalizers |
 //! | [`scale`] | the scale subresource |
 //! | `bind` | the binding subresource of Pods |
-//! | [`review`] | kinds that are answered and not stored |
+//! | [`review`] | review kinds, which are answered and not stored |
 //! | [`tokens`] | tokens for ServiceAccounts |
-//! | `grants` | nobody grants what they do not hold |
-//! | [`admission`] | namespaces must exist; cluster addresses are given out |
+//! | `grants` | privilege escalation checks |
+//! | [`admission`] | namespaces must exist; cluster addresses are allocated |
 //! | `addresses` | which cluster IPs and node ports are free |
-//! | `expiry` | which objects live for a time only |
-//! | [`view`] | objects in the version and representation asked for |
+//! | `expiry` | objects with a limited lifetime |
+//! | [`view`] | objects in the requested version and representation |
 
 mod addresses;
 pub mod admission;
@@ -54,17 +54,17 @@ use crate::{
 pub struct Api {
     /// The objects.
     pub store: Store,
-    /// What is served.
+    /// The served resources.
     pub registry: Registry,
-    /// What time it is.
+    /// The clock.
     pub clock: Clock,
     /// Where uids and generated names come from.
     pub identities: Identities,
-    /// Who requests come from.
+    /// The user of a request.
     pub authenticator: Authenticator,
-    /// What they may do.
+    /// The authorizer.
     pub authorizer: Authorizer,
-    /// What is made to fail.
+    /// The injected faults.
     pub faults: Faults,
     /// Where requests are worked on that take long.
     pub(crate) places: Places,
@@ -72,7 +72,7 @@ pub struct Api {
     pub(crate) addresses: addresses::Addresses,
 }
 
-/// What a request is about, and how it is to be answered.
+/// The resource of a request, and the requested representation.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// Whose request it is.
@@ -87,7 +87,7 @@ pub struct Target {
     pub subresource: Option<String>,
     /// The query.
     pub query: Query,
-    /// How objects are answered.
+    /// The representation of objects in responses.
     pub representation: Representation,
     /// How many revisions ago a watch cache that answers is; see [`Effect::Stale`](crate::faults::Effect::Stale).
     pub lag: u64,

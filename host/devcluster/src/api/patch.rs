@@ -94,7 +94,7 @@ impl Api {
             refine::prune(&target.resource, &mut checked, &decoded.duplicates, validation, &mut write.warnings)?;
         }
         reset::strip(&mut applied, reset::fields(&target.resource, target.subresource.as_deref()));
-        // What is unknown fails the merge.
+        // Unknown fields fail the merge.
         write.options.field_validation = FieldValidation::Ignore;
         if self.store.get(&target.key()).is_none() {
             return self.apply_new(write, &applied);
@@ -159,7 +159,7 @@ fn apply_to(
     }
 }
 
-/// An applied configuration says what it is, and what it is called.
+/// Checks that an applied configuration has `apiVersion`, `kind` and a name.
 fn check_identity(target: &Target, applied: &Value) -> Result<(), Status> {
     let text = |field: &str| applied.get(field).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));

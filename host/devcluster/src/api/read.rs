@@ -69,7 +69,7 @@ impl Api {
     /// A list.
     ///
     /// # Errors
-    /// When a parameter is wrong, or the revision asked for is not known any more or not yet.
+    /// If a parameter is invalid, or the requested revision is no longer or not yet known.
     pub fn list(&self, target: &Target) -> Result<Bytes, Status> {
         let selector = selector(target)?;
         let page = self.page(target, &selector)?;
@@ -121,7 +121,7 @@ impl Api {
         let Listing { objects, revision } = listing;
         let is_after =
             |key: &Key| after.as_ref().is_none_or(|from| (&key.namespace, &key.name) > (&from.namespace, &from.name));
-        // What can be decided without parsing an object is decided first.
+        // Checks that need no parsed object come first.
         let selected = |key: &Key, object: &Object| {
             !selector.excludes_name(&key.name)
                 && selector.matches_labels(|label| object.label(label))
@@ -172,12 +172,12 @@ impl Api {
         if target.lag > 0 && !exact {
             return Ok(self.lagging(target, requested));
         }
-        // Whatever is not exact may be newer than asked for: the present always is.
+        // Whatever is not exact may be newer than requested: the current state always is.
         let listing = self.store.list(&target.scope(), requested.filter(|_| exact));
         listing.map_err(|Compacted { requested, oldest }| Status::expired(requested, oldest))
     }
 
-    /// The collection as a cache shows it that lags behind, but not behind what is asked for, nor behind the history.
+    /// The collection as a cache shows it that lags behind, but not behind what is requested, nor behind the history.
     pub(super) fn lagging(&self, target: &Target, requested: Option<u64>) -> Listing {
         let scope = target.scope();
         let revision = self.store.revision().saturating_sub(target.lag).max(requested.unwrap_or(0)).max(1);

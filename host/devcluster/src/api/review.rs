@@ -1,4 +1,4 @@
-//! Kinds that are answered and not stored: who am I, may I, what may I.
+//! Review kinds, which are answered and not stored: SelfSubjectReview, SubjectAccessReview and their relatives.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::{
     store::object::render,
 };
 
-/// What an access review asks; that about oneself names no user.
+/// The access of a review; a self review names no user.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct AccessSpec {
@@ -41,7 +41,7 @@ impl Api {
     /// Answers a review.
     ///
     /// # Errors
-    /// When the body is no such review, or the kind is not answered here.
+    /// If the body is not such a review, or the kind is not supported.
     pub fn review(&self, target: &Target, input: &Input) -> Result<Bytes, Status> {
         let mut review = without_nulls(decode_object(&target.resource, input)?.value);
         let status = match target.resource.kind().kind.as_str() {
@@ -187,7 +187,7 @@ fn check_metadata(review: &Value, local: bool, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// What is asked, when nothing is wrong with the question.
+/// The reviewed access, if the review is valid.
 fn asked(target: &Target, spec: AccessSpec, errors: &[FieldError]) -> Result<Attributes, Status> {
     match (spec.resource_attributes, spec.non_resource_attributes) {
         (Some(resource), None) if errors.is_empty() => Ok(Attributes::Resource(resource)),

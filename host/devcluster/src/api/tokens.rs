@@ -103,7 +103,7 @@ impl Api {
         found.map(|object| object.value().clone()).ok_or_else(|| Status::not_found(&about, name))
     }
 
-    /// What the token is bound to besides the ServiceAccount.
+    /// The object that the token is bound to besides the ServiceAccount.
     fn bound(&self, target: &Target, account: &Value, reference: Option<&BoundReference>) -> Result<Bound, Status> {
         let mut bound = Bound {
             namespace: target.namespace.clone(),

@@ -1,4 +1,4 @@
-//! Objects in the version and representation asked for.
+//! Objects in the requested version and representation.
 
 use std::borrow::Cow;
 

@@ -199,7 +199,7 @@ impl Running {
         }
     }
 
-    /// Moves to the present and says so in a bookmark.
+    /// Moves to the current revision and sends a bookmark.
     fn catch_up(&mut self) {
         if let Ok(batch) = self.watch.ready() {
             for event in &batch.events {
@@ -302,7 +302,7 @@ fn required_parts(shape: &chandler_devcluster_schema::Shape) -> serde_json::Map<
     required.iter().filter_map(empty).collect()
 }
 
-/// The event that ends a watch which cannot go on.
+/// The event that ends a watch that cannot continue.
 pub fn failure(status: &Status) -> Line {
     line("ERROR", &render(&status.to_value()))
 }

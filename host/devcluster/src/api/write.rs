@@ -1,4 +1,4 @@
-//! Create and update: the path that every write takes.
+//! Create and update: the pipeline of every write.
 
 use std::sync::Arc;
 
@@ -21,14 +21,14 @@ use crate::{
 /// How often a write is tried again when another one came between reading and writing.
 const ATTEMPTS: usize = 32;
 
-/// What a write did.
+/// The result of a write.
 #[derive(Debug)]
 pub struct Written {
-    /// The object as it is now, in the representation asked for.
+    /// The current object, in the requested representation.
     pub body: Bytes,
     /// Whether it is new.
     pub created: bool,
-    /// What the client should be warned of.
+    /// Warnings for the client.
     pub warnings: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Write<'a> {
     pub(super) target: &'a Target,
     pub(super) options: WriteOptions,
     pub(super) time: OffsetDateTime,
-    /// The time as it is written.
+    /// The time in its serialized form.
     pub(super) now: String,
     pub(super) warnings: Vec<String>,
 }
@@ -165,7 +165,7 @@ impl Api {
         let generated = metadata::name(&object).is_empty() && !metadata::text(&object, "generateName").is_empty();
         check_name(target, &mut object)?;
         let mut key = target.key();
-        // A generated name is not known yet: its prefix stands for it.
+        // A generated name is not known yet: its prefix is used instead.
         metadata::name(&object).clone_into(&mut key.name);
         if generated {
             metadata::text(&object, "generateName").clone_into(&mut key.name);
@@ -210,7 +210,7 @@ impl Api {
         Err(Status::already_exists(&resource.group_resource(), metadata::text(&object, "generateName")))
     }
 
-    /// Computes a new state of an existing object, takes it through the pipeline and stores it. `compute` gets the present
+    /// Computes a new state of an existing object, takes it through the pipeline and stores it. `compute` gets the current state
     /// state in the version of the request, and is called again when another write came between.
     pub(super) fn modify(
         &self,

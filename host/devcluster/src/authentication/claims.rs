@@ -1,4 +1,4 @@
-//! What the tokens of ServiceAccounts claim, and when they are believed (`k8s.io/kubernetes/pkg/serviceaccount`).
+//! The claims of ServiceAccount tokens, and their validation (`k8s.io/kubernetes/pkg/serviceaccount`).
 
 use chandler_devcluster_access::{User, quote::quote_all, user::service_account_user_name};
 use serde::{Deserialize, Serialize};
@@ -11,9 +11,9 @@ use crate::{
     store::{Key, Object, Store},
 };
 
-/// Who issues tokens; also the audience of tokens for the API itself.
+/// The issuer of tokens; also the audience of tokens for the API itself.
 pub const ISSUER: &str = "https://kubernetes.default.svc";
-/// Who issues the tokens that are kept in Secrets.
+/// The issuer of tokens that are stored in Secrets.
 pub const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";
 
 /// How far clocks may be apart, in seconds.
@@ -28,7 +28,7 @@ pub struct Claims {
     pub exp: i64,
     /// When it was issued.
     pub iat: i64,
-    /// Who issued it.
+    /// The issuer.
     pub iss: String,
     /// The token's own name.
     pub jti: String,
@@ -41,12 +41,12 @@ pub struct Claims {
     pub sub: String,
 }
 
-/// What a token is bound to: it ends when one of these objects does.
+/// The objects that a token is bound to: it becomes invalid when one of them is deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bound {
     /// The namespace of all but the node.
     pub namespace: String,
-    /// The node; behind a Pod it only says where that runs.
+    /// The node; for tokens of a Pod, only the node that the Pod runs on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<Reference>,
     /// The Pod.
@@ -92,10 +92,10 @@ impl Claims {
         }
     }
 
-    /// Whom the claims stand for, and for which of these audiences.
+    /// The user of the claims, and for which of these audiences they are valid.
     ///
     /// # Errors
-    /// When they are not valid now, not for any of these, or something that they are bound to is gone; the text says which.
+    /// If they are not valid now, are for none of these audiences, or are bound to an object that no longer exists; the text says which.
     pub fn user(
         &self,
         store: &Store,
@@ -149,7 +149,7 @@ impl Claims {
 /// The claims of a token that is kept in a Secret: it is valid as long as that holds it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LegacyClaims {
-    /// Who issued it.
+    /// The issuer.
     pub iss: String,
     /// The namespace.
     #[serde(rename = "kubernetes.io/serviceaccount/namespace")]
@@ -180,10 +180,10 @@ impl LegacyClaims {
         }
     }
 
-    /// Whom the claims stand for; `holds` tells whether the Secret holds the token.
+    /// The user of the claims; `holds` reports whether the Secret contains the token.
     ///
     /// # Errors
-    /// When the Secret or the ServiceAccount is gone; the text says which.
+    /// If the Secret or the ServiceAccount no longer exists; the text says which.
     pub fn user(&self, store: &Store, now: OffsetDateTime, holds: impl Fn(&Value) -> bool) -> Result<User, String> {
         let now = now.unix_timestamp();
         let secret = find(store, "secrets", &self.namespace, &self.secret);

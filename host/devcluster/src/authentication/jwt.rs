@@ -1,4 +1,4 @@
-//! Signed tokens: JWS in its compact form (RFC 7515) with ES256, the only algorithm made and accepted here.
+//! Signed tokens: JWS in its compact form (RFC 7515) with ES256, the only supported algorithm.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use rcgen::KeyPair;
@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 /// The algorithm: ECDSA over P-256 with SHA-256.
 pub const ALGORITHM: &str = "ES256";
 
-/// What stands before the point in the DER of a P-256 public key (`SubjectPublicKeyInfo`, RFC 5480).
+/// The bytes before the point in the DER of a P-256 public key (`SubjectPublicKeyInfo`, RFC 5480).
 const KEY_INFO: &[u8] = &[
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce,
     0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
@@ -24,10 +24,10 @@ const KEY_INFO: &[u8] = &[
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// It cannot be made or read.
-    #[error("cannot make or read the key that signs tokens")]
+    #[error("failed to create or read the key that signs tokens")]
     Key(#[from] rcgen::Error),
     /// It is no P-256 key.
-    #[error("the key that signs tokens is no P-256 key: {0}")]
+    #[error("the key that signs tokens is not a P-256 key: {0}")]
     Kind(String),
 }
 
@@ -35,7 +35,7 @@ pub enum KeyError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     /// It has not the form of a signed token.
-    #[error("it is no signed token")]
+    #[error("it is not a signed token")]
     Form,
     /// Another key or algorithm is named.
     #[error("invalid signature, no keys found")]
@@ -141,7 +141,7 @@ fn parse(part: &str) -> Result<Value, TokenError> {
     if value.is_object() { Ok(value) } else { Err(TokenError::Form) }
 }
 
-/// The issuer that an unverified token claims; to tell whose it is before its signature is looked at.
+/// The issuer that an unverified token claims; to select the validator before the signature is checked.
 pub fn claimed_issuer(token: &str) -> Option<String> {
     let claims = parse(token.split('.').nth(1)?).ok()?;
     Some(claims.get("iss")?.as_str()?.to_owned())
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_the_key_has_signed_is_accepted() {
+    fn only_tokens_signed_by_the_key_are_accepted() {
         let (key, other) = (SigningKey::generate().unwrap(), SigningKey::generate().unwrap());
         let claims = json!({"iss": "me", "sub": "x"});
         let token = key.sign(&claims).unwrap();

@@ -1,11 +1,11 @@
-//! Who a request comes from.
+//! Authentication.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`jwt`] | signing tokens and telling own signatures |
-//! | [`claims`] | what tokens claim, and when that is believed |
-//! | [`openid`] | the documents by which others can check tokens |
-//! | here | the credentials that are accepted: the administrator's token and the tokens of ServiceAccounts |
+//! | [`jwt`] | signing tokens and verifying signatures |
+//! | [`claims`] | the claims of tokens, and their validation |
+//! | [`openid`] | the documents with which other services can verify tokens |
+//! | this module | the accepted credentials: the administrator's token and the tokens of ServiceAccounts |
 
 pub mod claims;
 pub mod jwt;
@@ -43,10 +43,10 @@ pub enum Rejected {
     Invalid(String),
 }
 
-/// Tells users by their credentials. Without an administrator's token and a key everybody is anonymous.
+/// Authenticates users by their credentials. Without an administrator's token and a key every user is anonymous.
 #[derive(Clone, Default)]
 pub struct Authenticator {
-    /// The digest of the administrator's token, so that it can be compared in a time that says nothing about it.
+    /// The digest of the administrator's token, so that it can be compared in constant time.
     administrator: Option<[u8; 32]>,
     key: Option<Arc<SigningKey>>,
     /// The address of the API, e.g. `https://127.0.0.1:34567`.
@@ -79,7 +79,7 @@ impl Authenticator {
         &self.url
     }
 
-    /// The user of a request with this `Authorization` header. Who sends none, or none with the scheme `Bearer`, is anonymous.
+    /// The user of a request with this `Authorization` header. Without the header, or with another scheme than `Bearer`, the user is anonymous.
     ///
     /// # Errors
     /// When there is a token and it is not accepted.

@@ -1,4 +1,4 @@
-//! The documents by which others can check the tokens of ServiceAccounts (OpenID Connect Discovery 1.0).
+//! The documents with which other services can verify the tokens of ServiceAccounts (OpenID Connect Discovery 1.0).
 
 use serde_json::{Value, json};
 

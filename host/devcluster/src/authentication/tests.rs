@@ -57,7 +57,7 @@ impl Fixture {
 }
 
 #[test]
-fn headers_tell_users() {
+fn authorization_headers_identify_users() {
     let fixture = fixture();
     let name = |header: &str| fixture.user(header, NOW).map(|user| user.name);
     for header in ["Bearer secret-token", "bearer  secret-token "] {
@@ -94,7 +94,7 @@ fn tokens_of_service_accounts_are_valid_for_a_while_and_for_their_audience() {
 }
 
 #[test]
-fn tokens_end_with_what_they_are_bound_to() {
+fn tokens_are_invalid_after_their_bound_object_is_deleted() {
     let fixture = fixture();
     let store = &fixture.store;
     let plain = fixture.token(|_| {}, &[ISSUER]);

@@ -33,7 +33,7 @@ struct State {
 }
 
 impl Cache {
-    /// The policy as it is now. Always to be called with the same store.
+    /// The current policy. Always call this with the same store.
     pub fn current(&self, store: &Store) -> Arc<PolicySet> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let state = state.get_or_insert_with(|| State::read(store));

@@ -1,10 +1,10 @@
-//! What a request may do.
+//! Authorization.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`request`] | from method, path and query to what a request wants to do |
+//! | [`request`] | derives the requested access from method, path and query |
 //! | [`cache`] | the stored roles and bindings, read once for each change |
-//! | here | decisions, impersonation, and the answers to what is refused |
+//! | this module | decisions, impersonation, and responses to denied requests |
 
 pub mod cache;
 pub mod request;
@@ -28,7 +28,7 @@ use crate::{
     store::Store,
 };
 
-/// So many requestors are remembered with the mode in which they last impersonated somebody.
+/// For how many requestors the mode of their last impersonation is cached.
 const REQUESTORS: usize = 1024;
 
 /// Decides what requests may do, by the roles and bindings in a store.
@@ -48,7 +48,7 @@ impl Authorizer {
     /// Decides whether a user may do something.
     pub fn decide(&self, store: &Store, user: &User, attributes: &Attributes) -> Decision {
         if user.is_privileged() {
-            // Nothing is looked up for them, so that the policy need not be read.
+            // They need no lookup, so the policy need not be read.
             return Decision { allowed: true, reason: String::new() };
         }
         authorize(&*self.policy(store), user, attributes)
@@ -63,7 +63,7 @@ impl Authorizer {
         if allowed { Ok(()) } else { Err(refused(user, attributes, &reason)) }
     }
 
-    /// The user as whom a request is to be made: the requestor, or whoever the headers `Impersonate-*` name.
+    /// The effective user of a request: the requestor, or the user that the headers `Impersonate-*` name.
     ///
     /// # Errors
     /// 400 when the headers name no user, 403 when the requestor may not act as that user.
@@ -74,7 +74,7 @@ impl Authorizer {
         headers: &HeaderMap,
         request: &Attributes,
     ) -> Result<User, Status> {
-        // Header names are in lower case already. Values that are no text name somebody whom nobody may be: were they left
+        // Header names are in lower case already. Non-text values name a user that no one may impersonate: if they were left
         // out, the request would be the requestor's own.
         let headers = headers.iter().filter(|(name, _)| name.as_str().starts_with("impersonate-"));
         let headers: Vec<_> =
@@ -106,7 +106,7 @@ impl Authorizer {
     }
 }
 
-/// The answer to a request that is not allowed.
+/// The response to a request that is not allowed.
 fn refused(user: &User, attributes: &Attributes, reason: &str) -> Status {
     let why = refusal(user, attributes, reason);
     match attributes {

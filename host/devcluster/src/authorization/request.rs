@@ -1,17 +1,17 @@
-//! From method, path and query to what a request wants to do (`k8s.io/apiserver/pkg/endpoints/request.RequestInfo`).
+//! Derives the requested access from method, path and query (`k8s.io/apiserver/pkg/endpoints/request.RequestInfo`).
 
 use chandler_devcluster_access::{Attributes, NonResourceAttributes, ResourceAttributes};
 use http::Method;
 
 use crate::request::query::Query;
 
-/// What a request wants to do. The path is still percent-encoded; it is taken apart as for dispatching, so that nothing else
+/// The requested access. The path is still percent-encoded; it is split as for dispatching, so that nothing else
 /// is allowed than what then happens.
 pub fn attributes(method: &Method, path: &str, query: &Query) -> Attributes {
     let decoded =
         |segment: &str| percent_encoding::percent_decode_str(segment).decode_utf8().map(std::borrow::Cow::into_owned);
     let segments = path.split('/').filter(|segment| !segment.is_empty()).map(decoded).collect::<Result<Vec<_>, _>>();
-    // What cannot be decoded names nothing and is answered with 404 to whom it is allowed.
+    // A path that cannot be decoded names nothing; an authorized user gets 404.
     let segments = segments.unwrap_or_default();
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
     let resource = match segments.as_slice() {
@@ -47,7 +47,7 @@ fn resource(method: &Method, query: &Query, group: &str, version: &str, rest: &[
     }
     let verb = match (prefixed, method.as_str()) {
         (Some(verb), _) => verb,
-        // kube-apiserver takes no notice of the parameter here; this server watches the object.
+        // kube-apiserver ignores the parameter in this case; this server watches the object.
         (None, "GET") if !name.is_empty() && part(2).is_empty() && query.flag("watch") => "watch",
         (None, "GET" | "HEAD") if !name.is_empty() => "get",
         (None, "GET" | "HEAD") => {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_told_by_method_path_and_query() {
+    fn attributes_are_derived_from_method_path_and_query() {
         let cases = [
             ("GET", "/api/v1/pods", "list /v1 pods/ /"),
             ("GET", "/api/v1/namespaces/n/pods?watch=true", "watch /v1 pods/ n/"),

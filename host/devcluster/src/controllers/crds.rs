@@ -21,12 +21,12 @@ use crate::{
 
 /// The table of CRDs.
 const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
-/// A CRD with more versions is worked on beside the reactor.
+/// A CRD with more versions is processed outside of the reactor.
 const FEW: usize = 32;
-/// How often a CRD whose objects are still there is looked at again, besides when they change.
+/// How often a CRD whose objects are still there is processed again, besides when they change.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// What decides on how a CRD is served.
+/// The parts of a CRD that determine how it is served.
 #[derive(Debug, PartialEq, Eq)]
 struct Served {
     uid: String,
@@ -42,7 +42,7 @@ pub struct Crds {
     established_delay: Duration,
     /// When each CRD whose names are accepted becomes established.
     due: HashMap<String, Moment>,
-    /// What is served of each CRD, so that a change of its status alone changes nothing that is served.
+    /// The served parts of each CRD, so that a change of its status alone does not change the served resources.
     served: HashMap<String, Served>,
     /// CRDs that are being deleted and whose objects are still there.
     emptying: HashSet<String>,
@@ -109,7 +109,7 @@ impl Crds {
         }
     }
 
-    /// Works on a thread beside the reactor: a CRD may have thousands of versions, each with a schema to compile. None when the runtime
+    /// Works on a thread outside of the reactor: a CRD may have thousands of versions, each with a schema to compile. None when the runtime
     /// ends.
     async fn beside(mut self, work: impl FnOnce(&mut Self) + Send + 'static) -> Option<Self> {
         let worked = tokio::task::spawn_blocking(move || {
@@ -119,7 +119,7 @@ impl Crds {
         worked.await.ok()
     }
 
-    /// Whether a CRD has so many versions that looking at it takes long. Others are in force as soon as somebody else has a turn.
+    /// Whether a CRD has so many versions that processing it takes long. Other CRDs take effect without yielding.
     fn is_large(&self, key: &Key) -> bool {
         let object = self.api.store.get(key);
         let versions = object.as_ref().and_then(|object| object.value().pointer("/spec/versions")?.as_array());

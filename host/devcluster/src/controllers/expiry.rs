@@ -1,4 +1,4 @@
-//! Deletes what lives for a time only.
+//! Deletes expired objects.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,8 +1,8 @@
 //! Garbage collection along owner references, as kube-controller-manager's collector does it.
 //!
-//! A graph of who names whom is kept from the change log. What is decided is decided from the store: an object goes when every
-//! owner that it names is gone, keeps only the references whose owners live, and owners that wait for their dependants
-//! (`foregroundDeletion`) or want to be forgotten by them (`orphan`) are brought forward.
+//! A graph of owner references is maintained from the change log. Decisions are made from the store: an object is deleted when every
+//! owner that it names is gone, and keeps only references to existing owners. Owners that wait for their dependants
+//! (`foregroundDeletion`) or orphan them (`orphan`) are processed first.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -32,7 +32,7 @@ struct Owner {
     blocks_deletion: bool,
 }
 
-/// What is known of an owner.
+/// The known state of an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OwnerState {
     /// It lives, or cannot be looked up: better to keep than to delete by mistake.
@@ -116,7 +116,7 @@ impl GarbageCollector {
             for (key, object) in &listing.objects {
                 let value = object.peek();
                 self.graph.insert(key, &value);
-                // Nothing else is decided on.
+                // No other objects are considered.
                 if metadata::is_deleting(&value) || !owners(&value).is_empty() {
                     self.queue.push_back(metadata::uid(&value).to_owned());
                 }
@@ -152,7 +152,7 @@ impl GarbageCollector {
     fn work(&mut self) {
         let mut done = HashSet::new();
         while let Some(uid) = self.queue.pop_front() {
-            // What a decision changes comes back as an event.
+            // The changes of a decision arrive as events.
             if done.insert(uid.clone()) {
                 self.process(&uid);
             }
@@ -200,7 +200,7 @@ impl GarbageCollector {
         }
     }
 
-    /// The object with a uid, as it is stored now.
+    /// The stored object with a uid.
     fn live(&self, uid: &str) -> Option<(Key, Arc<Object>)> {
         let key = self.graph.nodes.get(uid)?.key.clone();
         let object = self.api.store.get(&key)?;
@@ -267,7 +267,7 @@ fn owners(object: &Value) -> Vec<Owner> {
         .collect()
 }
 
-/// What the finalizers of an object say about its dependants.
+/// The deletion policy for dependants in an object's finalizers.
 fn waits(object: &Value) -> Option<Propagation> {
     metadata::finalizers(object).into_iter().find_map(|finalizer| match finalizer {
         FOREGROUND => Some(Propagation::Foreground),

@@ -1,12 +1,12 @@
-//! What kube-controller-manager and apiextensions do to keep an API consistent. They work on the store directly.
+//! The controllers of kube-controller-manager and apiextensions that keep an API consistent. They work on the store directly.
 //!
 //! | module | does |
 //! |---|---|
 //! | [`crds`] | establishes CRDs, serves them, deletes their objects |
-//! | [`expiry`] | deletes Events when their time has come |
+//! | [`expiry`] | deletes expired Events |
 //! | [`garbage`] | deletes dependants of deleted owners |
-//! | [`namespaces`] | makes what every namespace has, empties those that are deleted |
-//! | [`policy`] | makes the bootstrap policy, gathers ClusterRoles that are made of others |
+//! | [`namespaces`] | creates the default objects of every namespace, and empties deleted namespaces |
+//! | [`policy`] | creates the bootstrap policy, and aggregates ClusterRoles |
 //! | [`tokens`] | fills the Secrets that hold tokens of ServiceAccounts |
 //! | [`object`] | small changes to stored objects |
 

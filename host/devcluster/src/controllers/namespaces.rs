@@ -1,4 +1,4 @@
-//! Namespaces: what each of them has, and how they end.
+//! Namespaces: their default objects, and their deletion.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -15,9 +15,9 @@ use crate::{
 
 /// The namespaces that every cluster has.
 const FIRST: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
-/// What every namespace has: table and name.
+/// The default objects of every namespace: table and name.
 const KEPT: [(&str, &str); 2] = [("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")];
-/// How often namespaces that are not empty yet are looked at again.
+/// How often namespaces that are not empty yet are processed again.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// Makes the first namespaces.
@@ -40,7 +40,7 @@ fn create(api: &Api, plural: &str, namespace: &str, mut object: Value) {
     let key = Key::new(Arc::clone(&resource.table), namespace, metadata::name(&object));
     strategy::prepare_create(&resource, &mut object, &api.identities.uid(&key), &api.clock.timestamp());
     refine::default(&resource, &mut object);
-    // A mismatch says that it exists.
+    // A mismatch means that it exists.
     let _ = api.store.put(key, Expected::Absent, object);
 }
 
@@ -110,7 +110,7 @@ impl Namespaces {
         }
     }
 
-    /// Looks at every namespace that is being deleted; whether any is left.
+    /// Processes every terminating namespace. Returns whether any is left.
     fn sweep(&self) -> bool {
         let scope = Scope { resource: Some("namespaces".into()), namespace: None };
         let listing = self.api.store.list_now(&scope);
@@ -118,7 +118,7 @@ impl Namespaces {
         ending.fold(false, |left, (key, _)| self.reconcile(key) || left)
     }
 
-    /// Brings a namespace forward; whether it has to be looked at again.
+    /// Processes a namespace. Returns whether it must be processed again.
     fn reconcile(&self, key: &Key) -> bool {
         let Some(namespace) = self.api.store.get(key) else { return false };
         if metadata::is_deleting(namespace.value()) {
@@ -143,7 +143,7 @@ impl Namespaces {
         false
     }
 
-    /// Deletes what is in a namespace, then lets it go; whether something is left.
+    /// Deletes the content of a namespace, then removes its finalizer. Returns whether any content is left.
     fn empty(&self, key: &Key) -> bool {
         let Some(namespaces) = core(&self.api, "namespaces") else { return false };
         let scope = Scope { resource: None, namespace: Some(key.name.clone()) };
@@ -173,7 +173,7 @@ impl Namespaces {
             }
         }
         let content =
-            remaining(resources.into_iter().map(|(name, count)| (told(name), count)), "has", "resource instances");
+            remaining(resources.into_iter().map(|(name, count)| (qualified(name), count)), "has", "resource instances");
         let held = remaining(finalizers.into_iter(), "in", "resource instances");
         let now = self.api.clock.timestamp();
         change(&self.api, &namespaces, key, |namespace| {
@@ -194,7 +194,7 @@ impl Namespaces {
 }
 
 /// Resource and group as conditions name them; the core group is the empty one.
-fn told(resource: &str) -> String {
+fn qualified(resource: &str) -> String {
     if resource.contains('.') { resource.to_owned() } else { format!("{resource}.") }
 }
 

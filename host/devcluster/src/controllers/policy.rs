@@ -1,4 +1,4 @@
-//! The bootstrap policy, and ClusterRoles that are made of others.
+//! The bootstrap policy, and aggregated ClusterRoles.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::{
     store::{Expected, Key, Scope},
 };
 
-/// Makes the roles and bindings that every cluster has, unless they exist, and gathers those that are made of others.
+/// Creates missing roles and bindings of the bootstrap policy, and aggregates ClusterRoles.
 pub fn bootstrap(api: &Api) {
     for bootstrap::Object { resource, namespace, mut value } in bootstrap::objects() {
         let Some(resource) = resource_of(api, resource) else { continue };
@@ -28,7 +28,7 @@ pub fn bootstrap(api: &Api) {
         }
         strategy::prepare_create(&resource, &mut value, &api.identities.uid(&key), &api.clock.timestamp());
         refine::default(&resource, &mut value);
-        // A mismatch says that it exists.
+        // A mismatch means that it exists.
         let _ = api.store.put(key, Expected::Absent, value);
     }
     gather_all(api);
@@ -38,7 +38,7 @@ fn resource_of(api: &Api, plural: &str) -> Option<Arc<Resource>> {
     api.registry.snapshot().resource(GROUP, "v1", plural).cloned()
 }
 
-/// The controller that gathers the rules of ClusterRoles.
+/// The controller that aggregates the rules of ClusterRoles.
 pub struct Aggregation {
     api: Arc<Api>,
 }
@@ -63,10 +63,10 @@ impl Aggregation {
     }
 }
 
-/// Gathers the rules of every ClusterRole that is made of others, until nothing changes any more: they may be made of one
+/// Collects the rules of every aggregated ClusterRole, until nothing changes any more: they may aggregate one
 /// another.
 fn gather_all(api: &Api) {
-    /// A chain that is longer goes on with the next change.
+    /// A longer chain continues with the next change.
     const ROUNDS: usize = 8;
     let Some(resource) = resource_of(api, "clusterroles") else { return };
     let scope = Scope { resource: Some(Arc::clone(&resource.table)), namespace: None };

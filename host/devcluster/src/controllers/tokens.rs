@@ -1,4 +1,4 @@
-//! Secrets of type `kubernetes.io/service-account-token`: they get a token, and end with their ServiceAccount.
+//! Secrets of type `kubernetes.io/service-account-token`: they get a token, and are deleted with their ServiceAccount.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ impl Tokens {
         if let Some(account) = account.filter(|account| stated.is_empty() || stated == account.uid) {
             return self.fill(secrets, key, secret, &account);
         }
-        // Only this very Secret: another may have taken its place. One that is gone is what is wanted.
+        // Only this very Secret: another one may have replaced it. If it is already deleted, nothing is left to do.
         let options = DeleteOptions { uid: Some(metadata::uid(secret).to_owned()), ..DeleteOptions::default() };
         let _ = self.api.remove(secrets, key, &options);
     }

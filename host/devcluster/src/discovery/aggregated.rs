@@ -1,4 +1,4 @@
-//! Aggregated discovery (`apidiscovery.k8s.io`): everything in two documents, which clients keep while their `ETag` holds.
+//! Aggregated discovery (`apidiscovery.k8s.io`): everything in two documents, which clients cache while their `ETag` is current.
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};

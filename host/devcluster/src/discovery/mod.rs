@@ -1,4 +1,4 @@
-//! Discovery: which groups, versions and resources there are, in the plain and in the aggregated form.
+//! Discovery of groups, versions and resources, in the legacy and in the aggregated form.
 
 mod aggregated;
 mod subresource;

@@ -16,7 +16,7 @@ pub(super) struct Subresource<'a> {
     pub(super) kind: Option<&'static str>,
     /// Group and version of that kind, where they are not the resource's own.
     pub(super) group_version: Option<(&'static str, &'static str)>,
-    /// What can be done with it.
+    /// Its verbs.
     pub(super) verbs: &'static [&'static str],
 }
 

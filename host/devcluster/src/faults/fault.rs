@@ -1,4 +1,4 @@
-//! An effect with its conditions.
+//! A fault: an effect with its conditions.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::{
 /// A failure that waits for its requests.
 ///
 /// It is counted which requests it matches: the first [`after`](Self::after) of them are left alone, of the others each
-/// [`every`](Self::every)th is struck, if the [`probability`](Self::probability) wants it, and [`times`](Self::times) at most.
+/// [`every`](Self::every)th is affected, with the [`probability`](Self::probability), and [`times`](Self::times) at most.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
     pub(super) effect: Effect,
@@ -25,7 +25,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// A fault that strikes every request that it can happen to.
+    /// A fault that affects every request that it applies to.
     pub fn new(effect: Effect) -> Self {
         let matcher = Matcher::default();
         Self { effect, matcher, after: 0, every: 1, times: None, probability: 1.0, seed: 0 }
@@ -36,7 +36,7 @@ impl Fault {
         Self::new(Effect::Latency { least: duration, most: duration })
     }
 
-    /// What happens.
+    /// The effect.
     pub fn effect(&self) -> Effect {
         self.effect
     }
@@ -62,7 +62,7 @@ impl Fault {
         self
     }
 
-    /// Only requests for paths like this; here as below, `*` stands for any characters.
+    /// Only requests whose path matches; in this pattern and those below, `*` matches any characters.
     pub fn path(mut self, pattern: impl Into<String>) -> Self {
         self.matcher.path = Some(pattern.into());
         self
@@ -116,13 +116,13 @@ impl Fault {
         self
     }
 
-    /// Only dry runs, or only what is none.
+    /// Only dry runs, or only real requests.
     pub fn dry_run(mut self, dry_run: bool) -> Self {
         self.matcher.dry_run = Some(dry_run);
         self
     }
 
-    /// The simulation of workloads is struck, too.
+    /// The workload simulation is affected, too.
     pub fn with_simulation(mut self) -> Self {
         self.matcher.simulation = true;
         self
@@ -153,7 +153,7 @@ impl Fault {
         self
     }
 
-    /// Determines what is random: the same seed and the same requests give the same strikes.
+    /// The seed of random decisions: the same seed and the same requests give the same faults.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self

@@ -1,4 +1,4 @@
-//! Requests, and which of them a fault means.
+//! Requests, and which of them a fault matches.
 
 use std::cell::OnceCell;
 
@@ -73,7 +73,7 @@ impl Verb {
     }
 }
 
-/// Whether the requests of a client can be struck; an extension of requests that come from this process.
+/// Whether the requests of a client can be affected; an extension of requests that come from this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Exposure {
     /// By every fault.
@@ -98,9 +98,9 @@ pub struct Occasion<'a> {
     pub client: &'a str,
     /// The body.
     pub body: &'a [u8],
-    /// Who may be struck.
+    /// The clients that may be affected.
     pub exposure: Exposure,
-    /// What it is about; `None` for discovery and the like.
+    /// The resource; `None` for discovery and the like.
     pub object: Option<ObjectOccasion<'a>>,
     name_in_body: OnceCell<String>,
 }
@@ -161,7 +161,7 @@ impl<'a> Occasion<'a> {
     }
 }
 
-/// Which requests a fault means: those for which everything holds that is stated. Texts are patterns: `*` stands for any
+/// The requests that a fault affects: those that satisfy all given conditions. Texts are patterns: `*` matches any
 /// characters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matcher {
@@ -169,7 +169,7 @@ pub struct Matcher {
     pub verbs: Vec<Verb>,
     /// One of these HTTP methods; empty means each.
     pub methods: Vec<Method>,
-    /// The path as it is sent.
+    /// The path as sent.
     pub path: Option<String>,
     /// The API group; empty for the core group.
     pub group: Option<String>,
@@ -229,7 +229,7 @@ fn manager(occasion: &Occasion<'_>) -> String {
         .unwrap_or_default()
 }
 
-/// Whether a text fits a pattern, in which `*` stands for any characters.
+/// Whether a text matches a pattern, in which `*` matches any characters.
 fn is_like(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stated_must_hold() {
+    fn all_conditions_must_match() {
         let query = Query::parse("fieldManager=tester&dryRun=All");
         let object = ObjectOccasion {
             group: "apps",
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_an_object_stands_in_the_path_the_selector_or_the_body() {
+    fn the_object_name_is_read_from_path_selector_or_body() {
         let none = Query::default();
         let selecting = Query::parse("watch=1&fieldSelector=metadata.namespace%3Dx%2Cmetadata.name%3Da");
         let collection = Some(ObjectOccasion { group: "", plural: "pods", subresource: "", namespace: "x", name: "" });

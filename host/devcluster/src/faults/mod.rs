@@ -1,8 +1,8 @@
-//! Failures on demand: what a client has to survive, when a test or `chandler dev --fault` asks for it.
+//! Fault injection: failures that clients must survive, on request of a test or `chandler dev --fault`.
 //!
-//! A [`Fault`] says what happens ([`Effect`]), to which requests ([`Matcher`]), and how often. The cluster keeps those that wait
-//! in [`Faults`], which decides for each request what strikes it. The cluster's own controllers work on the store and are never
-//! struck; the simulation of workloads is struck only by faults that ask for it.
+//! A [`Fault`] defines what happens ([`Effect`]), to which requests ([`Matcher`]), and how often. The cluster keeps the active ones
+//! in [`Faults`], which decides for each request which faults affect it. The cluster's own controllers work on the store and are never
+//! affected; the workload simulation is affected only by faults that select it.
 //!
 //! ```
 //! use chandler_devcluster::{Effect, Fault, faults::Verb};
@@ -14,12 +14,12 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`effect`] | what can happen |
+//! | [`effect`] | the possible effects |
 //! | [`fault`] | an effect with its conditions, built step by step |
-//! | [`matching`] | requests, and which of them are meant |
-//! | [`text`] | the written form |
-//! | [`registry`] | the faults that wait, and what strikes a request |
-//! | [`watch`] | what happens to the events of a watch |
+//! | [`matching`] | requests, and which of them a fault matches |
+//! | [`text`] | the text format |
+//! | [`registry`] | the active faults, and which of them affect a request |
+//! | [`watch`] | the effects on the events of a watch |
 
 pub mod effect;
 pub mod fault;

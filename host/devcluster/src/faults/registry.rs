@@ -1,4 +1,4 @@
-//! The faults that wait, and what strikes a request.
+//! The active faults, and which of them affect a request.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -36,26 +36,26 @@ pub struct Report {
     pub fault: Fault,
     /// How many requests it has matched.
     pub matched: u64,
-    /// How many of them it has struck.
+    /// How many of them it has affected.
     pub struck: u64,
 }
 
-/// What strikes one request.
+/// The faults that affect one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Strike {
     /// The faults, in the order in which they were added.
     pub faults: Vec<FaultId>,
     /// How long it waits before anything else happens.
     pub latency: Duration,
-    /// What it gets instead of the answer.
+    /// The response that it gets instead of the real one.
     pub outcome: Option<Outcome>,
     /// How many revisions ago it sees, if it may be answered so.
     pub lag: u64,
-    /// What happens to the events of a watch.
+    /// The effect on the events of a watch.
     pub watch: WatchStrike,
 }
 
-/// What a request gets instead of its answer.
+/// The replacement of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// 409.
@@ -74,14 +74,14 @@ pub enum Outcome {
     },
     /// 503.
     Unavailable,
-    /// No answer.
+    /// No response.
     Reset {
         /// Whether the request takes effect before.
         written: bool,
     },
 }
 
-/// What happens to the events of a watch.
+/// The effect on the events of a watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatchStrike {
     /// How it ends early.
@@ -90,7 +90,7 @@ pub struct WatchStrike {
     pub delay: Duration,
     /// The time before each bookmark.
     pub bookmark_delay: Duration,
-    /// Whether bookmarks are left out.
+    /// Whether bookmarks are omitted.
     pub no_bookmarks: bool,
 }
 
@@ -101,7 +101,7 @@ pub enum WatchEnd {
     Dropped,
     /// By a reset.
     Reset,
-    /// With an ERROR event that says 410.
+    /// With an ERROR event with code 410.
     Expired,
 }
 
@@ -115,7 +115,7 @@ impl Faults {
         id
     }
 
-    /// Every fault and what it did so far, in the order in which they were added. Those that have struck as often as they may
+    /// Every fault and what it did so far, in the order in which they were added. Those that have acted as often as they may
     /// stay, until they are taken away.
     pub fn list(&self) -> Vec<Report> {
         self.state().faults.clone()
@@ -133,7 +133,7 @@ impl Faults {
         std::mem::take(&mut self.state().faults)
     }
 
-    /// Decides what strikes a request. Delays add up; of the faults that replace the answer the first one does.
+    /// Decides which faults affect a request. Delays add up; of the faults that replace the response, the first one wins.
     pub fn strike(&self, occasion: &Occasion<'_>) -> Strike {
         let mut strike = Strike::default();
         let mut state = self.state();
@@ -149,7 +149,7 @@ impl Faults {
         strike
     }
 
-    /// How long a CRD shall take to be established, if a fault says so.
+    /// How long a CRD takes to be established, if a fault delays it.
     pub fn established_delay(&self, crd: &str) -> Option<Duration> {
         let mut state = self.state();
         let query = Query::default();
@@ -189,7 +189,7 @@ impl Report {
         possible && self.fault.matcher.matches(occasion)
     }
 
-    /// Counts a request that matches; a number that is random where it is to be struck.
+    /// Counts a matching request. Returns a random number if the fault affects it.
     fn take(&mut self) -> Option<u64> {
         let fault = &self.fault;
         if fault.times.is_some_and(|times| self.struck >= times) {
@@ -241,7 +241,7 @@ impl WatchStrike {
     }
 }
 
-/// What replaces the answer.
+/// The replacement of the response.
 fn outcome(effect: Effect) -> Option<Outcome> {
     Some(match effect {
         Effect::Conflict => Outcome::Conflict,
@@ -256,14 +256,14 @@ fn outcome(effect: Effect) -> Option<Outcome> {
     })
 }
 
-/// A duration between two, as a random number says.
+/// A duration between two, chosen by a random number.
 fn between(least: Duration, most: Duration, chance: u64) -> Duration {
     let width = most.saturating_sub(least).as_nanos().saturating_add(1);
     let more = u64::try_from(u128::from(chance) % width).unwrap_or(u64::MAX);
     least.saturating_add(Duration::from_nanos(more))
 }
 
-/// Whether a random number is among the lowest, as many as the probability says.
+/// Whether a random number is in the share of lowest numbers that the probability defines.
 fn is_within(random: u64, probability: f64) -> bool {
     // 32 bits are exact in a float and fine enough.
     f64::from(u32::try_from(random >> 32).unwrap_or(u32::MAX)) < probability * (f64::from(u32::MAX) + 1.0)
@@ -281,7 +281,7 @@ fn mix(number: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// For which of the next twenty requests a fault strikes.
+    /// Which of the next twenty requests a fault affects.
     fn pattern(faults: &Faults) -> String {
         let query = Query::default();
         (0..20)
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_determines_what_is_struck() {
+    fn a_seed_determines_the_affected_requests() {
         let strikes = |seed| {
             let faults = Faults::default();
             faults.add(Fault::new(Effect::Conflict).probability(0.5).seed(seed));
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(all, (0..20).map(strikes).collect::<Vec<_>>());
         let struck: usize = all.iter().map(|pattern| pattern.matches('x').count()).sum();
         assert!((150..250).contains(&struck), "{struck} of 400");
-        // Two faults with the same seed do not strike the same requests.
+        // Two faults with the same seed do not affect the same requests.
         let faults = Faults::default();
         faults.add(Fault::new(Effect::NoBookmarks).times(0));
         faults.add(Fault::new(Effect::Conflict).probability(0.5));

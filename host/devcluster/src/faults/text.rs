@@ -1,4 +1,4 @@
-//! The written form of faults: `EFFECT[=VALUE][,CONDITION=VALUE]...`.
+//! The text format of faults: `EFFECT[=VALUE][,CONDITION=VALUE]...`.
 //!
 //! In values, a comma is written `%2C` and a percent sign `%25`.
 
@@ -17,32 +17,32 @@ use super::{
     matching::Verb,
 };
 
-/// What an effect is called, how its value is written, and what it does; for help texts.
+/// The name of an effect, the format of its value, and its meaning; for help texts.
 pub const EFFECTS: &[(&str, &str, &str)] = &[
     ("latency", "=TIME[..TIME]", "the request waits, between the two times"),
     ("conflict", "", "409, nothing is written"),
     ("gone", "", "410 as the status, as for a compacted resource version"),
-    ("too-many-requests", "[=TIME]", "429 with Retry-After, 1s unless stated"),
+    ("too-many-requests", "[=TIME]", "429 with Retry-After, 1s by default"),
     ("internal-error", "", "500, nothing is written"),
     ("internal-error-after-write", "", "500, although the write took effect"),
     ("unavailable", "", "503, nothing is written"),
-    ("reset", "", "no answer, nothing is written"),
-    ("reset-after-write", "", "no answer, although the write took effect"),
+    ("reset", "", "no response, nothing is written"),
+    ("reset-after-write", "", "no response, although the write took effect"),
     ("stale", "=N", "reads with resourceVersion=0 see N revisions ago"),
     ("drop-watch", "[=N|TIME]", "a watch ends at once, after N events or a time"),
-    ("reset-watch", "[=N|TIME]", "the same by a reset of the connection"),
-    ("expire-watch", "[=N|TIME]", "the same by an ERROR event that says 410"),
-    ("slow-watch", "=TIME", "each event comes so much later"),
-    ("late-bookmarks", "=TIME", "each bookmark comes so much later"),
-    ("no-bookmarks", "", "bookmarks are left out"),
-    ("established-delay", "=TIME", "a CRD becomes established so much later"),
+    ("reset-watch", "[=N|TIME]", "like drop-watch, by a reset of the connection"),
+    ("expire-watch", "[=N|TIME]", "like drop-watch, by an ERROR event with code 410"),
+    ("slow-watch", "=TIME", "each event is sent this long after the previous one"),
+    ("late-bookmarks", "=TIME", "each bookmark is delayed by this time"),
+    ("no-bookmarks", "", "bookmarks are omitted"),
+    ("established-delay", "=TIME", "the establishment of a CRD is delayed by this time"),
 ];
 
-/// What a condition is called, how its value is written, and what it says; for help texts.
+/// The name of a condition, the format of its value, and its meaning; for help texts.
 pub const CONDITIONS: &[(&str, &str, &str)] = &[
     ("verb", "=VERB[+VERB]", "such as get, list, watch, create, update, patch, delete"),
     ("method", "=METHOD[+METHOD]", "the HTTP method, such as PUT"),
-    ("path", "=PATTERN", "the path; in patterns `*` stands for any characters"),
+    ("path", "=PATTERN", "the path; in patterns `*` matches any characters"),
     ("resource", "=NAME[.GROUP]", "such as pods or deployments.apps"),
     ("group", "=PATTERN", "the API group; empty for the core group"),
     ("subresource", "=PATTERN", "such as status; empty for the object itself"),
@@ -51,12 +51,12 @@ pub const CONDITIONS: &[(&str, &str, &str)] = &[
     ("client", "=PATTERN", "the User-Agent"),
     ("manager", "=PATTERN", "the field manager"),
     ("dry-run", "=true|false", "only dry runs, or none"),
-    ("simulation", "=true|false", "whether simulated workloads suffer, too [default: false]"),
+    ("simulation", "=true|false", "also affect simulated workloads [default: false]"),
     ("times", "=N", "at most N times [default: always]"),
     ("after", "=N", "not the first N matching requests"),
     ("every", "=N", "each Nth matching request"),
     ("probability", "=P", "between 0 and 1, or as 30%"),
-    ("seed", "=N", "determines what is random [default: 0]"),
+    ("seed", "=N", "the seed of random decisions [default: 0]"),
 ];
 
 /// Why a text is no fault.
@@ -67,19 +67,19 @@ pub enum FaultError {
     #[error("a fault is written EFFECT[=VALUE][,CONDITION=VALUE]..., such as `conflict,verb=patch,times=3`")]
     Empty,
     /// There is no such effect.
-    #[error("{name:?} is no effect: {}", suggestion(name, EFFECTS))]
+    #[error("{name:?} is not an effect: {}", suggestion(name, EFFECTS))]
     Effect {
-        /// What stands there.
+        /// The given text.
         name: String,
     },
     /// There is no such condition.
-    #[error("{name:?} is no condition: {}", suggestion(name, CONDITIONS))]
+    #[error("{name:?} is not a condition: {}", suggestion(name, CONDITIONS))]
     Condition {
-        /// What stands there.
+        /// The given text.
         name: String,
     },
-    /// A condition stands there twice.
-    #[error("{name} is stated twice")]
+    /// A duplicate condition.
+    #[error("{name} is given twice")]
     Twice {
         /// The condition.
         name: String,
@@ -89,19 +89,19 @@ pub enum FaultError {
     Value {
         /// The effect or the condition.
         name: String,
-        /// What stands there.
+        /// The given text.
         value: Option<String>,
-        /// What should.
+        /// What is expected.
         expected: &'static str,
     },
     /// The effect cannot happen to requests with the verb.
-    #[error("{effect} happens to requests with the verb {possible}, not {verb}")]
+    #[error("{effect} applies to requests with the verb {possible}, not {verb}")]
     Verb {
         /// The effect.
         effect: String,
         /// The verbs to which it happens.
         possible: String,
-        /// The one that was asked for.
+        /// The one that was requested.
         verb: &'static str,
     },
 }
@@ -117,7 +117,7 @@ fn suggestion(name: &str, known: &[(&str, &str, &str)]) -> String {
     let nearest = known.iter().map(|(known, ..)| (distance(name, known), *known)).min();
     match nearest {
         Some((distance, name)) if distance <= 3 => format!("did you mean {name}?"),
-        _ => format!("there are {}", known.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(", ")),
+        _ => format!("expected one of {}", known.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(", ")),
     }
 }
 
@@ -166,7 +166,7 @@ impl<'a> Term<'a> {
     }
 
     fn times(self) -> Result<(Duration, Duration), FaultError> {
-        let wrong = || self.wrong("expected a time or two, the lesser first, such as 200ms or 100ms..2s");
+        let wrong = || self.wrong("expected a time or a range, such as 200ms or 100ms..2s");
         let value = self.value.ok_or_else(wrong)?;
         let (least, most) = value.split_once("..").unwrap_or((value, value));
         match (parse_time(least), parse_time(most)) {
@@ -201,7 +201,7 @@ impl<'a> Term<'a> {
     fn text(self) -> Result<String, FaultError> {
         let value = self.value.ok_or_else(|| self.wrong("expected a value, which may be empty"))?;
         let text = percent_decode_str(value).decode_utf8();
-        text.map(std::borrow::Cow::into_owned).map_err(|_| self.wrong("expected UTF-8 behind percent signs"))
+        text.map(std::borrow::Cow::into_owned).map_err(|_| self.wrong("expected percent-encoded UTF-8"))
     }
 }
 
@@ -275,7 +275,7 @@ fn with_condition(fault: Fault, term: Term<'_>) -> Result<Fault, FaultError> {
         "times" => fault.times(term.number()?),
         "after" => fault.after(term.number()?),
         "every" => match term.number()? {
-            0 => return Err(term.wrong("expected a whole number from 1 on")),
+            0 => return Err(term.wrong("expected a whole number of at least 1")),
             number => fault.every(number),
         },
         "probability" => fault.probability(term.probability()?),
@@ -298,12 +298,12 @@ impl FromStr for Fault {
             }
             seen.push(term.name);
             if term.name == "group" && fault.matcher.group.is_some() {
-                return Err(term.wrong("the group stands behind the resource already"));
+                return Err(term.wrong("the resource already has a group"));
             }
             let group = fault.matcher.group.clone();
             fault = with_condition(fault, term)?;
             if term.name == "resource" && group.is_some() && fault.matcher.group != group {
-                return Err(term.wrong("another group is stated, too"));
+                return Err(term.wrong("another group is given, too"));
             }
         }
         if let Some(possible) = fault.effect.verbs()
@@ -352,7 +352,7 @@ impl Display for Effect {
 
 impl Display for Fault {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        /// What has a meaning between the parts of a fault, or is lost at their edges.
+        /// Characters with a meaning between the parts of a fault, or that are trimmed at their edges.
         const RESERVED: &AsciiSet = &CONTROLS.add(b',').add(b'%').add(b' ');
         let matcher = &self.matcher;
         write!(f, "{}", self.effect)?;

@@ -1,4 +1,4 @@
-//! What happens to the events of a watch.
+//! The effects of faults on the events of a watch.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::clock::{Clock, Moment};
 
-/// One event of a watch, as it is sent.
+/// One event of a watch, as sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// Whether it is a bookmark.
@@ -20,7 +20,7 @@ pub struct Line {
     pub bytes: Bytes,
 }
 
-/// The answer broke off, or there was none.
+/// The response broke off, or there was none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the connection was reset on purpose")]
 pub struct Reset;
@@ -32,12 +32,12 @@ struct Disturbed<S> {
     begin: Moment,
     /// How many events were sent.
     events: u64,
-    /// What ends the answer of a watch whose history is gone.
+    /// The last event of a watch whose history is compacted.
     expired: Option<Bytes>,
     ended: bool,
 }
 
-/// Does to the events of a watch what a strike says; `expired` is the ERROR event of [`WatchEnd::Expired`].
+/// Applies a fault to the events of a watch; `expired` is the ERROR event of [`WatchEnd::Expired`].
 pub fn disturb(
     lines: impl Stream<Item = Line> + Send + 'static,
     strike: WatchStrike,
@@ -114,7 +114,7 @@ mod tests {
         stream::iter(text.split_whitespace().map(line))
     }
 
-    /// What becomes of a watch that would go on for ever after these events, as far as it comes without waiting.
+    /// What a client sees of an endless watch with these events, without waiting.
     async fn outcome(text: &'static str, strike: WatchStrike, clock: &Clock) -> String {
         let endless = lines(text).chain(stream::pending());
         let mut disturbed = Box::pin(disturb(endless, strike, clock.clone(), Bytes::from_static(b"410")));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_watch_ends_as_it_is_told() {
+    async fn a_watch_ends_as_the_fault_specifies() {
         let clock = Clock::manual(OffsetDateTime::UNIX_EPOCH);
         let ends = |when, how| WatchStrike { end: Some((when, how)), ..WatchStrike::default() };
         let cases = [

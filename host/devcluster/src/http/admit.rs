@@ -1,4 +1,4 @@
-//! What every request passes, however it comes: who it is made as, whether that user may, how long its body may be.
+//! The checks of every request: impersonation, authorization, and the size of the body.
 
 use std::{error::Error, sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use http::{Request, Response, request::Parts};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Body as HttpBody;
 
-use super::{legacy, promise, represent::represent};
+use super::{durability, legacy, represent::represent};
 use crate::{
     api::Api,
     authorization::request::attributes,
@@ -23,10 +23,10 @@ pub const BODY_LIMIT: usize = 3 << 20;
 /// How long a client may take to send a body.
 const BODY: Duration = Duration::from_mins(1);
 
-/// Answers a request of a user who was told by a credential.
+/// Handles a request of an authenticated user.
 ///
 /// # Errors
-/// When a fault wants that there is no answer.
+/// If a fault suppresses the response.
 pub async fn answer<B>(api: &Arc<Api>, requestor: User, request: Request<B>) -> Result<Response<Body>, Reset>
 where
     B: HttpBody,
@@ -44,14 +44,14 @@ where
         Ok(body) => {
             let request: Request<Bytes> = Request::from_parts(parts, body);
             tracing::trace!(method = %request.method(), uri = %request.uri(), "request");
-            let response = promise::handle(api, &request).await?;
+            let response = durability::handle(api, &request).await?;
             represent(&request, response).await
         }
         Err(status) => Ok(respond::status(&status)),
     }
 }
 
-/// Tells as whom a request is made, and lets it in when that user may do what it is about.
+/// Determines the effective user of a request, and admits it if that user is authorized.
 fn admit(api: &Api, requestor: User, parts: &Parts) -> Result<User, Status> {
     let Api { store, authorizer, .. } = api;
     let query = Query::parse(parts.uri.query().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! The authority, the serving certificate, the token; and the kubeconfig that holds what a client needs of them.
+//! The CA, the serving certificate, the token, and the kubeconfig that a client needs.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -22,7 +22,7 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
     /// A key or a certificate could not be made.
-    #[error("cannot make the certificate of the development cluster")]
+    #[error("failed to create the certificate of the development cluster")]
     Certificate(#[from] rcgen::Error),
     /// TLS does not take the certificate.
     #[error("cannot configure TLS with the certificate of the development cluster")]
@@ -30,7 +30,7 @@ pub enum CredentialsError {
     /// No key for the tokens of ServiceAccounts.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// What was kept of them cannot be used.
+    /// The stored credentials are unusable.
     #[error(transparent)]
     Kept(#[from] OpenError),
 }
@@ -42,11 +42,11 @@ const TOKEN: &str = "administrator.token";
 /// The name under which the key that signs tokens of ServiceAccounts is kept.
 const SIGNING_KEY: &str = "service-accounts.pem";
 
-/// What clients and the listener need to trust each other.
+/// The credentials with which clients and the listener trust each other.
 pub struct Credentials {
     /// The certificate of the authority, PEM.
     pub authority_pem: String,
-    /// What the listener serves with.
+    /// The TLS configuration of the listener.
     pub tls: Arc<ServerConfig>,
     /// The bearer token of the administrator.
     token: String,
@@ -95,7 +95,7 @@ impl Credentials {
         Ok(Self { authority_pem, tls: Arc::new(tls), token })
     }
 
-    /// What tells users by their credentials: the administrator by the token, ServiceAccounts by tokens of a key that is kept
+    /// Authenticates users: the administrator by the token, ServiceAccounts by tokens of a key that is stored
     /// where secrets are kept.
     ///
     /// # Errors
@@ -149,7 +149,7 @@ fn authority(secrets: &Secrets) -> Result<(Issuer<'static, KeyPair>, String), Cr
     let split = kept.find("-----BEGIN CERTIFICATE-----").ok_or_else(|| damaged("it holds no certificate"))?;
     let (key, certificate) = kept.split_at(split);
     let key = KeyPair::from_pem(key).map_err(|_| damaged("it holds no key"))?;
-    // What is signed names the authority by these parameters, which are those of the certificate.
+    // Signed certificates name the CA by these parameters, which are those of its certificate.
     Ok((Issuer::new(authority, key), certificate.to_owned()))
 }
 

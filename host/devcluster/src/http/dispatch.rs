@@ -1,4 +1,4 @@
-//! Path and method to handler.
+//! Dispatches path and method to a handler.
 
 use std::sync::Arc;
 
@@ -8,9 +8,8 @@ use futures::StreamExt as _;
 use http::{Method, Request, Response, StatusCode, header};
 
 use super::{
-    faults, health, heavy,
+    fault_injection, faults, health, heavy,
     route::{ObjectPath, Route},
-    struck,
 };
 use crate::{
     api::{self, Api, Input, Target, write::Written},
@@ -29,14 +28,14 @@ use crate::{
     version,
 };
 
-/// Answers a request that is authorized and whose body has been read; its user stands in the extensions.
+/// Handles an authorized request whose body has been read; its user is in the extensions.
 ///
 /// # Errors
-/// When a fault wants that there is no answer.
+/// If a fault suppresses the response.
 pub async fn handle(api: &Arc<Api>, request: &Request<Bytes>) -> Result<Response<Body>, Reset> {
     let query = Query::parse(request.uri().query().unwrap_or_default());
     let route = Route::parse(request.uri().path());
-    let strike = struck::strike(api, request, &route, &query);
+    let strike = fault_injection::strike(api, request, &route, &query);
     let answered = async || {
         if heavy::is(request, &route) {
             heavy::answer(api, request, &route, query.clone(), &strike).await
@@ -48,7 +47,7 @@ pub async fn handle(api: &Arc<Api>, request: &Request<Bytes>) -> Result<Response
         return Ok(answered().await);
     }
     tracing::debug!(method = %request.method(), uri = %request.uri(), faults = ?strike.faults, "struck");
-    struck::answer(api, &route, &query, &strike, answered).await
+    fault_injection::answer(api, &route, &query, &strike, answered).await
 }
 
 pub(super) fn answer(
@@ -202,7 +201,7 @@ fn single(
 }
 
 fn watch(api: &Api, target: Target, strike: &Strike) -> Result<Response<Body>, Status> {
-    let expired = struck::expired(api, &target.query);
+    let expired = fault_injection::expired(api, &target.query);
     let lines = api.watch(target)?;
     if strike.watch.is_nothing() {
         return Ok(respond::stream(lines.map(Ok)));

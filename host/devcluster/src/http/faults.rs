@@ -1,13 +1,13 @@
-//! Seeing and changing faults while the cluster runs: `/chandler.dev/faults`.
+//! Lists and changes faults while the cluster runs: `/chandler.dev/faults`.
 //!
 //! | request | does |
 //! |---|---|
 //! | `GET /chandler.dev/faults` | lists the faults and what they did |
-//! | `POST /chandler.dev/faults` | adds those in the body, one a line, as on the command line |
-//! | `DELETE /chandler.dev/faults` | takes all away |
-//! | `DELETE /chandler.dev/faults/<id>` | takes one away |
+//! | `POST /chandler.dev/faults` | adds those in the body, one per line, as on the command line |
+//! | `DELETE /chandler.dev/faults` | removes all |
+//! | `DELETE /chandler.dev/faults/<id>` | removes one |
 //!
-//! `kubectl get`, `create` and `delete` do so with `--raw`. The path is authorized as every other one that names no objects:
+//! `kubectl get`, `create` and `delete` do so with `--raw`. The path is authorized like every other non-resource path:
 //! unless RBAC says otherwise, only the administrator may use it.
 
 use bytes::Bytes;

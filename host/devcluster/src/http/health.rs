@@ -1,4 +1,4 @@
-//! `/healthz`, `/livez`, `/readyz`: a server that answers is well; what is asked for by name must be known.
+//! `/healthz`, `/livez`, `/readyz`: a server that responds is healthy; a check that is requested by name must exist.
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
@@ -8,7 +8,7 @@ use crate::respond::{self, Body};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// What has been started before the first request is answered, by the names of kube-apiserver.
+/// The components that are started before the first request is served, with the names of kube-apiserver.
 const CHECKS: &[&str] = &[
     "ping",
     "log",

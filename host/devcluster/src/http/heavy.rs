@@ -1,4 +1,4 @@
-//! Requests that take long to answer are answered beside the reactor, so that all others go on.
+//! Expensive requests are handled outside of the reactor, so that they do not block others.
 //!
 //! The schema of a CRD is checked and compiled for each of its versions, of which as many may be in one as fit into a request; large
 //! objects are validated and merged field by field.
@@ -43,7 +43,7 @@ pub(super) fn is(request: &Request<Bytes>, route: &Route) -> bool {
     }
 }
 
-/// Answers a request on a thread of its own. It is worked on to its end, whether or not somebody still waits for the answer.
+/// Handles a request on its own thread. It runs to its end, even if the client no longer waits for the response.
 pub(super) async fn answer(
     api: &Arc<Api>,
     request: &Request<Bytes>,

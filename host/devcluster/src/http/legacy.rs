@@ -1,4 +1,4 @@
-//! The paths that watching had before it was a parameter: `/api/v1/watch/pods` is `/api/v1/pods?watch=true`.
+//! The legacy watch paths, from before `watch` was a parameter: `/api/v1/watch/pods` is `/api/v1/pods?watch=true`.
 
 use http::{Uri, uri::PathAndQuery};
 

@@ -40,7 +40,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves until told to stop; open connections are then closed.
+    /// Serves until shutdown; open connections are then closed.
     pub async fn serve(self, listener: TcpListener, tls: TlsAcceptor, shutdown: CancellationToken) {
         let permits = Arc::new(Semaphore::new(CONNECTIONS));
         let mut connections = JoinSet::new();
@@ -109,7 +109,7 @@ impl Server {
     }
 }
 
-/// What tells requests of browsers from others. A header that is there twice, or is no text, says what no client says.
+/// The headers that identify requests of browsers. A duplicate or non-text header counts as an invalid value.
 fn stated(request: &Request<Incoming>) -> Stated<'_> {
     let one = |name: HeaderName| {
         let mut values = request.headers().get_all(name).iter();

@@ -1,29 +1,29 @@
-//! From bytes on a socket to calls of the [`Api`](crate::api::Api) and back.
+//! HTTP: from bytes on a socket to calls of the [`Api`](crate::api::Api) and back.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`route`] | paths |
-//! | [`faults`] | seeing and changing faults while it runs |
-//! | [`struck`] | what faults make of a request |
+//! | [`faults`] | listing and changing faults at run time |
+//! | [`fault_injection`] | applies faults to a request |
 //! | [`dispatch`] | path and method to handler |
-//! | [`heavy`] | requests that take long, beside the reactor |
-//! | [`health`] | whether the server is well |
-//! | [`represent`] | answers as YAML, compressed, or not at all when the client has them |
-//! | [`legacy`] | paths of long ago |
-//! | [`promise`] | writes are answered when they are safe |
-//! | [`admit`] | who a request is made as, whether that user may |
+//! | [`heavy`] | expensive requests, outside of the reactor |
+//! | [`health`] | health checks |
+//! | [`represent`] | responses as YAML, compressed, or not modified |
+//! | [`legacy`] | legacy watch paths |
+//! | [`durability`] | writes are acknowledged when they are durable |
+//! | [`admit`] | impersonation and authorization |
 //! | [`listen`] | sockets, TLS, limits |
-//! | [`credentials`] | the authority, the serving certificate, the token |
+//! | [`credentials`] | the CA, the serving certificate, the token |
 
 pub mod admit;
 pub mod credentials;
 pub mod dispatch;
+pub mod durability;
+pub mod fault_injection;
 pub mod faults;
 pub mod health;
 pub mod heavy;
 pub mod legacy;
 pub mod listen;
-pub mod promise;
 pub mod represent;
 pub mod route;
-pub mod struck;

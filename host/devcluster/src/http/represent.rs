@@ -1,4 +1,4 @@
-//! The form in which an answer leaves: not at all when the client has it, as YAML, compressed.
+//! The representation of a response: not modified, as YAML, compressed.
 
 use std::io::Write as _;
 
@@ -19,7 +19,7 @@ use crate::{
 /// Answers shorter than this are not compressed (`k8s.io/apiserver/pkg/endpoints/handlers/responsewriters`).
 const COMPRESSED_FROM: u64 = 128 * 1024;
 
-/// Gives an answer the form that the request asks for. Streams of events stay as they are.
+/// Gives a response the form that the request asks for. Streams of events stay as they are.
 ///
 /// # Errors
 /// When a fault breaks the body off.
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn objects_are_answered_as_yaml_to_who_asks_for_it() {
+    async fn objects_are_returned_as_yaml_on_request() {
         let (response, body) =
             answer("/api/v1/namespaces/a/configmaps/b", &[("accept", "application/yaml")], object()).await;
         assert_eq!(response.headers()["content-type"], "application/yaml");
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn large_answers_are_compressed_for_who_can_read_that() {
+    async fn large_responses_are_compressed_if_the_client_accepts_it() {
         let large = || respond::value(StatusCode::OK, &json!("x".repeat(200_000)));
         let (response, body) = answer("/api/v1/pods", &[("accept-encoding", "gzip;q=1.0, deflate")], large()).await;
         assert_eq!(response.headers()["content-encoding"], "gzip");
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_client_has_is_not_sent_again() {
+    async fn unmodified_content_is_not_sent_again() {
         let tagged = || {
             let mut response = object();
             response.headers_mut().insert(header::ETAG, HeaderValue::from_static("\"a\""));

@@ -1,6 +1,6 @@
 //! Paths.
 
-/// What a path names.
+/// The target of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
     /// `/version`
@@ -44,7 +44,7 @@ pub struct ObjectPath {
     pub plural: String,
     /// Name of the object; `None` for a collection.
     pub name: Option<String>,
-    /// Subresource, with what stands behind it.
+    /// The subresource, with the rest of the path.
     pub subresource: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! A request's body to an object, by its media type.
+//! Decodes a request body to an object, by its media type.
 
 use chandler_devcluster_protobuf as protobuf;
 use serde_json::Value;

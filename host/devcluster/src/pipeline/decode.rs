@@ -1,4 +1,4 @@
-//! Bytes to a value.
+//! Decodes bytes to a value.
 
 use std::{cell::RefCell, fmt};
 
@@ -13,9 +13,9 @@ const MOST_REPORTED: usize = 100;
 /// A decoded body.
 #[derive(Debug)]
 pub struct Decoded {
-    /// The value; of a field that stands twice, the last one counts.
+    /// The value; of a duplicate field, the last one counts.
     pub value: Value,
-    /// Paths of the fields that stand twice.
+    /// The paths of duplicate fields.
     pub duplicates: Vec<String>,
 }
 
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_refused() {
+    fn invalid_json_is_refused() {
         let deep = "[".repeat(200);
         for body in ["", "{", "{} {}", "{\"a\": nope}", deep.as_str()] {
             assert_eq!(json(body.as_bytes()).unwrap_err().reason, "BadRequest", "{body}");

@@ -1,6 +1,6 @@
-//! What happens to an object between the request and the store. Pure: nothing here reads or writes the store.
+//! The processing of an object between the request and the store. Pure: no function in this module reads or writes the store.
 //!
-//! decode, prune, default, strategy of the kind, validate; who owns which field is `chandler-devcluster-apply`'s.
+//! decode, prune, default, strategy of the kind, validate. Field ownership is in `chandler-devcluster-apply`.
 //!
 //! | module | holds |
 //! |---|---|

@@ -45,7 +45,7 @@ pub fn wrong_metadata(resource: &Resource, metadata: &Value) -> Status {
     Status::bad_request(format!("{kind} in version {:?} cannot be handled as a {kind}: {why}", resource.kind().version))
 }
 
-/// What stands in an object that the type does not know, or twice, in the words of `fieldValidation`.
+/// The unknown and duplicate fields of an object, with the messages of `fieldValidation`.
 pub fn findings(resource: &Resource, object: &Value, duplicates: &[String]) -> Vec<String> {
     drop_unknown(resource, &mut object.clone(), duplicates)
 }
@@ -60,7 +60,7 @@ fn drop_unknown(resource: &Resource, object: &mut Value, duplicates: &[String]) 
     findings
 }
 
-/// Drops what the type does not know, as `fieldValidation` says; `duplicates` are the fields that stood twice in the body.
+/// Drops unknown fields as `fieldValidation` says; `duplicates` are the duplicate fields of the body.
 ///
 /// # Errors
 /// With `Strict`, when there is anything to drop.
@@ -115,12 +115,12 @@ pub fn stored(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// What to warn of when an object is written; `old` is what is stored, on an update.
+/// The warnings about a write; `old` is the stored object of an update.
 pub fn warnings(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
     if resource.custom.is_some() { Vec::new() } else { builtin::warnings(resource.kind(), object, old) }
 }
 
-/// Validates an object; `old` is what is stored, on an update.
+/// Validates an object; `old` is the stored object of an update.
 ///
 /// # Errors
 /// With every rule that is broken.

@@ -1,7 +1,7 @@
-//! Fields that an endpoint does not write, whatever a request says.
+//! Fields that an endpoint does not write, regardless of the request.
 //!
-//! Source: `GetResetFields` of the strategies in `k8s.io/kubernetes/pkg/registry`. Such a field keeps the stored value, and nobody
-//! comes to own it.
+//! Source: `GetResetFields` of the strategies in `k8s.io/kubernetes/pkg/registry`. Such a field keeps the stored value, and the write makes
+//! no manager its owner.
 
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ pub fn fields(resource: &Resource, subresource: Option<&str>) -> Fields {
     }
 }
 
-/// Gives fields the values that they have in what is stored.
+/// Resets fields to the values of the stored object.
 pub fn restore(object: &mut Value, old: &Value, fields: Fields) {
     for path in fields {
         match path {
@@ -85,7 +85,7 @@ mod tests {
     use crate::registry::Registry;
 
     #[test]
-    fn endpoints_leave_alone_what_is_not_theirs() {
+    fn endpoints_keep_fields_of_other_endpoints() {
         let snapshot = Registry::default().snapshot();
         let old = json!({"metadata": {"labels": {"a": "old"}, "annotations": {"a": "old"}}, "spec": 1, "status": 1});
         let new = json!({"metadata": {"labels": {"a": "new"}, "annotations": {"a": "new"}}, "spec": 2, "status": 2});

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::reset;
 use crate::{metadata, registry::Resource};
 
-/// Fields of `metadata` that an update takes from what is stored.
+/// Fields of `metadata` that an update takes from the stored object.
 const KEPT_ON_UPDATE: &[&str] =
     &["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"];
 
@@ -184,7 +184,7 @@ pub fn prepare_update(resource: &Resource, object: &mut Value, old: &Value, subr
     prepare_write(resource, object);
 }
 
-/// What holds for every write.
+/// The rules for every write.
 fn prepare_write(resource: &Resource, object: &mut Value) {
     match (resource.kind().group.as_str(), resource.kind().kind.as_str()) {
         ("", "Secret") => merge_string_data(object),
@@ -209,7 +209,7 @@ pub fn merge_string_data(secret: &mut Value) {
     }
 }
 
-/// Every version that was ever stored stands in `status.storedVersions`.
+/// Adds the storage version to `status.storedVersions`.
 fn record_storage_version(crd: &mut Value) {
     let versions = crd.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
     let storage = versions

@@ -1,4 +1,4 @@
-//! What a request says besides its path and body, decoded.
+//! Decodes the parts of a request besides its path and body.
 //!
 //! | module | holds |
 //! |---|---|

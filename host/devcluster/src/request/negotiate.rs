@@ -2,16 +2,16 @@
 
 use crate::status::Status;
 
-/// How objects are answered.
+/// The representation of objects in responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Representation {
     /// As they are.
     Object,
     /// As rows of a `meta.k8s.io/v1` `Table`; the version may also be `v1beta1`.
     Table {
-        /// Whether the table says `v1beta1`.
+        /// Whether the table has the version `v1beta1`.
         beta: bool,
-        /// What rows carry of their object.
+        /// How much of its object a row includes.
         include: IncludeObject,
     },
     /// As `PartialObjectMetadata`: type and metadata only.
@@ -69,7 +69,7 @@ impl<'a> MediaType<'a> {
     }
 }
 
-/// How an answer is written.
+/// How a response is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// As JSON.

@@ -40,7 +40,7 @@ impl Query {
     }
 }
 
-/// What `fieldValidation` asks for.
+/// The value of `fieldValidation`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldValidation {
     /// Unknown and duplicate fields are dropped silently.
@@ -57,11 +57,11 @@ pub enum FieldValidation {
 pub struct WriteOptions {
     /// `dryRun=All`: everything happens except the write.
     pub dry_run: bool,
-    /// Who owns the fields written.
+    /// The field manager.
     pub field_manager: String,
     /// Whether server-side apply takes fields from other managers.
     pub force: bool,
-    /// What happens to unknown fields.
+    /// How unknown fields are handled.
     pub field_validation: FieldValidation,
 }
 

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-/// What a cell is worked out from.
+/// The input of a cell.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row<'a> {
     /// The object, of a built-in kind in the version in which it is stored.
     pub(super) object: &'a Value,
-    /// What ages count from.
+    /// The time for ages.
     pub(super) now: OffsetDateTime,
 }
 

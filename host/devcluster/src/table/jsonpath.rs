@@ -71,7 +71,7 @@ impl Path {
                 rest = after.get(end + 1..)?;
             } else {
                 let after = rest.strip_prefix('.')?;
-                // A lone point is the object itself; one before a bracket says nothing.
+                // A lone point is the object itself; one before a bracket has no meaning.
                 if after.is_empty() || after.starts_with('[') {
                     rest = after;
                 } else {
@@ -222,7 +222,7 @@ fn bracket(text: &str, steps: &mut Vec<Step>) -> Option<()> {
     } else if let Some(key) =
         text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')).filter(|key| !key.contains('\''))
     {
-        // Read as a path of its own: points in the key need a backslash here too.
+        // Read as a path of its own: points in the key need a backslash, too.
         steps.extend(Path::parse(&format!(".{key}"))?.0);
     } else if text.contains(',') {
         let paths = text.split(',').map(|part| Path::parse(&format!("[{}]", part.trim())));
@@ -264,7 +264,7 @@ fn filter_step(text: &str) -> Option<Step> {
     ];
     let found =
         OPERATORS.iter().filter_map(|(operator, comparison)| Some((text.find(operator)?, operator, *comparison)));
-    // The operator that stands first; of two at the same place the longer one.
+    // The first operator; of two at the same place the longer one.
     let Some((at, operator, comparison)) = found.min_by_key(|(at, operator, _)| (*at, usize::MAX - operator.len()))
     else {
         return Some(Step::Filter { path: Path::parse(text)?, condition: None });

@@ -10,14 +10,14 @@ use super::{
 };
 use crate::metadata;
 
-/// An Event to tell.
+/// An Event to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Note {
     pub(super) warning: bool,
     pub(super) reason: &'static str,
-    /// `{name}` stands for the name that a created object was given.
+    /// `{name}` is replaced by the name of a created object.
     pub(super) message: String,
-    /// Who tells it, e.g. `deployment-controller`.
+    /// The reporting component, e.g. `deployment-controller`.
     pub(super) component: &'static str,
 }
 
@@ -34,7 +34,7 @@ impl Note {
 /// One request, or one Event.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Action {
-    /// Creates an object; tells of it at the object that is decided upon.
+    /// Creates an object, and records an Event about the object of the decision.
     Create { kind: Kind, object: Value, note: Option<Note>, failure: Option<Note> },
     /// Deletes an object of a uid at once or gracefully.
     Delete { key: Key, uid: String, now: bool, note: Option<Note> },
@@ -48,7 +48,7 @@ pub(super) enum Action {
     Tell(Note),
 }
 
-/// What is to be done about an object, in order; what comes after a failure is left for the next attempt.
+/// The actions for an object, in order; after a failure, the rest is left for the next attempt.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Decision {
     pub(super) actions: Vec<Action>,
@@ -61,7 +61,7 @@ impl Decision {
         self.actions.push(action);
     }
 
-    pub(super) fn tell(&mut self, note: Note) {
+    pub(super) fn record_event(&mut self, note: Note) {
         self.push(Action::Tell(note));
     }
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::metadata;
 
-/// Adopts what matches and releases what no longer does; whether anything is to be changed.
+/// Adopts matching objects and releases others. Returns whether anything must be changed.
 pub(super) fn adopt(world: &World<'_>, kind: Kind, owner: &Value, of: Kind, decision: &mut Decision) -> bool {
     adopt_named(world, kind, owner, of, |_| true, decision)
 }

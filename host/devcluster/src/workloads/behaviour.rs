@@ -4,18 +4,18 @@ use serde_json::Value;
 
 use crate::metadata;
 
-/// The annotation that tells what to pretend: `stall`, `fail`, `crash-loop`, `image-pull` or `healthy`.
+/// The annotation that selects the simulated behaviour: `stall`, `fail`, `crash-loop`, `image-pull` or `healthy`.
 pub const ANNOTATION: &str = "devcluster.chandler.dev/simulate";
 
-/// What is pretended.
+/// The simulated behaviour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Behaviour {
     /// All is well.
     #[default]
     Healthy,
-    /// What is not ready does not get ready.
+    /// Objects that are not ready do not become ready.
     Stall,
-    /// It fails for good: Pods of Jobs fail, containers of others crash, and a Deployment's deadline passes at once.
+    /// It fails permanently: Pods of Jobs fail, containers of others crash, and a Deployment's deadline passes at once.
     Fail,
     /// Containers start and end, again and again.
     CrashLoop,
@@ -24,7 +24,7 @@ pub enum Behaviour {
 }
 
 impl Behaviour {
-    /// What the annotation of an object says; `None` when it says nothing that is known.
+    /// The behaviour in the annotation of an object; `None` for unknown values.
     pub(super) fn annotated(object: &Value) -> Option<Self> {
         match metadata::annotation(object, ANNOTATION)? {
             "healthy" => Some(Self::Healthy),
@@ -36,7 +36,7 @@ impl Behaviour {
         }
     }
 
-    /// What the images of a Pod or of a Pod template say.
+    /// The behaviour that the images of a Pod or a Pod template select.
     pub(super) fn of_images(object: &Value) -> Self {
         let pod_spec = object.pointer("/spec/template/spec").or_else(|| object.get("spec"));
         let containers =
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn annotations_tell_what_to_pretend() {
+    fn annotations_select_the_behaviour() {
         let annotated = |text: &str| Behaviour::annotated(&json!({"metadata": {"annotations": {ANNOTATION: text}}}));
         let cases = [
             ("", None),
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn images_that_cannot_be_pulled_are_told_by_their_registry() {
+    fn unpullable_images_are_recognised_by_their_registry() {
         let cases = [
             ("nginx", Behaviour::Healthy),
             ("quay.io/a/b", Behaviour::Healthy),

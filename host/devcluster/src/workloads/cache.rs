@@ -67,7 +67,7 @@ impl Cache {
 
     /// The objects of a kind in a namespace that have no controller, by name.
     pub(super) fn orphans(&self, kind: Kind, namespace: &str) -> Vec<&Arc<Value>> {
-        self.controlled(kind, &nobody(kind, namespace))
+        self.controlled(kind, &no_controller(kind, namespace))
     }
 
     /// The places of everything that is controlled by an object.
@@ -167,15 +167,15 @@ impl Cache {
     }
 }
 
-/// The uid of the controller, or what stands for having none.
+/// The uid of the controller, or a key for objects without one.
 fn index_of(key: &Key, object: &Value) -> String {
     match controller_uid(object) {
-        "" => nobody(key.kind, &key.namespace),
+        "" => no_controller(key.kind, &key.namespace),
         uid => uid.to_owned(),
     }
 }
 
-fn nobody(kind: Kind, namespace: &str) -> String {
+fn no_controller(kind: Kind, namespace: &str) -> String {
     format!("{}/{namespace}", kind.name())
 }
 
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_new_list_does_not_hold_is_gone_unless_it_was_written_since() {
+    fn a_relist_removes_absent_objects_unless_written_since() {
         let mut cache = Cache::default();
         cache.begin_list(Kind::Pod);
         cache.apply(Kind::Pod, pod("old", "1", 1, ""));

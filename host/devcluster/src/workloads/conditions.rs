@@ -35,7 +35,7 @@ impl Conditions {
         self.get(condition_type).map(|condition| text(condition, "/reason")).unwrap_or_default()
     }
 
-    /// Sets a condition unless it says the same already. Its transition time stays while the status does.
+    /// Sets a condition unless it is equal already. Its transition time stays while the status does.
     pub(super) fn set(&mut self, condition_type: &str, status: &str, reason: &str, message: &str) {
         let same = self.get(condition_type).is_some_and(|known| {
             text(known, "/status") == status
@@ -47,7 +47,7 @@ impl Conditions {
         }
     }
 
-    /// Sets a condition even when it says the same, so that its second time tells of progress.
+    /// Sets a condition even if it is equal, so that its update time shows progress.
     pub(super) fn renew(&mut self, condition_type: &str, status: &str, reason: &str, message: &str) {
         let kept = self
             .get(condition_type)
@@ -68,7 +68,7 @@ impl Conditions {
         self.put(Value::Object(condition));
     }
 
-    /// Puts a condition as it is in the place of the one of its type, or at the end.
+    /// Replaces the condition of the same type, or appends it.
     pub(super) fn put(&mut self, condition: Value) {
         let condition_type = text(&condition, "/type");
         match self.all.iter_mut().find(|known| text(known, "/type") == condition_type) {

@@ -1,4 +1,4 @@
-//! DaemonSets: a Pod on every node that fits.
+//! DaemonSets: a Pod on every matching node.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use crate::metadata;
 
 const COMPONENT: &str = "daemonset-controller";
 const GENERATION_LABEL: &str = "pod-template-generation";
-/// What every Pod of a DaemonSet tolerates: key and effect.
+/// The tolerations of every Pod of a DaemonSet: key and effect.
 const TOLERATED: &[(&str, &str)] = &[
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),

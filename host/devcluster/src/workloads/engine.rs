@@ -1,6 +1,6 @@
 //! The loop: watches fill the cache, changes fill the queue, decisions become requests.
 //!
-//! One task owns cache and queue, so that nothing is locked; only requests run side by side, one decision for an object at a
+//! One task owns cache and queue, so that nothing is locked; only requests run in parallel, one decision per object at a
 //! time.
 
 use std::{
@@ -43,7 +43,7 @@ use crate::{
     metadata,
 };
 
-/// How many objects are worked on side by side.
+/// How many objects are processed in parallel.
 const SIDE_BY_SIDE: usize = 16;
 
 type Watched = (Kind, Result<Event<DynamicObject>, watcher::Error>);
@@ -103,7 +103,7 @@ impl Engine {
         }
     }
 
-    /// Decides about what is in the queue and begins to carry it out.
+    /// Makes decisions about the queued objects and starts to execute them.
     fn start_work(&mut self, working: &mut FuturesUnordered<BoxFuture<'static, (Key, Outcome)>>) {
         while self.started
             && working.len() < SIDE_BY_SIDE
@@ -166,7 +166,7 @@ impl Engine {
                 }
                 Done::Told(note) => {
                     if let Some(subject) = &subject {
-                        self.recorder.tell(key.kind, subject, note);
+                        self.recorder.record_event(key.kind, subject, note);
                     }
                 }
             }

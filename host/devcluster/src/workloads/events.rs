@@ -1,4 +1,4 @@
-//! Telling Events as client-go's recorder does: what is told again counts up, much that is alike is combined, and there is a
+//! Records Events as client-go's recorder does: repeated Events are counted, similar ones are aggregated, and there is a
 //! bound on how many are kept.
 
 use std::{
@@ -25,7 +25,7 @@ use crate::{
     metadata,
 };
 
-/// How many Events may wait to be told; more are dropped, since nobody's work may wait for them.
+/// How many Events may wait to be written; more are dropped, since no controller may wait for them.
 const WAITING: usize = 4096;
 /// How many Events are kept; the oldest are deleted.
 const KEPT: usize = 4096;
@@ -34,7 +34,7 @@ const ALIKE: usize = 10;
 const WINDOW: Duration = Duration::from_mins(10);
 const ATTEMPTS: u32 = 3;
 
-/// Takes Events to tell.
+/// Accepts Events to record.
 #[derive(Clone, Debug)]
 pub(super) struct Recorder(mpsc::Sender<Occurrence>);
 
@@ -45,14 +45,14 @@ struct Occurrence {
 }
 
 impl Recorder {
-    /// A recorder, and what tells of the Events until the recorder is dropped.
+    /// A recorder, and the future that writes its Events until the recorder is dropped.
     pub(super) fn new(client: Client, clock: Clock) -> (Self, impl Future<Output = ()>) {
         let (sender, receiver) = mpsc::channel(WAITING);
         (Self(sender), Teller { client, clock, book: Book::default() }.run(receiver))
     }
 
     /// Tells an Event about an object; it is dropped when too many wait.
-    pub(super) fn tell(&self, kind: Kind, object: &Value, note: Note) {
+    pub(super) fn record_event(&self, kind: Kind, object: &Value, note: Note) {
         let involved = json!({
             "apiVersion": kind.api_version(), "kind": kind.name(), "name": metadata::name(object),
             "namespace": metadata::namespace(object), "uid": metadata::uid(object),
@@ -64,7 +64,7 @@ impl Recorder {
     }
 }
 
-/// What was told.
+/// The recorded Events.
 #[derive(Debug, Default)]
 struct Book {
     counts: HashMap<String, i64>,
@@ -73,7 +73,7 @@ struct Book {
     alike: HashMap<String, (Moment, HashSet<String>)>,
 }
 
-/// What is to be written.
+/// The request to send.
 #[derive(Debug, PartialEq, Eq)]
 enum Entry {
     First { name: String, message: String },
@@ -168,7 +168,7 @@ impl Teller {
             match written {
                 Ok(()) => return,
                 Err(kube::Error::Api(status)) if matches!(status.code, 400..=422) => return,
-                Err(error) if attempt == ATTEMPTS => tracing::debug!(%error, "an Event could not be told"),
+                Err(error) if attempt == ATTEMPTS => tracing::debug!(%error, "failed to write an Event"),
                 Err(_) => tokio::time::sleep(Duration::from_millis(50) * attempt).await,
             }
         }

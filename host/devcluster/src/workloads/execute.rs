@@ -1,4 +1,4 @@
-//! Carrying out what a decision asks for.
+//! Executes decisions.
 
 use futures::future::join_all;
 use kube::{
@@ -15,11 +15,11 @@ use crate::metadata;
 
 /// The field manager of the simulation.
 const MANAGER: &str = "devcluster-workloads";
-/// How many objects are created side by side for one decision at first, and at most.
+/// How many objects are created in parallel for one decision at first, and at most.
 const FEW: usize = 4;
 const MANY: usize = 32;
 
-/// What the API server has made of an action.
+/// The API server's response to an action.
 #[derive(Debug)]
 pub(super) enum Done {
     Stored(Kind, Value),
@@ -30,7 +30,7 @@ pub(super) enum Done {
 /// Why a decision was not carried out to its end.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The world is not as it was thought to be; the watches will tell.
+    /// The objects have changed since the decision; the watches will report the change.
     Outdated,
     /// The namespace goes away, so that nothing can be created in it.
     Terminating,
@@ -40,7 +40,7 @@ pub(super) enum Failure {
     Failed(String),
 }
 
-/// What came of a decision.
+/// The result of a decision.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) done: Vec<Done>,
@@ -49,8 +49,8 @@ pub(super) struct Outcome {
 
 /// Carries out actions in order until one fails.
 ///
-/// Objects that are created one after the other are created side by side, few at first: what would be refused is refused to
-/// few. Whatever was begun is waited for, since an object that nobody knows of would be created again.
+/// Objects that are created one after another are created in parallel, few at first: what would be refused is refused to
+/// few. Requests in flight are awaited, since an object that the cache misses would be created again.
 pub(super) async fn execute(client: &Client, actions: Vec<Action>) -> Outcome {
     let mut outcome = Outcome::default();
     let mut actions = actions.into_iter().peekable();
@@ -176,7 +176,7 @@ async fn bind(client: &Client, key: &Key, uid: &str, node: &str) -> (Vec<Done>, 
         return (Vec::new(), Some(Failure::Refused(format!("{namespace}/{name} cannot stand in a path"))));
     };
     match client.request::<Value>(request).await {
-        // The answer does not hold the Pod.
+        // The response does not hold the Pod.
         Ok(_) => written(key.kind, api(client, key).get(name).await),
         Err(error) => (Vec::new(), Some(failure_of(&error, false))),
     }

@@ -122,7 +122,7 @@ pub(super) fn difference(present: &Value, wanted: &Value) -> Option<Value> {
     for (field, value) in wanted {
         match present.get(field) {
             Some(before) if before == value => {}
-            // Fields of a map that are to go must be named.
+            // Removed fields of a map must be named.
             Some(before @ Value::Object(_)) if value.is_object() => {
                 if let Some(inner) = difference(before, value) {
                     change.insert(field.clone(), inner);
@@ -138,12 +138,12 @@ pub(super) fn difference(present: &Value, wanted: &Value) -> Option<Value> {
     (!change.is_empty()).then_some(Value::Object(change))
 }
 
-/// A status in the making; zero counts are left out, as Go's `omitempty` does.
+/// A status in the making; zero counts are omitted, as Go's `omitempty` does.
 #[derive(Debug, Default)]
 pub(super) struct Status(Map<String, Value>);
 
 impl Status {
-    /// A status of the present generation.
+    /// A status of the current generation.
     pub(super) fn observed(object: &Value) -> Self {
         Self::default().count("observedGeneration", generation(object))
     }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn percentages_round_as_they_are_told() {
+    fn percentages_round_up_or_down_as_requested() {
         let cases = [(json!("25%"), 10, 3, 2), (json!(4), 10, 4, 4), (json!("100%"), 3, 3, 3), (json!("x"), 3, 0, 0)];
         for (value, total, up, down) in cases {
             assert_eq!(scaled(Some(&value), total, true), up, "{value}");

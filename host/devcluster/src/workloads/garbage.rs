@@ -1,4 +1,4 @@
-//! Deleting what is left behind, where there is no garbage collector.
+//! Deletes orphaned dependants on servers without a garbage collector.
 
 use serde_json::Value;
 

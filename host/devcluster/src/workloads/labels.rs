@@ -1,4 +1,4 @@
-//! Label selectors as they stand in objects.
+//! Label selectors of objects.
 
 use serde_json::Value;
 

@@ -1,27 +1,27 @@
-//! Workloads that run nothing and look as if they did.
+//! Simulated workloads: they run nothing, but look in the API as if they did.
 //!
 //! An ordinary client of the API: it watches workloads, Pods, Services, claims and what belongs to them, and does what
 //! kube-controller-manager, a scheduler and a kubelet would do, as far as it shows in the API. Deployments get ReplicaSets,
 //! these get Pods, Pods get a node and become ready. It also serves a bare kube-apiserver, which has no controller manager;
 //! it must not run against a real cluster.
 //!
-//! Nothing takes time unless [`Rules`] say so. What shall not come up is told by rules too, by the annotation [`ANNOTATION`]
-//! on a workload, its Pod template or a Pod, or by an image from a registry under `.invalid`.
+//! Nothing takes time unless [`Rules`] say so. Rules also make workloads fail, as does the annotation [`ANNOTATION`]
+//! on a workload, its Pod template or a Pod, and an image from a registry under `.invalid`.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `behaviour`, `rules` | what is to be pretended, and how long it takes |
+//! | `behaviour`, `rules` | the simulated behaviour and its timing |
 //! | `engine`, `queue`, `cache` | the loop: watches to cache, changes to queue, decisions to requests |
 //! | `execute`, `events` | the requests |
-//! | `reconcile`, `world`, `action` | which decision an object needs, what it may look at, what it asks for |
+//! | `reconcile`, `world`, `action` | which decision an object needs, its inputs, its actions |
 //! | `deployments`, `replica_sets`, `stateful_sets`, `daemon_sets`, `jobs`, `cron_jobs` | decisions about workloads |
 //! | `pods` | the stages of a Pod, and the node |
 //! | `services`, `api_services`, `volumes`, `budgets` | decisions about the rest |
 //! | `adopt`, `garbage`, `revision`, `template` | what several workloads share |
 //! | `conditions`, `fields`, `kind`, `labels` | reading and writing objects |
 //!
-//! Decisions are pure functions of the cache, the time and the rules. They are taken again after every change, so that
-//! neither a dropped watch nor a refused write is ever lost, and they ask for nothing when nothing is to be done.
+//! Decisions are pure functions of the cache, the time and the rules. They are made again after every change, so that
+//! neither a dropped watch nor a failed write causes lost work, and they return no actions if there is nothing to do.
 
 mod action;
 mod adopt;
@@ -69,11 +69,11 @@ use crate::clock::Clock;
 /// How to simulate.
 #[derive(Clone, Debug, Default)]
 pub struct Simulation {
-    /// The time that stands in objects and by which delays go.
+    /// The clock for times in objects and for delays.
     pub clock: Clock,
-    /// What is to be pretended, and how long it takes; a clone can be changed meanwhile.
+    /// The simulated behaviour and its timing; a clone can be changed at run time.
     pub rules: Rules,
-    /// Whether this is an API server with nothing beside it: then what the simulation's objects leave behind is deleted here,
+    /// Whether the API server runs without controllers: then the simulation deletes orphaned dependants of its objects,
     /// and APIServices are left alone, since kube-apiserver judges them itself.
     pub bare: bool,
 }

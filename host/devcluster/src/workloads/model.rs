@@ -1,4 +1,4 @@
-//! An API server of the simplest kind, for tests of decisions: what is asked for is done at once, in memory.
+//! A minimal API server for tests of decisions: actions are executed at once, in memory.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -208,7 +208,7 @@ impl Model {
         }
     }
 
-    /// The reasons that were told about objects of a kind, each once, in order.
+    /// The reasons of the Events about objects of a kind, without duplicates, in order.
     pub(super) fn story(&self, kind: Kind) -> Vec<&'static str> {
         let mut story: Vec<&'static str> = Vec::new();
         for (_, note) in self.notes.iter().filter(|(of, _)| *of == kind) {

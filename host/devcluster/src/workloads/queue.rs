@@ -1,7 +1,7 @@
-//! Which objects are to be looked at, now or later.
+//! The queue of objects to reconcile, now or later.
 //!
-//! An object stands in the queue once and is worked on by one at a time. Delays go by the cluster's clock, retries by the
-//! machine's: a manual clock that stands still must not keep a refused write from being tried again.
+//! An object is in the queue only once and is processed by one worker at a time. Delays use the cluster's clock, retries the
+//! system clock: a manual clock that does not move must not block the retry of a failed write.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet, VecDeque},
@@ -38,7 +38,7 @@ impl Queue {
         }
     }
 
-    /// The object is to be looked at again at a moment, unless it is looked at before.
+    /// Schedules the object for this time, unless it is processed earlier.
     pub(super) fn add_at(&mut self, key: Key, moment: Moment) {
         if let Some(earlier) = self.due.insert(key.clone(), moment) {
             self.delayed.remove(&(earlier, key.clone()));
@@ -89,7 +89,7 @@ impl Queue {
         self.retries.first().map(|(instant, _)| *instant)
     }
 
-    /// Moves what is due to the end of the queue.
+    /// Moves due objects to the end of the queue.
     pub(super) fn promote(&mut self, moment: Moment, instant: Instant) {
         while let Some((due, _)) = self.delayed.first()
             && *due <= moment
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_stands_in_the_queue_once_and_is_worked_on_by_one() {
+    fn an_object_is_queued_once_and_processed_by_one_worker() {
         let mut queue = Queue::default();
         queue.add(key("a"));
         queue.add(key("a"));

@@ -1,4 +1,4 @@
-//! Which decision an object needs, and whom a change concerns.
+//! Maps an object to its decision, and a change to the affected objects.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::metadata;
 
-/// What is to be done about an object.
+/// The decision about an object.
 pub(super) fn reconcile(world: &World<'_>, kind: Kind, object: &Value) -> Decision {
     match kind {
         Kind::ApiService => api_services::reconcile(world, object),
@@ -38,7 +38,7 @@ pub(super) fn reconcile(world: &World<'_>, kind: Kind, object: &Value) -> Decisi
     }
 }
 
-/// What is to be done about an object that does not exist.
+/// The decision about an object that does not exist.
 pub(super) fn reconcile_missing(world: &World<'_>, key: &Key) -> Decision {
     match key.kind {
         Kind::Service => services::reconcile_missing(world, key),
@@ -96,7 +96,7 @@ fn is_said_anew(change: &Change) -> bool {
     said(&change.before) != said(&change.after)
 }
 
-/// Pods and what they belong to, down from a workload, where what is said of it has changed.
+/// The objects below a workload, down to its Pods, whose simulated behaviour has changed.
 fn below(cache: &Cache, object: &Value, keys: &mut HashSet<Key>) {
     for dependant in cache.dependants(metadata::uid(object)) {
         if dependant.kind == Kind::ReplicaSet
@@ -125,7 +125,7 @@ fn selecting(cache: &Cache, key: &Key, pod: &Value, keys: &mut HashSet<Key>) {
     }
 }
 
-/// Who may adopt an object that has no controller.
+/// The objects that may adopt an object without a controller.
 fn adopting(cache: &Cache, kind: Kind, key: &Key, object: &Value, keys: &mut HashSet<Key>) {
     if controller(object).is_some() {
         return;

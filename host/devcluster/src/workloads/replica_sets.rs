@@ -1,4 +1,4 @@
-//! ReplicaSets: as many Pods as they ask for.
+//! ReplicaSets: the requested number of Pods.
 
 use std::cmp::Reverse;
 

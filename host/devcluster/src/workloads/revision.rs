@@ -1,4 +1,4 @@
-//! ControllerRevisions: the templates that StatefulSets and DaemonSets have and had.
+//! ControllerRevisions: the current and earlier templates of StatefulSets and DaemonSets.
 
 use serde_json::{Value, json};
 
@@ -11,13 +11,13 @@ use super::{
 };
 use crate::metadata;
 
-/// The label of Pods that tells of which revision they are.
+/// The label with the revision of a Pod.
 pub(super) const HASH_LABEL: &str = "controller-revision-hash";
 const STATEFUL_HASH_LABEL: &str = "controller.kubernetes.io/hash";
-/// How many revisions are kept unless told otherwise.
+/// How many revisions are kept by default.
 const DEFAULT_LIMIT: i64 = 10;
 
-/// What [`HASH_LABEL`] is on Pods of a revision: its name for StatefulSets, its hash for DaemonSets.
+/// The value of [`HASH_LABEL`] on Pods of a revision: its name for StatefulSets, its hash for DaemonSets.
 pub(super) fn label_value(kind: Kind, revision: &Value) -> &str {
     match kind {
         Kind::StatefulSet => metadata::name(revision),
@@ -37,7 +37,7 @@ pub(super) fn template(revision: &Value) -> Value {
     template
 }
 
-/// The revision of the present template; creates it or brings it to the front, in which case there is none yet.
+/// The revision of the current template; creates it or brings it to the front, in which case there is none yet.
 pub(super) fn present<'a>(world: &World<'a>, kind: Kind, set: &Value, decision: &mut Decision) -> Option<&'a Value> {
     let revisions = world.living(Kind::ControllerRevision, set);
     let wanted = set.pointer("/spec/template");

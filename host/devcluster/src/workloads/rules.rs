@@ -1,4 +1,4 @@
-//! What tests and tools tell the simulation, apart from annotations; it can be changed while it runs.
+//! Rules of tests and tools for the simulation, besides annotations. They can be changed at run time.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -44,7 +44,7 @@ impl Subject {
     }
 }
 
-/// What takes time in a cluster. Every step takes none unless it is told to.
+/// The steps that take time in a cluster. Every step is immediate by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
     /// A Pod waits for its node.
@@ -86,7 +86,7 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// Makes what the subject covers behave so, in spite of annotations and images, until another rule says otherwise.
+    /// Makes the subject's objects behave this way, regardless of annotations and images, until another rule changes it.
     pub fn behave(&self, subject: Subject, behaviour: Behaviour) {
         self.change(|rules| {
             rules.retain(|(other, effect)| !(*other == subject && matches!(effect, Effect::Behave(_))));
@@ -118,7 +118,7 @@ impl Rules {
         self.0.changed.subscribe()
     }
 
-    /// What is stated about an object, given by kind, namespace and name.
+    /// The rule for an object, given by kind, namespace and name.
     pub(super) fn behaviour(&self, kind: &str, namespace: &str, name: &str) -> Option<Behaviour> {
         self.last(kind, namespace, name, |effect| match effect {
             Effect::Behave(behaviour) => Some(*behaviour),

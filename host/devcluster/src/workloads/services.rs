@@ -194,7 +194,7 @@ fn endpoints(world: &World<'_>, service: &Value, groups: &Groups<'_>, decision: 
                 }
             }
             let ports = ports.iter().cloned().map(|mut port| {
-                // Left out when empty here, but not in slices.
+                // Omitted if empty in this kind, but not in slices.
                 metadata::as_map(&mut port).retain(|_, value| value != "");
                 port
             });

@@ -1,4 +1,4 @@
-//! StatefulSets: Pods with names and claims of their own, one after the other unless told otherwise.
+//! StatefulSets: Pods with stable names and claims, one after another by default.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ struct Rollout<'a> {
     pods: BTreeMap<i64, &'a Value>,
     start: i64,
     wanted: i64,
-    /// The revision that Pods come from or, where it is the same, go to.
+    /// The revision that Pods come from or, if it is the same, go to.
     current: String,
     update: &'a Value,
 }
@@ -94,7 +94,7 @@ impl Rollout<'_> {
         }
     }
 
-    /// Creates what is missing; whether all are there and, where they come in order, available.
+    /// Creates missing Pods. Returns whether all exist and, with ordered management, are available.
     fn fill(&self, decision: &mut Decision) -> bool {
         let mut complete = true;
         for ordinal in self.start..self.start + self.wanted {
@@ -118,11 +118,11 @@ impl Rollout<'_> {
                 return false;
             }
         }
-        // Pods that come up side by side do not hold up an update.
+        // Pods with parallel management do not block an update.
         complete || self.is_parallel() && decision.actions.iter().all(|action| !matches!(action, Action::Create { .. }))
     }
 
-    /// Deletes what is beyond the size, the last one first; whether nothing is left there.
+    /// Deletes excess Pods, the last one first. Returns whether none is left.
     fn shrink(&self, decision: &mut Decision) -> bool {
         let end = self.start + self.wanted;
         let beyond: Vec<&&Value> = self

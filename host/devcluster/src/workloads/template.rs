@@ -1,4 +1,4 @@
-//! Pod templates: comparing them, naming them by a hash, making Pods of them.
+//! Pod templates: comparing them, hashing them, creating Pods from them.
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::metadata;
 
-/// The label that tells the Pods of one ReplicaSet of a Deployment from those of another.
+/// The label that distinguishes the Pods of a Deployment's ReplicaSets.
 pub(super) const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 
 /// Whether two Pod templates are the same, the label of the hash apart (`EqualIgnoreHash`).

@@ -1,4 +1,4 @@
-//! Claims and volumes: each claim is bound to a volume made for it.
+//! Claims and volumes: each claim is bound to a volume that is created for it.
 
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ pub(super) fn reconcile_claim(world: &World<'_>, claim: &Value) -> Decision {
     let named = text(claim, "/spec/volumeName");
     let name = if named.is_empty() { format!("pvc-{}", metadata::uid(claim)) } else { named.to_owned() };
     let Some(volume) = world.cache.find(Kind::PersistentVolume, "", &name) else {
-        // A volume that is asked for by name is made by whoever asks.
+        // The user creates a volume that a claim requests by name.
         if named.is_empty() {
             provision(claim, &name, &mut decision);
         }

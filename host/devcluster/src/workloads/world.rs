@@ -1,4 +1,4 @@
-//! What a decision may look at: the objects, the time, and what is to be pretended.
+//! The inputs of a decision: the objects, the time, and the simulated behaviour.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -26,7 +26,7 @@ pub(super) struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    /// Now, as it stands in objects.
+    /// The current time in the format of objects.
     pub(super) fn timestamp(&self) -> String {
         clock::seconds(self.now)
     }
@@ -44,7 +44,7 @@ impl<'a> World<'a> {
         (metadata::uid(owner) == text(reference, "/uid")).then_some((kind, owner.as_ref()))
     }
 
-    /// What is to be pretended about an object.
+    /// The simulated behaviour of an object.
     pub(super) fn behaviour(&self, kind: Kind, object: &Value) -> Behaviour {
         self.ruled(kind, object)
             .or_else(|| self.annotated(kind, object))
@@ -61,7 +61,7 @@ impl<'a> World<'a> {
         self.nearest(kind, object, |kind, namespace, name| self.rules.behaviour(kind, namespace, name))
     }
 
-    /// What is stated about an object or else about what is above it.
+    /// The behaviour that is set for an object, or else for its owner.
     fn nearest<T>(&self, kind: Kind, object: &Value, read: impl Fn(&str, &str, &str) -> Option<T>) -> Option<T> {
         let (mut kind, mut object) = (kind, object);
         loop {
@@ -73,8 +73,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What annotations say: those of the object or its Pod template, or of the workload that runs it in its present form.
-    /// What an earlier revision brought up is not struck by what is said of the next one.
+    /// The behaviour in annotations: those of the object or its Pod template, or of the workload that runs it in its present form.
+    /// The behaviour of a new revision does not affect Pods of earlier ones.
     fn annotated(&self, kind: Kind, object: &Value) -> Option<Behaviour> {
         let (own, template) = (Behaviour::annotated(object), object.pointer("/spec/template"));
         let stated = own.or_else(|| template.and_then(Behaviour::annotated));
@@ -108,7 +108,7 @@ impl<'a> World<'a> {
         controlled.filter(|object| !metadata::is_deleting(object)).collect()
     }
 
-    /// The objects of a kind in a namespace that nobody controls.
+    /// The objects of a kind in a namespace without a controller.
     pub(super) fn orphans(&self, kind: Kind, namespace: &str) -> impl Iterator<Item = &'a Value> {
         let all = self.cache.orphans(kind, namespace).into_iter().map(AsRef::as_ref);
         all.filter(|object| !metadata::is_deleting(object))

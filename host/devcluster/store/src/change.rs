@@ -1,10 +1,10 @@
-//! What is asked of the store and what it answers.
+//! The requests and results of the store.
 
 use std::sync::Arc;
 
 use crate::{Key, Object};
 
-/// What must be true of the stored object for a write to happen.
+/// The precondition of a write on the stored object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// There is none.
@@ -22,9 +22,9 @@ pub struct Mismatch;
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("revision {requested} is older than the history, which begins at {oldest}")]
 pub struct Compacted {
-    /// The revision asked for.
+    /// The requested revision.
     pub requested: u64,
-    /// The oldest revision that can be asked for.
+    /// The oldest revision that can be requested.
     pub oldest: u64,
 }
 
@@ -42,7 +42,7 @@ pub enum Change {
 /// One entry of the change log.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// What happened.
+    /// The change.
     pub change: Change,
     /// Where.
     pub key: Key,
@@ -64,7 +64,7 @@ pub struct Listing {
 /// Which part of a listing is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageRequest<'a> {
-    /// The revision to list at; `None` means the present.
+    /// The revision to list at; `None` means the current state.
     pub revision: Option<u64>,
     /// Only what comes after this namespace and name.
     pub after: Option<(&'a str, &'a str)>,

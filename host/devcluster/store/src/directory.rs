@@ -1,4 +1,4 @@
-//! A directory in which everything is kept that a server needs after a restart.
+//! The data directory, with everything that a server needs after a restart.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -21,7 +21,7 @@ impl DataDirectory {
     /// The longest secret that is read, in bytes.
     const SECRET_LIMIT: u64 = 1 << 20;
 
-    /// A directory, which is made where there is none.
+    /// A directory, which is created if it does not exist.
     ///
     /// # Errors
     /// When it cannot be made, or others may write in it.
@@ -38,7 +38,7 @@ impl DataDirectory {
         &self.path
     }
 
-    /// The objects that are kept; an empty store where there is no file yet. While the store is open nobody else can open it.
+    /// The stored objects; an empty store if there is no file yet. While the store is open, no other process can open it.
     ///
     /// # Errors
     /// When it is in use, empty, cut off, damaged, of another format or readable by others.
@@ -58,7 +58,7 @@ impl DataDirectory {
     }
 
     /// Makes the file of the objects, all at once: whenever this is cut short, there is no such file or a whole one. So one that is
-    /// empty or begins with nothing was made so by somebody else.
+    /// empty or begins with zeros was not written by this program.
     fn make_objects(&self, path: &Path) -> Result<(), OpenError> {
         let next = self.path.join(format!("{}.{}.next", Self::OBJECTS, std::process::id()));
         let made = private().read(true).write(true).create(true).truncate(true).open(&next);
@@ -145,7 +145,7 @@ impl Secrets {
         Ok(secret)
     }
 
-    /// What to report when a secret that was read makes no sense.
+    /// The error about an invalid secret.
     pub fn damaged(&self, name: &str, what: impl ToString) -> OpenError {
         let path = match self {
             Self::Fresh => PathBuf::from(name),

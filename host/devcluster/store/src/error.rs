@@ -1,4 +1,4 @@
-//! What can go wrong with a directory of kept data.
+//! Errors of a data directory.
 
 use std::{io, path::PathBuf};
 
@@ -11,7 +11,7 @@ pub enum OpenError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// Others may read secrets or put files of theirs in place.
@@ -44,7 +44,7 @@ pub enum OpenError {
     },
     /// There is a file, and nothing in it. One that this program makes is never empty.
     #[error(
-        "{path} is empty, so that everything that was kept is gone from it: restore it from a copy, or run `rm {path}` to start with \
+        "{path} is empty, so all its data is lost: restore it from a copy, or run `rm {path}` to start with \
          an empty control plane"
     )]
     Empty {
@@ -53,7 +53,7 @@ pub enum OpenError {
     },
     /// The file ends before it should.
     #[error(
-        "{path} is cut off: it has {length} bytes{}; restore it from a copy, or move it away to start with an empty control plane",
+        "{path} is truncated: it has {length} bytes{}; restore it from a copy, or move it away to start with an empty control plane",
         expected.map(|expected| format!(" of {expected}")).unwrap_or_default()
     )]
     CutOff {
@@ -61,28 +61,28 @@ pub enum OpenError {
         path: PathBuf,
         /// Its length.
         length: u64,
-        /// The length that it should have, where that can be told.
+        /// The length that it should have, if known.
         expected: Option<u64>,
     },
     /// The file was written by something else.
-    #[error("{path} is no data of this program ({what}): choose another directory, or move the file away")]
+    #[error("{path} is not a data file of this program ({what}): choose another directory, or move the file away")]
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// A description of the file.
         what: String,
     },
     /// The contents make no sense.
-    #[error("{path} is damaged ({what}): restore it from a copy, or move it away to start anew")]
+    #[error("{path} is damaged ({what}): restore it from a copy, or move it away to start with an empty control plane")]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         what: String,
     },
 }
 
-/// What was found in a file that was not closed: the process that wrote it was killed, or the machine stopped.
+/// What was recovered from a file that was not closed: the process that wrote it was killed, or the machine stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
     /// The file.
@@ -108,10 +108,10 @@ impl std::fmt::Display for Recovered {
 
 /// Writes do not reach the disk any more. What was acknowledged before is safe.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write {path}: {what}; nothing more is kept until a restart")]
+#[error("cannot write {path}: {what}; no further changes are saved until a restart")]
 pub struct Failure {
     /// The file.
     pub path: PathBuf,
-    /// What went wrong.
+    /// The error.
     pub what: String,
 }

@@ -1,4 +1,4 @@
-//! Places and sets of places.
+//! Keys and scopes.
 
 use std::sync::Arc;
 

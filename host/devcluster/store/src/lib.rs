@@ -1,7 +1,7 @@
 //! A multi-version store of JSON objects with watches: what etcd and the watch cache are to kube-apiserver.
 //!
 //! Every write gets the next revision. Superseded versions and the change log are kept for a window, so that a list can be
-//! taken at a past revision and a watch can start there; beyond the window both answer [`Compacted`]. Nothing in here
+//! taken at a past revision and a watch can start there; outside of the window both return [`Compacted`]. Nothing in this crate
 //! knows HTTP or Kubernetes, except that the revision is written to `metadata.resourceVersion`, and that JSON begins with
 //! `kind` and `apiVersion`.
 //!
@@ -25,33 +25,33 @@
 //! A store from [`Store::new`] lives in memory. One from [`DataDirectory::store`] keeps its objects in a database file:
 //!
 //! * What [`Store::durable`] has confirmed survives the end of the process and, as far as the disk keeps its promises, a
-//!   loss of power. Writers wait for it before they promise anything to others. The object and its revision are written in
+//!   loss of power. Writers wait for it before they acknowledge a write. The object and its revision are written in
 //!   one transaction, in the order of revisions: what is found after a crash is the state at one revision, no earlier than the
 //!   last one that was confirmed.
 //! * Watches show a change only when it is durable. Reads show it at once, up to the time of a disk's flush earlier.
 //! * Writers that come at the same time share a flush. One that comes alone waits for one: `cargo xtask bench --control-plane` shows how long
 //!   that is.
-//! * Revisions go on after a restart, and none comes again: after a crash some thousands are skipped, those that may have been
+//! * Revisions continue after a restart, and none is reused: after a crash some thousands are skipped, those that may have been
 //!   seen without having become durable. The history does not survive: what refers to revisions from before is answered with
 //!   [`Compacted`].
-//! * Where the disk fails, the store goes on in memory, confirms nothing any more and says why ([`Store::failure`]).
+//! * If the disk fails, the store continues in memory, confirms nothing any more and reports why ([`Store::failure`]).
 //!
 //! # Memory
 //!
-//! Objects are kept as JSON and parsed when they are looked at; parsed forms are dropped when they exceed a limit ([`Limits`]).
+//! Objects are stored as JSON and parsed when they are read; parsed forms are dropped when they exceed a limit ([`Limits`]).
 //!
 //! | module | holds |
 //! |---|---|
-//! | `key` | places and scopes |
-//! | `change` | what is asked and answered |
+//! | `key` | keys and scopes |
+//! | `change` | requests and results |
 //! | [`object`] | one stored version: JSON, parsed on demand |
 //! | `table` | the versions of the objects of a resource |
 //! | `state` | the tables and the log, without locks |
 //! | `store` | the store, shared |
 //! | `watch` | a cursor over the log that waits for changes |
 //! | `disk` | the queue to the disk and the database file |
-//! | `directory` | the directory of kept data |
-//! | `error` | what goes wrong with it |
+//! | `directory` | the data directory |
+//! | `error` | its errors |
 
 mod change;
 mod directory;

@@ -51,7 +51,7 @@ struct LabelledMetadata {
 #[derive(Clone, Debug)]
 pub(crate) struct Rendered {
     pub(crate) bytes: Bytes,
-    /// Where the other members begin; zero for what is no object.
+    /// The offset of the other members; zero if the value is not an object.
     pub(crate) rest: usize,
 }
 
@@ -167,7 +167,7 @@ impl Object {
         self.rendered().bytes.clone()
     }
 
-    /// The object as JSON without `apiVersion` and `kind`, as it stands in the lists of built-in types.
+    /// The object as JSON without `apiVersion` and `kind`, as in the lists of built-in types.
     pub fn item_json(&self) -> Bytes {
         let mut item = BytesMut::with_capacity(self.rendered().bytes.len());
         self.write_item(&mut item);
@@ -199,7 +199,7 @@ impl Object {
         size_of::<Self>() + self.rendered().bytes.len()
     }
 
-    /// What was rendered here, or was looked through when it was loaded, can be parsed. How deep it may be was decided when it
+    /// JSON that was serialised by this crate, or checked when it was loaded, can be parsed. How deep it may be was decided when it
     /// came in.
     fn parse(&self) -> Value {
         let mut deserializer = serde_json::Deserializer::from_slice(&self.rendered().bytes);
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_meter_counts_what_is_parsed() {
+    fn the_meter_counts_parsed_objects() {
         let meter = Arc::new(Meter::default());
         let object = Object::new(json!({"data": "x"}), 7, &meter);
         let parsed = meter.bytes();

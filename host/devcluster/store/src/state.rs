@@ -21,7 +21,7 @@ use crate::{
 /// Tells that something in a scope may have changed; the value is a revision.
 pub(crate) type Changed = watch::Receiver<u64>;
 
-/// What the store holds; a lock stands around it.
+/// The content of the store, which a lock protects.
 #[derive(Debug)]
 pub(crate) struct State {
     limits: Limits,
@@ -29,42 +29,42 @@ pub(crate) struct State {
     /// Revisions before this one can neither be watched from nor be listed at.
     compacted: u64,
     tables: HashMap<Arc<str>, Table>,
-    /// What was written where, by revision; the revisions are consecutive.
+    /// The written keys by revision; the revisions are consecutive.
     log: VecDeque<(u64, Key)>,
     superseded_bytes: usize,
-    /// What ends by itself, by time in seconds since 1970.
+    /// The keys of expiring objects, by time in seconds since 1970.
     expiring: BTreeSet<(i64, Key)>,
     meter: Arc<Meter>,
-    /// What was still parsed after parsed objects were dropped last, since readers hold it: to look again would not help.
+    /// The size of parsed objects that could not be dropped last time, since readers hold them: another attempt would not help.
     held: AtomicUsize,
     changed: watch::Sender<u64>,
 }
 
-/// What a write did.
+/// The result of a write.
 #[derive(Debug)]
 pub(crate) struct Committed {
     pub(crate) key: Key,
     pub(crate) version: Version,
-    /// Whom to tell, once watchers may see it.
+    /// The watchers to notify, once they may see the change.
     pub(crate) changed: [watch::Sender<u64>; 2],
 }
 
 impl Committed {
-    pub(crate) fn tell(&self) {
+    pub(crate) fn notify(&self) {
         for changed in &self.changed {
             changed.send_replace(self.version.revision());
         }
     }
 }
 
-/// What survives a restart.
+/// The persistent part.
 #[derive(Debug)]
 pub(crate) struct Restored {
     /// The next write gets a greater one.
     pub(crate) revision: u64,
     pub(crate) objects: Vec<(Key, Version)>,
     pub(crate) meter: Arc<Meter>,
-    /// What was found where it was not closed.
+    /// What was recovered if it was not closed cleanly.
     pub(crate) recovered: Option<Recovered>,
 }
 
@@ -145,7 +145,7 @@ impl State {
         Committed { key, version, changed }
     }
 
-    /// What has to end by a time.
+    /// The objects that have expired by a time.
     pub(crate) fn expired(&self, now: i64) -> Vec<(Key, u64)> {
         let expired = self.expiring.iter().take_while(|(expires, _)| *expires <= now);
         expired.filter_map(|(_, key)| Some((key.clone(), self.get(key)?.revision()))).collect()

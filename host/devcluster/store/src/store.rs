@@ -54,7 +54,7 @@ impl Store {
         Ok(Self(Arc::new(Shared { state, journal: Some(journal), recovered })))
     }
 
-    /// What was found where the store was not closed the last time.
+    /// What was recovered if the store was not closed cleanly.
     pub fn recovered(&self) -> Option<&Recovered> {
         self.0.recovered.as_ref()
     }
@@ -72,7 +72,7 @@ impl Store {
     /// The objects of a scope at a revision, or now.
     ///
     /// # Errors
-    /// When the revision is older than the history. A revision that has not happened yet lists the present.
+    /// When the revision is older than the history. A revision that has not happened yet lists the current state.
     pub fn list(&self, scope: &Scope, revision: Option<u64>) -> Result<Listing, Compacted> {
         self.read().list(scope, revision)
     }
@@ -114,7 +114,7 @@ impl Store {
 
     /// Deletes an object that has this revision; the result is its last state, with the revision of the deletion.
     ///
-    /// `last` is that state where it differs from what is stored.
+    /// `last` is that state if it differs from the stored object.
     ///
     /// # Errors
     /// When the object is absent or has another revision.
@@ -125,11 +125,11 @@ impl Store {
     /// Deletes what was to be deleted by a time, in seconds since 1970; returns how many objects that were.
     pub fn expire(&self, now: i64) -> usize {
         let expired = self.read().expired(now);
-        // What was written again in between lives on.
+        // Objects that were written again in between stay.
         expired.into_iter().filter(|(key, revision)| self.delete(key, *revision, None).is_ok()).count()
     }
 
-    /// When the next object is to be deleted by [`expire`](Self::expire), in seconds since 1970.
+    /// When [`expire`](Self::expire) deletes the next object, in seconds since 1970.
     pub fn next_expiry(&self) -> Option<i64> {
         self.read().next_expiry()
     }
@@ -182,7 +182,7 @@ impl Store {
         self.0.journal.as_ref()?.failure()
     }
 
-    /// Brings everything to disk and lets go of the file; what is written after that is not kept. Blocks meanwhile.
+    /// Writes everything to disk and closes the file; later writes are not persisted. Blocks until it is done.
     pub fn close(&self) {
         if let Some(journal) = &self.0.journal {
             journal.close();
@@ -205,7 +205,7 @@ impl Store {
             journal.throttle();
         } else {
             drop(state);
-            committed.tell();
+            committed.notify();
         }
         Ok(object)
     }

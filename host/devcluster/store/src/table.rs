@@ -13,7 +13,7 @@ use crate::{Key, Object, Page, PageRequest};
 /// One version of an object.
 #[derive(Clone, Debug)]
 pub(crate) struct Version {
-    /// What was written; for a deletion the last state, with the revision of the deletion.
+    /// The written object; for a deletion the last state, with the revision of the deletion.
     pub(crate) object: Arc<Object>,
     pub(crate) deleted: bool,
     /// When it ends by itself, in seconds since 1970.

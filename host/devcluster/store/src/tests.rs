@@ -21,7 +21,7 @@ fn names(listing: &Listing) -> Vec<String> {
 }
 
 #[test]
-fn a_write_sets_the_resource_version_and_expects_what_it_says() {
+fn a_write_sets_the_resource_version_and_checks_its_precondition() {
     let store = Store::default();
     let first = store.put(key("a", "x"), Expected::Absent, json!({"metadata": {"name": "x"}})).unwrap();
     assert_eq!(first.value()["metadata"]["resourceVersion"], first.revision().to_string());
@@ -101,7 +101,7 @@ fn pages_at_one_revision_are_one_snapshot() {
             after = Some((last.namespace.clone(), last.name.clone()));
             let listing = Listing { objects: page.objects, revision: page.revision };
             found.push((names(&listing).join(" "), page.remaining));
-            // What happens between the pages is not seen.
+            // Changes between the pages are not visible.
             let _ = store.put(key("c", &format!("new-{}", store.revision())), Expected::Absent, json!({}));
             if page.remaining == 0 {
                 break;

@@ -30,7 +30,7 @@ impl Watch {
         Self { store, scope, after, changed }
     }
 
-    /// What has happened since the last batch, without waiting.
+    /// The events since the last batch, without waiting.
     ///
     /// # Errors
     /// When the reader has fallen behind the history.

@@ -23,10 +23,10 @@ enum Step {
     Delete {
         place: (u8, u8),
     },
-    /// To a revision so many before the present.
+    /// To a revision this many before the current one.
     Compact(u64),
     Watch,
-    /// Reads what a watch has to say.
+    /// Reads the pending events of a watch.
     Read(usize),
     Restart,
 }
@@ -65,7 +65,7 @@ fn state<'a>(objects: impl IntoIterator<Item = &'a (Key, Arc<Object>)>) -> State
         .collect()
 }
 
-/// A watcher and what it believes.
+/// A watcher and the state that it has replayed.
 struct Watcher {
     watch: Watch,
     belief: State,
@@ -77,7 +77,7 @@ impl Watcher {
         Self { watch, belief: state(&objects) }
     }
 
-    /// Takes in events; `false` when the history is gone.
+    /// Applies events; `false` if the history is compacted.
     fn read(&mut self) -> Result<bool, TestCaseError> {
         let Ok(batch) = self.watch.ready() else { return Ok(false) };
         for event in batch.events {
@@ -103,12 +103,12 @@ fn apply(state: &mut State, event: &Event) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// A store and everything that ever was in it.
+/// A store and its full history.
 struct Harness {
     directory: Option<TempDir>,
     store: Store,
     limits: Limits,
-    /// What each revision shows.
+    /// The state at each revision.
     past: BTreeMap<u64, State>,
     compacted: u64,
     given: BTreeSet<u64>,
@@ -170,8 +170,8 @@ impl Harness {
         }
     }
 
-    /// Every revision shows what it showed when it was written, or is refused because it was compacted; the pages of each are
-    /// one snapshot; the events after each lead to the present.
+    /// Every revision shows the state of its write, or is refused because it was compacted; the pages of each are
+    /// one snapshot; the events after each lead to the current state.
     fn check(&self) -> Result<(), TestCaseError> {
         let now = self.now();
         self.flush();
@@ -259,7 +259,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_parsed_makes_no_difference(steps in steps()) {
+    fn dropping_parsed_forms_changes_nothing(steps in steps()) {
         run(false, Limits { parsed_bytes: 0, ..Limits::default() }, steps)?;
     }
 }
@@ -273,9 +273,9 @@ proptest! {
     }
 }
 
-/// Writers, readers and compaction at the same time: whoever watches ends up with what is there.
+/// Writers, readers and compaction at the same time: every watcher reaches the current state.
 #[test]
-fn watchers_of_a_busy_store_end_up_with_what_is_there() {
+fn watchers_of_a_busy_store_reach_the_current_state() {
     let store = Store::new(Limits { parsed_bytes: 10_000, ..Limits::default() });
     std::thread::scope(|threads| {
         for writer in 0..4_u8 {
@@ -284,7 +284,7 @@ fn watchers_of_a_busy_store_end_up_with_what_is_there() {
                 for round in 0..200_u32 {
                     let key = key((writer % 2, u8::try_from(round % 5).expect("small")));
                     let current = store.get(&key);
-                    // Others may come in between; that is what is expected of expectations.
+                    // Other writers may interfere; preconditions then fail as expected.
                     let _ = match current {
                         Some(object) if round % 7 == 0 => store.delete(&key, object.revision(), None),
                         Some(object) => store.put(key, Expected::Revision(object.revision()), json!({"round": round})),

@@ -15,7 +15,7 @@ pub async fn with_token(cluster: &DevCluster, token: Option<&str>) -> Client {
     Client::try_from(config).unwrap()
 }
 
-/// A client that acts as somebody else.
+/// A client that impersonates another user.
 pub async fn acting_as(cluster: &DevCluster, user: &str, groups: &[&str]) -> Client {
     let mut config = config(cluster).await;
     config.auth_info.impersonate = Some(user.to_owned());
@@ -35,7 +35,7 @@ pub async fn token(client: &Client, name: &str, spec: Value) -> String {
     answer["status"]["token"].as_str().unwrap().to_owned()
 }
 
-/// Sends a request that must be refused; the message of the refusal.
+/// Sends a request that must be denied. Returns the error message.
 pub async fn refused(client: &Client, method: &str, path: &str, content_type: &str, body: Value) -> String {
     let (status, answer) = send(client, method, path, content_type, body).await;
     assert_eq!(status, 403, "{method} {path}: {answer}");

@@ -1,4 +1,4 @@
-//! What the tests share: a cluster, plain requests, waiting for conditions.
+//! The support library of the tests: a cluster, plain requests, waiting for conditions.
 
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its part")]
 #![allow(
@@ -23,10 +23,10 @@ pub const MERGE: &str = "application/merge-patch+json";
 pub const JSON_PATCH: &str = "application/json-patch+json";
 pub const APPLY: &str = "application/apply-patch+yaml";
 
-/// Far longer than anything takes; reaching it is a failure.
+/// Far longer than any operation takes; reaching it is a failure.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A cluster in which nothing but the tests acts.
+/// A cluster in which only the tests act.
 pub async fn quiet() -> DevCluster {
     start(Options { workloads: false, ..Options::default() }).await
 }
@@ -35,7 +35,7 @@ pub async fn start(options: Options) -> DevCluster {
     DevCluster::start(options).await.unwrap()
 }
 
-/// A client that shows 429, 503 and 504 instead of trying again.
+/// A client that returns 429, 503 and 504 instead of retrying.
 pub async fn without_retries(cluster: &DevCluster) -> Client {
     let mut config = config(cluster).await;
     config.default_retry = false;
@@ -76,7 +76,7 @@ pub fn config_map(name: &str, data: &Value) -> Value {
 
 pub const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// Asks again until the answer is what is waited for.
+/// Polls until the response satisfies the condition.
 pub async fn until(client: &Client, path: &str, what: impl Fn(u16, &Value) -> bool) -> Value {
     let mut last = (0, Value::Null);
     let asking = async {
@@ -97,7 +97,7 @@ pub async fn until_gone(client: &Client, path: &str) {
     until(client, path, |status, _| status == 404).await;
 }
 
-/// The events of a watch, one JSON a line.
+/// The events of a watch, one JSON document per line.
 pub struct Events(Lines<std::pin::Pin<Box<dyn futures::AsyncBufRead + Send>>>);
 
 pub async fn watch(client: &Client, path: &str) -> Events {

@@ -1,9 +1,9 @@
 //! Measures the engine: `cargo xtask bench [directory of registry+v1 bundles]...`.
 //!
-//! Prints what an instance costs, how fast the engine starts with the code in its cache, and for each bundle how long each
-//! step to a finished release takes, in the sandbox and for the same code run natively.
+//! Prints the cost of an instance, the start time of the engine with cached code, and for each bundle the time of each
+//! step up to a finished release, in the sandbox and natively.
 
-#![expect(clippy::print_stdout, reason = "it is a program whose result is its output")]
+#![expect(clippy::print_stdout, reason = "a program that prints its results")]
 
 mod samples;
 mod steps;
@@ -22,7 +22,7 @@ use crate::steps::Steps;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// So many of the largest bundles have a row of their own.
+/// This many of the largest bundles get a row of their own.
 const ROWS: usize = 8;
 
 #[tokio::main]

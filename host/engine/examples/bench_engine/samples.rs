@@ -1,4 +1,4 @@
-//! Which bundles are measured.
+//! Selects the bundles to measure.
 
 use std::{
     fs,
@@ -7,13 +7,13 @@ use std::{
 
 use crate::Result;
 
-/// The bundles below the directories, largest first; without directories those of the samples that are there.
+/// The bundles below the directories, largest first; by default those of the available samples.
 pub(crate) fn find(root: &Path, directories: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let shared = root.join("../shared/fixtures");
     let defaults = [shared.join("registry"), shared.join("corpus/bundles"), root.join("tests/fixtures/registry")];
     let mut found = Vec::new();
     for directory in if directories.is_empty() { &defaults[..] } else { directories } {
-        // Samples may be missing; what was asked for may not.
+        // Default samples may be missing; requested directories may not.
         if directory.is_dir() || !directories.is_empty() {
             collect(directory, &mut found)?;
         }

@@ -1,4 +1,4 @@
-//! How long the steps from files in memory to a finished release take.
+//! Measures the steps from files in memory to a finished release.
 
 use std::{
     fmt,
@@ -15,19 +15,19 @@ use serde_json::Map;
 
 use crate::Result;
 
-/// Every step is run so many times, and the median taken.
+/// Each step is run this many times; the median counts.
 const RUNS: usize = 15;
 
-/// What a bundle takes.
+/// The cost of a bundle.
 #[derive(Default)]
 pub(crate) struct Steps {
-    /// From files to the bundle that they are, with the schema of its configuration.
+    /// From files to a parsed bundle with its configuration schema.
     pub(crate) parse: Duration,
     /// From the bundle to objects as JSON.
     pub(crate) render: Duration,
-    /// From JSON to checked objects, in order, with their digest: the host's part.
+    /// From JSON to validated, ordered objects with their digest: the host's part.
     pub(crate) emit: Duration,
-    /// How often memory was asked for, in all three steps.
+    /// The number of allocations in all three steps.
     pub(crate) allocations: u64,
     /// The size of the manifests.
     pub(crate) bytes: u64,
@@ -55,7 +55,7 @@ impl fmt::Display for Steps {
     }
 }
 
-/// The steps, without the sandbox.
+/// Measures the steps without the sandbox.
 pub(crate) fn natively(bundle: &Bundle) -> Steps {
     let mut emitted = Emitted::default();
     let allocations = allocation_counter::measure(|| {
@@ -68,7 +68,7 @@ pub(crate) fn natively(bundle: &Bundle) -> Steps {
         let start = Instant::now();
         let _ = black_box(Registry::config_schema(bundle));
         parse.push(start.elapsed());
-        // What was read is kept from one call to the next, as in an instance.
+        // The parsed bundle is kept between calls, as in an instance.
         let start = Instant::now();
         black_box(provision(bundle));
         render.push(start.elapsed());
@@ -82,8 +82,8 @@ pub(crate) fn natively(bundle: &Bundle) -> Steps {
     }
 }
 
-/// The steps in the sandbox; making the instance counts as parsing. What the host does with emitted objects is the same
-/// work on both ways.
+/// Measures the steps in the sandbox; creating the instance counts as parsing. The host's work on emitted objects is
+/// the same in both cases.
 pub(crate) async fn sandboxed(provisioner: &Provisioner, bundle: &Bundle, emit: Duration) -> Result<Steps> {
     let content = content(bundle)?;
     let limits = Limits::default();
@@ -93,7 +93,7 @@ pub(crate) async fn sandboxed(provisioner: &Provisioner, bundle: &Bundle, emit: 
     let request = Request { config: Map::new(), target };
     let whole =
         median_async(RUNS, async || match provisioner.provision(&request, Arc::clone(&content), &limits).await {
-            // A refusal is a result, too.
+            // A rejection is a result too.
             Ok(_)
             | Err(
                 CallError::InvalidContent(_) | CallError::InvalidConfiguration(_) | CallError::UnsupportedContent(_),
@@ -104,7 +104,7 @@ pub(crate) async fn sandboxed(provisioner: &Provisioner, bundle: &Bundle, emit: 
     Ok(Steps { parse, render: whole.saturating_sub(parse).saturating_sub(emit), emit, ..Steps::default() })
 }
 
-/// What a provisioner emits.
+/// The output of a provisioner.
 #[derive(Default)]
 struct Emitted(Vec<(Vec<u8>, Option<u32>)>);
 
@@ -135,7 +135,7 @@ fn run(bundle: &Bundle) -> Emitted {
 fn provision(bundle: &Bundle) -> Emitted {
     let request = chandler_sdk::Request::new().with_name("bench").with_namespace("bench");
     let mut emitted = Emitted::default();
-    // A refusal is a result, too.
+    // A rejection is a result too.
     let _ = black_box(Registry::provision(&request, bundle, &mut emitted));
     emitted
 }

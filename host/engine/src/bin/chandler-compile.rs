@@ -1,4 +1,5 @@
-//! The compiler's process on its own: reads a component, writes code. The `chandler` command has the same inside.
+//! The compiler process as a program of its own: reads a component, writes code. The `chandler` command contains the
+//! same function.
 
 fn main() -> std::process::ExitCode {
     chandler_engine::compile_child_main()

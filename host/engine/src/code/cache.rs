@@ -1,9 +1,9 @@
-//! Code on disk, so that a restart need not compile again.
+//! The cache of compiled code on disk, so that a restart does not compile again.
 //!
 //! A file holds an HMAC-SHA256 and the code. The MAC also covers the digest of the component and the fingerprint of the
-//! engine, so that no file can stand for another. Its key lies beside the files, readable by this user alone: whoever can
-//! read it could as well change the process. Whatever is wrong with a file, the component is compiled again and the file
-//! replaced.
+//! engine, so one file cannot replace another. The key is stored beside the files and is readable only by this user; a
+//! process that can read it could modify this process anyway. If anything is wrong with a file, the component is
+//! compiled again and the file is replaced.
 
 use std::{
     fs, io,
@@ -17,28 +17,28 @@ use chandler_core::Digest;
 use super::Code;
 use crate::EngineError;
 
-/// The directory below the one that the options name.
+/// The subdirectory of the configured cache directory.
 const DIRECTORY: &str = "code";
 
-/// The file with the key.
+/// The file that holds the key.
 const KEY: &str = "key";
 
-/// How the names of code files end.
+/// The suffix of code files.
 const SUFFIX: &str = ".cwasm";
 
-/// Names the format of the files, and the purpose of the MAC.
+/// The domain separator of the MAC, which also names the file format.
 const DOMAIN: &[u8] = b"chandler code cache 2";
 
 /// The largest file.
 const FILE_BYTES: u64 = 1 << 30;
 
-/// The size to which the cache is kept, the files used last staying.
+/// The size above which the least recently used files are removed.
 const TOTAL_BYTES: u64 = 2 << 30;
 
-/// When a temporary file is certainly left over from a crash.
-const LEFT_OVER: Duration = Duration::from_hours(1);
+/// The age after which a temporary file was certainly left by a crash.
+const STALE_AGE: Duration = Duration::from_hours(1);
 
-/// Code on disk.
+/// The code cache.
 pub(crate) struct CodeCache {
     directory: PathBuf,
     key: Key,
@@ -46,18 +46,18 @@ pub(crate) struct CodeCache {
     total_bytes: u64,
 }
 
-/// What was found in the cache.
+/// The result of a lookup.
 pub(crate) enum Lookup {
     /// Code that this program wrote for this component and this engine.
     Hit(Code),
-    /// Nothing.
+    /// No file.
     Miss,
-    /// Something that cannot be trusted or read; says why.
+    /// A file that cannot be read or trusted, and why.
     Rejected(String),
 }
 
 impl CodeCache {
-    /// Opens the cache below a directory, and makes it and its key where they are missing.
+    /// Opens the cache in a directory, and creates the cache and its key if they do not exist.
     pub(crate) fn open(directory: &Path, fingerprint: [u8; 32]) -> Result<Self, EngineError> {
         let directory = directory.join(DIRECTORY);
         let fail = |path: &Path| {
@@ -70,7 +70,7 @@ impl CodeCache {
         Ok(Self { directory, key, fingerprint, total_bytes: TOTAL_BYTES })
     }
 
-    /// Where the files are; this user's alone.
+    /// The directory of the files, which only this user can access.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
@@ -87,17 +87,17 @@ impl CodeCache {
             return Lookup::Rejected("it is truncated".into());
         };
         if !self.key.verifies(&self.parts(component, code), tag) {
-            return Lookup::Rejected("its bytes are not those that were written".into());
+            return Lookup::Rejected("its MAC does not match".into());
         }
         bytes.drain(..TAG_BYTES);
-        // The time of the last use decides what is removed first.
+        // The time of last use determines which files are removed first.
         if let Ok(file) = fs::File::open(&path) {
             let _ = file.set_modified(SystemTime::now());
         }
         Lookup::Hit(Code(bytes))
     }
 
-    /// Keeps the code of a component.
+    /// Stores the code of a component.
     pub(crate) fn store(&self, component: &Digest, code: &Code) -> io::Result<()> {
         let tag = self.key.tag(&self.parts(component, code.bytes()));
         chandler_cache::write(&self.path(component), &[&tag, code.bytes()], true, true)?;
@@ -110,12 +110,12 @@ impl CodeCache {
         self.directory.join(format!("{}-{short}{SUFFIX}", component.hex()))
     }
 
-    /// What the tag of a file covers.
+    /// What the MAC of a file covers.
     fn parts<'a>(&'a self, component: &'a Digest, code: &'a [u8]) -> [&'a [u8]; 4] {
         [DOMAIN, component.as_str().as_bytes(), &self.fingerprint, code]
     }
 
-    /// Removes the files that were not used for longest until the rest fits, and what a crash left over.
+    /// Removes the least recently used files until the rest fits, and temporary files that a crash left.
     fn prune(&self) -> io::Result<()> {
         let now = SystemTime::now();
         let mut files = Vec::new();
@@ -126,14 +126,14 @@ impl CodeCache {
             if name.ends_with(SUFFIX) {
                 files.push((used, metadata.len(), entry.path()));
             } else if name.starts_with(chandler_cache::TEMPORARY)
-                && now.duration_since(used).is_ok_and(|age| age > LEFT_OVER)
+                && now.duration_since(used).is_ok_and(|age| age > STALE_AGE)
             {
                 remove(&entry.path())?;
             }
         }
         files.sort();
         let mut total: u64 = files.iter().map(|(_, size, _)| size).sum();
-        // The newest stays, however large it is: it was just written.
+        // The newest file was just written; it stays, whatever its size.
         files.pop();
         for (_, size, path) in files {
             if total <= self.total_bytes {
@@ -146,7 +146,7 @@ impl CodeCache {
     }
 }
 
-/// Removes a file that another process may have removed already.
+/// Removes a file; another process may have removed it already.
 fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn code_survives_a_restart_and_no_change() {
+    fn code_survives_a_restart_but_no_modification() {
         let directory = tempfile::tempdir().unwrap();
         let (one, two) = (Digest::of(b"one"), Digest::of(b"two"));
         let cache = open(directory.path());
@@ -182,21 +182,21 @@ mod tests {
         assert_eq!(outcome(again.load(&one)), "hit \"code\"");
         assert_eq!(outcome(again.load(&two)), "miss");
 
-        // A file that stands for another component.
+        // The file of another component.
         fs::copy(again.path(&one), again.path(&two)).unwrap();
-        assert_eq!(outcome(again.load(&two)), "rejected: its bytes are not those that were written");
-        // Another configuration of the engine.
+        assert_eq!(outcome(again.load(&two)), "rejected: its MAC does not match");
+        // An engine with another configuration.
         let other = CodeCache::open(directory.path(), [2; 32]).unwrap();
         assert_eq!(outcome(other.load(&one)), "miss");
         fs::copy(again.path(&one), other.path(&one)).unwrap();
-        assert_eq!(outcome(other.load(&one)), "rejected: its bytes are not those that were written");
-        // Every bit counts, and so does the length.
+        assert_eq!(outcome(other.load(&one)), "rejected: its MAC does not match");
+        // A change of any bit or of the length is detected.
         let good = fs::read(again.path(&one)).unwrap();
         for change in 0..good.len() {
             let mut bad = good.clone();
             bad[change] ^= 1;
             fs::write(again.path(&one), bad).unwrap();
-            assert_eq!(outcome(again.load(&one)), "rejected: its bytes are not those that were written");
+            assert_eq!(outcome(again.load(&one)), "rejected: its MAC does not match");
         }
         for length in 0..good.len() {
             fs::write(again.path(&one), &good[..length]).unwrap();
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(mode(&cache.path(&one)), 0o600);
 
         fs::set_permissions(cache.path(&one), fs::Permissions::from_mode(0o644)).unwrap();
-        assert_eq!(outcome(cache.load(&one)), "rejected: others than this user have rights to it");
+        assert_eq!(outcome(cache.load(&one)), "rejected: other users have access to it");
         fs::set_permissions(cache.path(&one), fs::Permissions::from_mode(0o600)).unwrap();
         let moved = directory.path().join("elsewhere");
         fs::rename(cache.path(&one), &moved).unwrap();
@@ -228,11 +228,11 @@ mod tests {
         fs::rename(&moved, cache.path(&one)).unwrap();
         assert_eq!(outcome(cache.load(&one)), "hit \"code\"");
 
-        // A key that others could have read is replaced, and what it vouched for is worth nothing.
+        // A key that other users could have read is replaced, which invalidates all files.
         fs::set_permissions(cache.directory.join(KEY), fs::Permissions::from_mode(0o640)).unwrap();
         let again = open(directory.path());
         assert_eq!(mode(&again.directory.join(KEY)), 0o600);
-        assert_eq!(outcome(again.load(&one)), "rejected: its bytes are not those that were written");
+        assert_eq!(outcome(again.load(&one)), "rejected: its MAC does not match");
         assert!(CodeCache::open(&cache.directory.join(KEY), [1; 32]).is_err());
     }
 
@@ -247,7 +247,7 @@ mod tests {
         fs::remove_file(&link).unwrap();
         fs::create_dir(&link).unwrap();
         fs::set_permissions(&link, fs::Permissions::from_mode(0o775)).unwrap();
-        assert!(refusal().contains("others may write to"), "{}", refusal());
+        assert!(refusal().contains("other users can write to"), "{}", refusal());
         fs::set_permissions(&link, fs::Permissions::from_mode(0o755)).unwrap();
         // Only root can give a directory away.
         if std::os::unix::fs::chown(&link, Some(65534), None).is_ok() {

@@ -1,8 +1,8 @@
-//! Components that harmed the compiler: they are not compiled again at every attempt.
+//! Quarantine: components that crashed the compiler or exceeded its limits are not compiled again at every attempt.
 //!
-//! What is known is kept in memory and, where there is a code cache, in files beside the code, so that a restart does not
-//! begin anew. Another digest is another component; another version of Chandler, or an engine with another configuration,
-//! may do better; and after a while the cause may have been the machine.
+//! Entries are kept in memory and, if there is a code cache, in files beside the code, so that they survive a restart.
+//! An entry applies to one component digest, one version of Chandler and one configuration of the engine. It expires,
+//! because the machine may have been the cause.
 
 use std::{
     collections::HashMap,
@@ -15,39 +15,39 @@ use std::{
 use chandler_core::Digest;
 use serde::{Deserialize, Serialize};
 
-use crate::text::tame;
+use crate::text::sanitize;
 
-/// After what time a component is tried again.
-pub(crate) const PERIOD: Duration = Duration::from_hours(1);
+/// How long a component stays in quarantine.
+pub(crate) const QUARANTINE_PERIOD: Duration = Duration::from_hours(1);
 
-/// The most components that are remembered, in memory and on disk.
-const MOST: usize = 100;
+/// The maximum number of entries, in memory and on disk.
+const MAX_ENTRIES: usize = 100;
 
-/// How the names of the files end.
+/// The suffix of entry files.
 const SUFFIX: &str = ".quarantine";
 
 const FILE_BYTES: u64 = 16 << 10;
 
-/// What is kept of a component.
+/// One quarantined component.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Entry {
-    /// What happened, as it is told.
+    /// The message of the failure.
     problem: String,
-    /// Seconds since 1970.
+    /// Unix time in seconds.
     since: u64,
 }
 
-/// The components that are not compiled for now.
+/// The quarantined components.
 pub(crate) struct Quarantine {
-    /// Where entries are kept; none keeps them in memory only.
+    /// The directory of the entries; without one they are kept in memory only.
     directory: Option<PathBuf>,
-    /// Tells the entries of this version and configuration from others.
+    /// Identifies entries of this version of Chandler and this configuration of the engine.
     edition: String,
     entries: Mutex<HashMap<Digest, Entry>>,
 }
 
 impl Quarantine {
-    /// `fingerprint` is what code must have in common to be exchanged.
+    /// `fingerprint` identifies the configuration of the engine.
     pub(crate) fn new(directory: Option<PathBuf>, fingerprint: [u8; 32]) -> Self {
         let fingerprint = hex::encode(fingerprint);
         let short = fingerprint.get(..16).unwrap_or(&fingerprint);
@@ -55,16 +55,16 @@ impl Quarantine {
         Self { directory, edition, entries: Mutex::default() }
     }
 
-    /// What happened to the compiler with this component, if that was not long ago.
+    /// Why the component is quarantined, if it is.
     pub(crate) fn problem(&self, component: &Digest, now: SystemTime) -> Option<String> {
         let entry = self.entries().get(component).cloned().or_else(|| self.read(component))?;
         let since = UNIX_EPOCH.checked_add(Duration::from_secs(entry.since))?;
-        // What happened in the future, the clock was wrong about.
-        let fresh = now.duration_since(since).is_ok_and(|age| age < PERIOD);
-        fresh.then(|| tame(entry.problem, 4096))
+        // An entry from the future was written with a wrong clock.
+        let fresh = now.duration_since(since).is_ok_and(|age| age < QUARANTINE_PERIOD);
+        fresh.then(|| sanitize(entry.problem, 4096))
     }
 
-    /// Remembers what happened.
+    /// Adds an entry.
     pub(crate) fn add(&self, component: &Digest, problem: String, now: SystemTime) {
         let since = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let entry = Entry { problem, since };
@@ -72,11 +72,11 @@ impl Quarantine {
             && let Ok(text) = serde_json::to_vec(&entry)
             && let Err(error) = chandler_cache::write(&path, &[&text], true, true)
         {
-            tracing::warn!(digest = %component.short(), %error, "failed to keep what the compiler failed on");
+            tracing::warn!(digest = %component.short(), %error, "failed to store the quarantine of a component");
         }
         self.prune();
         let mut entries = self.entries();
-        if entries.len() >= MOST
+        if entries.len() >= MAX_ENTRIES
             && let Some(oldest) = entries.iter().min_by_key(|(_, entry)| entry.since).map(|(digest, _)| digest.clone())
         {
             entries.remove(&oldest);
@@ -97,7 +97,7 @@ impl Quarantine {
         Some(self.directory.as_ref()?.join(format!("{}-{}{SUFFIX}", component.hex(), self.edition)))
     }
 
-    /// Removes the oldest files above the bound.
+    /// Removes the oldest files above the maximum.
     fn prune(&self) {
         let Some(Ok(listing)) = self.directory.as_ref().map(fs::read_dir) else { return };
         let file = |entry: std::io::Result<fs::DirEntry>| {
@@ -107,7 +107,7 @@ impl Quarantine {
         };
         let mut files: Vec<_> = listing.filter_map(file).collect();
         files.sort();
-        let above = files.len().saturating_sub(MOST);
+        let above = files.len().saturating_sub(MAX_ENTRIES);
         for (_, path) in files.into_iter().take(above) {
             let _ = fs::remove_file(path);
         }
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_holds_for_its_digest_edition_and_time() {
+    fn an_entry_applies_to_its_digest_edition_and_period() {
         let directory = tempfile::tempdir().unwrap();
         let open = |fingerprint| Quarantine::new(Some(directory.path().to_owned()), [fingerprint; 32]);
         let (bad, other) = (Digest::of(b"bad"), Digest::of(b"other"));
@@ -132,19 +132,19 @@ mod tests {
             assert_eq!(quarantine.problem(&bad, now - Duration::from_mins(1)), None, "the clock was wrong");
             assert_eq!(quarantine.problem(&other, now), None);
         }
-        assert_eq!(open(2).problem(&bad, now), None, "another engine may do better");
+        assert_eq!(open(2).problem(&bad, now), None, "another configuration is not affected");
     }
 
     #[test]
-    fn what_is_kept_is_bounded_and_garbage_is_nothing() {
+    fn entries_are_bounded_and_malformed_ones_are_ignored() {
         let directory = tempfile::tempdir().unwrap();
         let quarantine = Quarantine::new(Some(directory.path().to_owned()), [1; 32]);
         let now = SystemTime::now();
-        for index in 0..MOST + 5 {
+        for index in 0..MAX_ENTRIES + 5 {
             quarantine.add(&Digest::of(&index.to_le_bytes()), "x".into(), now);
         }
-        assert_eq!(quarantine.entries().len(), MOST);
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), MOST);
+        assert_eq!(quarantine.entries().len(), MAX_ENTRIES);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), MAX_ENTRIES);
         let odd = Digest::of(b"odd");
         fs::write(quarantine.path(&odd).unwrap(), "garbage").unwrap();
         assert_eq!(quarantine.problem(&odd, now), None);

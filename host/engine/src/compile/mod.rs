@@ -1,4 +1,4 @@
-//! Compiling: in this process, or in a child that limits itself.
+//! Compilation in this process, or in a child process with limits of its own.
 
 mod child;
 mod parent;
@@ -7,7 +7,7 @@ pub use child::compile_child_main;
 
 use crate::{CompileError, CompileLimits, Compiler, threads::Threads};
 
-/// Compiles a component to code that `Component::deserialize` takes.
+/// Compiles a component to code for `Component::deserialize`.
 pub(crate) async fn compile(
     compiler: &Compiler,
     limits: &CompileLimits,
@@ -34,5 +34,5 @@ pub(crate) async fn compile(
 /// The chain of causes as one line.
 fn describe(error: &wasmtime::Error) -> String {
     let text = error.chain().map(ToString::to_string).collect::<Vec<_>>().join(": ");
-    crate::text::tame(text, 2048)
+    crate::text::sanitize(text, 2048)
 }

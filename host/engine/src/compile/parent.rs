@@ -1,4 +1,4 @@
-//! Runs the compiler's process and tells how it ended.
+//! Starts the compiler process and interprets its exit status.
 
 use std::{ffi::OsString, os::unix::process::ExitStatusExt as _, path::PathBuf, process::ExitStatus, process::Stdio};
 
@@ -9,18 +9,18 @@ use tokio::{
 };
 
 use super::child::{OUT_OF_MEMORY, REFUSED};
-use crate::{CompileError, CompileLimits, text::tame};
+use crate::{CompileError, CompileLimits, text::sanitize};
 
-/// How much of what the compiler says on standard error is kept.
+/// How many bytes of the compiler's standard error are read.
 const MESSAGE_BYTES: u64 = 4096;
 
-/// How much of it a message shows of a compiler that crashed.
-const SAID_BYTES: usize = 1024;
+/// How many of those bytes the message about a crashed compiler shows.
+const SHOWN_BYTES: usize = 1024;
 
-/// How many threads compile.
+/// The number of compiler threads.
 const THREADS: &str = "4";
 
-/// Signals that tell a cause.
+/// Signals that identify a cause.
 const SIGABRT: i32 = 6;
 const SIGXCPU: i32 = 24;
 
@@ -36,7 +36,7 @@ pub(super) async fn run(
         .arg(limits.memory.to_string())
         .arg(limits.cpu_time.as_secs().max(1).to_string())
         .env_clear()
-        // Bounds threads and with them the address space, which is limited.
+        // Bounds the number of threads and thus the address space, which is limited.
         .env("RAYON_NUM_THREADS", THREADS)
         .current_dir("/")
         .stdin(Stdio::piped())
@@ -47,10 +47,10 @@ pub(super) async fn run(
         .map_err(unavailable)?;
     let (Some(mut stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
-        return Err(CompileError::Unavailable(format!("{}: no pipes", program.display())));
+        return Err(CompileError::Unavailable(format!("{}: it has no pipes", program.display())));
     };
     let feed = async move {
-        // A child that ends early breaks the pipe; how it ended says more.
+        // A child that exits early breaks the pipe; its exit status is the better error.
         let _ = stdin.write_all(&wasm).await;
         drop(stdin);
     };
@@ -62,9 +62,9 @@ pub(super) async fn run(
             return Err(CompileError::TooMuchCode(limits.code_bytes));
         }
         let status = child.wait().await.map_err(unavailable)?;
-        judge(status, &String::from_utf8_lossy(&message), &limits).map(|()| code)
+        check_status(status, &String::from_utf8_lossy(&message), &limits).map(|()| code)
     };
-    // The child is killed when it is dropped.
+    // Dropping the child kills it.
     timeout(limits.time, work).await.unwrap_or(Err(CompileError::Timeout(limits.time)))
 }
 
@@ -75,29 +75,29 @@ async fn collect(pipe: impl AsyncRead + Unpin, limit: u64) -> std::io::Result<Ve
     Ok(bytes)
 }
 
-/// How the process ended, with what it said: of a panic the place and the text, on one line.
-fn with_words(end: String, message: &str) -> String {
+/// The exit status with the child's message on one line; of a panic only the location and the text.
+fn with_message(end: String, message: &str) -> String {
     let said = message.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("note: "));
     let said = said.collect::<Vec<_>>().join(" ");
-    // Thread numbers differ each time.
+    // Thread numbers differ in every run.
     let said = said.split_once(" panicked at ").map_or(said.clone(), |(_, panic)| format!("panicked at {panic}"));
-    if said.is_empty() { end } else { format!("{end}: {}", tame(said, SAID_BYTES)) }
+    if said.is_empty() { end } else { format!("{end}: {}", sanitize(said, SHOWN_BYTES)) }
 }
 
-fn judge(status: ExitStatus, message: &str, limits: &CompileLimits) -> Result<(), CompileError> {
+fn check_status(status: ExitStatus, message: &str, limits: &CompileLimits) -> Result<(), CompileError> {
     let message = message.trim();
     match (status.code(), status.signal()) {
         (Some(0), _) => Ok(()),
-        (Some(code), _) if code == i32::from(REFUSED) => Err(CompileError::Refused(tame(message.to_owned(), 2048))),
+        (Some(code), _) if code == i32::from(REFUSED) => Err(CompileError::Refused(sanitize(message.to_owned(), 2048))),
         (Some(code), _) if code == i32::from(OUT_OF_MEMORY) => Err(CompileError::OutOfMemory(limits.memory)),
-        (Some(code), _) => Err(CompileError::Crashed(with_words(format!("exit code {code}"), message))),
+        (Some(code), _) => Err(CompileError::Crashed(with_message(format!("exit code {code}"), message))),
         (_, Some(SIGXCPU)) => Err(CompileError::CpuTime(limits.cpu_time)),
-        // The standard library aborts in two cases: when it gets no memory, and when a stack overflows. What it says tells
-        // them apart, but several threads may say it at once, so that only the rarer text is looked for.
+        // The standard library aborts in two cases: out of memory and stack overflow. Its message distinguishes them,
+        // but several threads may write at once, so only the rarer text is searched for.
         (_, Some(SIGABRT)) if !message.contains("overflowed its stack") => {
             Err(CompileError::OutOfMemory(limits.memory))
         }
-        (_, Some(signal)) => Err(CompileError::Crashed(with_words(format!("signal {signal}"), message))),
+        (_, Some(signal)) => Err(CompileError::Crashed(with_message(format!("signal {signal}"), message))),
         (None, None) => Err(CompileError::Crashed("an unknown status".into())),
     }
 }
@@ -107,17 +107,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_compiler_that_crashed_says_why() {
-        let judged = |raw: i32, message: &str| {
-            judge(ExitStatus::from_raw(raw), message, &CompileLimits::default()).unwrap_err().to_string()
+    fn the_error_shows_the_message_of_a_crashed_compiler() {
+        let checked = |raw: i32, message: &str| {
+            check_status(ExitStatus::from_raw(raw), message, &CompileLimits::default()).unwrap_err().to_string()
         };
         let panic = "\nthread 'main' (261) panicked at trans.rs:7:\nonly one \u{1b}[1mmemory\nnote: run with `RUST_BACKTRACE=1`\n";
-        let text = judged(101 << 8, panic);
+        let text = checked(101 << 8, panic);
         assert_eq!(text, "the compiler ended with exit code 101: panicked at trans.rs:7: only one \\u{001B}[1mmemory");
-        assert_eq!(judged(101 << 8, ""), "the compiler ended with exit code 101");
-        assert_eq!(judged(11, "x"), "the compiler ended with signal 11: x");
-        assert!(judged(101 << 8, &"x".repeat(100_000)).len() < 1200);
+        assert_eq!(checked(101 << 8, ""), "the compiler ended with exit code 101");
+        assert_eq!(checked(11, "x"), "the compiler ended with signal 11: x");
+        assert!(checked(101 << 8, &"x".repeat(100_000)).len() < 1200);
         let overflow = "thread 'main' has overflowed its stack";
-        assert_eq!(judged(6, overflow), format!("the compiler ended with signal 6: {overflow}"));
+        assert_eq!(checked(6, overflow), format!("the compiler ended with signal 6: {overflow}"));
     }
 }

@@ -1,4 +1,4 @@
-//! The `content` interface: reading the bundle, within a budget.
+//! The `content` interface: reads the bundle within a byte limit.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::{
     limits::READ_BYTES,
 };
 
-/// The most entries that one page holds.
+/// The most entries in one page.
 const PAGE_ENTRIES: u32 = 1000;
 
-/// The longest path that is looked up.
+/// The longest path that is looked up, in bytes.
 const PATH_BYTES: usize = 4096;
 
-/// Reads the content of one bundle for one call.
+/// Reads one bundle for one call.
 pub(crate) struct Reader {
     content: Arc<dyn Content>,
     budget: u64,
@@ -32,12 +32,12 @@ impl Reader {
         Self { content, budget, read: 0, exhausted: false }
     }
 
-    /// The bytes that the guest got.
+    /// The bytes that the guest has read.
     pub(crate) fn bytes_read(&self) -> u64 {
         self.read
     }
 
-    /// The limit, if the guest ran into it.
+    /// The limit, if the guest exceeded it.
     pub(crate) fn exceeded(&self) -> Option<(LimitKind, u64)> {
         self.exhausted.then_some((LimitKind::ReadBytes, self.budget))
     }
@@ -65,8 +65,9 @@ impl Reader {
     }
 }
 
-/// Whether a path can be in a bundle: relative, `/` between its parts, none of them empty, `.` or `..`, no NUL. Content
-/// looks paths up in a map, so that another path is merely absent; this keeps it so for whoever implements `Content`.
+/// Whether a path can exist in a bundle: relative, with `/` between its parts, none of them empty, `.` or `..`, and
+/// without NUL. Content looks paths up in a map, so any other path would just be absent; the check guarantees this for
+/// every implementation of `Content`.
 fn is_legal(path: &str) -> bool {
     path.len() <= PATH_BYTES && !path.contains('\0') && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_ranges_read_what_is_there() {
+    fn ranges_beyond_the_end_are_truncated() {
         let mut reader = reader(&Limits::default());
         let mut read = |path, offset, len| reader.read(path, offset, len).unwrap().unwrap().len();
         assert_eq!(read("manifests/small.yaml", u64::MAX, u32::MAX), 0);
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_ends() {
+    fn reads_stop_at_the_byte_limit() {
         let mut reader = reader(&Limits { read_bytes: 2, read_factor: 0, ..Limits::default() });
         assert_eq!(reader.read("manifests/small.yaml", 0, 3).unwrap().unwrap(), b"ab");
         assert_eq!(reader.exceeded(), None);

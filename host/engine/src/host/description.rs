@@ -1,21 +1,21 @@
-//! What a guest says of a bundle, bounded so that it fits into a status beside much else.
+//! The guest's description of a bundle, bounded so that it fits into a status.
 
 use chandler_core::{Description, Property};
 
-use crate::{contract::bindings::chandler::provisioner::output::Description as GuestDescription, text::tame};
+use crate::{contract::bindings::chandler::provisioner::output::Description as GuestDescription, text::sanitize};
 
 /// Bytes of a name, a version and the type of a property.
 const NAME_BYTES: usize = 256;
-/// Properties that are kept.
+/// The most properties that are kept.
 const PROPERTIES: usize = 256;
-/// Bytes of the types and values of all kept properties, as the guest wrote them.
+/// Total bytes of the types and values of all kept properties, as the guest wrote them.
 const BYTES: usize = 16 << 10;
 
-/// The description, with the properties that fit. One that is too large for what is left is dropped and counted, and so is
-/// one whose value is not JSON.
+/// The description with the properties that fit. Properties that exceed the remaining bytes or are not JSON are dropped
+/// and counted.
 pub(super) fn bounded(description: GuestDescription) -> Description {
     let GuestDescription { name, package_name, version, properties } = description;
-    let text = |text: Option<String>| text.filter(|text| !text.is_empty()).map(|text| tame(text, NAME_BYTES));
+    let text = |text: Option<String>| text.filter(|text| !text.is_empty()).map(|text| sanitize(text, NAME_BYTES));
     let total = properties.len();
     let mut kept = Vec::new();
     let mut left = BYTES;
@@ -26,7 +26,7 @@ pub(super) fn bounded(description: GuestDescription) -> Description {
         }
         let Ok(value) = serde_json::from_str(&property.value) else { continue };
         left -= size;
-        kept.push(Property { kind: tame(property.type_, NAME_BYTES), value });
+        kept.push(Property { kind: sanitize(property.type_, NAME_BYTES), value });
     }
     let omitted = (total - kept.len()) as u64;
     Description { name: text(name), package: text(package_name), version: text(version), properties: kept, omitted }
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_counted() {
+    fn dropped_properties_are_counted() {
         let kept = bounded(description(vec![
             property("olm.package", r#"{"packageName":"p"}"#.to_owned()),
             property("large", format!("{:?}", "x".repeat(BYTES))),

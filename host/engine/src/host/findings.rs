@@ -6,19 +6,19 @@ use crate::{
     contract::bindings::chandler::provisioner::types::{
         Diagnostic as GuestDiagnostic, Location as GuestLocation, Position as GuestPosition, Severity as GuestSeverity,
     },
-    text::tame,
+    text::sanitize,
 };
 
 const CODE_BYTES: usize = 64;
 const PATH_BYTES: usize = 1024;
 const TEXT_BYTES: usize = 2048;
 const URL_BYTES: usize = 1024;
-/// How many other places one finding names.
+/// The most related locations of one finding.
 const RELATED: usize = 10;
 
-/// A list of findings, at most `limit` of them; where some were dropped the last one says so.
+/// At most `limit` findings; if some were dropped, a last finding counts them.
 pub(crate) fn diagnostics(findings: Vec<GuestDiagnostic>, limit: u32) -> Vec<Diagnostic> {
-    let mut kept = Kept::new(limit);
+    let mut kept = FindingList::new(limit);
     for finding in findings {
         kept.push(finding);
     }
@@ -26,13 +26,13 @@ pub(crate) fn diagnostics(findings: Vec<GuestDiagnostic>, limit: u32) -> Vec<Dia
 }
 
 /// Collects findings up to a limit.
-pub(super) struct Kept {
+pub(super) struct FindingList {
     findings: Vec<Diagnostic>,
     limit: usize,
     dropped: u64,
 }
 
-impl Kept {
+impl FindingList {
     pub(super) fn new(limit: u32) -> Self {
         Self { findings: Vec::new(), limit: limit as usize, dropped: 0 }
     }
@@ -47,7 +47,7 @@ impl Kept {
 
     pub(super) fn finish(mut self) -> Vec<Diagnostic> {
         if self.dropped > 0 {
-            let message = format!("{} more findings were dropped, since {} are kept", self.dropped, self.limit);
+            let message = format!("{} more findings were dropped: the limit is {}", self.dropped, self.limit);
             self.findings.push(Diagnostic::new(Severity::Info, "FindingsDropped", message));
         }
         self.findings
@@ -61,22 +61,25 @@ fn diagnostic(finding: GuestDiagnostic) -> Diagnostic {
             GuestSeverity::Warning => Severity::Warning,
             GuestSeverity::Info => Severity::Info,
         },
-        code: tame(finding.code, CODE_BYTES),
-        message: tame(finding.message, TEXT_BYTES),
+        code: sanitize(finding.code, CODE_BYTES),
+        message: sanitize(finding.message, TEXT_BYTES),
         location: finding.location.map(location),
         related: finding
             .related
             .into_iter()
             .take(RELATED)
-            .map(|related| Related { location: location(related.location), message: tame(related.message, TEXT_BYTES) })
+            .map(|related| Related {
+                location: location(related.location),
+                message: sanitize(related.message, TEXT_BYTES),
+            })
             .collect(),
-        help: finding.help.map(|help| tame(help, TEXT_BYTES)),
+        help: finding.help.map(|help| sanitize(help, TEXT_BYTES)),
         url: finding.url.filter(|url| is_web_page(url)),
     }
 }
 
-/// Whether a text is the URL of a web page, which a terminal may turn into a link. Anything else is dropped: a cut URL leads
-/// elsewhere.
+/// Whether a text is the URL of a web page, which terminals may show as a link. Other URLs are dropped instead of
+/// truncated, since a truncated URL leads elsewhere.
 fn is_web_page(url: &str) -> bool {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     rest.is_some_and(|rest| !rest.is_empty())
@@ -84,18 +87,18 @@ fn is_web_page(url: &str) -> bool {
         && url.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// A location, its texts bounded.
+/// A location with bounded texts.
 pub(super) fn location(location: GuestLocation) -> Location {
     let (line, column) = position(location.start);
-    // An end without a beginning says nothing.
+    // An end without a start is meaningless.
     let (end_line, end_column) = position(location.end.filter(|_| line.is_some()));
     Location {
-        path: tame(location.path, PATH_BYTES),
+        path: sanitize(location.path, PATH_BYTES),
         line,
         column,
         end_line,
         end_column,
-        pointer: location.pointer.map(|pointer| tame(pointer, PATH_BYTES)),
+        pointer: location.pointer.map(|pointer| sanitize(pointer, PATH_BYTES)),
     }
 }
 
@@ -111,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn findings_are_cut_in_number_and_length() {
+    fn findings_are_bounded_in_number_and_length() {
         let finding = GuestDiagnostic {
             severity: GuestSeverity::Warning,
             code: "C".repeat(1000),
@@ -126,7 +129,7 @@ mod tests {
         assert!(kept[0].message.len() <= TEXT_BYTES && kept[0].code.len() <= CODE_BYTES);
         assert_eq!(kept[0].related.len(), RELATED);
         assert!(kept[0].related[0].message.len() <= TEXT_BYTES);
-        assert_eq!(kept[2].to_string(), "3 more findings were dropped, since 2 are kept");
+        assert_eq!(kept[2].to_string(), "3 more findings were dropped: the limit is 2");
     }
     fn guest_location(start: Option<(u32, u32)>, end: Option<(u32, u32)>) -> GuestLocation {
         let position = |(line, column)| GuestPosition { line, column };
@@ -141,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_position_is_as_much_as_is_known() {
+    fn unknown_parts_of_a_position_are_left_out() {
         for (start, end, want) in [
             (None, Some((1, 1)), (None, None, None, None)),
             (Some((0, 7)), None, (None, None, None, None)),
@@ -155,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_that_of_a_web_page() {
+    fn only_urls_of_web_pages_are_kept() {
         for good in ["https://example.com/a?b#c", "http://localhost:8080"] {
             assert!(is_web_page(good), "{good}");
         }

@@ -1,4 +1,4 @@
-//! The `log` interface and the standard streams: a bounded record per call, passed on to tracing.
+//! The `log` interface and the standard streams: a bounded record per call, which is also passed to tracing.
 
 use chandler_core::text::printable;
 
@@ -9,10 +9,10 @@ use crate::{
     text::truncate,
 };
 
-/// The longest line that is kept.
+/// The longest line that is kept, in bytes.
 const LINE_BYTES: usize = 4096;
 
-/// Records what a guest says during one call.
+/// Records the output of a guest during one call.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     identity: Identity,
@@ -24,7 +24,7 @@ pub(crate) struct Recorder {
     error: Partial,
 }
 
-/// A line of a stream that has no end yet.
+/// An incomplete line of a stream.
 #[derive(Debug, Default)]
 struct Partial {
     bytes: Vec<u8>,
@@ -81,7 +81,7 @@ impl Recorder {
         self.partial(stream).extend(bytes);
     }
 
-    /// What was recorded.
+    /// The record.
     pub(crate) fn finish(&mut self) -> CallLog {
         for stream in [Stream::Output, Stream::Error] {
             if !self.partial(stream).bytes.is_empty() {
@@ -123,7 +123,7 @@ impl Recorder {
             self.dropped = self.dropped.saturating_add(1);
         }
         let message = truncate(line, limit);
-        // A line costs at least one byte, so that empty ones end too.
+        // A line costs at least one byte, so that empty lines are bounded too.
         self.bytes_left = self.bytes_left.saturating_sub(message.len().max(1) as u64);
         self.lines_left = self.lines_left.saturating_sub(1);
         self.trace(level, &message);
@@ -143,14 +143,14 @@ impl Recorder {
 }
 
 impl Partial {
-    /// Keeps what fits into a line.
+    /// Keeps the bytes that fit into a line.
     fn extend(&mut self, bytes: &[u8]) {
         let room = LINE_BYTES.saturating_sub(self.bytes.len());
         self.bytes.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
     }
 }
 
-/// Appends text on one line, without what would steer a terminal, up to the length of a line.
+/// Appends text to a line, with line breaks replaced and control characters escaped, up to the length limit.
 fn escape(line: &mut String, text: &str) {
     let text = text.get(..text.floor_char_boundary(LINE_BYTES)).unwrap_or(text);
     for char in printable(text).chars() {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_are_cut_into_lines() {
+    fn streams_are_split_into_lines() {
         let mut recorder = recorder(100_000, 10);
         recorder.written(Stream::Error, b"thread 'main' panicked at src/lib.rs:1:1:\nbo");
         recorder.written(Stream::Output, b"hello");
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_above_the_limits_is_dropped() {
+    fn messages_above_the_limits_are_dropped() {
         let mut recorder = recorder(7, 10);
         for message in ["abc", "", "äöü", "more"] {
             recorder.message(Level::Warn, message, &[]);

@@ -1,4 +1,4 @@
-//! The limit on what a guest allocates: the sum over all of its memories and tables, not each of them.
+//! The memory limit of a guest: the sum over all its memories and tables, not a limit for each.
 
 use wasmtime::ResourceLimiter;
 
@@ -14,17 +14,17 @@ pub(crate) struct Memory {
     table_used: u64,
     memories: usize,
     instances: usize,
-    /// What was refused, if anything. A guest that is refused memory commonly aborts, which looks like any other trap: this
-    /// alone tells them apart.
+    /// The first request that was denied. A guest that runs out of memory commonly aborts, which looks like any other
+    /// trap; this field distinguishes the two.
     denied: Option<Denied>,
 }
 
-/// What was refused.
+/// A denied request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Denied {
     /// Linear memory.
     Memory,
-    /// Another limit.
+    /// A request above another limit.
     Other(LimitKind, u64),
 }
 

@@ -1,4 +1,4 @@
-//! What a guest can reach during one call: the bundle, the request, the output and the log of the contract, and an empty WASI world.
+//! The interfaces that a guest can call: bundle, request, output and log of the contract, and an empty WASI 0.2.
 
 mod content;
 mod description;
@@ -25,30 +25,30 @@ pub(crate) use self::{
 };
 use crate::{Limits, threads::Slot};
 
-/// The representation of the `bundle` resource. All handles are of the one bundle of the call, so that nothing is kept for
-/// them; wasmtime bounds how many a guest holds.
+/// The representation of the `bundle` resource. All handles refer to the one bundle of the call, so no state is kept
+/// per handle; wasmtime limits how many a guest holds.
 #[expect(unreachable_pub, reason = "the generated bindings name it")]
 pub struct Bundle;
 
-/// A failure of the host in the middle of a call. It travels through the guest as the cause of a trap.
+/// A failure of the host during a call. It passes through the guest as the cause of a trap.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum Fault {
-    /// The time limit was found to be passed while the guest ran.
+    /// The time limit passed while the guest ran.
     #[error("the time limit has passed")]
     TimedOut,
-    /// The guest asked for what only the host may make.
+    /// The guest called a function of secure randomness, which provisioners do not have.
     #[error(
-        "it asked for secure randomness (wasi:random/random), which no provisioner has: it makes the same of the same bundle \
-         for everyone, its secrets included. The host makes secrets: see the annotation secrets.chandler.dev/generate in \
-         docs/generated-secrets.md. Seeds of hash tables come from wasi:random/insecure-seed"
+        "it called wasi:random/random, but provisioners have no secure randomness: everyone who has the bundle gets the same \
+         output, so a secret in it would not be secret. Let Chandler generate secrets: see the annotation \
+         secrets.chandler.dev/generate in docs/generated-secrets.md. To seed hash tables, use wasi:random/insecure-seed"
     )]
     SecureRandomness,
-    /// The bundle's content could not be read.
+    /// The bundle could not be read.
     #[error("failed to read the content of the bundle: {0}")]
     Content(String),
 }
 
-/// Who is called, for logs and randomness.
+/// Identifies the provisioner in logs and in the seed of randomness.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) name: String,
@@ -62,18 +62,18 @@ pub(crate) struct State {
     pub(crate) output: Output,
     pub(crate) memory: Memory,
     pub(crate) log: SharedRecorder,
-    /// What is asked of `provision`. Without one nothing is emitted either.
+    /// The request of `provision`. Without a request the guest cannot emit anything.
     pub(crate) request: Option<Requested>,
-    /// The right of this call to run; work that outlives the call holds it, too.
+    /// The slot of this call; work that outlives the call holds it too.
     pub(crate) slot: Option<Arc<Slot>>,
     table: ResourceTable,
     wasi: WasiCtx,
 }
 
-/// The recorder is shared with the standard streams.
+/// The recorder, shared with the standard streams.
 pub(crate) type SharedRecorder = Arc<Mutex<Recorder>>;
 
-/// Runs something on the recorder.
+/// Runs a function on the recorder.
 pub(crate) fn record<T>(recorder: &SharedRecorder, f: impl FnOnce(&mut Recorder) -> T) -> T {
     f(&mut recorder.lock().unwrap_or_else(PoisonError::into_inner))
 }

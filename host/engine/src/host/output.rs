@@ -1,4 +1,4 @@
-//! The `output` interface: what a guest emits, checked as it comes.
+//! The `output` interface: objects that a guest emits, validated as they arrive.
 
 use std::collections::{HashMap, hash_map};
 
@@ -7,7 +7,7 @@ use chandler_core::{Description, Diagnostic, Object, ObjectKey, Probe, ProbeSele
 use super::{
     State,
     description::bounded,
-    findings::{Kept, location},
+    findings::{FindingList, location},
 };
 use crate::{
     Emitted, InvalidOutput, LimitExceeded, LimitKind, Limits,
@@ -17,14 +17,14 @@ use crate::{
     },
 };
 
-/// The most values (numbers, texts, lists, objects) in all objects together. One of them takes the host some seventy bytes
-/// of memory while it takes two of JSON, so that the limit on bytes alone would not bound the host's memory.
+/// The most values (numbers, texts, lists, objects) in all objects together. A value takes two bytes of JSON but about
+/// seventy bytes of the host's memory, so the byte limit alone would not bound that memory.
 const VALUES: u64 = 2_000_000;
 
-/// The bytes of one probe.
+/// The byte limit of one probe.
 const PROBE_BYTES: u64 = 16 << 10;
 
-/// What a guest emitted during one call.
+/// The output of a guest during one call.
 pub(crate) struct Output {
     limits: Limits,
     objects: Vec<Object>,
@@ -32,12 +32,12 @@ pub(crate) struct Output {
     bytes: u64,
     values: u64,
     probes: Vec<Probe>,
-    findings: Kept,
+    findings: FindingList,
     description: Description,
     refusal: Option<(Violation, Refusal)>,
 }
 
-/// Why something was refused. The first refusal fails the call.
+/// Why something was rejected. The first violation fails the call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Violation {
     Limit(LimitExceeded),
@@ -53,28 +53,28 @@ impl Output {
             bytes: 0,
             values: 0,
             probes: Vec::new(),
-            findings: Kept::new(limits.diagnostics),
+            findings: FindingList::new(limits.diagnostics),
             description: Description::default(),
             refusal: None,
         }
     }
 
-    /// Why something was refused, if anything was.
+    /// The first violation, if any.
     pub(crate) fn violation(&self) -> Option<&Violation> {
         self.refusal.as_ref().map(|(violation, _)| violation)
     }
 
-    /// How many objects were accepted.
+    /// The number of accepted objects.
     pub(crate) fn object_count(&self) -> usize {
         self.objects.len()
     }
 
-    /// The findings that were reported, which a release then lacks.
+    /// Removes and returns the reported findings.
     pub(crate) fn take_findings(&mut self) -> Vec<Diagnostic> {
-        std::mem::replace(&mut self.findings, Kept::new(0)).finish()
+        std::mem::replace(&mut self.findings, FindingList::new(0)).finish()
     }
 
-    /// Puts the release together.
+    /// Assembles the release.
     pub(crate) fn into_release(self) -> Release {
         Release::new(self.objects, self.probes, self.findings.finish()).described(self.description)
     }
@@ -152,9 +152,9 @@ impl Output {
         Ok(())
     }
 
-    /// Refuses what comes while the guest is to look at the content alone.
-    fn out_of_place(&mut self, what: &str) -> Refusal {
-        let problem = format!("{what} was called by detect or config-schema, and only provision may call it");
+    /// Rejects output from `detect` and `config-schema`, which may only read the content.
+    fn not_allowed(&mut self, what: &str) -> Refusal {
+        let problem = format!("detect or config-schema called {what}, which only provision may call");
         self.refuse(Refusal::Other(problem.clone()), Violation::Invalid(InvalidOutput::Contract(problem)))
     }
 
@@ -175,8 +175,8 @@ fn identity(key: &ObjectKey) -> (String, String, Option<String>, String) {
     (key.group.clone(), key.kind.clone(), key.namespace.clone(), key.name.clone())
 }
 
-/// An upper bound of the number of values in a JSON text: one, and one more for each bracket, comma and colon that is not in
-/// a string.
+/// An upper bound of the number of values in a JSON text: one, plus one for each bracket, comma and colon outside
+/// strings.
 fn count_values(json: &[u8]) -> u64 {
     let (mut count, mut in_string, mut escaped) = (1_u64, false, false);
     for byte in json {
@@ -199,14 +199,14 @@ impl Host for State {
         origin: Option<GuestLocation>,
     ) -> wasmtime::Result<Result<u32, Refusal>> {
         if self.request.is_none() {
-            return Ok(Err(self.output.out_of_place("emit")));
+            return Ok(Err(self.output.not_allowed("emit")));
         }
         Ok(self.output.emit(&object, stage, origin))
     }
 
     fn add_probe(&mut self, probe: GuestProbe) -> wasmtime::Result<Result<(), Refusal>> {
         if self.request.is_none() {
-            return Ok(Err(self.output.out_of_place("add-probe")));
+            return Ok(Err(self.output.not_allowed("add-probe")));
         }
         Ok(self.output.probe(probe))
     }
@@ -242,7 +242,7 @@ mod tests {
         let mut output = Output::new(limits);
         assert_eq!(output.emit(&named("first"), None, None), Ok(0), "the id of the first object");
         let error = emit(&mut output).unwrap_err();
-        // Nothing is accepted after a refusal, and the first one stays.
+        // Everything after a violation is rejected, and the first violation is kept.
         let violation = output.violation().unwrap().clone();
         assert_eq!(output.emit(&named("last"), None, None), Err(error.clone()));
         assert_eq!(output.violation(), Some(&violation));
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_that_are_none_are_refused() {
+    fn invalid_objects_are_rejected() {
         let origin = GuestLocation {
             path: "manifests/a.yaml".into(),
             start: Some(GuestPosition { line: 3, column: 0 }),
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_named() {
+    fn exceeded_limits_are_reported() {
         let second = |output: &mut Output| output.emit(&named("second"), None, None);
         let (error, text) = refusal(&Limits { objects: 1, ..Limits::default() }, second);
         assert_eq!(error, Refusal::TooMany);

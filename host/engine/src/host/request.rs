@@ -1,14 +1,14 @@
-//! The `request` interface: what a guest is asked, and a record of what it asks in turn.
+//! The `request` interface: hands the request to the guest and records the facts that the guest reads.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use chandler_core::{Question, Questions, Request, Target};
+use chandler_core::{Fact, RecordedFacts, Request, Target};
 
 use super::State;
 use crate::contract::bindings::chandler::provisioner::request::Host;
 
-/// What a guest asks is noted where it outlives the call, whatever becomes of it.
-pub(crate) type Asked = Arc<Mutex<Questions>>;
+/// The facts that a guest reads. They outlive the call, also if it fails.
+pub(crate) type Asked = Arc<Mutex<RecordedFacts>>;
 
 /// The request of a call of `provision`.
 pub(crate) struct Requested {
@@ -23,42 +23,42 @@ impl Requested {
         Self { config, target: request.target, asked }
     }
 
-    fn target(&self, question: Question) -> &Target {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).add(question);
+    fn target(&self, fact: Fact) -> &Target {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).add(fact);
         &self.target
     }
 }
 
-/// While the guest looks at the content alone there is no request.
+/// There is no request while the guest only inspects the content.
 impl Host for State {
     fn config(&mut self) -> wasmtime::Result<String> {
         Ok(self.request.as_ref().map_or_else(|| "{}".to_owned(), |request| request.config.clone()))
     }
 
     fn name(&mut self) -> wasmtime::Result<String> {
-        Ok(self.request.as_ref().map(|request| request.target(Question::Name).name.clone()).unwrap_or_default())
+        Ok(self.request.as_ref().map(|request| request.target(Fact::Name).name.clone()).unwrap_or_default())
     }
 
     fn namespace(&mut self) -> wasmtime::Result<String> {
-        let namespace = |request: &Requested| request.target(Question::Namespace).namespace.clone();
+        let namespace = |request: &Requested| request.target(Fact::Namespace).namespace.clone();
         Ok(self.request.as_ref().map(namespace).unwrap_or_default())
     }
 
     fn kubernetes_version(&mut self) -> wasmtime::Result<Option<String>> {
-        let version = |request: &Requested| request.target(Question::KubernetesVersion).version().map(str::to_owned);
+        let version = |request: &Requested| request.target(Fact::KubernetesVersion).version().map(str::to_owned);
         Ok(self.request.as_ref().and_then(version))
     }
 
     fn serves(&mut self, api_version: String, kind: String) -> wasmtime::Result<Option<bool>> {
         let Some(request) = &self.request else { return Ok(None) };
         let served = request.target.serves(&api_version, &kind);
-        request.target(Question::Serves { api_version, kind });
+        request.target(Fact::Serves { api_version, kind });
         Ok(served)
     }
 
     fn api_kinds(&mut self) -> wasmtime::Result<Vec<String>> {
         let kinds = |request: &Requested| {
-            let mut kinds = request.target(Question::ApiKinds).api_kinds.clone();
+            let mut kinds = request.target(Fact::ApiKinds).api_kinds.clone();
             kinds.sort_unstable();
             kinds
         };

@@ -1,6 +1,7 @@
-//! WASI 0.2 as an empty world, for components whose toolchain brings imports along: no arguments, environment, directories
-//! or network, standard input at its end, output into the call's log, a clock that stands still, and insecure randomness that
-//! is a function of the provisioner and the content. Secure randomness traps: what is a function of public bytes is no secret.
+//! An empty WASI 0.2, for components whose toolchain imports it: no arguments, environment, directories or network;
+//! standard input is empty, output goes to the call's log, the clock never advances, and insecure randomness is a
+//! function of the provisioner and the content. Secure randomness traps, since a function of public bytes is not
+//! secret.
 
 use std::{
     convert::Infallible,
@@ -23,24 +24,24 @@ use wasmtime_wasi::{
 
 use super::{Fault, SharedRecorder, State, log::Stream, record};
 
-/// The time that the clock shows: 2000-01-01T00:00:00Z.
+/// The time of the frozen clock: 2000-01-01T00:00:00Z.
 const NOW: Duration = Duration::from_hours(24 * 365 * 30 + 24 * 7);
 
 /// The most random bytes that one call returns.
 const RANDOM_BYTES: u64 = 1 << 16;
 
-/// The most bytes that a stream takes at once.
+/// The most bytes that a stream accepts at once.
 const STREAM_BYTES: usize = 1 << 16;
 
 pub(super) fn empty_world(plugin: &Digest, content: &Digest, log: &SharedRecorder) -> WasiCtx {
-    let stream = |stream| Capture { stream, log: log.clone() };
+    let stream = |stream| CapturedStream { stream, log: log.clone() };
     let seed = |purpose| Randomness::new(purpose, plugin, content);
     WasiCtx::builder()
         .stdout(stream(Stream::Output))
         .stderr(stream(Stream::Error))
-        .wall_clock(Frozen)
-        .monotonic_clock(Frozen)
-        // Nothing reaches it: `random::Host` below is what is linked.
+        .wall_clock(FrozenClock)
+        .monotonic_clock(FrozenClock)
+        // Unused: `random::Host` below replaces it in the linker.
         .secure_random(seed("unused"))
         .insecure_random(seed("insecure"))
         .insecure_random_seed(seed("seed").word())
@@ -51,8 +52,8 @@ pub(super) fn empty_world(plugin: &Digest, content: &Digest, log: &SharedRecorde
         .build()
 }
 
-/// A password that a provisioner drew from a seeded source would be the same for every tenant, and known to whoever has the
-/// bundle. `HashMap` of Rust's standard library takes its seed from `insecure-seed`.
+/// A password drawn from a seeded source would be the same for every tenant and known to anyone with the bundle.
+/// `HashMap` in Rust's standard library takes its seed from `insecure-seed` instead.
 impl random::Host for State {
     fn get_random_bytes(&mut self, _length: u64) -> wasmtime::Result<Vec<u8>> {
         Err(Fault::SecureRandomness.into())
@@ -63,10 +64,10 @@ impl random::Host for State {
     }
 }
 
-/// A clock that stands still.
-struct Frozen;
+/// A clock that never advances.
+struct FrozenClock;
 
-impl HostWallClock for Frozen {
+impl HostWallClock for FrozenClock {
     fn resolution(&self) -> Duration {
         Duration::from_secs(1)
     }
@@ -76,7 +77,7 @@ impl HostWallClock for Frozen {
     }
 }
 
-impl HostMonotonicClock for Frozen {
+impl HostMonotonicClock for FrozenClock {
     fn resolution(&self) -> u64 {
         1_000_000_000
     }
@@ -86,8 +87,8 @@ impl HostMonotonicClock for Frozen {
     }
 }
 
-/// SHA-256 in counter mode: not a secret, but the same for the same inputs whatever versions of libraries the host is built
-/// with.
+/// SHA-256 in counter mode: not secret, but the same for the same inputs regardless of the library versions of the
+/// host.
 struct Randomness {
     seed: [u8; 32],
     counter: u64,
@@ -145,20 +146,21 @@ impl TryRng for Randomness {
     }
 }
 
-/// A standard stream that ends in the call's log. It never blocks and never fails: what is above the limits is dropped.
+/// A standard stream that writes to the call's log. It never blocks and never fails: output above the limits is
+/// dropped.
 #[derive(Clone)]
-struct Capture {
+struct CapturedStream {
     stream: Stream,
     log: SharedRecorder,
 }
 
-impl IsTerminal for Capture {
+impl IsTerminal for CapturedStream {
     fn is_terminal(&self) -> bool {
         false
     }
 }
 
-impl StdoutStream for Capture {
+impl StdoutStream for CapturedStream {
     fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
         Box::new(self.clone())
     }
@@ -168,7 +170,7 @@ impl StdoutStream for Capture {
     }
 }
 
-impl OutputStream for Capture {
+impl OutputStream for CapturedStream {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         record(&self.log, |recorder| recorder.written(self.stream, &bytes));
         Ok(())
@@ -184,11 +186,11 @@ impl OutputStream for Capture {
 }
 
 #[wasmtime_wasi::async_trait]
-impl Pollable for Capture {
+impl Pollable for CapturedStream {
     async fn ready(&mut self) {}
 }
 
-impl AsyncWrite for Capture {
+impl AsyncWrite for CapturedStream {
     fn poll_write(self: Pin<&mut Self>, _context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         record(&self.log, |recorder| recorder.written(self.stream, bytes));
         Poll::Ready(Ok(bytes.len()))
@@ -208,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn randomness_depends_on_its_inputs_alone() {
+    fn randomness_depends_only_on_its_inputs() {
         let (a, b) = (Digest::of(b"a"), Digest::of(b"b"));
         let word = |purpose, plugin, content| Randomness::new(purpose, plugin, content).word();
         assert_eq!(word("x", &a, &b), word("x", &a, &b));

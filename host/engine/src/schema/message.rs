@@ -1,5 +1,5 @@
-//! What a finding about the configuration says. The words are those of operator-controller's
-//! `internal/operator-controller/config`, so that people who know them find them again.
+//! The messages of findings about the configuration. They use the wording of operator-controller's
+//! `internal/operator-controller/config`, which its users know.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::finding;
 
-/// The findings of one error of the validator.
+/// The findings of one validation error.
 pub(super) fn findings(error: &ValidationError<'_>) -> Vec<Diagnostic> {
     let pointer = error.instance_path().as_str();
     let field = field(pointer);
@@ -30,7 +30,7 @@ pub(super) fn findings(error: &ValidationError<'_>) -> Vec<Diagnostic> {
             };
             unexpected.iter().map(unknown).collect()
         }
-        // An explicit null for a field of another type is a field that is not there.
+        // An explicit null for a field of another type counts as a missing field.
         Kind::Type { .. } if error.instance().is_null() && !field.is_empty() => {
             let parent = pointer.rsplit_once('/').map_or("", |(parent, _)| parent);
             vec![finding(parent.to_owned(), format!("required field {field:?} is missing"))]
@@ -52,7 +52,8 @@ pub(super) fn findings(error: &ValidationError<'_>) -> Vec<Diagnostic> {
     }
 }
 
-/// What is wrong where no alternative fits: where the value has the type of one of them alone, what that one says.
+/// The findings if no alternative matches: if the value has the type of exactly one alternative, those of that
+/// alternative.
 fn alternatives(error: &ValidationError<'_>, context: &[Vec<ValidationError<'static>>]) -> Vec<Diagnostic> {
     let mismatch = |inner: &ValidationError<'static>| match inner.kind() {
         Kind::Type { kind } if inner.instance_path() == error.instance_path() => Some(wanted(kind)),
@@ -76,7 +77,7 @@ fn alternatives(error: &ValidationError<'_>, context: &[Vec<ValidationError<'sta
     }
 }
 
-/// The fields of which one has to be there, if each alternative lacks one and nothing else.
+/// The fields of which one is required, if each alternative only lacks one field.
 fn missing(error: &ValidationError<'_>, context: &[Vec<ValidationError<'static>>]) -> Option<Vec<String>> {
     let here = field(error.instance_path().as_str());
     let lacking = |errors: &Vec<ValidationError<'static>>| match errors.as_slice() {
@@ -89,7 +90,7 @@ fn missing(error: &ValidationError<'_>, context: &[Vec<ValidationError<'static>>
     context.iter().map(lacking).collect::<Option<Vec<_>>>().filter(|names| !names.is_empty())
 }
 
-/// The validator's own words.
+/// The validator's own message.
 fn generic(error: &ValidationError<'_>) -> Vec<Diagnostic> {
     let pointer = error.instance_path().as_str();
     let message = match field(pointer).as_str() {
@@ -99,12 +100,12 @@ fn generic(error: &ValidationError<'_>) -> Vec<Diagnostic> {
     vec![finding(pointer.to_owned(), message)]
 }
 
-/// A JSON pointer as people write a field: `a.b[0]`.
+/// A JSON pointer in the usual notation for fields, such as `a.b[0]`.
 fn field(pointer: &str) -> String {
     let mut name = String::new();
     for part in pointer.split('/').skip(1) {
         if !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(name, "[{part}]");
         } else {
             name = join(&name, &part.replace("~1", "/").replace("~0", "~"));
@@ -121,7 +122,7 @@ fn escape(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// In quotes, but not escaped: a pattern is easier to read as it was written.
+/// In quotes but not escaped: a pattern is easier to read as it was written.
 fn quote(text: &str) -> String {
     format!("\"{text}\"")
 }

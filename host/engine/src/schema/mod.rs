@@ -1,12 +1,12 @@
-//! The configuration against the schema that a provisioner gives.
+//! Validates the configuration against the JSON Schema of a provisioner.
 //!
-//! The schema comes from the guest, so it is bounded before it is used: it refers to nothing outside itself, it is not
-//! recursive, it is not larger than [`cost`] allows when its references are expanded, and its [`patterns`] take no more
-//! memory than their budget and are matched in linear time. Neither reading nor checking can be interrupted, so both are
-//! bounded before they begin, and whoever runs them keeps a slot of the engine until they end.
+//! The guest supplies the schema, so its size is limited first: it must not refer to anything outside itself nor be
+//! recursive, it must not exceed the limits of [`cost`] after its references are expanded, and its [`patterns`] must
+//! fit into a memory budget and match in linear time. Neither compiling nor validating can be interrupted, so both are
+//! bounded in advance, and the caller holds a slot of the engine until they end.
 
+mod cache;
 mod cost;
-mod kept;
 mod message;
 mod patterns;
 
@@ -16,32 +16,32 @@ use chandler_core::{Diagnostic, Location, Severity};
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
-pub(crate) use self::kept::Schemas;
+pub(crate) use self::cache::Schemas;
 use self::{cost::Cost, patterns::Patterns};
-use crate::{CallError, InvalidOutput, text::tame};
+use crate::{CallError, InvalidOutput, text::sanitize};
 
 /// The most findings that are reported.
 const FINDINGS: usize = 50;
 
-/// The most parts of a schema times values of a configuration: every value may be held against every part.
+/// The most parts of a schema times values of a configuration: every value may be checked against every part.
 const WORK: usize = 50_000_000;
 
-/// The most steps of patterns: those for a byte of text times the bytes of the configuration.
+/// The most pattern steps: steps per byte of text times the bytes of the configuration.
 const PATTERN_STEPS: usize = 1_000_000_000;
 
-/// How many bytes of patterns count as one part, for what is kept.
+/// How many bytes of patterns count as one part in the cache.
 const BYTES_OF_PART: usize = 512;
 
-/// A schema that was read and is ready for use.
+/// A compiled schema.
 pub(crate) struct Schema {
     cost: Cost,
-    /// What its patterns take.
+    /// The memory of its patterns.
     pattern_bytes: usize,
     validator: Validator,
 }
 
 impl Schema {
-    /// Reads a schema; there is nobody left for it after `deadline`.
+    /// Compiles a schema; stops at `deadline`, when the call has ended.
     pub(crate) fn read(text: &str, deadline: Instant) -> Result<Self, CallError> {
         let schema: Value = serde_json::from_str(text).map_err(|error| unusable(format!("is not JSON: {error}")))?;
         let measured = Patterns::measure(&schema, deadline).map_err(unusable)?;
@@ -55,20 +55,20 @@ impl Schema {
         Ok(Self { cost, pattern_bytes: measured.bytes(), validator })
     }
 
-    /// How much of the host it takes, in parts.
+    /// Its memory use, in parts.
     pub(crate) fn parts(&self) -> usize {
         self.cost.parts.saturating_add(self.pattern_bytes / BYTES_OF_PART)
     }
 
-    /// Checks a configuration: why it does not match, or nothing.
+    /// Validates a configuration and returns why it does not match; empty if it does.
     ///
     /// # Errors
-    /// When the check would be too much work.
+    /// If the validation would exceed the work limit.
     pub(crate) fn check(&self, config: &Value) -> Result<Vec<Diagnostic>, CallError> {
         let work = self.cost.parts.saturating_mul(cost::count(config));
         let steps = self.cost.steps.saturating_mul(cost::text_bytes(config));
         if work > WORK || steps > PATTERN_STEPS {
-            return Err(unusable("is too large for a configuration of this size".into()));
+            return Err(unusable("is too complex for a configuration of this size".into()));
         }
         let mut findings: Vec<Diagnostic> =
             self.validator.iter_errors(config).flat_map(|error| message::findings(&error)).take(FINDINGS).collect();
@@ -80,13 +80,13 @@ impl Schema {
 
 /// The error for a schema that cannot be used.
 pub(crate) fn unusable(problem: String) -> CallError {
-    CallError::InvalidOutput(Box::new(InvalidOutput::Schema(tame(problem, 1024))))
+    CallError::InvalidOutput(Box::new(InvalidOutput::Schema(sanitize(problem, 1024))))
 }
 
 /// A finding about the configuration.
 fn finding(pointer: String, message: String) -> Diagnostic {
-    let place = Location { path: "config".into(), pointer: Some(tame(pointer, 1024)), ..Location::default() };
-    let finding = Diagnostic::new(Severity::Error, "InvalidConfiguration", tame(message, 2048));
+    let place = Location { path: "config".into(), pointer: Some(sanitize(pointer, 1024)), ..Location::default() };
+    let finding = Diagnostic::new(Severity::Error, "InvalidConfiguration", sanitize(message, 2048));
     Diagnostic { location: Some(place), ..finding }
 }
 
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_alternative_that_was_meant_speaks() {
+    fn the_matching_alternative_is_reported() {
         let name = json!({"type": "string", "pattern": "^[a-z]+$"});
         let schema = json!({"properties": {
             "a": {"anyOf": [{"type": "null"}, name]},
@@ -206,14 +206,14 @@ mod tests {
         lines.push(check("{", &config).unwrap_err().to_string());
         let text = lines.join("\n").replace("the output of the provisioner is invalid: the configuration schema ", "");
         insta::assert_snapshot!(text, @r##"
-        refers to "https://example.com/schema.json", which is not in it
-        refers to "file:///etc/passwd", which is not in it
+        refers to "https://example.com/schema.json", which it does not contain
+        refers to "file:///etc/passwd", which it does not contain
         is recursive, or more than 64 levels deep when its references are expanded
-        refers to "#/$defs/none", which is not in it
+        refers to "#/$defs/none", which it does not contain
         uses $dynamicRef, which is not supported
         has more than 100000 parts when its references are expanded
         is not a JSON schema: "nonsense" is not valid under any of the schemas listed in the 'anyOf' keyword
-        holds the pattern "(a{1000}){1000}", which takes more than 1 MiB of memory
+        contains the pattern "(a{1000}){1000}", which takes more than 1 MiB of memory
         names another dialect than https://json-schema.org/draft/2020-12/schema
         is neither an object nor a boolean
         is recursive, or more than 64 levels deep when its references are expanded
@@ -227,7 +227,7 @@ mod tests {
         let schema = json!({"properties": {"a": {"items": {"anyOf": branches}}}});
         assert_eq!(texts(&schema, &json!({"a": ["x"]})), "valid");
         assert!(
-            texts(&schema, &json!({"a": vec![1; 10_000]})).contains("is too large for a configuration of this size")
+            texts(&schema, &json!({"a": vec![1; 10_000]})).contains("is too complex for a configuration of this size")
         );
     }
 
@@ -238,7 +238,7 @@ mod tests {
         assert!(texts(&schema, &config).contains("must match pattern"));
     }
 
-    /// 89 KB of schema took 1.9 GB.
+    /// Without the budget, 89 KB of schema took 1.9 GB of memory.
     #[test]
     fn patterns_share_one_budget() {
         let schema = |count: usize, pattern: &dyn Fn(usize) -> String| {
@@ -248,27 +248,27 @@ mod tests {
         let hostile = schema(2000, &|number| format!(".{{800}}N{number}"));
         assert!(hostile.to_string().len() < 89_000);
         let config = json!({"p1": "x"});
-        let large = "holds patterns that take more than 16 MiB of memory";
+        let large = "contains patterns that take more than 16 MiB of memory";
         assert!(texts(&hostile, &config).contains(large), "{}", texts(&hostile, &config));
-        // Elsewhere than under `pattern`, and where nothing refers to them.
+        // In other places than `pattern`, and in definitions that are not referenced.
         let names: serde_json::Map<_, _> = (0..100).map(|number| (format!(".{{800}}N{number}"), json!(true))).collect();
         assert!(texts(&json!({"patternProperties": names}), &config).contains(large));
         assert!(texts(&json!({"$defs": {"a": hostile}}), &config).contains(large));
-        // What people write in such numbers is fine.
+        // Realistic patterns in such numbers are accepted.
         let honest = schema(500, &|number| format!("^[a-z0-9]([-a-z0-9]*[a-z0-9])?{number}$"));
         assert!(texts(&honest, &config).contains("must match pattern"), "{}", texts(&honest, &config));
     }
 
     #[test]
-    fn patterns_have_steps_to_spend() {
+    fn pattern_steps_are_bounded() {
         let schema = json!({"properties": {"a": {"items": {"pattern": "^([a-z]{1,60}x)+$"}}}});
         assert!(texts(&schema, &json!({"a": ["y"]})).contains("must match pattern"));
         let long = json!({"a": vec!["y".repeat(100_000); 100]});
-        assert!(texts(&schema, &long).contains("is too large for a configuration of this size"));
+        assert!(texts(&schema, &long).contains("is too complex for a configuration of this size"));
     }
 
     #[test]
-    fn nothing_is_read_for_a_call_that_has_ended() {
+    fn compilation_stops_at_the_deadline() {
         let schema = json!({"pattern": "a"}).to_string();
         let before = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
         assert!(Schema::read(&schema, before).is_err());

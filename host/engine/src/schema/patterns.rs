@@ -1,8 +1,8 @@
-//! The patterns of a foreign schema, within one budget.
+//! The regular expressions of an untrusted schema, within one memory budget.
 //!
-//! A short pattern can take a megabyte (`.{800}N`), and a schema can hold thousands. So each is compiled by itself first and
-//! dropped again, until the budget of the whole schema is used up: what a refused schema costs is bounded, whatever it
-//! holds. How much a pattern takes is also how long it runs at most for each byte of a text.
+//! A short pattern can take a megabyte (`.{800}N`), and a schema can contain thousands. Each pattern is therefore
+//! compiled on its own and dropped again until the budget of the schema is used up, which bounds the cost of a rejected
+//! schema. The size of a pattern also bounds its matching time per byte of text.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,26 +12,26 @@ use std::{
 use regex_automata::meta;
 use serde_json::Value;
 
-/// The memory that one compiled pattern may take.
+/// The memory limit of one compiled pattern.
 const PATTERN_BYTES: usize = 1 << 20;
 
-/// The memory that all compiled patterns of a schema may take together.
+/// The memory limit of all compiled patterns of a schema.
 const TOTAL_BYTES: usize = 16 << 20;
 
-/// What a pattern takes beside what is measured.
+/// The memory of a pattern beyond what is measured.
 const FIXED_BYTES: usize = 4 << 10;
 
-/// The least of a state of a pattern's automaton, each of which is visited at most once for a byte of the text.
+/// The smallest size of a state in a pattern's automaton. Each state is visited at most once per byte of text.
 const STATE_BYTES: usize = 32;
 
-/// The patterns of a schema, with what each takes.
+/// The patterns of a schema with their sizes.
 pub(super) struct Patterns(BTreeMap<String, usize>);
 
 impl Patterns {
     /// Measures all patterns of a schema.
     ///
     /// # Errors
-    /// When they take more than the budget, or longer than until `deadline`.
+    /// If they exceed the budget, or `deadline` passes.
     pub(super) fn measure(schema: &Value, deadline: Instant) -> Result<Self, String> {
         let mut texts = BTreeSet::new();
         collect(schema, &mut texts);
@@ -39,7 +39,7 @@ impl Patterns {
         let mut left = TOTAL_BYTES;
         for text in texts {
             if Instant::now() > deadline {
-                return Err("takes longer to read than the provisioner may take".into());
+                return Err("takes longer to compile than the time limit of the provisioner".into());
             }
             let bytes = size(text, left)?.saturating_add(FIXED_BYTES);
             left = left.checked_sub(bytes).ok_or_else(too_much)?;
@@ -48,32 +48,32 @@ impl Patterns {
         Ok(Self(measured))
     }
 
-    /// What all of them take, in bytes.
+    /// The total size, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.0.values().sum()
     }
 
-    /// The steps that a pattern may take for each byte of a text.
+    /// The most steps of a pattern per byte of text.
     pub(super) fn steps(&self, pattern: &str) -> usize {
         self.0.get(pattern).copied().unwrap_or_default() / STATE_BYTES
     }
 
-    /// The bytes that each pattern may use while it runs: the budget once more, in equal shares.
+    /// The bytes that each pattern may use while it runs: the budget again, in equal shares.
     pub(super) fn share(&self) -> usize {
         (TOTAL_BYTES / self.0.len().max(1)).min(PATTERN_BYTES)
     }
 }
 
-/// The limit for one pattern.
+/// The size limit of one pattern.
 pub(super) const fn limit() -> usize {
     PATTERN_BYTES
 }
 
 fn too_much() -> String {
-    format!("holds patterns that take more than {} MiB of memory", TOTAL_BYTES >> 20)
+    format!("contains patterns that take more than {} MiB of memory", TOTAL_BYTES >> 20)
 }
 
-/// What a pattern takes; nothing where it is none, which the validator tells better.
+/// The size of a pattern; zero if it is invalid, which the validator reports with a better message.
 fn size(pattern: &str, left: usize) -> Result<usize, String> {
     let Ok(translated) = jsonschema_regex::to_rust_regex(pattern) else { return Ok(0) };
     let limit = left.min(PATTERN_BYTES);
@@ -83,13 +83,13 @@ fn size(pattern: &str, left: usize) -> Result<usize, String> {
         Err(error) if error.size_limit().is_some() && left < PATTERN_BYTES => Err(too_much()),
         Err(error) if error.size_limit().is_some() => {
             let shown: String = pattern.chars().take(100).collect();
-            Err(format!("holds the pattern {shown:?}, which takes more than {} MiB of memory", PATTERN_BYTES >> 20))
+            Err(format!("contains the pattern {shown:?}, which takes more than {} MiB of memory", PATTERN_BYTES >> 20))
         }
         Err(_) => Ok(0),
     }
 }
 
-/// Whatever is a pattern where a schema may stand. What looks like one elsewhere counts, too.
+/// Collects every pattern in a place where a schema may be. Values that only look like patterns count too.
 fn collect<'a>(value: &'a Value, patterns: &mut BTreeSet<&'a str>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| collect(item, patterns)),
@@ -101,7 +101,7 @@ fn collect<'a>(value: &'a Value, patterns: &mut BTreeSet<&'a str>) {
     }
 }
 
-/// The patterns that stand in a schema itself, without what is below.
+/// The patterns of a schema itself, without its subschemas.
 pub(super) fn of(schema: &Value) -> impl Iterator<Item = &str> {
     let one = schema.get("pattern").and_then(Value::as_str);
     let names = schema.get("patternProperties").and_then(Value::as_object);

@@ -12,7 +12,7 @@ fn installation(accounts: AccountPolicy) -> Installation {
     Installation { accounts, system_namespace: Some("chandler-system".into()) }
 }
 
-/// What the account lacks, beyond what every object takes.
+/// The permissions that the account lacks, excluding those that every object requires.
 fn lacks(objects: &[Value], accounts: AccountPolicy, held: &Held) -> Vec<String> {
     let objects: Vec<Object> =
         objects.iter().map(|object| Object::parse(object.to_string().as_bytes(), 0, None).unwrap()).collect();
@@ -43,17 +43,19 @@ fn object(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) ->
 const ALL: &str = r#"in the whole cluster: {APIGroups:["*"], Resources:["*"], Verbs:["*"]}"#;
 const PATHS: &str = r#"in the whole cluster: {NonResourceURLs:["*"], Verbs:["*"]}"#;
 
-/// Every right, because of this.
-fn every_right(why: &str) -> Vec<String> {
+/// All permissions, with this reason.
+fn all_permissions(why: &str) -> Vec<String> {
     vec![format!("{PATHS}; {why}"), format!("{ALL}; {why}")]
 }
 
 #[test]
-fn a_nested_bundle_deployment_takes_the_right_to_act_as_its_account() {
+fn a_nested_bundle_deployment_requires_permission_to_impersonate_its_account() {
     let default = |text: &str| AccountPolicy::Default(text.parse().unwrap());
     let inner = "BundleDeployment.core.rukpak.io inner";
     let unnamed = || {
-        every_right(&format!("{inner} names no ServiceAccount, so it is installed with the rights of the controller"))
+        all_permissions(&format!(
+            "{inner} names no ServiceAccount, so it is installed with the permissions of the controller"
+        ))
     };
     let acts = |namespace: &str, name: &str| {
         vec![format!(
@@ -90,7 +92,7 @@ fn a_nested_bundle_deployment_takes_the_right_to_act_as_its_account() {
 }
 
 #[test]
-fn what_a_nested_bundle_deployment_has_the_controller_read_its_writer_may_read() {
+fn a_nested_bundle_deployment_requires_permission_to_read_its_references() {
     let source = json!({"serviceAccount": {"name": "deployer"}, "source": {
         "type": "image", "image": {"ref": "a:v1", "pullSecret": "pull"},
         "configMaps": [{"configMap": {"name": "content"}}, {"configMap": {}}]}});
@@ -104,31 +106,31 @@ fn what_a_nested_bundle_deployment_has_the_controller_read_its_writer_may_read()
 }
 
 #[test]
-fn what_decides_over_the_bundles_of_others_takes_every_right() {
+fn objects_that_affect_other_users_require_all_permissions() {
     let crd = |name| object("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, name);
     let cases = [
         (
             object("chandler.dev/v1alpha1", "ProvisionerClass", None, "helm"),
-            every_right("ProvisionerClass.chandler.dev helm decides what the BundleDeployments of others install"),
+            all_permissions("ProvisionerClass.chandler.dev helm renders the bundles of other users"),
         ),
         (
             object("v1", "ConfigMap", Some("chandler-system"), "content"),
-            every_right("ConfigMap chandler-system/content is in the namespace of the controller"),
+            all_permissions("ConfigMap chandler-system/content is in the namespace of the controller"),
         ),
         (
             object("v1", "Namespace", None, "chandler-system"),
-            every_right("Namespace chandler-system is in the namespace of the controller"),
+            all_permissions("Namespace chandler-system is in the namespace of the controller"),
         ),
         (
             crd("bundledeployments.core.rukpak.io"),
-            every_right(
+            all_permissions(
                 "CustomResourceDefinition.apiextensions.k8s.io bundledeployments.core.rukpak.io defines an API of Chandler",
             ),
         ),
         (object("v1", "ConfigMap", Some("shop"), "content"), vec![]),
         (object("v1", "Namespace", None, "shop"), vec![]),
         (crd("oxen.example.com"), vec![]),
-        // Others may use the same names.
+        // Other API groups may use the same names.
         (object("example.com/v1", "ProvisionerClass", None, "helm"), vec![]),
         (object("example.com/v1", "BundleDeployment", None, "inner"), vec![]),
     ];
@@ -142,7 +144,7 @@ fn what_decides_over_the_bundles_of_others_takes_every_right() {
 }
 
 #[test]
-fn who_holds_the_right_passes_it_on() {
+fn a_held_permission_may_be_delegated() {
     let everything = Held { cluster: vec![PolicyRule::everything(), PolicyRule::every_path()], ..Held::default() };
     let class = object("chandler.dev/v1alpha1", "ProvisionerClass", None, "helm");
     let root = nested(&json!({"serviceAccount": {"name": "root"}}));
@@ -152,7 +154,7 @@ fn who_holds_the_right_passes_it_on() {
         ..Held::default()
     };
     assert_eq!(lacks(&[root], AccountPolicy::Optional, &acts), [""; 0]);
-    // Many rights are not every right.
+    // Many permissions are not all permissions.
     let many = Held {
         cluster: vec![PolicyRule { api_groups: vec![String::new(), "apps".into()], ..PolicyRule::everything() }],
         ..Held::default()

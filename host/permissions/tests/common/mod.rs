@@ -1,4 +1,4 @@
-//! Rules, and every request that tells them apart.
+//! Generates rules, and every request that distinguishes them.
 
 #![allow(dead_code, reason = "each test uses a part of this")]
 
@@ -11,7 +11,7 @@ const RESOURCES: &[&str] = &["pods", "jobs", "pods/log", "jobs/log", "*/log", "*
 const NAMES: &[&str] = &["a", "b"];
 const PATHS: &[&str] = &["/a", "/a/*", "/a*", "/a/b", "*"];
 
-/// Every request that matters; "other" stands for all that no rule names.
+/// Every relevant request; "other" represents all values that no rule contains.
 pub(crate) fn requests() -> Vec<Attributes> {
     let mut all = Vec::new();
     let own = str::to_owned;

@@ -1,6 +1,6 @@
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
-use chandler_core::{Object, Question};
+use chandler_core::{Fact, Object};
 
 use super::*;
 
@@ -132,7 +132,7 @@ fn a_directory_that_others_may_write_to_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let error = Releases::open(directory.path(), Budget::default()).err().unwrap().to_string();
-    assert!(error.contains("others may write to") && error.contains("chmod go-w"), "{error}");
+    assert!(error.contains("other users can write to") && error.contains("chmod go-w"), "{error}");
 }
 
 #[tokio::test]
@@ -177,8 +177,8 @@ fn target(namespace: &str, version: &str, kinds: &[&str]) -> Target {
     }
 }
 
-fn asked(questions: &[Question]) -> Questions {
-    questions.iter().cloned().collect()
+fn read(facts: &[Fact]) -> RecordedFacts {
+    facts.iter().cloned().collect()
 }
 
 /// Whether a release is found for each of these targets.
@@ -190,42 +190,42 @@ async fn found<const N: usize>(releases: &Releases, targets: [&Target; N]) -> [b
     found
 }
 
-/// A CustomResourceDefinition that nobody asked about had every bundle rendered again.
+/// A CustomResourceDefinition that nobody read about had every bundle rendered again.
 #[tokio::test]
 async fn only_what_was_asked_for_makes_another_release() {
     let before = target("a", "v1.35.0", &["v1/Pod"]);
     let elsewhere = target("b", "v1.35.0", &["v1/Pod"]);
     let newer = target("a", "v1.36.0", &["v1/Pod"]);
     let more = target("a", "v1.35.0", &["example.com/v1/Ox", "v1/Pod"]);
-    let ox = Question::Serves { api_version: "example.com/v1".into(), kind: "Ox".into() };
-    let goat = Question::Serves { api_version: "example.com/v1".into(), kind: "Goat".into() };
-    for (questions, again) in [
-        (asked(&[]), [true, true, true, true]),
-        (asked(&[Question::Name]), [true, true, true, true]),
-        (asked(&[Question::Namespace]), [true, false, true, true]),
-        (asked(&[Question::KubernetesVersion]), [true, true, false, true]),
-        (asked(&[goat]), [true, true, true, true]),
-        (asked(std::slice::from_ref(&ox)), [true, true, true, false]),
-        (asked(&[Question::ApiKinds]), [true, true, true, false]),
-        (asked(&[Question::Namespace, ox.clone()]), [true, false, true, false]),
+    let ox = Fact::Serves { api_version: "example.com/v1".into(), kind: "Ox".into() };
+    let goat = Fact::Serves { api_version: "example.com/v1".into(), kind: "Goat".into() };
+    for (facts, again) in [
+        (read(&[]), [true, true, true, true]),
+        (read(&[Fact::Name]), [true, true, true, true]),
+        (read(&[Fact::Namespace]), [true, false, true, true]),
+        (read(&[Fact::KubernetesVersion]), [true, true, false, true]),
+        (read(&[goat]), [true, true, true, true]),
+        (read(std::slice::from_ref(&ox)), [true, true, true, false]),
+        (read(&[Fact::ApiKinds]), [true, true, true, false]),
+        (read(&[Fact::Namespace, ox.clone()]), [true, false, true, false]),
     ] {
         let directory = tempfile::tempdir().unwrap();
         let releases = open(directory.path(), ROOM);
-        releases.insert_for(&key("inputs"), &before, &questions, release("a")).await;
-        assert_eq!(found(&releases, [&before, &elsewhere, &newer, &more]).await, again, "{questions:?}");
+        releases.insert_for(&key("inputs"), &before, &facts, release("a")).await;
+        assert_eq!(found(&releases, [&before, &elsewhere, &newer, &more]).await, again, "{facts:?}");
         // The same after a restart; and other inputs are another matter.
         let releases = open(directory.path(), ROOM);
-        assert_eq!(found(&releases, [&before, &elsewhere, &newer, &more]).await, again, "{questions:?}");
+        assert_eq!(found(&releases, [&before, &elsewhere, &newer, &more]).await, again, "{facts:?}");
         assert_eq!(releases.get_for(&key("others"), &before).await, None);
     }
 }
 
-/// A provisioner may ask more where one answer is another.
+/// The value of one fact may lead a provisioner to read another one.
 #[tokio::test]
 async fn each_answer_may_lead_to_other_questions() {
-    let ox = Question::Serves { api_version: "example.com/v1".into(), kind: "Ox".into() };
+    let ox = Fact::Serves { api_version: "example.com/v1".into(), kind: "Ox".into() };
     let (without, with) = (target("a", "v1", &["v1/Pod"]), target("a", "v1", &["example.com/v1/Ox", "v1/Pod"]));
-    let (one, other) = (asked(std::slice::from_ref(&ox)), asked(&[ox, Question::KubernetesVersion]));
+    let (one, other) = (read(std::slice::from_ref(&ox)), read(&[ox, Fact::KubernetesVersion]));
     let directory = tempfile::tempdir().unwrap();
     for budget in [Budget { memory_bytes: 0, disk_bytes: ROOM }, Budget::default()] {
         let releases = Releases::open(directory.path(), budget).unwrap();
@@ -249,11 +249,11 @@ async fn each_answer_may_lead_to_other_questions() {
 }
 
 #[tokio::test]
-async fn what_was_asked_is_kept_with_the_release() {
+async fn recorded_facts_are_kept_with_the_release() {
     let directory = tempfile::tempdir().unwrap();
     let releases = open(directory.path(), ROOM);
-    let (target, asked) = (target("a", "v1", &[]), asked(&[Question::Namespace]));
-    let made = releases.insert_for(&key("inputs"), &target, &asked, release("a")).await;
+    let (target, read) = (target("a", "v1", &[]), read(&[Fact::Namespace]));
+    let made = releases.insert_for(&key("inputs"), &target, &read, release("a")).await;
     let old = UNUSED + Duration::from_mins(1);
     let age_both = || {
         for key in [&made.inputs, &made.key] {
@@ -268,7 +268,7 @@ async fn what_was_asked_is_kept_with_the_release() {
     assert_eq!(releases.collect(&BTreeSet::new()).unwrap().removed, 2);
     assert_eq!(releases.get_for(&key("inputs"), &target).await, None);
     // Damaged, it is as if it was never there.
-    releases.insert_for(&key("inputs"), &target, &asked, release("a")).await;
+    releases.insert_for(&key("inputs"), &target, &read, release("a")).await;
     fs::write(directory.path().join(made.inputs.hex()), "[]").unwrap();
     assert_eq!(open(directory.path(), ROOM).get_for(&key("inputs"), &target).await, None);
 }

@@ -181,7 +181,7 @@ impl AccessReview<'_> {
     /// Removes the permissions that the API server grants after all.
     async fn confirm(self, lacking: &mut Missing, waivers: &Missing) -> Result<(), RolloutError> {
         let passes = |need: &Need| match &need.why {
-            Why::PassedOn(object) | Why::Aggregates(object) | Why::UnknownRole { binding: object, .. } => {
+            Why::Grants(object) | Why::Aggregates(object) | Why::UnknownRole { binding: object, .. } => {
                 Some(object.clone())
             }
             _ => None,

@@ -1,7 +1,7 @@
-//! `operatorConditionName` and `proxy`: variables that OLM's first generation set in the containers of operators.
+//! `operatorConditionName` and `proxy`: variables that OLM v0 set in the containers of operators.
 //!
-//! There they came from the cluster: an OperatorCondition that OLM made, and OpenShift's Proxy. A provisioner sees neither,
-//! so here they are said.
+//! OLM v0 read them from the cluster: an OperatorCondition that it created, and OpenShift's Proxy. A provisioner has no
+//! access to either, so they are configured.
 
 use chandler_sdk::Diagnostic;
 use chandler_yaml::Node;
@@ -9,20 +9,20 @@ use chandler_yaml::Node;
 use super::{finding, unknown_field, value};
 use crate::{names::subdomain_errors, typed::convert::escape};
 
-/// The members of `proxy`, each with its variable.
+/// The members of `proxy` and their variables.
 pub(super) const PROXY: [(&str, &str, &str); 3] = [
     ("httpProxy", "HTTP_PROXY", "The proxy for HTTP, as a URL."),
     ("httpsProxy", "HTTPS_PROXY", "The proxy for HTTPS, as a URL."),
-    ("noProxy", "NO_PROXY", "Hosts, domains and networks that are reached without a proxy, with commas between them."),
+    ("noProxy", "NO_PROXY", "Hosts, domains and networks that are accessed without a proxy, comma-separated."),
 ];
 
-/// The variable by which an operator learns the name of its OperatorCondition.
+/// The variable with the name of the operator's OperatorCondition.
 const CONDITION: &str = "OPERATOR_CONDITION_NAME";
 
 /// A variable with a value.
 pub(crate) type Variable = (&'static str, String);
 
-/// The variables that a configuration asks for. No message repeats a value: the URL of a proxy may hold a password.
+/// The variables of a configuration. No message contains a value: the URL of a proxy may contain a password.
 pub(super) fn read(root: &Node) -> Result<Vec<Variable>, Vec<Diagnostic>> {
     let mut variables = Vec::new();
     let mut findings = Vec::new();
@@ -67,9 +67,7 @@ fn text<'a>(node: &'a Node, field: &str, pointer: &str) -> Result<&'a str, Box<D
     match node.as_str() {
         Some("") => {
             let message = format!("field {field:?} must have minimum length of 1 (len=0)");
-            Err(Box::new(
-                finding("InvalidValue", message, pointer).help("leave the field out to leave the variable alone"),
-            ))
+            Err(Box::new(finding("InvalidValue", message, pointer).help("omit the field to keep the variable")))
         }
         Some(text) => Ok(text),
         None => {

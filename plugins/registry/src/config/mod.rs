@@ -3,14 +3,14 @@
 //! | key | meaning |
 //! |---|---|
 //! | `watchNamespace` | the one namespace that the operator watches |
-//! | `watchNamespaces` | the several namespaces that it watches |
+//! | `watchNamespaces` | several namespaces |
 //! | `deploymentConfig` | changes to the operator's Deployments |
 //! | `operatorConditionName`, `proxy` | variables in the operator's containers |
-//! | `certificateProvider` | who makes the certificates of webhooks |
-//! | `compatibility` | whether known faults of the reference are kept |
+//! | `certificateProvider` | the provider of certificates for webhooks |
+//! | `compatibility` | whether known errors of OLM v1 are kept |
 //!
-//! The host enforces [`schema`] before it asks for objects. This reads the configuration again from scratch, because a
-//! host that forgot must not make a difference, and because the schema cannot know the install namespace.
+//! The host enforces [`schema`] before it requests objects. This module parses the configuration again, so that the
+//! result does not depend on that, and because the schema does not know the install namespace.
 
 mod environment;
 pub(crate) mod schema;
@@ -30,48 +30,48 @@ use crate::{
     typed::{self, Conversion, Spelling, convert::Dropped, tables::pod::SUBSCRIPTION_CONFIG},
 };
 
-/// What a configuration asks for.
+/// A parsed configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Config {
-    /// The namespaces to watch; none to take the default.
+    /// The namespaces to watch; none for the default.
     pub(crate) targets: Option<Vec<String>>,
-    /// Variables of the containers.
+    /// Environment variables of the containers.
     pub(crate) environment: Vec<Variable>,
     /// Changes to the Deployments, in their typed form.
     pub(crate) deployments: Option<Value>,
-    /// Who makes certificates.
+    /// The certificate provider.
     pub(crate) certificates: Certificates,
-    /// Whether known faults of the reference are kept.
+    /// Whether known errors of OLM v1 are kept.
     pub(crate) compatibility: Compatibility,
-    /// Findings that stop nothing.
+    /// Findings that do not block the release.
     pub(crate) warnings: Vec<Diagnostic>,
 }
 
 /// `certificateProvider`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Certificates {
-    /// Not said, and nobody to fall back on: bundles with webhooks are refused.
+    /// Not set, and no default: bundles with webhooks are refused.
     #[default]
     Unset,
-    /// `none`: the operator or the administrator sees to them.
+    /// `none`: the operator or the administrator provides certificates.
     Without,
-    /// Somebody makes them.
+    /// A provider issues them.
     By(CertificateProvider),
 }
 
-/// A field below `deploymentConfig` that the types do not know: a newer Kubernetes might, so it stops nothing.
+/// A field below `deploymentConfig` that the types do not know: a newer Kubernetes might, so it is only a warning.
 fn dropped(field: &Dropped) -> Diagnostic {
     let name = field.pointer.rsplit('/').next().unwrap_or_default();
     let pointer = format!("/deploymentConfig{}", field.pointer);
     let finding = Diagnostic::warning("UnknownField", format!("unknown field {name:?} is dropped"));
     let finding = finding.at(Location::CONFIG).pointer(pointer);
-    match field.meant {
-        Some(meant) => finding.help(format!("field names are case-sensitive; did you mean {meant:?}?")),
+    match field.suggested {
+        Some(suggested) => finding.help(format!("field names are case-sensitive; did you mean {suggested:?}?")),
         None => finding,
     }
 }
 
-/// The keys at the top.
+/// The top-level keys.
 const KEYS: [&str; 7] = [
     "certificateProvider",
     "compatibility",
@@ -91,7 +91,7 @@ fn unknown_field(name: &str, pointer: &str) -> Diagnostic {
     finding("UnknownField", format!("unknown field {name:?}"), pointer)
 }
 
-/// Reads a configuration for an operator with these install modes: what could be read of it, and what is wrong with it.
+/// Parses a configuration for an operator with these install modes: the valid part, and its errors.
 pub(crate) fn parse(
     given: &Map<String, Value>,
     modes: &InstallModes,
@@ -99,7 +99,7 @@ pub(crate) fn parse(
 ) -> (Config, Vec<Diagnostic>) {
     let mut findings = Vec::new();
     let mut config = Config::default();
-    // As text once more, so that it takes the same way through the types as what stands in the bundle.
+    // As text again, so that it passes through the types in the same way as the bundle.
     let text = serde_json::to_vec(given).unwrap_or_default();
     match chandler_yaml::parse(&text, &chandler_yaml::Limits::default()) {
         Ok(documents) => {
@@ -155,7 +155,7 @@ fn read(
         Ok(compatibility) => config.compatibility = compatibility.unwrap_or_default(),
         Err(wrong) => findings.push(*wrong),
     }
-    if config.certificates == Certificates::Unset && config.compatibility.has_certificates_made() {
+    if config.certificates == Certificates::Unset && config.compatibility.defaults_to_host_certificates() {
         config.certificates = Certificates::By(CertificateProvider::Host);
     }
 }
@@ -163,7 +163,7 @@ fn read(
 const KEYS_HELP: &str = "the keys are watchNamespace, watchNamespaces, deploymentConfig, certificateProvider, compatibility, proxy and \
      operatorConditionName";
 
-/// The value of a key, null being as good as missing.
+/// The value of a key; null counts as absent.
 fn value<'a>(root: &'a Node, key: &str) -> Option<&'a Node> {
     root.get(key).filter(|node| !node.is_null())
 }
@@ -177,7 +177,7 @@ fn certificates(root: &Node) -> Result<Certificates, Box<Diagnostic>> {
     Ok(provider.map_or(Certificates::Unset, Certificates::By))
 }
 
-/// A key with one of a few texts.
+/// A key with one of a few strings.
 fn choice<T: for<'de> Deserialize<'de>>(
     root: &Node,
     key: &str,

@@ -13,16 +13,16 @@ use crate::{
     typed::{Field, Keep, Record, Type, tables::pod::SUBSCRIPTION_CONFIG},
 };
 
-/// The text of the schema for an operator with these install modes.
+/// The schema for an operator with these install modes, as text.
 ///
-/// `deploymentConfig` is made from the tables of types. As with the reference, its own keys are closed, and everything
-/// below them is open: a field that a newer Kubernetes knows passes, and is dropped by the typed round trip.
+/// `deploymentConfig` is generated from the tables of types. As in OLM v1, its own keys are closed, and everything
+/// below them is open: a field of a newer Kubernetes passes, and is dropped by the normalization.
 pub(crate) fn schema(modes: &InstallModes) -> Result<String, serde_json::Error> {
     serde_json::to_string(&Schema(modes))
 }
 
-/// The whole schema. It is written without being built first: there are more than a thousand parts in it, and it is asked
-/// for before every release.
+/// The whole schema. It is serialized directly: it has more than a thousand parts, and the host requests it before
+/// every release.
 struct Schema<'a>(&'a InstallModes);
 
 impl Serialize for Schema<'_> {
@@ -72,14 +72,14 @@ impl Serialize for Properties<'_> {
     }
 }
 
-/// The keys that every bundle takes.
+/// The keys that every bundle accepts.
 fn common() -> [(&'static str, Value); 4] {
     let certificate_provider = json!({
-        "description": "Who makes the certificates of webhooks and aggregated APIs; `none` leaves them to you. Unless said otherwise the host does; with `compatibility: reference` bundles that need some are refused then.",
+        "description": "The provider of certificates for webhooks and aggregated APIs; with `none` you provide them. Default: the host; with `compatibility: reference`, bundles that need certificates are refused without a provider.",
         "enum": ["cert-manager", "openshift-service-ca", "host", "none", null],
     });
     let compatibility = json!({
-        "description": "`extended` to have known faults and limits of OLM v1 mended; `reference` for its very objects.",
+        "description": "`extended` fixes known errors and limitations of OLM v1; `reference` gives exactly its objects.",
         "enum": ["reference", "extended", null],
         "default": "extended",
     });
@@ -111,12 +111,12 @@ fn proxy() -> Value {
     let members: Map<String, Value> = PROXY
         .into_iter()
         .map(|(member, variable, description)| {
-            let description = format!("{description} Becomes the variable {variable} of the operator.");
+            let description = format!("{description} Sets the operator's variable {variable}.");
             (member.to_owned(), json!({"description": description, "type": ["string", "null"], "minLength": 1}))
         })
         .collect();
     json!({
-        "description": "The proxies by which the operator reaches what is outside the cluster.",
+        "description": "The proxies for the operator's connections outside the cluster.",
         "type": ["object", "null"],
         "additionalProperties": false,
         "properties": members,
@@ -129,7 +129,7 @@ fn namespace() -> Value {
 
 fn watch_namespace(modes: &InstallModes, required: bool) -> Value {
     let mut namespace = namespace();
-    // Which namespace that is, only the request knows; the format tells a reader, and `provision` checks.
+    // The request has the install namespace; the format documents this rule, and `provision` checks it.
     match (modes.own(), modes.single()) {
         (true, false) => set(&mut namespace, ["format"], "ownNamespaceInstallMode"),
         (false, true) => set(&mut namespace, ["format"], "singleNamespaceInstallMode"),

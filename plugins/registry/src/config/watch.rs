@@ -1,4 +1,4 @@
-//! `watchNamespace` and `watchNamespaces`: which namespaces the operator watches.
+//! `watchNamespace` and `watchNamespaces`: the namespaces that the operator watches.
 
 use chandler_sdk::Diagnostic;
 use chandler_yaml::Node;
@@ -6,16 +6,16 @@ use chandler_yaml::Node;
 use super::{finding, unknown_field, value};
 use crate::{modes::InstallModes, names::is_label};
 
-/// What the name of a namespace looks like.
+/// The pattern of a namespace name.
 pub(crate) const NAMESPACE_PATTERN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 
-/// What such a name looks like, in words.
-const NAMESPACE_HELP: &str = "a namespace is named by up to 63 lower-case letters, digits and dashes";
+/// A description of that pattern.
+const NAMESPACE_HELP: &str = "a namespace name has up to 63 lower-case letters, digits and dashes";
 
-/// The longest name of a namespace.
+/// The maximum length of a namespace name.
 pub(super) const LONGEST: usize = 63;
 
-/// The namespaces to watch; none to take the default. The messages are those of the reference.
+/// The namespaces to watch; none for the default. The messages are those of OLM v1.
 pub(super) fn targets(
     root: &Node,
     modes: &InstallModes,
@@ -36,7 +36,7 @@ pub(super) fn targets(
         return Err(vec![finding("ConflictingFields", message, "/watchNamespaces").help("set one of them")]);
     }
     if node.is_null() {
-        // With a default, or with the other field, null means "not configured"; else it is as good as missing.
+        // With a default, or with the other field, null means "not configured"; otherwise it counts as absent.
         return if modes.all() || several.is_some() { Ok(several) } else { Err(vec![missing_field(modes)]) };
     }
     let name = check_name(node, "watchNamespace", "/watchNamespace")?;
@@ -71,7 +71,7 @@ fn several(root: &Node, modes: &InstallModes) -> Result<Option<Vec<String>>, Vec
             Err(wrong) => findings.extend(wrong),
         }
     }
-    // The order of the list means nothing, so that it must not change the objects either.
+    // The order of the list has no meaning, so it must not change the objects.
     names.sort();
     if findings.is_empty() { Ok(Some(names)) } else { Err(findings) }
 }
@@ -99,7 +99,7 @@ fn check_name<'a>(node: &'a Node, field: &str, pointer: &str) -> Result<&'a str,
     if findings.is_empty() { Ok(name) } else { Err(findings) }
 }
 
-/// What the reference expresses as formats of its schema.
+/// The formats of OLM v1's schema.
 fn check_mode(name: &str, modes: &InstallModes, install_namespace: &str) -> Result<(), Vec<Diagnostic>> {
     let own = name == install_namespace;
     let (format, reason) = match (modes.own(), modes.single()) {

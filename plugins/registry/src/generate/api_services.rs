@@ -1,9 +1,8 @@
-//! APIServices: what makes an aggregated API server of the operator a part of the cluster's API.
+//! APIServices, which add an aggregated API server of the operator to the cluster's API.
 //!
-//! The reference refuses bundles that own one. The objects and their names are those of OLM's first generation
+//! OLM v1 refuses bundles that own one. The objects and their names are those of OLM v0
 //! (`pkg/controller/install/{apiservice,certresources}.go`): an APIService for each group and version, and for each
-//! Deployment behind one the two bindings without which it could neither authenticate nor authorize what the API server
-//! hands on.
+//! Deployment behind one the two bindings that delegated authentication and authorization need.
 
 use std::collections::BTreeSet;
 
@@ -12,15 +11,15 @@ use serde_json::{Value, json};
 use super::{Context, Generated, service_name};
 use crate::csv::{ApiService, DeploymentSpec};
 
-/// Above what CustomResourceDefinitions get, below the groups of Kubernetes itself: clients that name a kind without its
-/// group mean theirs.
+/// Above the priority of CRDs, below the groups of Kubernetes itself: clients that name a kind without its group mean
+/// the latter.
 const GROUP_PRIORITY_MINIMUM: i32 = 2000;
-/// Among the versions of a group.
+/// The priority among the versions of a group.
 const VERSION_PRIORITY: i32 = 15;
 
 pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
     let mut objects = Vec::new();
-    // Several kinds of one group and version are one APIService.
+    // Several kinds of one group and version share one APIService.
     let mut seen = BTreeSet::new();
     for (index, service) in context.api_services().iter().enumerate() {
         if seen.insert(service.object_name()) {
@@ -60,8 +59,7 @@ fn api_service(context: &Context<'_>, service: &ApiService) -> Value {
     object
 }
 
-/// The right to ask the API server who a caller is and what he may do, and to read by which certificates it vouches for
-/// callers.
+/// Permission for delegated authentication and authorization, and to read the API server's client CAs.
 fn bindings(context: &Context<'_>, deployment: &DeploymentSpec) -> [Value; 2] {
     let service = service_name(&deployment.name);
     let subjects =

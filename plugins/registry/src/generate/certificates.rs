@@ -1,4 +1,4 @@
-//! Certificates for webhooks and aggregated APIs, and who makes them.
+//! Certificates for webhooks and aggregated APIs, and their providers.
 
 use chandler_sdk::certificates::{INJECT_CA, SERVING_SECRET};
 use serde::Deserialize;
@@ -7,25 +7,26 @@ use serde_json::{Map, Value, json};
 use super::{Context, Generated, certificate_name, service_name};
 use crate::names::object_name;
 
-/// Who makes the certificates of what the API server calls.
+/// The provider of serving certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) enum CertificateProvider {
     /// cert-manager: a self-signed Issuer and a Certificate for each Deployment.
     #[serde(rename = "cert-manager")]
     CertManager,
-    /// The service CA of OpenShift, which goes by annotations.
+    /// The service CA of OpenShift, by annotations.
     #[serde(rename = "openshift-service-ca")]
     OpenshiftServiceCa,
-    /// The host, which goes by annotations, too.
+    /// The host, by annotations.
     #[serde(rename = "host")]
     Host,
 }
 
-/// Two years, and a day before their end: what the predecessors do.
+/// Two years, and renewal a day before expiry: the values of OLM v0 and v1.
 const DURATION: &str = "17520h0m0s";
 const RENEW_BEFORE: &str = "24h0m0s";
 
-/// A place where operators look for their certificate: volume, directory, and the names of the certificate and its key.
+/// A location where operators expect their certificate: volume, directory, and the file names of the certificate and
+/// its key.
 const VOLUMES: [(&str, &str, &str, &str); 2] = [
     ("webhook-cert", "/tmp/k8s-webhook-server/serving-certs", "tls.crt", "tls.key"),
     ("apiservice-cert", "/apiserver.local.config/certificates", "apiserver.crt", "apiserver.key"),
@@ -73,7 +74,7 @@ fn cert_manager(namespace: &str, deployment: &str) -> [Value; 2] {
 }
 
 impl CertificateProvider {
-    /// Has the authority's certificate written into a webhook configuration, an APIService or a CRD.
+    /// Requests injection of the CA into a webhook configuration, an APIService or a CRD.
     pub(super) fn inject_ca(self, object: &mut Value, namespace: &str, deployment: &str) {
         match self {
             Self::CertManager => {
@@ -85,7 +86,7 @@ impl CertificateProvider {
         }
     }
 
-    /// Has a certificate made for a Service, where that is asked for on the Service.
+    /// Requests a certificate for a Service, with providers that use annotations on the Service.
     pub(super) fn request_certificate(self, service: &mut Value, deployment: &str) {
         let annotation = match self {
             Self::CertManager => return,
@@ -104,7 +105,7 @@ fn annotate(object: &mut Value, key: &str, value: &str) {
     }
 }
 
-/// Mounts the Secret into every container of a Deployment's specification, in place of whatever was mounted there.
+/// Mounts the Secret into every container of a Deployment's specification, replacing existing mounts.
 pub(super) fn mount(spec: &mut Value, secret: &str) {
     let Some(pod) = spec.pointer_mut("/template/spec").and_then(Value::as_object_mut) else { return };
     let replaced = replaced_volumes(pod);
@@ -127,7 +128,7 @@ pub(super) fn mount(spec: &mut Value, secret: &str) {
     }
 }
 
-/// The volumes that give way: those with our names, and those that some container mounts at our paths.
+/// The volumes to remove: those with the generated names, and those that a container mounts at the generated paths.
 fn replaced_volumes(pod: &Map<String, Value>) -> Vec<String> {
     let mut names: Vec<String> = VOLUMES.map(|(name, ..)| name.to_owned()).into();
     for container in pod.get("containers").and_then(Value::as_array).into_iter().flatten() {
@@ -146,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_mounted_at_the_paths_gives_way() {
+    fn existing_mounts_at_the_certificate_paths_are_replaced() {
         let mut spec = json!({"template": {"spec": {
             "volumes": [{"name": "old"}, {"name": "webhook-cert"}, {"name": "data"}],
             "containers": [

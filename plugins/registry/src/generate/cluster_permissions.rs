@@ -1,7 +1,7 @@
-//! ClusterRoles and ClusterRoleBindings: what the operator may do in the whole cluster.
+//! ClusterRoles and ClusterRoleBindings: the cluster-wide permissions of the operator.
 //!
-//! An operator that watches every namespace has its namespaced permissions promoted. It may also read namespaces then:
-//! an operator that runs in one namespace needs no such right, but one that watches all has to find them.
+//! For an operator that watches all namespaces, the namespaced permissions are promoted. It may then also read
+//! namespaces, since it must discover them.
 
 use std::borrow::Cow;
 
@@ -25,7 +25,7 @@ pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
     objects
 }
 
-/// The rule is added before the name is made, so that it counts in the hash.
+/// The rule is added before the name is computed, so that the hash includes it.
 fn promote(permission: &Permission) -> Permission {
     let strings = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     let mut rules = permission.rules.clone().unwrap_or_default();

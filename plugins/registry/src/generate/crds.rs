@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions: as the bundle has them, but for those that a webhook converts.
+//! CustomResourceDefinitions: as in the bundle, except those with a conversion webhook.
 
 use std::collections::BTreeMap;
 
@@ -27,9 +27,9 @@ pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
         .collect()
 }
 
-/// The CRD with the webhook as its converter.
+/// The CRD with the conversion webhook.
 fn convert(context: &Context<'_>, crd: &Crd, webhook: &Webhook) -> Option<Value> {
-    // The text is our own; it is an object with a spec.
+    // The text was generated here; it is an object with a spec.
     let mut value: Value = serde_json::from_slice(&crd.json).ok()?;
     let mut conversion = json!({
         "strategy": "Webhook",

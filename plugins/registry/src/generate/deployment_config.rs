@@ -1,11 +1,11 @@
-//! `deploymentConfig`: what the administrator changes in the operator's Deployments.
+//! `deploymentConfig`: the administrator's changes to the operator's Deployments.
 //!
-//! The rules are those of the predecessor's subscription configuration, but that volumes and mounts replace their
-//! namesakes instead of standing beside them. Init containers are left alone.
+//! The rules are those of OLM v0's subscription configuration, except that volumes and mounts replace those of the same
+//! name instead of being appended. Init containers are not changed.
 
 use serde_json::{Map, Value, json};
 
-/// Changes a Deployment. Both are in their typed form.
+/// Changes a Deployment. Both are normalized.
 pub(super) fn apply(deployment: &mut Value, config: &Value) {
     let items = |field: &str| config.get(field).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     if let Some(pod) = deployment.pointer_mut("/spec/template/spec").and_then(Value::as_object_mut) {
@@ -38,7 +38,7 @@ fn name(value: &Value) -> Option<&str> {
     value.get("name").and_then(Value::as_str)
 }
 
-/// Items replace the last of the existing ones with their name; the others are appended, duplicates among them too.
+/// Items replace the last existing one of their name; others are appended, including duplicates.
 pub(super) fn replace_or_append(owner: &mut Map<String, Value>, field: &str, items: &[Value]) {
     if items.is_empty() {
         return;
@@ -79,7 +79,8 @@ fn replace(owner: &mut Map<String, Value>, field: &str, value: &Value) {
     }
 }
 
-/// `{}` removes the affinity, an empty kind of it removes that kind, a full one replaces it, a missing one is kept.
+/// `{}` removes the affinity, an empty kind of it removes that kind, a non-empty one replaces it, an absent one is
+/// kept.
 fn set_affinity(pod: &mut Map<String, Value>, config: &Map<String, Value>) {
     if config.is_empty() {
         pod.remove("affinity");
@@ -101,10 +102,10 @@ fn set_affinity(pod: &mut Map<String, Value>, config: &Map<String, Value>) {
     }
 }
 
-/// Whether it names neither a required nor a preferred term.
+/// Whether it has neither a required nor a preferred term.
 fn is_empty_affinity(affinity: &Value) -> bool {
     let required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution");
-    // A node affinity keeps its terms one level deeper than the affinities to pods.
+    // A node affinity has its terms one level deeper than pod affinities.
     let required = required.map(|required| required.get("nodeSelectorTerms").unwrap_or(required));
     let preferred = affinity.get("preferredDuringSchedulingIgnoredDuringExecution");
     required.is_none_or(is_empty) && preferred.is_none_or(is_empty)
@@ -119,7 +120,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// What is there already wins.
+/// Existing values win.
 fn add_annotations(metadata: Option<&mut Value>, annotations: &Map<String, Value>) {
     let Some(metadata) = metadata.and_then(Value::as_object_mut) else { return };
     let Some(existing) = metadata.entry("annotations").or_insert_with(|| json!({})).as_object_mut() else { return };

@@ -1,4 +1,4 @@
-//! Deployments: what runs the operator.
+//! Deployments: the operator's workloads.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ fn render(context: &Context<'_>, deployment: &DeploymentSpec, serves: bool) -> V
         set(&mut metadata, ["labels"], json!(deployment.label));
     }
     let mut spec = deployment.spec.clone();
-    // One old ReplicaSet is kept, as with the predecessor: a bundle is rolled back by installing the older one.
+    // One old ReplicaSet is kept, as in OLM: a bundle is rolled back by installing the older one.
     set(&mut spec, ["revisionHistoryLimit"], 1);
     annotate_template(context, &mut spec);
     if context.certificates.is_some() && serves {
@@ -39,8 +39,8 @@ fn render(context: &Context<'_>, deployment: &DeploymentSpec, serves: bool) -> V
     object
 }
 
-/// All annotations of the ClusterServiceVersion go onto the pods, the template's own win, and then those by which an
-/// operator learns what to watch. A change of any of them rolls the pods.
+/// All annotations of the ClusterServiceVersion are set on the pods; the template's own win, and then those from which
+/// an operator reads what to watch. A change of any of them rolls the pods.
 fn annotate_template(context: &Context<'_>, spec: &mut Value) {
     let mut annotations: BTreeMap<&str, Value> = BTreeMap::new();
     for (key, value) in &context.bundle.csv.metadata.annotations {

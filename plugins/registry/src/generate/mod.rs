@@ -1,7 +1,6 @@
-//! From a valid bundle to the objects of the release.
+//! Generates the objects of the release from a valid bundle.
 //!
-//! One file per generator, and this is their order. It matters to nobody but a reader of the result: the host sorts by
-//! kind before it applies.
+//! One file per generator, in this order. The order has no effect: the host sorts by kind before it applies.
 
 mod api_services;
 mod certificates;
@@ -33,48 +32,48 @@ use crate::{
     names::object_name,
 };
 
-/// Everything that the objects depend on.
+/// The inputs of the generators.
 pub(crate) struct Context<'a> {
     /// The bundle.
     pub(crate) bundle: &'a Bundle,
-    /// Where the operator is installed.
+    /// The install namespace.
     pub(crate) namespace: &'a str,
-    /// The namespaces that it watches, or [`ALL_NAMESPACES`] alone.
+    /// The namespaces that it watches, or only [`ALL_NAMESPACES`].
     pub(crate) targets: &'a [String],
-    /// Who makes the certificates of webhooks and aggregated APIs, if anybody does.
+    /// The provider of certificates for webhooks and aggregated APIs, if any.
     pub(crate) certificates: Option<CertificateProvider>,
-    /// Variables of the operator's containers.
+    /// Environment variables of the operator's containers.
     pub(crate) environment: &'a [Variable],
-    /// What the configuration changes in the Deployments.
+    /// The administrator's changes to the Deployments.
     pub(crate) deployment_config: Option<&'a Value>,
-    /// Whether known faults of the reference are kept.
+    /// Whether known errors of OLM v1 are kept.
     pub(crate) compatibility: Compatibility,
 }
 
-/// An object and where it comes from.
+/// An object and its source.
 pub(crate) struct Generated<'a> {
     /// The object as JSON.
     pub(crate) json: Cow<'a, [u8]>,
-    /// The file, line and pointer that explain it.
+    /// The file, line and pointer of its source.
     pub(crate) origin: Location,
-    /// What makes it the same object: `Kind.group namespace/name`.
+    /// The identity of the object: `Kind.group namespace/name`.
     pub(crate) identity: String,
-    /// What it was made from.
+    /// Its source in the bundle.
     pub(crate) source: Source,
-    /// Why no API server takes it, if that is certain: something that makes up its identity is missing or illegal.
+    /// Why API servers would reject it, if that is certain: a part of its identity is missing or invalid.
     pub(crate) fault: Option<String>,
 }
 
-/// What an object was made from.
+/// The source of an object in the bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// The name of a service account.
     ServiceAccount,
-    /// A Deployment that the API server calls, whose Service it is.
+    /// A Deployment behind a Service that the API server calls.
     Service,
     /// A manifest of the bundle.
     Manifest {
-        /// The namespace that it was written for.
+        /// The namespace in the manifest.
         namespace: Option<String>,
     },
     /// Anything else.
@@ -88,7 +87,7 @@ impl<'a> Generated<'a> {
         let name = text("/metadata/name");
         let not_text = ["/metadata/namespace", "/metadata/name"].into_iter().find_map(|pointer| {
             let other = value.pointer(pointer).filter(|value| !value.is_string() && !value.is_null())?;
-            Some(format!("{} is not text but {other}", pointer.trim_start_matches('/').replace('/', ".")))
+            Some(format!("{} is not a string but {other}", pointer.trim_start_matches('/').replace('/', ".")))
         });
         let fault = not_text.or_else(|| fault(api_version, kind, text("/metadata/namespace"), name));
         let identity = identity(api_version, kind, text("/metadata/namespace"), name);
@@ -108,7 +107,7 @@ impl<'a> Generated<'a> {
     }
 }
 
-/// The version does not count: two versions of a group serve one object.
+/// The version is not part of it: two versions of a group serve one object.
 fn identity(api_version: &str, kind: &str, namespace: &str, name: &str) -> String {
     let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
     let dot = if group.is_empty() { "" } else { "." };
@@ -116,7 +115,7 @@ fn identity(api_version: &str, kind: &str, namespace: &str, name: &str) -> Strin
     format!("{kind}{dot}{group} {namespace}{slash}{name}")
 }
 
-/// Names stand in paths of URLs: `IsValidPathSegmentName` of `k8s.io/apimachinery/pkg/api/validation/path`.
+/// Names are used in URL paths: `IsValidPathSegmentName` of `k8s.io/apimachinery/pkg/api/validation/path`.
 fn fault(api_version: &str, kind: &str, namespace: &str, name: &str) -> Option<String> {
     let legal = |text: &str| {
         !matches!(text, "" | "." | "..")
@@ -136,7 +135,7 @@ fn fault(api_version: &str, kind: &str, namespace: &str, name: &str) -> Option<S
         ("metadata.namespace", namespace, namespace.is_empty() || legal(namespace)),
     ];
     let (field, text, _) = parts.iter().find(|(.., legal)| !legal)?;
-    Some(format!("{field} is not legal: {text:?}"))
+    Some(format!("{field} is invalid: {text:?}"))
 }
 
 /// The objects of the release.
@@ -168,8 +167,8 @@ impl Context<'_> {
         if self.compatibility.installs_api_services() { &self.bundle.csv.spec.apiservicedefinitions.owned } else { &[] }
     }
 
-    /// The names of the Deployments that the API server calls, and that need a certificate for it, each with a pointer
-    /// to the first webhook or API that says so.
+    /// The names of the Deployments that the API server calls, and that need a certificate, each with a pointer to the
+    /// first webhook or API that names it.
     fn serving_deployments(&self) -> BTreeMap<&str, String> {
         let webhooks = self.bundle.csv.spec.webhookdefinitions.iter().enumerate();
         let webhooks = webhooks
@@ -196,7 +195,7 @@ fn certificate_name(deployment: &str) -> String {
     object_name(&service_name(deployment), "cert")
 }
 
-/// The name of a service account; bundles that give none mean the one of the namespace.
+/// The name of a service account; the default account of the namespace if the bundle sets none.
 fn service_account_or_default(name: &str) -> &str {
     if name.is_empty() { "default" } else { name }
 }

@@ -1,4 +1,4 @@
-//! The bundle's other objects: as they are, the namespaced ones in the install namespace.
+//! The bundle's other objects: unchanged, the namespaced ones in the install namespace.
 
 use serde_json::Value;
 
@@ -21,16 +21,16 @@ pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
                 }
                 Placement::AsWritten => {}
             }
-            // Nobody can apply an object without an apiVersion, and which one was meant is beyond doubt.
+            // An object without an apiVersion cannot be applied, and the intended one is certain.
             if other.api_version.is_empty()
                 && let Some(listed) = context.compatibility.listed(other)
             {
                 set(&mut value, ["apiVersion"], listed.api_version);
             }
-            if let Some(version) = context.compatibility.successor(other) {
+            if let Some(version) = context.compatibility.current_api_version(other) {
                 upgrade(&mut value, version);
             }
-            if context.compatibility.fills_subjects() {
+            if context.compatibility.sets_subject_namespaces() {
                 for index in subjects_without_namespace(other) {
                     if let Some(subject) = value.pointer_mut(&format!("/subjects/{index}")) {
                         set(subject, ["namespace"], context.namespace);
@@ -44,10 +44,10 @@ pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
         .collect()
 }
 
-/// Gives an object a version of the same form.
+/// Changes the API version of an object; the schema is the same.
 fn upgrade(value: &mut Value, version: &str) {
     set(value, ["apiVersion"], version);
-    // An empty selector chose no pods in v1beta1, and all in v1; none chooses no pods in both.
+    // An empty selector matched no pods in v1beta1, and matches all in v1; an absent one matches none in both.
     if version == "policy/v1"
         && let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut)
         && spec.get("selector").and_then(Value::as_object).is_some_and(serde_json::Map::is_empty)
@@ -56,7 +56,7 @@ fn upgrade(value: &mut Value, version: &str) {
     }
 }
 
-/// The indices of the ServiceAccounts without a namespace that an object of the bundle binds a role to.
+/// The indices of the ServiceAccounts without a namespace among the subjects of a binding of the bundle.
 pub(crate) fn subjects_without_namespace(other: &Other) -> Vec<usize> {
     if !matches!(other.kind.as_str(), "RoleBinding" | "ClusterRoleBinding") {
         return Vec::new();

@@ -1,6 +1,6 @@
-//! Roles and RoleBindings: what the operator may do in the namespaces that it watches.
+//! Roles and RoleBindings: the operator's permissions in the namespaces that it watches.
 //!
-//! An operator that watches every namespace gets none; its permissions are promoted to ClusterRoles.
+//! An operator that watches all namespaces gets none; its permissions are promoted to ClusterRoles.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
     objects
 }
 
-/// A permission, and where it is granted.
+/// A permission and its scope.
 pub(super) struct Grant<'a> {
     pub(super) context: &'a Context<'a>,
     pub(super) permission: &'a Permission,

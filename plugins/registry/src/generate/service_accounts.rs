@@ -1,6 +1,6 @@
 //! ServiceAccounts: one for each name in the permissions, and for each that only a Deployment names.
 //!
-//! The account `default` exists in every namespace and is never made.
+//! The account `default` exists in every namespace and is never generated.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
                 .or_insert_with(|| format!("/spec/install/spec/{list}/{index}/serviceAccountName"));
         }
     }
-    if context.compatibility.makes_accounts_of_deployments() {
+    if context.compatibility.creates_deployment_accounts() {
         for (index, deployment) in strategy.deployments.iter().enumerate() {
             accounts.entry(deployment.service_account()).or_insert_with(|| {
                 format!("/spec/install/spec/deployments/{index}/spec/template/spec/serviceAccountName")

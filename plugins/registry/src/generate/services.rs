@@ -30,7 +30,7 @@ pub(super) fn generate<'a>(context: &Context<'a>) -> Vec<Generated<'a>> {
         .collect()
 }
 
-/// The distinct ports, by port and then by target port.
+/// The distinct ports, sorted by port and then by target port.
 fn ports(context: &Context<'_>, deployment: &str) -> Vec<Value> {
     let webhooks = context.bundle.csv.spec.webhookdefinitions.iter();
     let webhooks = webhooks.filter(|webhook| webhook.deployment_name == deployment).map(|webhook| {
@@ -45,7 +45,7 @@ fn ports(context: &Context<'_>, deployment: &str) -> Vec<Value> {
             ports.push(port);
         }
     }
-    // Targets with a name count as their number, which is mostly zero; the text makes the order complete.
+    // Named targets sort by their number, which is mostly zero; the text makes the order total.
     ports.sort_by_cached_key(|(port, target)| (*port, number(target), target.to_string()));
     let port = |(port, target): (i32, Value)| json!({"name": port.to_string(), "port": port, "targetPort": target});
     ports.into_iter().map(port).collect()

@@ -85,7 +85,7 @@ fn entry(context: &Context<'_>, webhook: &Webhook, name: &str, kind: WebhookKind
     Value::Object(entry)
 }
 
-/// The watched namespaces, unless those are all. Requests for cluster-scoped objects pass every selector.
+/// The watched namespaces, unless the operator watches all. Requests for cluster-scoped objects match every selector.
 fn namespace_selector(context: &Context<'_>) -> Option<Value> {
     let all = context.targets.is_empty() || context.targets.iter().any(|target| target == ALL_NAMESPACES);
     (!all).then(|| {

@@ -10,14 +10,14 @@ use crate::{
     typed::convert::escape,
 };
 
-/// The file that makes a directory a bundle.
+/// The file that marks a directory as a bundle.
 pub(crate) const ANNOTATIONS: &str = "metadata/annotations.yaml";
 
 /// The annotation with the name of the package.
 const PACKAGE: &str = "operators.operatorframework.io.bundle.package.v1";
 
-/// Reads the package. The media type and the channels are not checked: the media type decided, if anything did, that
-/// this provisioner was asked, and channels are a catalog's business.
+/// Parses the package. The media type and the channels are not checked: the media type was used for detection, and
+/// channels concern catalogs.
 pub(super) fn package(content: &dyn Content, warnings: &mut Vec<Diagnostic>) -> Result<Package, Box<Diagnostic>> {
     if !content.exists(ANNOTATIONS) {
         let message = format!("open {ANNOTATIONS}: file does not exist");
@@ -56,13 +56,12 @@ pub(super) fn parse(
         Err(error) => {
             let finding = Diagnostic::error("InvalidYaml", error.message).at(path);
             let finding = finding.position(error.line, error.column);
-            Err(Box::new(finding.help("the file is read as YAML or JSON")))
+            Err(Box::new(finding.help("the file must be YAML or JSON")))
         }
     }
 }
 
-/// The annotations of `metadata/annotations.yaml`, those that are strings. Empty where the file is not there or not
-/// readable.
+/// The annotations of `metadata/annotations.yaml`, if they are strings. Empty if the file is missing or invalid.
 pub(crate) fn annotations(content: &dyn Content) -> BTreeMap<String, String> {
     let root = parse(content, ANNOTATIONS, &mut Vec::new()).ok().flatten();
     let annotations = root.as_ref().and_then(|root| root.get("annotations")).and_then(Node::as_mapping);

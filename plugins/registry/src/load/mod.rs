@@ -1,15 +1,15 @@
-//! From the files of a bundle to a [`Bundle`].
+//! Loads a [`Bundle`] from the files of a bundle.
 //!
-//! Every file is read, whatever is wrong with the one before, so that an author sees all findings at once. A document is
-//! kept no longer than it takes to convert it: a bundle's CRDs are megabytes, and the tree of one is many times its text.
+//! Every file is parsed, also after errors, so that an author sees all findings at once. A document is dropped as soon
+//! as it is converted: a bundle's CRDs are megabytes, and the tree of one is many times its text.
 
-mod kept;
 mod metadata;
 mod old_crd;
+mod prefetch;
 mod properties;
 
-pub(crate) use kept::{load, load_ahead};
 pub(crate) use metadata::annotations;
+pub(crate) use prefetch::{load, prefetch};
 
 use chandler_sdk::{Content, Diagnostic, Location};
 use chandler_yaml::{Document, Limits, Node};
@@ -28,30 +28,30 @@ use crate::{
 /// The directory of the manifests.
 pub(crate) const MANIFESTS: &str = "manifests/";
 
-/// What loading found.
+/// The result of loading.
 pub(crate) struct Loaded {
-    /// The bundle, as far as it could be read; none without a ClusterServiceVersion.
+    /// The bundle, as far as it could be parsed; none without a ClusterServiceVersion.
     pub(crate) bundle: Option<Bundle>,
-    /// Whether everything in `manifests/` could be read, so that what is not there is missing.
+    /// Whether everything in `manifests/` could be parsed, so that absent objects are really missing.
     pub(crate) complete: bool,
-    /// Why it is refused. Not empty where there is no bundle.
+    /// Errors. Not empty if there is no bundle.
     pub(crate) errors: Vec<Diagnostic>,
-    /// Findings that do not stop the release.
+    /// Findings that do not block the release.
     pub(crate) warnings: Vec<Diagnostic>,
-    /// How it was read.
+    /// The compatibility it was loaded with.
     compatibility: Compatibility,
-    /// Whether it is read otherwise with another compatibility.
+    /// Whether another compatibility would change the result.
     specific: bool,
 }
 
 impl Loaded {
-    /// Whether it would be read the same with this compatibility.
+    /// Whether loading with this compatibility would give the same result.
     fn serves(&self, compatibility: Compatibility) -> bool {
         self.compatibility == compatibility || !self.specific
     }
 }
 
-/// Reads a bundle.
+/// Loads a bundle.
 fn read_bundle(content: &dyn Content, compatibility: Compatibility) -> Loaded {
     let mut loader = Loader { compatibility, ..Loader::default() };
     let package = metadata::package(content, &mut loader.warnings).map_err(|finding| loader.errors.push(*finding)).ok();
@@ -111,7 +111,7 @@ impl Loader {
                 let message = format!("error parsing objects in {path:?}: {}", error.message);
                 let finding = Diagnostic::error("InvalidYaml", message).at(path).position(error.line, error.column);
                 self.errors.push(finding.help(
-                    "every file in manifests/ is read as YAML or JSON, whatever its name; move others elsewhere",
+                    "every file in manifests/ is parsed as YAML or JSON, whatever its name; move others elsewhere",
                 ));
             }
         }
@@ -146,12 +146,12 @@ impl Loader {
             "" => {
                 let message = format!("error parsing objects in {path:?}: Object 'Kind' is missing");
                 let finding = Place::of(path, &node).part("/kind").error("KindMissing", message);
-                self.errors.push(finding.help("manifests hold Kubernetes objects, each with a kind"));
+                self.errors.push(finding.help("manifests contain Kubernetes objects, each with a kind"));
             }
             "ClusterServiceVersion" => self.csv(path, node),
             "CustomResourceDefinition" => self.crd(path, &node),
             kind => {
-                // Objects that are passed on as they are have metadata all the same.
+                // Objects that are otherwise unchanged have typed metadata, too.
                 if let Err(mismatches) = typed::convert(&node, &METADATA_ONLY_OBJECT, Spelling::Exact) {
                     return self.errors.extend(mismatches.iter().map(|error| mismatch(path, error)));
                 }
@@ -176,12 +176,12 @@ impl Loader {
             Ok(csv) => {
                 let source = CsvSource { csv, path: path.to_owned(), node };
                 if let Some(previous) = self.csv.replace(source) {
-                    let message = "bundle contains several ClusterServiceVersions, and only the last one counts";
+                    let message = "bundle contains several ClusterServiceVersions, and only the last one is used";
                     let place = Place::of(&previous.path, &previous.node).part("/kind");
                     self.warnings.push(place.warning("SeveralClusterServiceVersions", message).help("keep one"));
                 }
             }
-            // The typed form has the shape that is read here; this is a fault of the tables.
+            // The typed form has the shape that is expected here; otherwise the tables have a bug.
             Err(error) => {
                 let message = format!("error parsing objects in {path:?}: {error}");
                 let finding = Place::of(path, &node).part("").error("InvalidObject", message);
@@ -209,24 +209,24 @@ impl Loader {
         self.typed_crd(path, node, place, version, !old);
     }
 
-    /// A CRD of v1beta1 that is installed as one of v1.
+    /// A v1beta1 CRD that is installed as v1.
     fn old_crd(&mut self, path: &str, node: &Node) {
         let pointer = "/apiVersion";
         let place = Location { pointer: Some(pointer.to_owned()), ..Location::of(path, node.nearest(pointer)) };
         let message = "apiextensions.k8s.io/v1beta1 is not served by Kubernetes 1.22 and newer, and this \
                        CustomResourceDefinition is installed as one of apiextensions.k8s.io/v1";
         let finding = place.warning("OldCustomResourceDefinition", message);
-        self.warnings.push(finding.help("convert it in the bundle, and look at the schema that comes of it"));
+        self.warnings.push(finding.help("convert it in the bundle, and check the resulting schema"));
         let (errors, warnings) = (self.errors.len(), self.warnings.len());
         let upgraded = old_crd::upgrade(node.to_json());
-        // As text once more, so that it takes the same way through the types as the others.
+        // As text again, so that it passes through the types in the same way as others.
         match chandler_yaml::parse(upgraded.to_string().as_bytes(), &Limits::default()) {
             Ok(documents) => {
                 for document in documents {
                     let place = Place::of(path, node);
                     self.typed_crd(path, &document.root, place, "apiextensions.k8s.io/v1", false);
                 }
-                // Their positions are those of the upgraded text, which nobody wrote.
+                // Their positions would be those of the converted text, which is not in the bundle.
                 let of_errors = self.errors.iter_mut().skip(errors);
                 for finding in of_errors.chain(self.warnings.iter_mut().skip(warnings)) {
                     if let Some(location) = &mut finding.location {
@@ -261,7 +261,7 @@ impl Loader {
     fn convert(&mut self, path: &str, node: &Node, record: &'static Record, report: bool) -> Option<Conversion> {
         match typed::convert(node, record, self.compatibility.spelling()) {
             Ok(conversion) => {
-                self.specific |= !conversion.respelt.is_empty();
+                self.specific |= !conversion.misspelt.is_empty();
                 if report {
                     self.report_dropped(path, &conversion);
                 }
@@ -276,23 +276,23 @@ impl Loader {
     }
 
     fn report_dropped(&mut self, path: &str, conversion: &Conversion) {
-        for respelt in &conversion.respelt {
-            let place = place(path, (respelt.line, respelt.column), &respelt.pointer);
-            let name = respelt.pointer.rsplit('/').next().unwrap_or_default();
-            let meant = respelt.meant.unwrap_or_default();
-            let finding = place.warning("MisspeltField", format!("unknown field {name:?} is taken for {meant:?}"));
+        for misspelt in &conversion.misspelt {
+            let place = place(path, (misspelt.line, misspelt.column), &misspelt.pointer);
+            let name = misspelt.pointer.rsplit('/').next().unwrap_or_default();
+            let suggested = misspelt.suggested.unwrap_or_default();
+            let finding = place.warning("MisspeltField", format!("unknown field {name:?} is read as {suggested:?}"));
             self.warnings.push(finding.help("field names are case-sensitive; OLM drops this one"));
         }
         for dropped in &conversion.dropped {
-            // The status is the API server's to write; every tool leaves it out.
+            // Only the API server writes the status; every tool omits it.
             if dropped.pointer == "/status" {
                 continue;
             }
             let place = place(path, (dropped.line, dropped.column), &dropped.pointer);
             let name = dropped.pointer.rsplit('/').next().unwrap_or_default();
             let mut finding = place.warning("UnknownField", format!("unknown field {name:?} is dropped"));
-            if let Some(meant) = dropped.meant {
-                finding = finding.help(format!("field names are case-sensitive; did you mean {meant:?}?"));
+            if let Some(suggested) = dropped.suggested {
+                finding = finding.help(format!("field names are case-sensitive; did you mean {suggested:?}?"));
             }
             self.warnings.push(finding);
         }
@@ -300,7 +300,7 @@ impl Loader {
 
     fn check_presence(&mut self) {
         if self.files == 0 {
-            let message = "the bundle has no directory \"manifests\", or nothing is in it";
+            let message = "the bundle has no directory \"manifests\", or it is empty";
             let finding = Location::file("manifests").error("ManifestsMissing", message);
             self.errors.push(finding.help("put the ClusterServiceVersion and its objects into manifests/"));
         } else if self.csv.is_none() && !self.failed_csv {
@@ -329,7 +329,7 @@ fn read(content: &dyn Content, path: &str) -> Result<Vec<u8>, Box<Diagnostic>> {
     })
 }
 
-/// What is legal but hardly meant, such as a key that stands twice.
+/// Valid YAML that is probably a mistake, such as a duplicate key.
 fn suspicious(path: &str, documents: &[Document], warnings: &mut Vec<Diagnostic>) {
     for warning in documents.iter().flat_map(|document| &document.warnings) {
         let finding = Diagnostic::warning("SuspiciousYaml", warning.message.clone()).at(path);

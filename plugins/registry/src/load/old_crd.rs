@@ -1,29 +1,30 @@
-//! CustomResourceDefinitions of `apiextensions.k8s.io/v1beta1`, as they are in `v1`.
+//! Converts CustomResourceDefinitions of `apiextensions.k8s.io/v1beta1` to `v1`.
 //!
-//! Kubernetes 1.22 and newer serve no v1beta1. The reference decodes such a CRD as v1 and so loses its schema, its
-//! columns and its subresources, and no API server takes what is left. One published bundle in twenty holds some.
+//! Kubernetes 1.22 and newer serve no v1beta1. OLM v1 decodes such a CRD as v1 and so loses its schema, its columns and
+//! its subresources, and API servers reject the rest. One published bundle in twenty has some.
 //!
-//! What the API server did when it served both is done here: what v1beta1 says once for all versions is said for each, and
-//! fields that v1 renamed are renamed. Beyond that, v1 asks for structural schemas, so that each value gets a type; and where
-//! v1beta1 kept unknown fields, which was its default, the schema says so at each object, since else they would be lost.
+//! The conversion is that of API servers which served both: fields for all versions are copied into each version, and
+//! fields that v1 renamed are renamed. In addition, v1 requires structural schemas, so that each value gets a type; and
+//! where v1beta1 preserved unknown fields, which was its default, the schema says so at each object, since they would
+//! be lost otherwise.
 
 use serde_json::{Map, Value, json};
 
 use crate::json::set;
 
-/// The apiVersion of these.
+/// Their apiVersion.
 pub(super) const API_VERSION: &str = "apiextensions.k8s.io/v1beta1";
 
-/// Schemas lie no deeper in one another than this: documents are read with a limit below it.
+/// The maximum nesting of schemas: the limit for documents is lower.
 const DEEPEST: usize = 128;
 
-/// The marker of a schema whose unknown fields are kept.
+/// The marker of a schema that preserves unknown fields.
 const KEEPS: &str = "x-kubernetes-preserve-unknown-fields";
 
-/// The annotation by which a CRD in a protected group says whether it is approved.
+/// The annotation that states whether a CRD in a protected group is approved.
 const APPROVED: &str = "api-approved.kubernetes.io";
 
-/// The marker of a schema that takes integers and text.
+/// The marker of a schema that accepts integers and strings.
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 
 /// The same CRD in v1.
@@ -48,7 +49,7 @@ pub(super) fn upgrade(mut crd: Value) -> Value {
     crd
 }
 
-/// Groups of the Kubernetes community. CRDs of v1 must say that it approved of them, or that it did not.
+/// Groups of the Kubernetes community. CRDs of v1 in them must be annotated as approved or unapproved.
 fn is_protected(group: &str) -> bool {
     [".k8s.io", ".kubernetes.io"].iter().any(|suffix| group.ends_with(suffix))
 }
@@ -98,7 +99,7 @@ fn upgrade_version(version: &mut Map<String, Value>, keeps: bool) {
             structural(schema, keeps, 0);
             let metadata = schema.get_mut("properties").and_then(|properties| properties.get_mut("metadata"));
             if let Some(metadata) = metadata {
-                // The API server knows what metadata is, and takes no other description.
+                // The API server knows the schema of metadata, and rejects any other.
                 *metadata = json!({"type": "object"});
             }
             if let Some(schema) = schema.as_object_mut() {
@@ -111,7 +112,7 @@ fn upgrade_version(version: &mut Map<String, Value>, keeps: bool) {
     }
 }
 
-/// The webhook's fields lie one level deeper in v1.
+/// The webhook's fields are one level deeper in v1.
 fn upgrade_conversion(conversion: &mut Map<String, Value>) {
     let client = conversion.remove("webhookClientConfig").filter(|value| !value.is_null());
     let versions = conversion.remove("conversionReviewVersions").filter(|value| !value.is_null());
@@ -122,7 +123,7 @@ fn upgrade_conversion(conversion: &mut Map<String, Value>) {
     }
 }
 
-/// Gives a schema and all below it what v1 asks of them.
+/// Makes a schema and all schemas below it valid in v1.
 fn structural(schema: &mut Value, keeps: bool, depth: usize) {
     let Some(schema) = schema.as_object_mut().filter(|_| depth < DEEPEST) else { return };
     let int_or_string = takes_int_or_string(schema);
@@ -173,7 +174,7 @@ fn children(schema: &mut Map<String, Value>) -> Vec<&mut Value> {
     children
 }
 
-/// `anyOf: [{type: integer}, {type: string}]`, which is how such fields were written before they had a marker.
+/// `anyOf: [{type: integer}, {type: string}]`, the form of such fields before the marker existed.
 fn takes_int_or_string(schema: &Map<String, Value>) -> bool {
     let is = |part: &Value, name: &str| part.as_object().is_some_and(|part| part.len() == 1) && part["type"] == name;
     match schema.get("anyOf").and_then(Value::as_array).map(Vec::as_slice) {
@@ -182,7 +183,7 @@ fn takes_int_or_string(schema: &Map<String, Value>) -> bool {
     }
 }
 
-/// Conditions on a value say nothing about its structure in v1.
+/// Conditions on a value do not define its structure in v1.
 fn value_validation(part: &mut Value, keep_type: bool, depth: usize) {
     let Some(part) = part.as_object_mut().filter(|_| depth < DEEPEST) else { return };
     let structure = ["description", "default", "nullable", "additionalProperties", "title", KEEPS];
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_once_is_said_for_each_version() {
+    fn global_fields_are_copied_into_each_version() {
         let old = json!({
             "apiVersion": API_VERSION,
             "kind": "CustomResourceDefinition",
@@ -333,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn protected_groups_say_that_they_are_not_approved() {
+    fn protected_groups_are_annotated_as_unapproved() {
         let annotation = |old: Value| upgrade(old)["metadata"]["annotations"][APPROVED].clone();
         assert!(annotation(json!({"spec": {"group": "app.k8s.io"}})).as_str().unwrap().starts_with("unapproved"));
         assert_eq!(annotation(json!({"spec": {"group": "example.com"}})), Value::Null);
@@ -371,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_stay_where_v1beta1_kept_them() {
+    fn unknown_fields_are_preserved_where_v1beta1_preserved_them() {
         let old = json!({"type": "object", "properties": {"free": {"type": "object"}, "text": {"type": "string"}}});
         let new = json!({
             "type": "object",

@@ -1,8 +1,8 @@
-//! Properties and dependencies: what a bundle says of itself and of what it needs.
+//! The properties and dependencies of a bundle.
 //!
-//! Properties stand in the annotation `olm.properties` of the ClusterServiceVersion and in `metadata/properties.yaml`;
-//! dependencies in `metadata/dependencies.yaml`. The reference appends the second to the first, which puts them on the pods,
-//! and reads none of them when it renders.
+//! Properties are in the annotation `olm.properties` of the ClusterServiceVersion and in `metadata/properties.yaml`;
+//! dependencies in `metadata/dependencies.yaml`. OLM v1 appends the second to the first, which adds them to the pods,
+//! and ignores all of them when it renders.
 
 use chandler_sdk::{Content, Diagnostic, Location};
 use chandler_yaml::Node;
@@ -26,18 +26,18 @@ const DEPENDENCIES: &str = "metadata/dependencies.yaml";
 /// The annotation of a ClusterServiceVersion that holds properties.
 const OLM_PROPERTIES: &str = "olm.properties";
 
-/// What reading them found.
+/// The result of parsing them.
 #[derive(Default)]
 pub(super) struct Statements {
-    /// All of them.
+    /// All properties and dependencies.
     pub(super) properties: Vec<Property>,
-    /// What is refused by the reference as well.
+    /// Errors, which OLM v1 refuses as well.
     pub(super) errors: Vec<Diagnostic>,
-    /// What stops nothing.
+    /// Findings that do not block the release.
     pub(super) warnings: Vec<Diagnostic>,
 }
 
-/// A property, its value as the text it was.
+/// A property, with its value as original text.
 #[derive(Serialize, Deserialize)]
 struct Raw {
     #[serde(rename = "type")]
@@ -45,7 +45,7 @@ struct Raw {
     value: Box<RawValue>,
 }
 
-/// Reads all of them, and appends the properties of the bundle to those of the ClusterServiceVersion.
+/// Parses all of them, and appends the properties of the bundle to those of the ClusterServiceVersion.
 pub(super) fn read(content: &dyn Content, csv: &mut Csv, csv_path: &str, csv_node: &Node) -> Statements {
     let mut statements = Statements::default();
     add_properties(content, csv, csv_path, csv_node, &mut statements);
@@ -53,7 +53,8 @@ pub(super) fn read(content: &dyn Content, csv: &mut Csv, csv_path: &str, csv_nod
     statements
 }
 
-/// As all annotations of the ClusterServiceVersion the properties end up on the pods, so the text is the one that Go writes.
+/// Like all annotations of the ClusterServiceVersion, the properties are set on the pods, so the text is formatted as
+/// in Go.
 fn add_properties(content: &dyn Content, csv: &mut Csv, csv_path: &str, csv_node: &Node, statements: &mut Statements) {
     let pointer = format!("/metadata/annotations/{}", escape(OLM_PROPERTIES));
     let place = Location { pointer: Some(pointer.clone()), ..Location::of(csv_path, csv_node.nearest(&pointer)) };
@@ -85,14 +86,14 @@ fn add_properties(content: &dyn Content, csv: &mut Csv, csv_path: &str, csv_node
         statements.properties.push(Property { kind, value, place });
     }
     if statements.errors.is_empty() {
-        // No properties at all are a nil slice, which Go writes as null.
+        // No properties at all are a nil slice, which Go formats as null.
         let list = (!raw.is_empty()).then_some(raw);
         let text = escape_html(&compact(&serde_json::to_string(&list).unwrap_or_default()));
         csv.metadata.annotations.insert(OLM_PROPERTIES.to_owned(), text);
     }
 }
 
-/// Nobody reads the file when a bundle is rendered, so that nothing in it stops a release.
+/// OLM v1 does not read the file when it renders a bundle, so errors in it do not block a release.
 fn dependencies(content: &dyn Content, statements: &mut Statements) {
     if !content.exists(DEPENDENCIES) {
         return;
@@ -109,7 +110,7 @@ fn dependencies(content: &dyn Content, statements: &mut Statements) {
     };
     let mut wrong = Vec::new();
     for (kind, value, place) in items(&root, "dependencies", DEPENDENCIES, &mut wrong) {
-        // In this file a package is one that is needed; among the properties it is the bundle's own.
+        // In this file a package is a required one; among the properties it is the bundle's own.
         let kind = match kind.as_str() {
             "olm.package" => "olm.package.required".to_owned(),
             "olm.gvk" => "olm.gvk.required".to_owned(),
@@ -120,7 +121,7 @@ fn dependencies(content: &dyn Content, statements: &mut Statements) {
     statements.warnings.extend(wrong.into_iter().map(as_warning));
 }
 
-/// The items of a list in a file, each with its type, value and place. Those that lack one of the first two are findings.
+/// The items of a list in a file, each with its type, value and location. Items without type or value are findings.
 fn items(root: &Node, list: &str, path: &str, errors: &mut Vec<Diagnostic>) -> Vec<(String, Value, Location)> {
     let Some(node) = root.get(list).filter(|node| !node.is_null()) else {
         return Vec::new();
@@ -169,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn white_space_goes_and_strings_stay() {
+    fn white_space_is_removed_outside_of_strings() {
         assert_eq!(
             compact("[ {\"a b\" : \"x \\\" y\\\\\" ,\n\t\"c\": 1.0} ]"),
             "[{\"a b\":\"x \\\" y\\\\\",\"c\":1.0}]"

@@ -1,17 +1,17 @@
 //! `olm.constraint`: compound conditions on the target.
 //!
-//! What a condition on packages or in CEL comes to nobody knows here: packages are a resolver's business. So conditions
-//! have three values, and a whole is as certain as its parts allow.
+//! Conditions on packages or in CEL are unknown here: packages are a resolver's task. So conditions have three values,
+//! and a compound condition is known if its parts decide it.
 
 use serde_json::Value;
 
 use super::Kinds;
 use crate::csv::GroupVersionKind;
 
-/// What became of a condition: whether it holds, if that is certain.
+/// Whether a condition holds, if known.
 pub(super) type Holds = Option<bool>;
 
-/// Evaluates a constraint. An error says what is wrong with its form.
+/// Evaluates a constraint. An error describes what is malformed.
 pub(super) fn evaluate(constraint: &Value, kinds: &Kinds<'_>) -> Result<Holds, String> {
     let Some(members) = constraint.as_object() else {
         return Err("a constraint is an object".to_owned());
@@ -27,7 +27,7 @@ pub(super) fn evaluate(constraint: &Value, kinds: &Kinds<'_>) -> Result<Holds, S
         "package" | "cel" => Ok(None),
         "all" => parts(value, kinds).map(|parts| all(&parts)),
         "any" => parts(value, kinds).map(|parts| any(&parts)),
-        // Of several, none may hold.
+        // None of several conditions may hold.
         "not" => parts(value, kinds).map(|parts| any(&parts).map(|holds| !holds)),
         _ => Err(format!("unknown constraint {name:?}")),
     }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn constraints_are_as_certain_as_their_parts() {
+    fn unknown_parts_make_a_constraint_unknown() {
         let request = chandler_sdk::Request::new().with_api_kinds(["v1/Pod"]);
         let kinds = Kinds { request: &request, brought: Vec::new() };
         let yes = json!({"gvk": {"group": "", "version": "v1", "kind": "Pod"}, "failureMessage": "no pods"});

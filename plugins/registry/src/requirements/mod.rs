@@ -1,11 +1,11 @@
-//! What a bundle needs of its target, and what it says of itself.
+//! The requirements of a bundle on its cluster.
 //!
-//! The reference renders without looking at the target, and an operator that cannot run there fails later, in its pods.
-//! Here everything that the ClusterServiceVersion, `properties.yaml` and `dependencies.yaml` ask for is compared with what
-//! the contract tells of the target.
+//! OLM v1 renders without checking the cluster, and an operator that cannot run there fails later, in its pods. Here
+//! all requirements of the ClusterServiceVersion, `properties.yaml` and `dependencies.yaml` are compared with the
+//! cluster information of the contract.
 //!
-//! Only a Kubernetes that is too old is a reason to refuse. Kinds come and go, and what needs one can often wait for it; so a
-//! kind that is not served is a warning.
+//! Only a Kubernetes that is too old is an error. A missing kind is a warning, since kinds come and go, and operators
+//! can often wait for one.
 
 mod constraint;
 mod properties;
@@ -24,23 +24,23 @@ use crate::{
     generate::CertificateProvider,
 };
 
-/// What the comparison found.
+/// The result of the comparison.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    /// Reasons to refuse.
+    /// Errors.
     pub(crate) errors: Vec<Diagnostic>,
-    /// What stops nothing.
+    /// Findings that do not block the release.
     pub(crate) warnings: Vec<Diagnostic>,
 }
 
-/// Compares a bundle with its target, asking no more about it than the bundle needs: the bundle is rendered again only when
-/// one of the answers changes.
+/// Compares a bundle with its cluster, with no more queries than the bundle needs: it is rendered again only when one
+/// of the answers changes.
 pub(crate) fn check(bundle: &Bundle, request: &Request, config: &Config) -> Findings {
     let compatibility = config.compatibility;
     let kinds = Kinds::new(bundle, request);
     let mut findings = Findings::default();
     if let Some(finding) = kubernetes_version(bundle, request) {
-        let refused = compatibility.refuses_old_targets() && finding.severity == chandler_sdk::Severity::Error;
+        let refused = compatibility.refuses_old_kubernetes() && finding.severity == chandler_sdk::Severity::Error;
         let list = if refused { &mut findings.errors } else { &mut findings.warnings };
         list.push(if refused { finding } else { Diagnostic { severity: chandler_sdk::Severity::Warning, ..finding } });
     }
@@ -53,9 +53,9 @@ pub(crate) fn check(bundle: &Bundle, request: &Request, config: &Config) -> Find
     findings
 }
 
-/// The kinds that are at hand: those of the target and those that the bundle brings.
+/// The available kinds: those of the cluster and those of the bundle.
 pub(super) struct Kinds<'a> {
-    /// Who knows those of the target.
+    /// The source of the cluster's kinds.
     request: &'a Request,
     /// `group/version/Kind` of those of the bundle.
     brought: Vec<String>,
@@ -74,7 +74,7 @@ impl<'a> Kinds<'a> {
         Self { request, brought: crds.chain(services).collect() }
     }
 
-    /// Whether a kind is served or will be; none where nobody can tell.
+    /// Whether a kind is served or will be; none if unknown.
     fn has(&self, wanted: &GroupVersionKind) -> Option<bool> {
         let path = path(&wanted.group, &wanted.version, &wanted.kind);
         if self.brought.contains(&path) {
@@ -84,13 +84,13 @@ impl<'a> Kinds<'a> {
         self.request.serves(api_version, kind).filter(|served| *served || !is_invisible(wanted))
     }
 
-    /// Whether the target is an OpenShift.
+    /// Whether the cluster is an OpenShift.
     fn is_openshift(&self) -> bool {
         self.request.serves("config.openshift.io/v1", "ClusterVersion") == Some(true)
     }
 }
 
-/// Kinds that can only be created do not stand in the contract's list.
+/// Kinds that can only be created are not in the contract's list.
 fn is_invisible(kind: &GroupVersionKind) -> bool {
     matches!(kind.group.as_str(), "authentication.k8s.io" | "authorization.k8s.io")
         || kind.group.is_empty() && kind.kind == "Binding"
@@ -114,8 +114,8 @@ fn kubernetes_version(bundle: &Bundle, request: &Request) -> Option<Diagnostic> 
     };
     let running = Version::parse(request.kubernetes_version()?)?;
     (running < wanted).then(|| {
-        let message = format!("the operator needs Kubernetes {wanted}, and the target runs {running}");
-        let help = "upgrade the cluster or take an older version of the operator; compatibility: reference installs it \
+        let message = format!("the operator needs Kubernetes {wanted}, and the cluster runs {running}");
+        let help = "upgrade the cluster or use an older version of the operator; compatibility: reference installs it \
                     all the same";
         place.error("KubernetesTooOld", message).help(help)
     })
@@ -134,7 +134,7 @@ fn required_crds(bundle: &Bundle, kinds: &Kinds<'_>) -> Vec<Diagnostic> {
     missing
         .map(|(index, crd)| {
             let message = format!(
-                "the operator needs the CustomResourceDefinition {:?} with version {} of kind {}, and the target does \
+                "the operator needs the CustomResourceDefinition {:?} with version {} of kind {}, and the cluster does \
                  not serve it",
                 crd.name, crd.version, crd.kind
             );
@@ -155,7 +155,8 @@ fn required_api_services(bundle: &Bundle, kinds: &Kinds<'_>) -> Vec<Diagnostic> 
             };
             (kinds.has(&kind) == Some(false)).then(|| {
                 let kind = path(&service.group, &service.version, &service.kind);
-                let message = format!("the operator needs the aggregated API {kind}, and the target does not serve it");
+                let message =
+                    format!("the operator needs the aggregated API {kind}, and the cluster does not serve it");
                 let place = bundle.csv_place(&format!("/spec/apiservicedefinitions/required/{index}"));
                 place.warning("RequiredApiMissing", message).help("install the operator that serves it")
             })
@@ -163,27 +164,29 @@ fn required_api_services(bundle: &Bundle, kinds: &Kinds<'_>) -> Vec<Diagnostic> 
         .collect()
 }
 
-/// Objects of the bundle whose kind the target does not serve: they hold up the rollout until it does.
+/// Objects of the bundle whose kind the cluster does not serve: they block the rollout until it does.
 fn installed(bundle: &Bundle, compatibility: Compatibility, kinds: &Kinds<'_>) -> Vec<Diagnostic> {
     let mut seen = BTreeSet::new();
     let mut findings = Vec::new();
     for other in bundle.others.iter().filter(|other| !other.api_version.is_empty()) {
-        let api_version = compatibility.successor(other).unwrap_or(&other.api_version);
+        let api_version = compatibility.current_api_version(other).unwrap_or(&other.api_version);
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let kind = GroupVersionKind { group: group.to_owned(), version: version.to_owned(), kind: other.kind.clone() };
         // A CRD need not be listed as owned to be installed.
         let own = bundle.crds.iter().any(|crd| group_of(&crd.name) == group);
         if !own && kinds.has(&kind) == Some(false) && seen.insert((api_version, other.kind.as_str())) {
-            let message =
-                format!("{} {:?} is of the API {api_version}, which the target does not serve", other.kind, other.name);
+            let message = format!(
+                "{} {:?} is of the API {api_version}, which the cluster does not serve",
+                other.kind, other.name
+            );
             let finding = other.place.part("").warning("ApiNotServed", message);
-            findings.push(finding.help("the rollout waits until it does; install what provides the API"));
+            findings.push(finding.help("the rollout waits until it does; install a provider of the API"));
         }
     }
     findings
 }
 
-/// Whether there is anybody to make the certificates that are asked for.
+/// Whether the configured certificate provider is available.
 fn cert_manager(bundle: &Bundle, config: &Config, kinds: &Kinds<'_>) -> Option<Diagnostic> {
     let services = &bundle.csv.spec.apiservicedefinitions.owned;
     let served = config.compatibility.installs_api_services() && !services.is_empty();
@@ -191,7 +194,7 @@ fn cert_manager(bundle: &Bundle, config: &Config, kinds: &Kinds<'_>) -> Option<D
     let asked = config.certificates == Certificates::By(CertificateProvider::CertManager);
     let kind = GroupVersionKind { group: "cert-manager.io".into(), version: "v1".into(), kind: "Certificate".into() };
     (needed && asked && kinds.has(&kind) == Some(false)).then(|| {
-        let message = "certificates are asked of cert-manager, and the target does not serve its API";
+        let message = "cert-manager is the certificate provider, and the cluster does not serve its API";
         let finding = Diagnostic::warning("ApiNotServed", message).at(Location::CONFIG);
         finding.pointer("/certificateProvider").help("install cert-manager")
     })
@@ -203,9 +206,9 @@ fn native_apis(bundle: &Bundle, kinds: &Kinds<'_>) -> Vec<Diagnostic> {
         .filter(|(_, kind)| kinds.has(kind) == Some(false))
         .map(|(index, kind)| {
             let kind = path(&kind.group, &kind.version, &kind.kind);
-            let message = format!("the operator needs the API {kind}, and the target does not serve it");
+            let message = format!("the operator needs the API {kind}, and the cluster does not serve it");
             let place = bundle.csv_place(&format!("/spec/nativeAPIs/{index}"));
-            place.warning("NativeApiMissing", message).help("take a version of the operator for this Kubernetes")
+            place.warning("NativeApiMissing", message).help("use a version of the operator for this Kubernetes")
         })
         .collect()
 }

@@ -1,4 +1,4 @@
-//! Properties and dependencies, told to whoever resolves bundles and to the administrator.
+//! Reports properties and dependencies to dependency resolvers and the administrator.
 
 use chandler_sdk::{Diagnostic, Location, Request};
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use crate::{
     csv::GroupVersionKind,
 };
 
-/// What the properties and dependencies of a bundle come to for a target.
+/// The findings about the properties and dependencies of a bundle on a cluster.
 pub(super) fn check(bundle: &Bundle, request: &Request, kinds: &Kinds<'_>) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     for property in &bundle.properties {
@@ -31,12 +31,12 @@ fn finding(property: &Property, request: &Request, kinds: &Kinds<'_>) -> Option<
         "olm.gvk.required" => read(property).map(|kind| required_kind(&kind, kinds, place)),
         "olm.constraint" => constrained(&property.value, kinds, place),
         "olm.maxOpenShiftVersion" => openshift(&property.value, request, kinds, place),
-        // Everybody may add types of his own.
+        // Custom types are allowed.
         _ => Ok(None),
     };
     found.unwrap_or_else(|reason| {
         let message = format!("property {:?} cannot be read: {reason}", property.kind);
-        Some(place.warning("InvalidProperty", message).help("it says nothing to anybody like this; mend or remove it"))
+        Some(place.warning("InvalidProperty", message).help("it has no effect; fix or remove it"))
     })
 }
 
@@ -56,7 +56,7 @@ struct Package {
     /// The bundle's own version.
     #[serde(default)]
     version: String,
-    /// The versions that are asked for. `dependencies.yaml` has them in `version`.
+    /// The required versions. `dependencies.yaml` has them in `version`.
     #[serde(default, rename = "versionRange")]
     range: String,
 }
@@ -68,9 +68,8 @@ impl Package {
 
     fn required(&self, place: &Location) -> Diagnostic {
         let range = if self.range.is_empty() { &self.version } else { &self.range };
-        let message =
-            format!("the operator needs package {:?} in version {range:?}, which is not looked for here", self.name);
-        place.warning("RequiredPackage", message).help("install it before, as a BundleDeployment of its own")
+        let message = format!("the operator needs package {:?} in version {range:?}, which is not checked", self.name);
+        place.warning("RequiredPackage", message).help("install it first, as a separate BundleDeployment")
     }
 }
 
@@ -79,7 +78,7 @@ fn required_kind(kind: &GroupVersionKind, kinds: &Kinds<'_>, place: &Location) -
     match kinds.has(kind) {
         Some(true) => None,
         Some(false) => {
-            let message = format!("the operator needs the API {name}, and the target does not serve it");
+            let message = format!("the operator needs the API {name}, and the cluster does not serve it");
             Some(place.warning("RequiredApiMissing", message).help("install the operator that provides it"))
         }
         None => Some(info(place, "RequiredApi", format!("the operator needs the API {name}"))),
@@ -91,11 +90,11 @@ fn constrained(constraint: &Value, kinds: &Kinds<'_>, place: &Location) -> Resul
     Ok(match constraint::evaluate(constraint, kinds)? {
         Some(true) => None,
         Some(false) => {
-            let message = format!("the target does not fulfil a constraint of the operator: {reason}");
-            Some(place.warning("ConstraintNotMet", message).help("install what the constraint asks for"))
+            let message = format!("the cluster does not meet a constraint of the operator: {reason}");
+            Some(place.warning("ConstraintNotMet", message).help("install what the constraint requires"))
         }
         None => {
-            let message = format!("a constraint of the operator cannot be checked here; if it is not met: {reason}");
+            let message = format!("a constraint of the operator cannot be checked; if it is not met: {reason}");
             Some(info(place, "ConstraintUnchecked", message))
         }
     })
@@ -123,8 +122,8 @@ fn openshift(
     Ok(Some(match kinds.is_openshift().then(running).flatten() {
         Some(minor) if minor > most.minor => {
             let message =
-                format!("the operator runs up to OpenShift 4.{}, and the target is OpenShift 4.{minor}", most.minor);
-            place.warning("OpenShiftTooNew", message).help("take a newer version of the operator")
+                format!("the operator runs up to OpenShift 4.{}, and the cluster is OpenShift 4.{minor}", most.minor);
+            place.warning("OpenShiftTooNew", message).help("use a newer version of the operator")
         }
         _ => info(place, "MaxOpenShiftVersion", format!("the operator runs up to OpenShift 4.{}", most.minor)),
     }))

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A version, without what follows its numbers: distributions add their own there (`v1.30.2+k3s1`, `v1.29.4-gke.1`).
+/// A version, without any suffix of its numbers, which distributions add (`v1.30.2+k3s1`, `v1.29.4-gke.1`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Version {
     pub(super) major: u64,
@@ -11,7 +11,7 @@ pub(super) struct Version {
 }
 
 impl Version {
-    /// Reads `1.29.0`, `v1.29.0-gke.1` and `1.29`.
+    /// Parses `1.29.0`, `v1.29.0-gke.1` and `1.29`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let text = text.strip_prefix('v').unwrap_or(text);
@@ -26,7 +26,7 @@ impl Version {
         parts.next().is_none().then_some(version)
     }
 
-    /// The minor version of the OpenShift 4 that has this Kubernetes. Each since 4.3 took the next Kubernetes.
+    /// The minor version of the OpenShift 4 with this Kubernetes. Each since 4.3 has the next Kubernetes.
     pub(super) fn openshift_minor(self) -> Option<u64> {
         const OFFSET: u64 = 13;
         const FIRST: u64 = 3;
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_and_compared_by_their_numbers() {
+    fn versions_are_parsed_and_compared_numerically() {
         let version = |text: &str| Version::parse(text).map(|version| version.to_string());
         for (text, want) in [
             ("1.29.0", Some("1.29.0")),

@@ -1,64 +1,64 @@
-//! Walks a document along its type and writes what the typed round trip leaves of it.
+//! Walks a document along its type and writes its normalized form.
 
 use chandler_yaml::{Entry, Kind, Node};
 use serde_json::Value;
 
 use super::{Field, Keep, Record, Type, number::write_float, quantity, tables::crd::JSON_SCHEMA_PROPS, time::is_time};
 
-/// What became of a document.
+/// The result of a conversion.
 #[derive(Debug)]
 pub(crate) struct Conversion {
     /// The document as JSON.
     pub(crate) json: Vec<u8>,
     /// Fields that the type does not know. At most [`MOST_DROPPED`] are kept.
     pub(crate) dropped: Vec<Dropped>,
-    /// Fields that were taken for others whose names differ in case alone. At most [`MOST_DROPPED`] are kept.
-    pub(crate) respelt: Vec<Dropped>,
+    /// Fields that were matched although the case of their names is wrong. At most [`MOST_DROPPED`] are kept.
+    pub(crate) misspelt: Vec<Dropped>,
 }
 
-/// How the names of fields are read.
+/// How field names are matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spelling {
-    /// As they are.
+    /// Exactly.
     Exact,
-    /// In any case, where that leaves no doubt.
+    /// In any case, if unambiguous.
     AnyCase,
 }
 
-/// A field that was left out or taken for another.
+/// A field that was dropped, or matched with another name.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Dropped {
-    /// Where it was.
+    /// Its pointer.
     pub(crate) pointer: String,
     /// The line of its name.
     pub(crate) line: u32,
     /// The column of its name.
     pub(crate) column: u32,
-    /// A field of the type whose name differs in case alone.
-    pub(crate) meant: Option<&'static str>,
+    /// A field of the type whose name differs only in case.
+    pub(crate) suggested: Option<&'static str>,
 }
 
-/// More dropped fields than this are not reported: a CRD of an old version loses thousands.
+/// The maximum number of reported fields: a CRD of an old version loses thousands.
 const MOST_DROPPED: usize = 20;
 
-/// More values of a wrong type than this are not reported: a list that should be a map is wrong in each of its items.
+/// The maximum number of reported type errors: a list that should be a map has an error in each of its items.
 const MOST_MISMATCHES: usize = 20;
 
-/// A value that does not have its type.
+/// A value of a wrong type.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reference}: {} at {pointer:?}", self.mismatch())]
 pub(crate) struct Mismatch {
-    /// Where it is.
+    /// Its pointer.
     pub(crate) pointer: String,
     /// Its line.
     pub(crate) line: u32,
     /// Its column.
     pub(crate) column: u32,
-    /// What it is.
+    /// Its actual type.
     pub(crate) got: &'static str,
-    /// What it should be.
+    /// The expected type.
     pub(crate) want: &'static str,
-    /// What the reference says of it.
+    /// The message of OLM v1.
     pub(crate) reference: String,
 }
 
@@ -68,7 +68,7 @@ impl Mismatch {
         format!("got {}, want {}", self.got, self.want)
     }
 
-    /// What would mend it: what YAML takes for another type than was meant is the usual reason.
+    /// The fix: usually YAML parsed a value as another type than intended.
     pub(crate) fn help(&self) -> String {
         let remedy = match (self.want, self.got) {
             ("string", "boolean" | "integer" | "number") => ": put it into quotes",
@@ -83,44 +83,44 @@ impl Mismatch {
 /// Converts a document to the JSON form of its type.
 ///
 /// # Errors
-/// The values that do not have their type, in the order in which they are written; at most [`MOST_MISMATCHES`].
+/// The values of a wrong type, in document order; at most [`MOST_MISMATCHES`].
 pub(crate) fn convert(node: &Node, record: &'static Record, spelling: Spelling) -> Result<Conversion, Vec<Mismatch>> {
     let mut writer = Writer {
         spelling,
         out: Vec::new(),
         path: Vec::new(),
         dropped: Vec::new(),
-        respelt: Vec::new(),
+        misspelt: Vec::new(),
         mismatches: Vec::new(),
     };
     writer.record(node, record);
     if writer.mismatches.is_empty() {
-        Ok(Conversion { json: writer.out, dropped: writer.dropped, respelt: writer.respelt })
+        Ok(Conversion { json: writer.out, dropped: writer.dropped, misspelt: writer.misspelt })
     } else {
         Err(writer.mismatches)
     }
 }
 
 impl Conversion {
-    /// The document as a value. What the writer writes is JSON.
+    /// The document as a value. The writer's output is always valid JSON.
     pub(crate) fn value(&self) -> Value {
         serde_json::from_slice(&self.json).unwrap_or_default()
     }
 }
 
-/// A part of a JSON pointer.
+/// Escapes a segment of a JSON pointer.
 pub(crate) fn escape(part: &str) -> String {
     part.replace('~', "~0").replace('/', "~1")
 }
 
-/// What was written for a value.
+/// The kind of output for a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Written {
-    /// Something.
+    /// A value.
     Full,
-    /// The zero value, an empty list or an empty map: what `omitempty` leaves out.
+    /// The zero value, an empty list or an empty map, which `omitempty` omits.
     Empty,
-    /// `null`, for a value that says nothing.
+    /// `null`, for a value without content.
     Nothing,
 }
 
@@ -130,7 +130,7 @@ impl Written {
     }
 }
 
-/// A value as the types see it.
+/// A value as seen by the types.
 enum Shape<'a> {
     Null,
     Bool(bool),
@@ -157,7 +157,7 @@ impl<'a> Shape<'a> {
     }
 }
 
-enum Step<'a> {
+enum Segment<'a> {
     Key(&'a str),
     Index(usize),
 }
@@ -165,9 +165,9 @@ enum Step<'a> {
 struct Writer<'a> {
     spelling: Spelling,
     out: Vec<u8>,
-    path: Vec<Step<'a>>,
+    path: Vec<Segment<'a>>,
     dropped: Vec<Dropped>,
-    respelt: Vec<Dropped>,
+    misspelt: Vec<Dropped>,
     mismatches: Vec<Mismatch>,
 }
 
@@ -242,9 +242,10 @@ impl<'a> Writer<'a> {
         };
         self.raw("{");
         let start = self.out.len();
-        let mut respelt: Vec<&str> = Vec::new();
+        let mut misspelt: Vec<&str> = Vec::new();
         for entry in entries {
-            let Some(field) = record.field(&entry.key).or_else(|| self.respell(node, entry, record, &mut respelt))
+            let Some(field) =
+                record.field(&entry.key).or_else(|| self.match_ignoring_case(node, entry, record, &mut misspelt))
             else {
                 self.drop_field(entry, record);
                 continue;
@@ -255,7 +256,7 @@ impl<'a> Writer<'a> {
             }
             let before = self.out.len();
             self.key(field.name, start);
-            self.path.push(Step::Key(field.name));
+            self.path.push(Segment::Key(field.name));
             let written = self.value(value, &field.kind);
             self.path.pop();
             if written == Written::Nothing || field.keep == Keep::NonEmpty && written == Written::Empty {
@@ -264,7 +265,7 @@ impl<'a> Writer<'a> {
         }
         for field in record.fields {
             let always = matches!(field.keep, Keep::Always | Keep::Struct);
-            if always && node.get(field.name).is_none_or(Node::is_null) && !respelt.contains(&field.name) {
+            if always && node.get(field.name).is_none_or(Node::is_null) && !misspelt.contains(&field.name) {
                 self.key(field.name, start);
                 self.zero(&field.kind);
             }
@@ -278,7 +279,7 @@ impl<'a> Writer<'a> {
             if index > 0 {
                 self.raw(",");
             }
-            self.path.push(Step::Index(index));
+            self.path.push(Segment::Index(index));
             self.value(item, kind);
             self.path.pop();
         }
@@ -291,7 +292,7 @@ impl<'a> Writer<'a> {
         let start = self.out.len();
         for entry in node.as_mapping().into_iter().flatten() {
             self.key(&entry.key, start);
-            self.path.push(Step::Key(&entry.key));
+            self.path.push(Segment::Key(&entry.key));
             self.value(&entry.value, kind);
             self.path.pop();
         }
@@ -370,38 +371,38 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The field that an entry means, if only the case of its name is wrong and no other entry means it.
-    fn respell(
+    /// The field that an entry means, if only the case of its name is wrong and no other entry matches it.
+    fn match_ignoring_case(
         &mut self,
         node: &Node,
         entry: &Entry,
         record: &'static Record,
-        respelt: &mut Vec<&'static str>,
+        misspelt: &mut Vec<&'static str>,
     ) -> Option<&'static Field> {
-        let meant = record.fields.iter().find(|field| field.name.eq_ignore_ascii_case(&entry.key))?;
-        let taken = entry.value.is_null() || node.get(meant.name).is_some() || respelt.contains(&meant.name);
+        let suggested = record.fields.iter().find(|field| field.name.eq_ignore_ascii_case(&entry.key))?;
+        let taken = entry.value.is_null() || node.get(suggested.name).is_some() || misspelt.contains(&suggested.name);
         if self.spelling == Spelling::Exact || taken {
             return None;
         }
-        respelt.push(meant.name);
-        if self.respelt.len() < MOST_DROPPED {
-            let finding = self.dropped(entry, Some(meant.name));
-            self.respelt.push(finding);
+        misspelt.push(suggested.name);
+        if self.misspelt.len() < MOST_DROPPED {
+            let finding = self.dropped(entry, Some(suggested.name));
+            self.misspelt.push(finding);
         }
-        Some(meant)
+        Some(suggested)
     }
 
     fn drop_field(&mut self, entry: &Entry, record: &Record) {
         if self.dropped.len() < MOST_DROPPED {
-            let meant = record.fields.iter().find(|field| field.name.eq_ignore_ascii_case(&entry.key));
-            let finding = self.dropped(entry, meant.map(|field| field.name));
+            let suggested = record.fields.iter().find(|field| field.name.eq_ignore_ascii_case(&entry.key));
+            let finding = self.dropped(entry, suggested.map(|field| field.name));
             self.dropped.push(finding);
         }
     }
 
-    fn dropped(&self, entry: &Entry, meant: Option<&'static str>) -> Dropped {
+    fn dropped(&self, entry: &Entry, suggested: Option<&'static str>) -> Dropped {
         let pointer = format!("{}/{}", self.pointer(), escape(&entry.key));
-        Dropped { pointer, line: entry.line, column: entry.column, meant }
+        Dropped { pointer, line: entry.line, column: entry.column, suggested }
     }
 
     fn key(&mut self, key: &str, start: usize) {
@@ -426,8 +427,8 @@ impl<'a> Writer<'a> {
         for step in &self.path {
             pointer.push('/');
             match step {
-                Step::Key(key) => pointer.push_str(&escape(key)),
-                Step::Index(index) => pointer.push_str(&index.to_string()),
+                Segment::Key(key) => pointer.push_str(&escape(key)),
+                Segment::Index(index) => pointer.push_str(&index.to_string()),
             }
         }
         pointer
@@ -457,7 +458,7 @@ impl<'a> Writer<'a> {
         self.mismatch_with(node, want, reference)
     }
 
-    /// Keeps the finding; `null` stands in for the value, so that the rest is looked at, too.
+    /// Keeps the finding; `null` replaces the value, so that the rest is checked, too.
     fn mismatch_with(&mut self, node: &Node, want: &'static str, reference: String) -> Written {
         if self.mismatches.len() < MOST_MISMATCHES {
             let (pointer, got) = (self.pointer(), node.type_name());
@@ -468,7 +469,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// What Go calls the kind of a decoded value.
+/// Go's name for the kind of a decoded value.
 fn go_kind(node: &Node) -> &'static str {
     match Shape::of(node) {
         Shape::Null => "nil",

@@ -1,11 +1,11 @@
-//! What a typed round trip makes of a document.
+//! Normalizes a document as a round trip through Go types does.
 //!
-//! The reference decodes ClusterServiceVersions and CustomResourceDefinitions into Go types and encodes what it needs
-//! of them again. That drops unknown fields, zero values and nulls, adds empty structs and rewrites quantities. The
-//! names of Roles are hashes of the result, so "almost the same" is not enough.
+//! OLM v1 decodes ClusterServiceVersions and CustomResourceDefinitions into Go types and encodes parts of them again.
+//! That drops unknown fields, zero values and nulls, adds empty structs and rewrites quantities. The names of Roles are
+//! hashes of the result, so it must be exact.
 //!
-//! Here the types are tables ([`tables`]) and one function ([`convert()`]) walks a document along them, straight to JSON
-//! text: a CRD of half a megabyte never becomes a tree of values.
+//! Here the types are tables ([`tables`]), and one function ([`convert()`]) walks a document along them, directly to
+//! JSON text: a CRD of half a megabyte never becomes a tree of values.
 
 pub(crate) mod convert;
 pub(crate) mod number;
@@ -52,16 +52,16 @@ pub(crate) enum Type {
     Record(&'static Record),
 }
 
-/// When a field is written: what Go's struct tags and pointers come to.
+/// When a field is written: the effect of Go's struct tags and pointers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
-    /// `!`: always, with its zero value where it is missing (a plain value without `omitempty`).
+    /// `!`: always, with its zero value if absent (a plain value without `omitempty`).
     Always,
     /// `~`: always, though the API calls it optional (a struct with `omitempty`).
     Struct,
     /// `?`: unless it is empty (`omitempty`).
     NonEmpty,
-    /// `*`: if it is there and not null (a pointer with `omitempty`).
+    /// `*`: if present and not null (a pointer with `omitempty`).
     Present,
     /// `+`: the same, but the API calls it required (a list, a map or a pointer without `omitempty`).
     Required,
@@ -93,7 +93,7 @@ impl Record {
 }
 
 impl std::fmt::Debug for Record {
-    /// Only the names: types may contain themselves.
+    /// Only the names: types may be recursive.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.fields.iter().map(|field| field.name)).finish()
     }

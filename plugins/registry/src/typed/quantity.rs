@@ -1,19 +1,19 @@
 //! The canonical form of resource quantities: `k8s.io/apimachinery/pkg/api/resource`.
 //!
-//! `1024Mi` and `1Gi` are one quantity. The API server and every typed client write the second, so a release that kept
-//! the first would differ from what the cluster holds.
+//! `1024Mi` and `1Gi` are the same quantity. The API server and every typed client write the second, so a release with
+//! the first would differ from the cluster.
 
 /// Why a text is not a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
 pub(crate) struct QuantityError;
 
-/// How the suffix counts, and so how the result is written.
+/// The kind of suffix, which determines the output format.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Format {
     /// `Ki`, `Mi`, ...
     Binary,
-    /// none, `m`, `k`, `M`, ...
+    /// None, `m`, `k`, `M`, ...
     Decimal,
     /// `e3`, `E-2`.
     Exponent,
@@ -26,13 +26,13 @@ const DECIMAL: &[(&str, i32)] =
 /// Powers of 1024 that have a suffix, `(suffix, power)`.
 const BINARY: &[(&str, u32)] = &[("Ki", 1), ("Mi", 2), ("Gi", 3), ("Ti", 4), ("Pi", 5), ("Ei", 6)];
 
-/// More significant digits than this take the slow path of the reference, where values above [`LARGEST`] are cut.
+/// Values with more significant digits take Go's slow path, which caps values above [`LARGEST`].
 const FAST_DIGITS: usize = 18;
 
-/// The largest value that is kept exactly: 2^63 - 1.
+/// The largest value that is exact: 2^63 - 1.
 const LARGEST: i128 = i64::MAX as i128;
 
-/// The finest fraction that is kept: nano.
+/// The smallest fraction: nano.
 const FINEST: i32 = -9;
 
 /// The canonical form of a quantity.
@@ -53,7 +53,7 @@ pub(crate) fn canonical(text: &str) -> Result<String, QuantityError> {
     Ok(amount.write(format, negative))
 }
 
-/// What a suffix multiplies by.
+/// The factor of a suffix.
 #[derive(Clone, Copy)]
 enum Scale {
     /// A power of ten.
@@ -71,7 +71,7 @@ fn scale_of(suffix: &str) -> Result<(Format, Scale), QuantityError> {
     }
     let exponent = suffix.strip_prefix(['e', 'E']).ok_or(QuantityError)?;
     let exponent: i32 = exponent.parse().map_err(|_| QuantityError)?;
-    // Values beyond this cannot be told apart; the bound keeps the arithmetic below in range.
+    // Larger values are all capped; the bound keeps the arithmetic below in range.
     Ok((Format::Exponent, Scale::Ten(exponent.clamp(-400, 400))))
 }
 
@@ -85,7 +85,7 @@ impl Amount {
     fn new(whole: &str, fraction: &str, scale: Scale) -> Self {
         let whole = whole.trim_start_matches('0');
         let digits = whole.len() + fraction.len();
-        // Digits beyond what an i128 holds can only matter for values that are cut anyway.
+        // Digits beyond an i128 only affect values that are capped anyway.
         let mut mantissa: i128 = 0;
         let mut dropped = 0_usize;
         for digit in whole.bytes().chain(fraction.bytes()) {
@@ -112,7 +112,7 @@ impl Amount {
         }
     }
 
-    /// Away from zero to the next nano.
+    /// Rounded away from zero to the next nano.
     fn rounded_up(self) -> Self {
         if self.exponent >= FINEST {
             return self;
@@ -139,7 +139,7 @@ impl Amount {
         if too_large { Self { mantissa: LARGEST, exponent: 0 } } else { self }
     }
 
-    /// The value where it is whole.
+    /// The value if it is an integer.
     fn whole(&self) -> Option<i128> {
         let power = 10_i128.checked_pow(self.exponent.unsigned_abs())?;
         if self.exponent >= 0 {

@@ -1,10 +1,10 @@
-//! `metav1.Time`: which texts it takes (`time.Parse` with `time.RFC3339`).
+//! `metav1.Time`: the accepted strings (`time.Parse` with `time.RFC3339`).
 
-/// Whether a text is a time, such as `2006-01-02T15:04:05Z` or `2006-01-02T15:04:05.5+07:00`.
+/// Whether a string is a time, such as `2006-01-02T15:04:05Z` or `2006-01-02T15:04:05.5+07:00`.
 pub(crate) fn is_time(text: &str) -> bool {
     let Some((date, rest)) = text.split_at_checked(10) else { return false };
     let Some(rest) = rest.strip_prefix('T') else { return false };
-    // Go is content with one digit here.
+    // Go accepts one digit here.
     let seconds = if rest.as_bytes().get(1) == Some(&b':') { 7 } else { 8 };
     let Some((clock, rest)) = rest.split_at_checked(seconds) else { return false };
     is_date(date) && is_clock(clock) && is_zone(after_fraction(rest))
@@ -36,7 +36,7 @@ fn after_fraction(text: &str) -> &str {
     digits.map_or(text, |digits| digits.trim_start_matches(|c: char| c.is_ascii_digit()))
 }
 
-/// The numbers of a text, each with so many digits; none throughout where it does not consist of just those.
+/// The numbers of a string, each with this many digits; all none if it has any other content.
 fn numbers<const N: usize>(text: &str, separator: char, digits: [usize; N]) -> [Option<u32>; N] {
     let mut parts = text.split(separator);
     let numbers = digits.map(|digits| {
@@ -51,9 +51,9 @@ fn numbers<const N: usize>(text: &str, separator: char, digits: [usize; N]) -> [
 mod tests {
     use super::*;
 
-    /// What Go says of each.
+    /// Go's result for each.
     #[test]
-    fn times_are_those_of_go() {
+    fn times_are_parsed_as_in_go() {
         for text in [
             "2021-01-01T00:00:00Z",
             "2024-02-29T23:59:59Z",

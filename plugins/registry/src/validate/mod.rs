@@ -1,7 +1,7 @@
-//! What a bundle must fulfil before anything is generated from it.
+//! Validates a bundle before objects are generated.
 //!
-//! All rules run and all findings are collected, each list sorted as the reference sorts it; the texts are its own, so
-//! that scripts which match them keep working. Codes, places and help are ours.
+//! All rules run and all findings are collected, each list sorted as in OLM v1; the messages are those of OLM v1, so
+//! that scripts which match them keep working. Codes, locations and help are Chandler's.
 
 mod serving;
 mod webhooks;
@@ -17,7 +17,7 @@ use crate::{
     names::subdomain_errors,
 };
 
-/// What is wrong with the bundle. Where it could not be read completely, nothing counts as missing.
+/// The errors of the bundle. If it could not be parsed completely, nothing is reported as missing.
 pub(crate) fn validate(bundle: &Bundle, compatibility: Compatibility, complete: bool) -> Vec<Diagnostic> {
     let rules: &[fn(&Bundle) -> Vec<Diagnostic>] = &[
         unique_deployments,
@@ -28,7 +28,7 @@ pub(crate) fn validate(bundle: &Bundle, compatibility: Compatibility, complete: 
         webhooks::conversion_needs_all_namespaces,
         webhooks::deployments_exist,
         webhooks::unique_names,
-        if compatibility.takes_prefixes() { webhooks::prefixes } else { webhooks::names },
+        if compatibility.accepts_name_prefixes() { webhooks::prefixes } else { webhooks::names },
         webhooks::crds_have_one_conversion,
         webhooks::conversions_are_of_owned_crds,
         webhooks::rules,
@@ -144,9 +144,11 @@ fn supported_kinds(bundle: &Bundle) -> Vec<Diagnostic> {
         .filter(|other| kinds::supported(&other.kind).is_none())
         .map(|other| {
             let message = format!("unsupported resource {:?} with kind {:?}", other.name, other.kind);
-            other.place.part("/kind").error("UnsupportedKind", message).help(
-                "registry+v1 bundles hold a fixed list of kinds; compatibility: extended installs the others, too",
-            )
+            other
+                .place
+                .part("/kind")
+                .error("UnsupportedKind", message)
+                .help("registry+v1 bundles allow a fixed list of kinds; compatibility: extended installs others, too")
         })
         .collect()
 }

@@ -1,5 +1,5 @@
-//! The rules about aggregated APIs, and about the Services in front of Deployments. The reference has none of them: it
-//! refuses aggregated APIs, and leaves Services that cannot be created to the API server.
+//! The rules about aggregated APIs, and about the Services in front of Deployments. OLM v1 has none of them: it refuses
+//! aggregated APIs, and leaves invalid Services to the API server.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ fn api_services(bundle: &Bundle) -> impl Iterator<Item = (String, &ApiService)> 
     services.map(|(index, service)| (format!("/spec/apiservicedefinitions/owned/{index}"), service))
 }
 
-/// An APIService is named after its version and group, and an API server takes no other.
+/// An APIService is named after its version and group; API servers reject any other name.
 pub(super) fn api_service_names(bundle: &Bundle) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     for (pointer, service) in api_services(bundle) {
@@ -49,7 +49,7 @@ pub(super) fn api_service_deployments_exist(bundle: &Bundle) -> Vec<Diagnostic> 
         .collect()
 }
 
-/// A version of a group is served at one place.
+/// A version of a group has one server.
 pub(super) fn api_services_agree(bundle: &Bundle) -> Vec<Diagnostic> {
     let mut first: BTreeMap<String, (&str, i32)> = BTreeMap::new();
     let mut findings = Vec::new();
@@ -64,7 +64,7 @@ pub(super) fn api_services_agree(bundle: &Bundle) -> Vec<Diagnostic> {
     findings
 }
 
-/// A Service sends a port to one place.
+/// A port of a Service has one target.
 pub(super) fn ports_agree(bundle: &Bundle) -> Vec<Diagnostic> {
     let mut first: BTreeMap<(&str, i32), String> = BTreeMap::new();
     let mut findings = Vec::new();
@@ -80,7 +80,7 @@ pub(super) fn ports_agree(bundle: &Bundle) -> Vec<Diagnostic> {
         let other = first.entry((deployment, port)).or_insert_with(|| target.clone());
         if *other != target {
             let message = format!(
-                "port {port} in front of deployment {deployment:?} leads to {other} and to {target} of its pods"
+                "port {port} in front of deployment {deployment:?} targets both {other} and {target} of its pods"
             );
             let finding = bundle.csv_finding("ConflictingPorts", message, &pointer);
             findings.push(finding.help("give them different containerPorts, or the same targetPort"));

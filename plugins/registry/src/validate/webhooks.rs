@@ -12,7 +12,7 @@ use crate::{
     names::subdomain_errors,
 };
 
-/// The webhooks with their places in the ClusterServiceVersion.
+/// The webhooks with their pointers in the ClusterServiceVersion.
 fn webhooks(bundle: &Bundle) -> impl Iterator<Item = (String, &Webhook)> {
     let webhooks = bundle.csv.spec.webhookdefinitions.iter().enumerate();
     webhooks.map(|(index, webhook)| (format!("/spec/webhookdefinitions/{index}"), webhook))
@@ -22,7 +22,7 @@ fn conversions(bundle: &Bundle) -> impl Iterator<Item = (String, &Webhook)> {
     webhooks(bundle).filter(|(_, webhook)| webhook.is_conversion())
 }
 
-/// A CRD is one for the whole cluster, and so is its conversion.
+/// A CRD is cluster-scoped, and so is its conversion webhook.
 pub(super) fn conversion_needs_all_namespaces(bundle: &Bundle) -> Vec<Diagnostic> {
     let modes = InstallModes::of(&bundle.csv.spec.install_modes);
     if modes.only_all() {
@@ -75,12 +75,12 @@ pub(super) fn unique_names(bundle: &Bundle) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// The name is checked as it is written: a trailing dash, which OLM's first generation took for a prefix, is refused.
+/// Checks the name as written: a trailing dash, a prefix in OLM v0, is refused.
 pub(super) fn names(bundle: &Bundle) -> Vec<Diagnostic> {
     invalid_names(bundle, |webhook| &webhook.generate_name)
 }
 
-/// The name is checked as it is used: without a trailing dash.
+/// Checks the name as used: without a trailing dash.
 pub(super) fn prefixes(bundle: &Bundle) -> Vec<Diagnostic> {
     invalid_names(bundle, Webhook::object_name)
 }
@@ -153,8 +153,8 @@ pub(super) fn conversions_are_of_owned_crds(bundle: &Bundle) -> Vec<Diagnostic> 
         .collect()
 }
 
-/// A webhook that could intercept everything, or the webhook configurations themselves, could lock the cluster's
-/// administrator out.
+/// A webhook that could intercept everything, or the webhook configurations themselves, could lock out the cluster's
+/// administrator.
 pub(super) fn rules(bundle: &Bundle) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     for (pointer, webhook) in webhooks(bundle).filter(|(_, webhook)| !webhook.is_conversion()) {

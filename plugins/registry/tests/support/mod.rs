@@ -1,4 +1,4 @@
-//! What the integration tests share: where the shared fixtures are, and how they are rendered.
+//! Helpers of the integration tests: the shared fixtures, and rendering them.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
@@ -13,7 +13,7 @@ use chandler_sdk::{
 };
 use serde_json::Value;
 
-/// The shared fixtures, where there are any.
+/// The shared fixtures, if available.
 pub(crate) fn fixtures() -> Option<PathBuf> {
     chandler_test_needs::fixture("")
 }

@@ -1,4 +1,4 @@
-//! A small operator in memory, to be changed by a test.
+//! A small operator in memory, which tests modify.
 
 use chandler_registry::Registry;
 use chandler_sdk::{
@@ -15,7 +15,7 @@ pub(crate) struct Small {
     pub files: Vec<(String, String)>,
 }
 
-/// A CRD with a field that no version of the API knows.
+/// A CRD with an unknown field.
 pub(crate) const CRD: &str = "\
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -90,12 +90,12 @@ impl Small {
         self
     }
 
-    /// Provisions it into the namespace `ns` of no particular cluster.
+    /// Provisions it into the namespace `ns` without a cluster.
     pub(crate) fn render(&self, config: &Value) -> Result<Recorder, Failure> {
         self.render_for(config, Request::new())
     }
 
-    /// Provisions it for a target.
+    /// Provisions it for a cluster.
     pub(crate) fn render_for(&self, config: &Value, target: Request) -> Result<Recorder, Failure> {
         let csv = ("manifests/csv.yaml".to_owned(), serde_json::to_string_pretty(&self.csv).unwrap());
         let bundle = Bundle::new(self.files.iter().cloned().chain([csv]));
@@ -103,7 +103,7 @@ impl Small {
         run::<Registry>(&bundle, &request.with_config(config.as_object().unwrap().clone()))
     }
 
-    /// Why it is refused: each finding as `Code place: message`, and what helps.
+    /// The findings of a refusal: each as `Code location: message`, and its help.
     pub(crate) fn refusal(&self, config: &Value) -> String {
         let failure = self.render(config).expect_err("the bundle should be refused");
         let kind = match &failure {
@@ -126,13 +126,13 @@ impl Small {
     }
 }
 
-/// Every refusal says where it is and what helps.
+/// Every refusal has a location and help.
 pub(crate) fn assert_explained(finding: &Diagnostic) {
     assert_eq!(finding.severity, Severity::Error, "{finding}");
     assert!(finding.help.as_ref().is_some_and(|help| !help.is_empty()), "no help: {finding}");
     let place = finding.location.as_ref().unwrap_or_else(|| panic!("no place: {finding}"));
-    // Files that are missing have no lines, text that is no YAML has no pointers, and the configuration has its lines
-    // only at the host.
+    // Missing files have no lines, invalid YAML has no pointers, and only the host knows the lines of the
+    // configuration.
     if place.start.is_some() && finding.code != "InvalidYaml" || place.path == Location::CONFIG {
         assert!(place.pointer.is_some(), "no pointer: {finding}");
     }

@@ -1,14 +1,14 @@
-//! Reading a bundle within the limits of the host.
+//! Reads a bundle within the limits of the host.
 
 use std::cell::Cell;
 
 use super::Limits;
 use crate::{Content, Entry, ReadError};
 
-/// The most entries that one page holds.
+/// The maximum number of entries of one page.
 const PAGE_ENTRIES: u32 = 1000;
 
-/// Content of which no more is read than the host allows.
+/// Content that enforces the host's limit on reads.
 pub(super) struct Counted<'a> {
     content: &'a dyn Content,
     left: Cell<u64>,
@@ -22,7 +22,7 @@ impl<'a> Counted<'a> {
         Self { content, left: Cell::new(budget), exceeded: Cell::new(false) }
     }
 
-    /// Why the host refuses the call, if too much was read.
+    /// Why the host refuses the call, if it read too much.
     pub(super) fn exceeded(&self) -> Option<&'static str> {
         self.exceeded.get().then_some("more was read from the bundle than the host allows")
     }

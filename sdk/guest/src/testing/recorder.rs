@@ -1,4 +1,4 @@
-//! Keeps what is emitted, under the rules of the host.
+//! Records the output, with the checks of the host.
 
 use std::collections::BTreeMap;
 
@@ -7,28 +7,29 @@ use serde_json::Value;
 use super::Limits;
 use crate::{Description, Diagnostic, Location, ObjectId, Output, Probe, Refusal};
 
-/// The bytes of one probe.
+/// The maximum number of bytes of one probe.
 const PROBE_BYTES: usize = 16 << 10;
 
-/// An object that was emitted.
+/// An emitted object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Emitted {
     /// The object.
     pub value: Value,
     /// Its stage.
     pub stage: Option<u32>,
-    /// Where it comes from.
+    /// Its location in the content.
     pub origin: Option<Location>,
 }
 
-/// Keeps what is emitted, under the rules of the host: after a refusal it refuses everything, and [`run`](super::run) fails.
+/// Records the output, with the checks of the host: after a refusal it refuses everything, and [`run`](super::run)
+/// fails.
 #[derive(Clone, Debug, Default)]
 pub struct Recorder {
-    /// The objects, as emitted. The id of an object is its place here.
+    /// The objects, as emitted. The id of an object is its index.
     pub objects: Vec<Emitted>,
     /// The probes.
     pub probes: Vec<Probe>,
-    /// The findings that did not stop the release.
+    /// The findings that do not block the release.
     pub findings: Vec<Diagnostic>,
     /// The last description.
     pub description: Description,
@@ -39,12 +40,12 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Nothing yet, within these limits.
+    /// An empty recorder with these limits.
     pub fn new(limits: Limits) -> Self {
         Self { limits, ..Self::default() }
     }
 
-    /// Why something was refused, if anything was.
+    /// The first refusal, if any.
     pub fn refusal(&self) -> Option<&str> {
         self.refusal.as_ref().map(|(_, reason)| reason.as_str())
     }
@@ -54,7 +55,7 @@ impl Recorder {
         refusal
     }
 
-    /// Whether a probe is one.
+    /// Validates a probe.
     fn check(&self, probe: &Probe) -> Result<(), (Refusal, String)> {
         let Probe { selector, rule, message, message_expression } = probe;
         let labels = selector.labels.iter().flat_map(|(name, value)| [name, value]);
@@ -109,7 +110,7 @@ impl Output for Recorder {
             .map_err(|reason| self.refuse(Refusal::Malformed, format!("object {index} {reason}")))?;
         if let Some(first) = self.identities.get(&identity) {
             let [group, kind, namespace, name] = &identity;
-            let reason = format!("object {index} is object {first} again: {kind}.{group} {namespace}/{name}");
+            let reason = format!("object {index} duplicates object {first}: {kind}.{group} {namespace}/{name}");
             return Err(self.refuse(Refusal::Duplicate, reason));
         }
         self.identities.insert(identity, index);
@@ -139,7 +140,7 @@ impl Output for Recorder {
     }
 }
 
-/// Group, kind, namespace and name: what makes an object the same object.
+/// Group, kind, namespace and name: the identity of an object.
 type Identity = [String; 4];
 
 /// The identity of an object, or why the host refuses it.
@@ -154,7 +155,7 @@ fn identity(value: &Value) -> Result<Identity, String> {
     let namespace = match value.pointer("/metadata/namespace") {
         None | Some(Value::Null) => "",
         Some(Value::String(namespace)) => namespace,
-        Some(_) => return Err("has a metadata.namespace that is not text".to_owned()),
+        Some(_) => return Err("has a metadata.namespace that is not a string".to_owned()),
     };
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let legal = [
@@ -169,7 +170,7 @@ fn identity(value: &Value) -> Result<Identity, String> {
     }
 }
 
-/// Whether a name can stand in a URL: `IsValidPathSegmentName` in `k8s.io/apimachinery/pkg/api/validation/path`.
+/// Whether a name is valid in a URL: `IsValidPathSegmentName` in `k8s.io/apimachinery/pkg/api/validation/path`.
 fn is_segment(name: &str) -> bool {
     !matches!(name, "" | "." | "..")
         && name.len() <= 253

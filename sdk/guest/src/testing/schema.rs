@@ -1,16 +1,16 @@
-//! The configuration against the schema that a provisioner gives.
+//! Validates the configuration against the provisioner's schema.
 
 use serde_json::{Map, Value};
 
 use crate::{Diagnostic, Location};
 
-/// The largest schema, in bytes.
+/// The maximum size of a schema, in bytes.
 const BYTES: usize = 1 << 20;
 
-/// Why a configuration does not match the schema, or nothing.
+/// The mismatches of a configuration and its schema.
 ///
 /// # Errors
-/// It is no schema that the host takes.
+/// The host would not accept the schema.
 pub(super) fn check(schema: Option<&str>, config: &Map<String, Value>) -> Result<Vec<Diagnostic>, String> {
     let Some(text) = schema else { return Ok(Vec::new()) };
     let unusable = |problem: String| format!("the configuration schema {problem}");
@@ -25,7 +25,7 @@ pub(super) fn check(schema: Option<&str>, config: &Map<String, Value>) -> Result
     let config = Value::Object(config.clone());
     let finding = |error: jsonschema::ValidationError<'_>| {
         let finding = Diagnostic::error("InvalidConfiguration", error.to_string()).at(Location::CONFIG);
-        finding.pointer(error.instance_path().to_string()).help("give what the configuration schema asks for")
+        finding.pointer(error.instance_path().to_string()).help("set the values that the configuration schema requires")
     };
     Ok(validator.iter_errors(&config).map(finding).collect())
 }

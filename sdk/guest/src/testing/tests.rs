@@ -34,7 +34,7 @@ fn reads_stop_at_the_end() {
     assert_eq!(bundle.read("large").unwrap(), large);
 }
 
-/// A host may return less than what was asked for.
+/// A host may return less than requested.
 #[test]
 fn short_chunks_are_not_the_end() {
     struct Slow;
@@ -81,11 +81,11 @@ fn object(name: &str) -> Value {
     json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "n"}})
 }
 
-/// Emits what `values` holds, and does not care what the host says of it.
-struct Careless;
+/// Emits the objects in `values`, and ignores refusals of the host.
+struct IgnoresRefusals;
 
-impl Provisioner for Careless {
-    const FACTS: Facts = Facts::new("careless", "0.1.0");
+impl Provisioner for IgnoresRefusals {
+    const FACTS: Facts = Facts::new("ignores-refusals", "0.1.0");
 
     fn detect(_: &dyn Content) -> Option<String> {
         None
@@ -101,23 +101,23 @@ impl Provisioner for Careless {
 
 fn emit(values: &[Value]) -> Result<usize, String> {
     let lines = values.iter().fold(String::new(), |lines, value| format!("{lines}{value}\n"));
-    let recorder = run::<Careless>(&Bundle::new([("values", lines)]), &Request::default());
+    let recorder = run::<IgnoresRefusals>(&Bundle::new([("values", lines)]), &Request::default());
     recorder.map(|recorder| recorder.objects.len()).map_err(|failure| failure.to_string())
 }
 
 #[test]
-fn what_the_host_refuses_is_refused_here() {
+fn invalid_output_is_refused_as_by_the_host() {
     assert_eq!(emit(&[object("a"), object("b")]), Ok(2));
     let mut newer = object("a");
     newer["apiVersion"] = json!("apps/v2");
     let mut unnamed = object("a");
     unnamed["metadata"] = json!({});
-    let mut odd = object("a");
-    odd["metadata"]["namespace"] = json!(1);
+    let mut numeric_namespace = object("a");
+    numeric_namespace["metadata"]["namespace"] = json!(1);
     for (values, reason) in [
-        (vec![object("a"), newer], "object 1 is object 0 again: Deployment.apps n/a"),
+        (vec![object("a"), newer], "object 1 duplicates object 0: Deployment.apps n/a"),
         (vec![unnamed, object("b")], "object 0 has no metadata.name"),
-        (vec![odd], "object 0 has a metadata.namespace that is not text"),
+        (vec![numeric_namespace], "object 0 has a metadata.namespace that is not a string"),
         (vec![object("../a")], "object 0 has an illegal metadata.name: \"../a\""),
         (vec![json!([])], "object 0 is not a JSON object"),
     ] {
@@ -133,7 +133,7 @@ fn documents_come_with_findings() {
     let values: Vec<Value> = read.nodes.iter().map(chandler_yaml::Node::to_json).collect();
     assert_eq!(values, [json!({"a": 2}), json!({"kind": "A"})]);
     let warnings: Vec<String> = read.warnings.iter().map(ToString::to_string).collect();
-    assert_eq!(warnings, ["a:2:1: key \"a\" stands here again with another value; the one in line 1 is ignored"]);
+    assert_eq!(warnings, ["a:2:1: key \"a\" is a duplicate with another value; the one in line 1 is ignored"]);
     let refusal = |path| read_documents(&bundle, path).map_err(|finding| format!("{} {finding}", finding.code));
     assert_eq!(
         refusal("b").unwrap_err(),
@@ -142,11 +142,11 @@ fn documents_come_with_findings() {
     assert_eq!(refusal("c").unwrap_err(), "UnreadableFile c: cannot be read: is a directory");
 }
 
-/// Does what the configuration asks for, under a schema.
-struct Obedient;
+/// Does what the configuration requests, with a schema.
+struct Configurable;
 
-impl Provisioner for Obedient {
-    const FACTS: Facts = Facts::new("obedient", "0.1.0");
+impl Provisioner for Configurable {
+    const FACTS: Facts = Facts::new("configurable", "0.1.0");
 
     fn detect(_: &dyn Content) -> Option<String> {
         None
@@ -181,17 +181,17 @@ impl Provisioner for Obedient {
     }
 }
 
-fn obey(schema: &str, config: Value) -> Result<usize, String> {
+fn run_configured(schema: &str, config: Value) -> Result<usize, String> {
     let Value::Object(config) = config else { panic!("{config}") };
     let bundle = Bundle::new([("schema", schema)]);
     let limits = Limits { objects: 3, object_bytes: 200, output_bytes: 260, read_bytes: 1 << 10, ..Limits::default() };
-    let result = run_within::<Obedient>(&bundle, &Request::new().with_config(config), &limits);
+    let result = run_within::<Configurable>(&bundle, &Request::new().with_config(config), &limits);
     result.map(|recorder| recorder.objects.len() + recorder.probes.len()).map_err(|failure| failure.to_string())
 }
 
 #[test]
-fn limits_hold_as_at_the_host() {
-    assert_eq!(obey("true", json!({"objects": 2, "rule": "self.a == 1", "kind": "Pod"})), Ok(3));
+fn limits_are_those_of_the_host() {
+    assert_eq!(run_configured("true", json!({"objects": 2, "rule": "self.a == 1", "kind": "Pod"})), Ok(3));
     for (config, reason) in [
         (json!({"objects": 4}), "object 2 exceeds the limit of 260 bytes in all objects"),
         (json!({"readForever": true}), "more was read from the bundle than the host allows"),
@@ -200,28 +200,34 @@ fn limits_hold_as_at_the_host() {
         (json!({"rule": "x".repeat(20_000), "kind": "Pod"}), "probe 0: it has more than 16384 bytes"),
         (json!({"fail": "silently"}), "a failure without findings"),
     ] {
-        assert_eq!(obey("true", config), Err(format!("internal error\nthe host refuses this: {reason}")));
+        assert_eq!(run_configured("true", config), Err(format!("internal error\nthe host refuses this: {reason}")));
     }
     for config in
         [json!({"rule": "self.", "kind": "Pod"}), json!({"rule": "true", "kind": "Pod", "messageExpression": "("})]
     {
-        let refused = obey("true", config).unwrap_err();
+        let refused = run_configured("true", config).unwrap_err();
         assert!(refused.contains("is not CEL"), "{refused}");
     }
 }
 
 #[test]
-fn the_schema_holds_as_at_the_host() {
+fn the_schema_is_enforced_as_by_the_host() {
     let schema = r#"{"properties": {"objects": {"type": "integer"}}, "required": ["objects"]}"#;
-    assert_eq!(obey(schema, json!({"objects": 1})), Ok(1));
-    insta::assert_snapshot!(obey(schema, json!({"objects": "one"})).unwrap_err(), @r#"
+    assert_eq!(run_configured(schema, json!({"objects": 1})), Ok(1));
+    insta::assert_snapshot!(run_configured(schema, json!({"objects": "one"})).unwrap_err(), @r#"
     invalid configuration
-    config (/objects): "one" is not of type "integer" (help: give what the configuration schema asks for)
+    config (/objects): "one" is not of type "integer" (help: set the values that the configuration schema requires)
     "#);
-    // What is wrong with the content is more useful than what is wrong with the configuration.
-    assert_eq!(obey(schema, json!({"fail": "content"})), Err("invalid content\nit is bad".to_owned()));
-    assert!(obey(schema, json!({"fail": "internal"})).unwrap_err().starts_with("invalid configuration"));
-    assert!(obey("{", json!({})).unwrap_err().contains("the configuration schema is not JSON"));
-    assert!(obey(r#"{"type": 7}"#, json!({})).unwrap_err().contains("the configuration schema is not a JSON schema"));
-    assert!(obey(r#"{"$ref": "https://example.com/x"}"#, json!({})).unwrap_err().contains("is not a JSON schema"));
+    // Findings about the content are more useful than those about the configuration.
+    assert_eq!(run_configured(schema, json!({"fail": "content"})), Err("invalid content\nit is bad".to_owned()));
+    assert!(run_configured(schema, json!({"fail": "internal"})).unwrap_err().starts_with("invalid configuration"));
+    assert!(run_configured("{", json!({})).unwrap_err().contains("the configuration schema is not JSON"));
+    assert!(
+        run_configured(r#"{"type": 7}"#, json!({}))
+            .unwrap_err()
+            .contains("the configuration schema is not a JSON schema")
+    );
+    assert!(
+        run_configured(r#"{"$ref": "https://example.com/x"}"#, json!({})).unwrap_err().contains("is not a JSON schema")
+    );
 }

@@ -21,9 +21,9 @@ fn refusal(text: &str) -> String {
     parse(text.as_bytes(), &Limits::default()).unwrap_err().to_string()
 }
 
-/// facts: what `sigs.k8s.io/yaml` makes of a scalar.
+/// facts: the results of `sigs.k8s.io/yaml` for scalars.
 #[test]
-fn scalars_are_those_of_yaml_1_1_as_go_reads_them() {
+fn scalars_are_parsed_as_yaml_1_1_in_go() {
     for (text, value) in [
         ("", Value::Null),
         ("~", Value::Null),
@@ -100,7 +100,7 @@ fn streams_hold_any_number_of_documents() {
 }
 
 #[test]
-fn json_is_read_as_json() {
+fn json_is_parsed_as_json() {
     assert_eq!(one(r#"{"a": "\ud83d\ude00\/", "b": [1, 2.50, -3e2], "a": 2}"#), json!({"a": 2, "b": [1, 2.5, -300]}));
     assert_eq!(read("{\"a\": 1}\n{\"b\": 2}"), [json!({"a": 1}), json!({"b": 2})]);
     assert_eq!(one("{\"a\": 1e400}"), json!({"a": "1e400"}), "as the YAML that it is, too");
@@ -117,7 +117,7 @@ fn json_is_read_as_json() {
 }
 
 #[test]
-fn tabs_in_block_text_stay() {
+fn tabs_in_block_scalars_are_kept() {
     assert_eq!(one("a: |\n  x\n  \ty\n"), json!({"a": "x\n\ty\n"}));
 }
 
@@ -128,24 +128,23 @@ fn aliases_are_expanded_and_merge_keys_merged() {
     assert_eq!(value["one"], json!({"a": 1, "b": 9}));
     assert_eq!(value["two"], json!({"a": 1, "b": 3, "c": 4, "d": 0}));
     assert_eq!(one("b: &b {a: 1}\nm:\n  !!merge <<: *b\n")["m"], json!({"a": 1}));
-    insta::assert_snapshot!(refusal("a: &a [*a]\n"), @"line 1, column 8: the alias stands inside its own anchor");
-    insta::assert_snapshot!(refusal("<<: 1\n"), @"line 1, column 5: << wants a mapping or a sequence of mappings");
+    insta::assert_snapshot!(refusal("a: &a [*a]\n"), @"line 1, column 8: the alias is inside its own anchor");
+    insta::assert_snapshot!(refusal("<<: 1\n"), @"line 1, column 5: << needs a mapping or a sequence of mappings");
 }
 
 #[test]
-fn a_merge_key_behind_other_keys_does_not_win_but_is_reported() {
+fn a_merge_key_after_other_keys_loses_with_a_warning() {
     let documents =
         parse(b"base: &base {a: 1, b: 2}\none:\n  a: 3\n  b: 2\n  <<: *base\n", &Limits::default()).unwrap();
     assert_eq!(documents[0].root.to_json()["one"], json!({"a": 3, "b": 2}));
     let warnings: Vec<_> = documents[0].warnings.iter().map(|warning| (warning.line, &*warning.message)).collect();
-    let message =
-        "<< merges key \"a\" too; the one in line 3 counts, but tools that are written in Go take the merged one";
+    let message = "<< merges key \"a\" too; the one in line 3 wins, but Go tools use the merged one";
     assert_eq!(warnings, [(5, message)]);
     assert_eq!(one("\"<<\": {a: 1}\n"), json!({"<<": {"a": 1}}), "text in quotes is no merge key");
 }
 
 #[test]
-fn forbidden_characters_are_refused_wherever_they_stand() {
+fn forbidden_characters_are_refused_anywhere() {
     for (text, message) in [
         ("a: 1\nb: x\0y\nc: 3\n", "line 2, column 5: control characters are not allowed, and this is U+0000"),
         ("a: \u{e4}\u{9b}\n", "line 1, column 5: control characters are not allowed, and this is U+009B"),
@@ -170,10 +169,10 @@ fn aliases_can_neither_lengthen_nor_deepen_a_document_beyond_its_limits() {
     for level in 1..200 {
         writeln!(deep, "a{level}: &a{level} [*a{}]", level - 1).unwrap();
     }
-    assert_eq!(refusal(&deep), "line 100, column 12: values lie more than 100 deep in one another");
+    assert_eq!(refusal(&deep), "line 100, column 12: values are nested more than 100 levels deep");
     let level = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     assert!(parse(level(100).as_bytes(), &Limits::default()).is_ok());
-    assert_eq!(refusal(&level(101)), "line 1, column 101: values lie more than 100 deep in one another");
+    assert_eq!(refusal(&level(101)), "line 1, column 101: values are nested more than 100 levels deep");
 }
 
 #[test]
@@ -186,23 +185,23 @@ fn a_document_that_expands_without_end_is_refused() {
     assert!(refusal(&text).ends_with("more than 4000000 values, with aliases expanded"), "{}", refusal(&text));
     for deep in ["[".repeat(10_000), format!("{{\"a\":{}", "[".repeat(10_000)), "- ".repeat(10_000)] {
         let refusal = refusal(&deep);
-        assert!(refusal.contains("deep in one another") || refusal.contains("recursion"), "{refusal}");
+        assert!(refusal.contains("levels deep") || refusal.contains("recursion"), "{refusal}");
     }
 }
 
 #[test]
-fn the_last_of_two_equal_keys_counts_and_is_reported_where_they_differ() {
+fn the_last_duplicate_key_wins_with_a_warning_if_values_differ() {
     let documents = parse(b"a: 1\nb: 1\na: 2\nb: 1\n", &Limits::default()).unwrap();
     assert_eq!(documents[0].root.to_json(), json!({"a": 2, "b": 1}));
     let warnings: Vec<_> = documents[0].warnings.iter().map(|warning| (warning.line, &*warning.message)).collect();
-    assert_eq!(warnings, [(3, "key \"a\" stands here again with another value; the one in line 1 is ignored")]);
+    assert_eq!(warnings, [(3, "key \"a\" is a duplicate with another value; the one in line 1 is ignored")]);
     let many = (0..40).fold(String::new(), |text, number| format!("{text}k{number}: {number}\n"));
     assert_eq!(one(&format!("{many}k3: x\n"))["k3"], json!("x"));
 }
 
 #[test]
-fn what_cannot_be_read_says_where() {
-    insta::assert_snapshot!(refusal("a: 1\nb: .inf\n"), @"line 2, column 4: .inf is not a number that JSON can hold");
+fn parse_errors_have_positions() {
+    insta::assert_snapshot!(refusal("a: 1\nb: .inf\n"), @"line 2, column 4: .inf is not a number that JSON can represent");
     assert!(refusal("a: 1\nb: [\n").starts_with("line "), "{}", refusal("a: 1\nb: [\n"));
     let error = parse(b"a: 1\nb: \xff\n", &Limits::default()).unwrap_err();
     assert_eq!(error.to_string(), "line 2, column 4: not UTF-8");
@@ -255,17 +254,17 @@ fn value() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_are_parsed_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = parse(&bytes, &Limits::default());
     }
 
     #[test]
-    fn text_of_yaml_characters_is_read_or_refused(text in "[-a:{}\\[\\],&*!|>'\"%#? \n\t0-9.<~]{0,80}") {
+    fn arbitrary_yaml_characters_are_parsed_or_refused(text in "[-a:{}\\[\\],&*!|>'\"%#? \n\t0-9.<~]{0,80}") {
         let _ = parse(text.as_bytes(), &Limits::default());
     }
 
     #[test]
-    fn json_reads_back(value in value()) {
+    fn written_json_can_be_parsed(value in value()) {
         prop_assume!(value.is_object() || value.is_array());
         let text = value.to_string();
         let documents = parse(text.as_bytes(), &Limits::default()).unwrap();
@@ -276,9 +275,9 @@ proptest! {
     }
 }
 
-/// go-yaml looks at no indentation inside quotes and brackets, and is content with any blank or none between tokens.
+/// go-yaml ignores indentation inside quotes and brackets, and accepts any blank or none between tokens.
 #[test]
-fn white_space_that_only_go_takes() {
+fn white_space_that_only_go_accepts() {
     for (text, value) in [
         ("a:\n  b: 'x\n'\n", json!({"a": {"b": "x "}})),
         ("a:\n  b: \"x\ny\n\n  \\\n z\"\n  c: 1\n", json!({"a": {"b": "x y\nz", "c": 1}})),
@@ -290,7 +289,7 @@ fn white_space_that_only_go_takes() {
     ] {
         assert_eq!(one(text), value, "{text:?}");
     }
-    // Positions are those of the text as it is written.
+    // Positions are those of the original text.
     let documents = parse(b"a:\n  b: 'x\ny'\n  c: {d: 'x\n', e: 1,\nf: 2}\n", &Limits::default()).unwrap();
     let at = |pointer: &str| documents[0].root.at(pointer).map(|node| (node.line, node.column)).unwrap();
     assert_eq!([at("/a/b"), at("/a/c/d"), at("/a/c/e"), at("/a/c/f")], [(2, 6), (4, 10), (5, 7), (6, 4)]);
@@ -299,7 +298,7 @@ fn white_space_that_only_go_takes() {
     {
         assert!(parse(text.as_bytes(), &Limits::default()).is_err(), "{text:?}");
     }
-    // Every mended place is one more reading, and readings are limited like text.
+    // Every repair means parsing again, and that is limited like text.
     let text = format!("a:\n  b:\n{}", "  - 'x\ny'\n".repeat(200));
     assert_eq!(one(&text)["a"]["b"].as_array().map(Vec::len), Some(200));
     let limits = Limits { bytes: text.len(), ..Limits::default() };
@@ -309,19 +308,19 @@ fn white_space_that_only_go_takes() {
 }
 
 #[test]
-fn what_is_missing_at_the_end_is_told_inside_the_text() {
+fn errors_at_the_end_have_positions_inside_the_text() {
     for (text, at) in [("[", (1, 2)), ("a: 1\nb: [\n", (3, 1)), ("a: {b", (1, 6)), ("p:\ns", (2, 2)), ("{#", (1, 3))] {
         let error = parse(text.as_bytes(), &Limits::default()).unwrap_err();
         assert_eq!((error.line, error.column), at, "{text:?}: {error}");
     }
-    // A value that is not there as well.
+    // A missing value, too.
     let documents = parse(b"? a", &Limits::default()).unwrap();
     let value = documents[0].root.get("a").unwrap();
     assert_eq!((value.line, value.column), (1, 4));
 }
 
 #[test]
-fn large_mappings_that_stand_twice_or_are_merged_cost_little() {
+fn large_duplicated_or_merged_mappings_are_cheap() {
     let mapping =
         |keys: &mut dyn Iterator<Item = u32>| keys.map(|key| format!("k{key}: 1")).collect::<Vec<_>>().join(", ");
     let (up, down) = (mapping(&mut (0..100_000)), mapping(&mut (0..100_000).rev()));

@@ -1,7 +1,7 @@
 //! A provisioner that misbehaves on demand, for the tests of the engine.
 //!
-//! What it does stands in files of the bundle, named after the function that is to misbehave: `detect`, `config-schema` and
-//! `provision`; `argument` holds what some behaviours want. Without such a file it behaves.
+//! Files of the bundle select the behaviour of each function: `detect`, `config-schema` and `provision`. The file `argument` holds
+//! the input of some behaviours. Without such a file, the function behaves well.
 
 use std::{cell::Cell, hint::black_box};
 
@@ -58,11 +58,11 @@ fn object(name: &str, data: &serde_json::Map<String, serde_json::Value>) -> Vec<
 }
 
 thread_local! {
-    /// Survives a call only where an instance does.
+    /// Keeps its value only if an instance is reused.
     static CALLS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// What any function may do.
+/// The behaviours that any function may have.
 fn misbehave(behaviour: &str, content: &dyn Content) {
     match behaviour {
         "spin" => spin(),
@@ -109,7 +109,7 @@ fn explode() {
     panic!("the hold is on fire");
 }
 
-/// Asks for what is not there; panics where it gets anything.
+/// Reads paths that must not exist; panics if a read succeeds.
 fn read_oddly(content: &dyn Content) {
     let paths = ["../detect", "/etc/passwd", "", ".", "a/../detect", "detect\0", "./detect", "\u{202e}detect"];
     for path in paths {
@@ -126,7 +126,7 @@ fn emit(behaviour: &str, output: &mut dyn Output) {
     let location = Location::file("manifests/a.yaml").starting_at(7, 0);
     let mut refused = |object: &[u8], want: Refusal| {
         let got = output.emit(object, None, Some(location.clone()));
-        assert_eq!(got, Err(want), "the host took what it must not");
+        assert_eq!(got, Err(want), "the host accepted an invalid object");
     };
     match behaviour {
         "emit-garbage" => refused(b"\xff\xfe garbage", Refusal::Malformed),
@@ -134,7 +134,7 @@ fn emit(behaviour: &str, output: &mut dyn Output) {
         "emit-deep" => refused(&b"[".repeat(100_000), Refusal::Malformed),
         "emit-twice" => refused(&object("first", &none), Refusal::Duplicate),
         "emit-huge" => refused(&vec![b' '; 4 << 20], Refusal::TooLarge),
-        // Goes on after the refusal, as a hostile guest would.
+        // Continues after the limit error, as a hostile guest would.
         "emit-million" => (0..1_000_000_u32).for_each(|index| {
             let _ = output.emit(&object(&format!("object-{index}"), &none), None, None);
         }),

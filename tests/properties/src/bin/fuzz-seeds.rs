@@ -1,4 +1,4 @@
-//! Writes the seeds of all targets: `fuzz-seeds CORPUS FIXTURES`. What `cargo xtask fuzz` runs first.
+//! Writes the seeds of all targets: `fuzz-seeds CORPUS FIXTURES`. `cargo xtask fuzz` runs it first.
 
 use std::{env, ffi::OsString, fs, io, path::PathBuf};
 

@@ -1,4 +1,4 @@
-//! Inputs of a few lines each.
+//! Seeds of a few lines each.
 
 /// `Host`, `Origin` and `Sec-Fetch-Site`; `-` for none.
 pub(super) const REQUESTS: &[&str] = &[
@@ -15,7 +15,7 @@ pub(super) const REQUESTS: &[&str] = &[
     "-",
 ];
 
-/// An annotation, the keys that the release gives, and what is in the cluster.
+/// An annotation, the keys that the release sets, and the live Secret.
 pub(super) const GENERATED: &[&str] = &[
     "a=password, b=password:64,c=hex,d=base64:16, e=uuid",
     "a=hex:16,b=hex:1024,c=password:12,d=password:1024\nx,y\na=eA==\nb=\nc=no base64",
@@ -41,7 +41,7 @@ pub(super) const PATTERNS: &[&str] = &[
     "",
 ];
 
-/// Text of others.
+/// Untrusted text.
 pub(super) const TEXTS: &[&str] = &[
     "plain\ttext\n\u{fc} \u{2603} \u{65e5}\u{672c}\u{8a9e}",
     "\u{1b}[2Jgone\r\u{9b}31m\0\u{7f}",

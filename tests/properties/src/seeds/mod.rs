@@ -1,4 +1,4 @@
-//! The inputs from which a corpus grows: what is written here, and the fixtures beside the workspace.
+//! The seed inputs of the corpora: the ones in this module, and the fixtures beside the workspace.
 
 #[cfg(feature = "sandbox")]
 mod components;
@@ -7,24 +7,24 @@ mod lines;
 use std::{fs, io, path::Path};
 
 use crate::{
-    archive::{Archive, Asked},
+    archive::{Archive, RawRequest},
     cached,
     tars::{entry, record},
 };
 
-/// A registry+v1 bundle with something of everything.
+/// A registry+v1 bundle with every feature.
 pub(crate) const EVERYTHING: &[u8] = include_bytes!("everything.txt");
 
-/// A plain+v0 bundle with run levels, lists, anchors and images that are replaced.
+/// A plain+v0 bundle with run levels, lists, anchors and replaced images.
 const PLAIN: &[u8] = include_bytes!("plain.txt");
 
-/// An image of two layers, which are still to come, with its reference and a pull secret.
+/// An image with its reference and a pull secret. Its two layers are appended.
 const IMAGE: &str = include_str!("image.txt");
 
-/// What is stored, what is sent, and a CustomResourceDefinition.
+/// A stored object, a request body, and a CRD.
 const API: &str = include_str!("api.yaml");
 
-/// What the provisioner that misbehaves on demand is told, with what it then says.
+/// Behaviours of the hostile provisioner, with their arguments.
 const HOSTILE: &[&str] = &[
     "-- provision --\nemit-lines\n-- argument --\n{\"apiVersion\":\"v1\",\"kind\":\"A\",\"metadata\":{\"name\":\"a\"}}\n[]\n{\"apiVersion\":\"v1\"}\n",
     "-- provision --\ninvalid-content\n-- argument --\nit is \u{202e}odd\u{7}\n",
@@ -35,7 +35,7 @@ const HOSTILE: &[&str] = &[
     "-- detect --\nhostile+v0\n",
 ];
 
-/// Texts that YAML libraries read differently.
+/// Texts that YAML libraries parse differently.
 const YAML: &[&str] = &[
     "a: &x [1, 0644, 0x1F, 0b11, 1_000, 1e3, .5, -.inf, 12:30:45]\nb: *x\nc: {<<: {d: yes, e: ~}, f: \"\\u00e9\"}\n",
     "--- |\n literal\n\n--- >-\n folded\n text\n...\n%YAML 1.1\n---\n? key\n: value\n",
@@ -47,7 +47,7 @@ const YAML: &[&str] = &[
     "a: &a [x,x]\nb: &b [*a,*a]\nc: &c [*b,*b]\nd: &d [*c,*c]\ne: [*d,*d]\n",
 ];
 
-/// Texts of JSON and near it.
+/// JSON texts, and nearly valid ones.
 const JSON: &[&str] = &[
     r#"{"a":[1,-0,1.0,1e5,18446744073709551615,-9223372036854775808,1.5e-7],"b":{"\ud83d\ude00":"\u0000\n"},"a":null}"#,
     "[]{}\n[true,false,null]",
@@ -61,13 +61,13 @@ const NUMBERS: &str = "0\n-0\n+0\n007\n08\n0o17\n0x_ff\n0b101\n1_000\n1e3\n1E-3\
     9223372036854775808\n-9223372036854775808\n-9223372036854775809\n18446744073709551615\n18446744073709551616\n1e308\n1e309\n\
     0xffffffffffffffffff\n.inf\n-.Inf\n.nan\n1:30\n12e03\n0.1\n1.0\n1e19\n-1e19\n4.9e-324\n00\n+1\n--1\n";
 
-/// The largest bundle that is taken as a seed, in bytes: mutations of larger ones seldom find anything, and slowly.
+/// The size in bytes of the largest bundle that is used as a seed: mutations of larger ones are slow and rarely find anything.
 const LARGEST: usize = 64 << 10;
 
-/// The seeds of one target; those of `fixtures` only where that is a directory.
+/// The seeds of one target, including those of `fixtures` if that is a directory.
 ///
 /// # Errors
-/// A directory that cannot be read.
+/// If a directory cannot be read.
 pub fn seeds(target: &str, fixtures: &Path) -> io::Result<Vec<Vec<u8>>> {
     let owned = |texts: &[&str]| texts.iter().map(|text| text.as_bytes().to_vec()).collect::<Vec<_>>();
     Ok(match target {
@@ -96,7 +96,7 @@ pub fn seeds(target: &str, fixtures: &Path) -> io::Result<Vec<Vec<u8>>> {
     })
 }
 
-/// Choices of a structured input: none, and some.
+/// Choices for structured inputs: none, and some.
 fn choices() -> Vec<Vec<u8>> {
     let bytes = |salt: u8| (0..64_u8).map(|byte| byte.wrapping_mul(37).wrapping_add(salt)).collect();
     (0..16).map(bytes).chain([Vec::new()]).collect()
@@ -217,8 +217,8 @@ fn bundles(directory: &Path) -> io::Result<Vec<Vec<u8>>> {
     Ok(found)
 }
 
-/// One that most operators can be installed with.
-fn request() -> Asked {
+/// A request with which most operators can be installed.
+fn request() -> RawRequest {
     let text = r#"{"config":{"certificateProvider":"cert-manager"},"target":{"name":"test","namespace":"ns"}}"#;
     serde_json::from_str(text).unwrap_or_default()
 }
@@ -245,7 +245,7 @@ mod tests {
     use crate::{TARGETS, check};
 
     #[test]
-    fn every_target_has_seeds_that_hold() {
+    fn every_target_has_seeds_that_pass() {
         for target in TARGETS {
             let seeds = seeds(target.name, Path::new("/nowhere")).unwrap();
             assert!(!seeds.is_empty(), "{}", target.name);

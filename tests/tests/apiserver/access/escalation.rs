@@ -1,4 +1,4 @@
-//! Nobody gives what they have not.
+//! Users cannot grant permissions that they lack.
 
 use serde_json::{Value, json};
 
@@ -6,12 +6,12 @@ use super::users::{binding, bindings, grant, role, roles, rule, user, user_with}
 use crate::support::{Scope, cases};
 
 cases! {
-    "3.21" a_role_with_more_than_ones_own_is_refused;
-    "3.21" a_role_with_ones_own_is_allowed;
-    "3.21" the_verb_escalate_lifts_it;
-    "3.21" binding_needs_what_the_role_gives;
-    "3.21" the_verb_bind_lifts_it;
-    "3.21" updates_are_checked_alike;
+    "3.21" a_role_with_permissions_the_user_lacks_is_refused;
+    "3.21" a_role_with_the_users_own_permissions_is_allowed;
+    "3.21" the_verb_escalate_allows_it;
+    "3.21" binding_needs_the_permissions_of_the_role;
+    "3.21" the_verb_bind_allows_it;
+    "3.21" updates_are_checked_like_creates;
 }
 
 fn manager(more: &[Value]) -> Value {
@@ -21,7 +21,7 @@ fn manager(more: &[Value]) -> Value {
     rules.into()
 }
 
-async fn a_role_with_more_than_ones_own_is_refused(scope: &Scope) {
+async fn a_role_with_permissions_the_user_lacks_is_refused(scope: &Scope) {
     let (name, http) = user_with(scope, manager(&[rule(&["get"], &["secrets"])])).await;
     let wanted = role("more", json!([rule(&["get", "delete"], &["secrets"]), rule(&["list"], &["configmaps"])]));
     let status = roles(scope).await.through(&http).create(&wanted).await.refused(403, "Forbidden");
@@ -34,7 +34,7 @@ async fn a_role_with_more_than_ones_own_is_refused(scope: &Scope) {
     roles(scope).await.get("more").await.refused(404, "NotFound");
 }
 
-async fn a_role_with_ones_own_is_allowed(scope: &Scope) {
+async fn a_role_with_the_users_own_permissions_is_allowed(scope: &Scope) {
     let (_, http) = user_with(scope, manager(&[rule(&["get", "list"], &["secrets", "configmaps"])])).await;
     roles(scope).await.through(&http).create(&role("less", json!([rule(&["get"], &["secrets"])]))).await.is(201);
     let mut named = rule(&["list"], &["configmaps"]);
@@ -42,13 +42,13 @@ async fn a_role_with_ones_own_is_allowed(scope: &Scope) {
     roles(scope).await.through(&http).create(&role("named", json!([named]))).await.is(201);
 }
 
-async fn the_verb_escalate_lifts_it(scope: &Scope) {
+async fn the_verb_escalate_allows_it(scope: &Scope) {
     let escalate = json!({"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": ["escalate"]});
     let (_, http) = user_with(scope, manager(&[escalate])).await;
     roles(scope).await.through(&http).create(&role("more", json!([rule(&["*"], &["secrets"])]))).await.is(201);
 }
 
-async fn binding_needs_what_the_role_gives(scope: &Scope) {
+async fn binding_needs_the_permissions_of_the_role(scope: &Scope) {
     roles(scope).await.create(&role("reader", json!([rule(&["get"], &["secrets"])]))).await.ok();
     let (_, http) = user_with(scope, manager(&[])).await;
     let status = bindings(scope)
@@ -66,10 +66,10 @@ async fn binding_needs_what_the_role_gives(scope: &Scope) {
     let holder = user(scope, &holder);
     bindings(scope).await.through(&holder).create(&binding("b", "Role", "reader", "jane")).await.is(201);
     let status = bindings(scope).await.through(&http).create(&binding("c", "Role", "none", "jane")).await;
-    assert!(matches!(status.status, 403 | 404), "a role that does not exist cannot be weighed: {}", status.text);
+    assert!(matches!(status.status, 403 | 404), "the rules of a missing role are unknown: {}", status.text);
 }
 
-async fn the_verb_bind_lifts_it(scope: &Scope) {
+async fn the_verb_bind_allows_it(scope: &Scope) {
     for name in ["reader", "writer"] {
         roles(scope).await.create(&role(name, json!([rule(&["get"], &["secrets"])]))).await.ok();
     }
@@ -81,7 +81,7 @@ async fn the_verb_bind_lifts_it(scope: &Scope) {
     bindings.create(&binding("c", "Role", "writer", "jane")).await.refused(403, "Forbidden");
 }
 
-async fn updates_are_checked_alike(scope: &Scope) {
+async fn updates_are_checked_like_creates(scope: &Scope) {
     roles(scope).await.create(&role("a", json!([rule(&["get"], &["secrets"])]))).await.ok();
     let (_, http) = user_with(scope, manager(&[rule(&["get"], &["secrets"])])).await;
     let mine = roles(scope).await.through(&http);

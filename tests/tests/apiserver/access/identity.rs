@@ -1,4 +1,4 @@
-//! Who somebody is: tokens, nobody, impersonation.
+//! Authentication: tokens, anonymous users, impersonation.
 
 use serde_json::{Value, json};
 
@@ -7,12 +7,12 @@ use crate::support::{Http, Scope, cases};
 
 cases! {
     "3.21" a_wrong_token_is_refused;
-    "3.21" nobody_may_read_little;
+    "3.21" anonymous_users_may_read_little;
     "3.21" who_am_i;
-    "3.21" impersonation_takes_the_rights_of_another;
+    "3.21" impersonation_uses_the_permissions_of_the_other_user;
     "3.21" impersonation_takes_groups_and_extra;
-    "3.21" groups_alone_impersonate_nobody;
-    "3.21" impersonation_is_a_right;
+    "3.21" groups_without_a_user_are_refused;
+    "3.21" impersonation_needs_permission;
     "3.21" accounts_can_be_impersonated;
 }
 
@@ -43,18 +43,18 @@ async fn a_wrong_token_is_refused(scope: &Scope) {
     }
 }
 
-async fn nobody_may_read_little(scope: &Scope) {
+async fn anonymous_users_may_read_little(scope: &Scope) {
     let namespace = scope.namespace().await;
-    let nobody = with_token(scope, None);
-    let answer = nobody.get(&format!("/api/v1/namespaces/{namespace}/secrets")).await;
+    let anonymous = with_token(scope, None);
+    let answer = anonymous.get(&format!("/api/v1/namespaces/{namespace}/secrets")).await;
     assert!(matches!(answer.status, 401 | 403), "{} {}", answer.status, answer.text);
     if answer.status == 403 {
         let status = answer.refused(403, "Forbidden");
         assert!(
             status["message"].as_str().unwrap().contains(r#"User "system:anonymous" cannot list resource "secrets""#)
         );
-        nobody.get("/version").await.is(200);
-        assert_eq!(nobody.get("/readyz").await.status, 200);
+        anonymous.get("/version").await.is(200);
+        assert_eq!(anonymous.get("/readyz").await.status, 200);
     }
 }
 
@@ -64,7 +64,7 @@ async fn who_am_i(scope: &Scope) {
     assert!(me["groups"].as_array().unwrap().contains(&json!("system:authenticated")), "{me}");
 }
 
-async fn impersonation_takes_the_rights_of_another(scope: &Scope) {
+async fn impersonation_uses_the_permissions_of_the_other_user(scope: &Scope) {
     let secrets = scope.secrets().await;
     let (name, reader) = user_with(scope, json!([rule(&["get", "list"], &["secrets"])])).await;
     let as_reader = secrets.through(&reader);
@@ -98,14 +98,14 @@ async fn impersonation_takes_groups_and_extra(scope: &Scope) {
     assert_eq!(me["groups"], json!(["crew", "pilots", "system:authenticated"]));
 }
 
-async fn groups_alone_impersonate_nobody(scope: &Scope) {
+async fn groups_without_a_user_are_refused(scope: &Scope) {
     let answer = scope.http().with("impersonate-group", "crew").get("/api/v1/namespaces").await;
     assert!((400..=500).contains(&answer.status), "{}", answer.text);
     assert!(answer.text.contains("without impersonating a user"), "{}", answer.text);
 }
 
-async fn impersonation_is_a_right(scope: &Scope) {
-    // Nobody impersonates twice: the rights of the real user count, and a plain user has none.
+async fn impersonation_needs_permission(scope: &Scope) {
+    // Impersonation does not nest: the permissions of the authenticated user count, and a plain user has none.
     let (token, _) = super::tokens::account_token(scope, "plain").await;
     let plain = with_token(scope, Some(&token)).with("impersonate-user", "jane");
     let status = plain.get("/api/v1/namespaces").await.refused(403, "Forbidden");

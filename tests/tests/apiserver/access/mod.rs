@@ -1,4 +1,4 @@
-//! §3.21: who may do what.
+//! §3.21: authentication and authorization.
 
 mod escalation;
 mod identity;

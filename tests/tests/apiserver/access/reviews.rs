@@ -1,4 +1,4 @@
-//! Asking what somebody may do.
+//! Access reviews.
 
 use serde_json::{Value, json};
 
@@ -7,11 +7,11 @@ use crate::support::{Http, Scope, cases};
 
 cases! {
     "3.21" what_may_i_do;
-    "3.21" what_may_somebody_do;
-    "3.21" what_may_somebody_do_here;
+    "3.21" what_may_a_user_do;
+    "3.21" what_may_a_user_do_in_a_namespace;
     "3.21" which_rules_do_i_have;
     "3.21" a_review_is_complete;
-    "3.21" asking_for_others_is_a_right;
+    "3.21" reviews_of_other_users_need_permission;
 }
 
 const ROOT: &str = "/apis/authorization.k8s.io/v1";
@@ -60,7 +60,7 @@ async fn what_may_i_do(scope: &Scope) {
     assert_eq!(answer["status"]["allowed"], true);
 }
 
-async fn what_may_somebody_do(scope: &Scope) {
+async fn what_may_a_user_do(scope: &Scope) {
     let namespace = scope.namespace().await;
     let (name, _) = user_with(scope, json!([rule(&["get"], &["secrets"])])).await;
     for (verb, expected) in [("get", true), ("list", false)] {
@@ -72,7 +72,7 @@ async fn what_may_somebody_do(scope: &Scope) {
     }
 }
 
-async fn what_may_somebody_do_here(scope: &Scope) {
+async fn what_may_a_user_do_in_a_namespace(scope: &Scope) {
     let namespace = scope.namespace().await;
     let (name, _) = user_with(scope, json!([rule(&["get"], &["secrets"])])).await;
     let path = format!("namespaces/{namespace}/localsubjectaccessreviews");
@@ -106,11 +106,11 @@ async fn a_review_is_complete(scope: &Scope) {
     post("selfsubjectaccessreviews", "SelfSubjectAccessReview", json!({})).await.invalid("spec.resourceAttributes");
     let both = json!({"resourceAttributes": {"verb": "get"}, "nonResourceAttributes": {"path": "/", "verb": "get"}});
     post("selfsubjectaccessreviews", "SelfSubjectAccessReview", both).await.invalid("spec.nonResourceAttributes");
-    let nobody = json!({"resourceAttributes": {"verb": "get", "resource": "pods"}});
-    post("subjectaccessreviews", "SubjectAccessReview", nobody).await.invalid("spec.user");
+    let no_user = json!({"resourceAttributes": {"verb": "get", "resource": "pods"}});
+    post("subjectaccessreviews", "SubjectAccessReview", no_user).await.invalid("spec.user");
 }
 
-async fn asking_for_others_is_a_right(scope: &Scope) {
+async fn reviews_of_other_users_need_permission(scope: &Scope) {
     let (name, http) = user_with(scope, json!([rule(&["get"], &["secrets"])])).await;
     let body = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
         "spec": {"user": name, "resourceAttributes": {"verb": "get", "resource": "secrets"}}});

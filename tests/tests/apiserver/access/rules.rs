@@ -1,4 +1,4 @@
-//! What rules allow.
+//! What RBAC rules allow.
 
 use serde_json::json;
 
@@ -6,38 +6,38 @@ use super::users::{binding, bindings, role, roles, rule, until_allowed, user, us
 use crate::support::{Collection, Scope, cases, objects::config_map};
 
 cases! {
-    "3.21" who_has_no_rule_may_do_nothing;
-    "3.21" verbs_are_told_apart;
-    "3.21" a_binding_holds_in_its_namespace;
+    "3.21" without_rules_everything_is_forbidden;
+    "3.21" verbs_are_distinguished;
+    "3.21" a_role_binding_applies_in_its_namespace;
     "3.21" names_limit_a_rule;
-    "3.21" subresources_are_told_apart;
+    "3.21" subresources_are_distinguished;
     "3.21" wildcards;
     "3.21" groups_and_accounts_are_bound;
     "3.21" a_cluster_role_is_bound_in_a_namespace_or_everywhere;
     "3.21" aggregated_roles_collect_rules;
-    "3.21" paths_that_are_no_resources;
-    "3.21" rights_end_with_their_binding;
-    "3.21" discovery_is_for_everybody;
+    "3.21" non_resource_paths;
+    "3.21" permissions_end_with_their_binding;
+    "3.21" discovery_is_allowed_for_all_users;
     "3.21" role_references_are_immutable;
     "3.21" malformed_rules_are_refused;
-    "3.21" an_apply_needs_patch_and_to_create_also_create;
-    "3.21" what_is_forbidden_is_not_found_out;
+    "3.21" an_apply_needs_patch_and_for_new_objects_create;
+    "3.21" a_forbidden_response_does_not_reveal_existence;
 }
 
-async fn who_has_no_rule_may_do_nothing(scope: &Scope) {
+async fn without_rules_everything_is_forbidden(scope: &Scope) {
     let secrets = scope.secrets().await;
     secrets.create(&json!({"metadata": {"name": "a"}})).await.ok();
-    let nobody = secrets.through(&user(scope, &scope.name("nobody")));
-    nobody.get("a").await.refused(403, "Forbidden");
-    nobody.list("").await.refused(403, "Forbidden");
-    nobody.list("watch=true").await.refused(403, "Forbidden");
-    nobody.create(&json!({"metadata": {"name": "b"}})).await.refused(403, "Forbidden");
-    nobody.merge("a", &json!({})).await.refused(403, "Forbidden");
-    nobody.delete("a").await.refused(403, "Forbidden");
-    nobody.delete_all("").await.refused(403, "Forbidden");
+    let user_without_rules = secrets.through(&user(scope, &scope.name("nobody")));
+    user_without_rules.get("a").await.refused(403, "Forbidden");
+    user_without_rules.list("").await.refused(403, "Forbidden");
+    user_without_rules.list("watch=true").await.refused(403, "Forbidden");
+    user_without_rules.create(&json!({"metadata": {"name": "b"}})).await.refused(403, "Forbidden");
+    user_without_rules.merge("a", &json!({})).await.refused(403, "Forbidden");
+    user_without_rules.delete("a").await.refused(403, "Forbidden");
+    user_without_rules.delete_all("").await.refused(403, "Forbidden");
 }
 
-async fn verbs_are_told_apart(scope: &Scope) {
+async fn verbs_are_distinguished(scope: &Scope) {
     let maps = scope.config_maps().await;
     let created = maps.create(&config_map("a", json!({"x": "1"}))).await.ok();
     let (_, http) = user_with(scope, json!([rule(&["get", "patch"], &["configmaps"])])).await;
@@ -52,7 +52,7 @@ async fn verbs_are_told_apart(scope: &Scope) {
     assert!(status["message"].as_str().unwrap().starts_with("configmaps is forbidden: User "), "{status}");
 }
 
-async fn a_binding_holds_in_its_namespace(scope: &Scope) {
+async fn a_role_binding_applies_in_its_namespace(scope: &Scope) {
     let (_, http) = user_with(scope, json!([rule(&["list"], &["secrets"])])).await;
     scope.secrets().await.through(&http).list("").await.is(200);
     let other = scope.another_namespace("other").await;
@@ -77,7 +77,7 @@ async fn names_limit_a_rule(scope: &Scope) {
     limited.delete("b").await.refused(403, "Forbidden");
 }
 
-async fn subresources_are_told_apart(scope: &Scope) {
+async fn subresources_are_distinguished(scope: &Scope) {
     let widgets = scope.widgets().await;
     widgets.create(&scope.widget("a", json!({}))).await.ok();
     let group = scope.server().shared_group();
@@ -178,7 +178,7 @@ async fn aggregated_roles_collect_rules(scope: &Scope) {
     cluster_roles.until(&whole, "aggregated", |role| role["rules"] == collected).await;
 }
 
-async fn paths_that_are_no_resources(scope: &Scope) {
+async fn non_resource_paths(scope: &Scope) {
     let name = scope.name("monitor");
     let cluster_roles = Collection::cluster(scope.http(), "rbac.authorization.k8s.io/v1", "clusterroles");
     let mut object = role(&name, json!([{"nonResourceURLs": ["/metrics", "/logs/*"], "verbs": ["get"]}]));
@@ -205,7 +205,7 @@ async fn paths_that_are_no_resources(scope: &Scope) {
     assert!(!allowed("/metrics/more", "get").await);
 }
 
-async fn rights_end_with_their_binding(scope: &Scope) {
+async fn permissions_end_with_their_binding(scope: &Scope) {
     let (name, http) = user_with(scope, json!([rule(&["list"], &["secrets"])])).await;
     let secrets = scope.secrets().await.through(&http);
     secrets.list("").await.is(200);
@@ -213,7 +213,7 @@ async fn rights_end_with_their_binding(scope: &Scope) {
     chandler_tests::wait::eventually("the right ends", || async { secrets.list("").await.status == 403 }).await;
 }
 
-async fn discovery_is_for_everybody(scope: &Scope) {
+async fn discovery_is_allowed_for_all_users(scope: &Scope) {
     let http = user(scope, &scope.name("anybody"));
     for path in ["/api", "/apis", "/api/v1", "/apis/apps/v1", "/version", "/openapi/v3", "/readyz"] {
         assert_eq!(http.get(path).await.status, 200, "{path}");
@@ -245,7 +245,7 @@ async fn malformed_rules_are_refused(scope: &Scope) {
     bindings(scope).await.create(&bound).await.invalid("subjects[0].kind");
 }
 
-async fn an_apply_needs_patch_and_to_create_also_create(scope: &Scope) {
+async fn an_apply_needs_patch_and_for_new_objects_create(scope: &Scope) {
     let maps = scope.config_maps().await;
     let (_, http) = user_with(scope, json!([rule(&["patch"], &["configmaps"])])).await;
     let limited = maps.through(&http);
@@ -254,8 +254,8 @@ async fn an_apply_needs_patch_and_to_create_also_create(scope: &Scope) {
     limited.apply("a", "one", &config_map("a", json!({"x": "1"}))).await.is(200);
 }
 
-async fn what_is_forbidden_is_not_found_out(scope: &Scope) {
-    let nobody = scope.secrets().await.through(&user(scope, &scope.name("nobody")));
-    nobody.get("absent").await.refused(403, "Forbidden");
-    nobody.delete("absent").await.refused(403, "Forbidden");
+async fn a_forbidden_response_does_not_reveal_existence(scope: &Scope) {
+    let user_without_rules = scope.secrets().await.through(&user(scope, &scope.name("nobody")));
+    user_without_rules.get("absent").await.refused(403, "Forbidden");
+    user_without_rules.delete("absent").await.refused(403, "Forbidden");
 }

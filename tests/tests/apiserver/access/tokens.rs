@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 use crate::support::{Http, Scope, cases};
 
 cases! {
-    "3.21" an_account_gets_a_token_and_is_who_it_says;
-    "3.21" a_token_has_the_rights_of_its_account;
-    "3.21" a_token_ends_with_its_account;
-    "3.21" a_token_is_short_lived_and_for_an_audience;
+    "3.21" a_service_account_authenticates_with_its_token;
+    "3.21" a_token_has_the_permissions_of_its_account;
+    "3.21" a_token_is_invalid_after_its_account_is_deleted;
+    "3.21" a_token_has_an_expiry_and_an_audience;
     "3.21" tokens_are_reviewed;
     "3.21" an_absent_account_gets_no_token;
 }
 
-/// Creates an account and asks for a token: the token, and the whole answer.
+/// Creates an account and requests a token. Returns the token and the whole response.
 pub(super) async fn account_token(scope: &Scope, name: &str) -> (String, Value) {
     let accounts = scope.collection("v1", "serviceaccounts").await;
     accounts.create(&json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}})).await.is(201);
@@ -33,7 +33,7 @@ fn with_token(scope: &Scope, token: &str) -> Http {
     Http::new(&config).with("authorization", &format!("Bearer {token}"))
 }
 
-async fn an_account_gets_a_token_and_is_who_it_says(scope: &Scope) {
+async fn a_service_account_authenticates_with_its_token(scope: &Scope) {
     let namespace = scope.namespace().await;
     let (token, answer) = account_token(scope, "robot").await;
     assert_eq!(answer["kind"], "TokenRequest");
@@ -50,7 +50,7 @@ async fn an_account_gets_a_token_and_is_who_it_says(scope: &Scope) {
     assert_eq!(user["uid"], account["metadata"]["uid"]);
 }
 
-async fn a_token_has_the_rights_of_its_account(scope: &Scope) {
+async fn a_token_has_the_permissions_of_its_account(scope: &Scope) {
     let namespace = scope.namespace().await;
     let (token, _) = account_token(scope, "robot").await;
     let robot = scope.secrets().await.through(&with_token(scope, &token));
@@ -64,16 +64,16 @@ async fn a_token_has_the_rights_of_its_account(scope: &Scope) {
     robot.list("").await.is(200);
 }
 
-async fn a_token_ends_with_its_account(scope: &Scope) {
+async fn a_token_is_invalid_after_its_account_is_deleted(scope: &Scope) {
     let (token, _) = account_token(scope, "robot").await;
     let robot = with_token(scope, &token);
     robot.get("/api").await.is(200);
     scope.collection("v1", "serviceaccounts").await.delete("robot").await.ok();
-    // Servers may remember for a few seconds that the token was good.
+    // Servers may cache for a few seconds that the token was valid.
     robot.until("/api", "refused", |answer| answer.status == 401).await;
 }
 
-async fn a_token_is_short_lived_and_for_an_audience(scope: &Scope) {
+async fn a_token_has_an_expiry_and_an_audience(scope: &Scope) {
     account_token(scope, "robot").await;
     let (token, answer) = request(scope, "robot", json!({"audiences": ["vault"], "expirationSeconds": 600})).await;
     assert_eq!(answer["spec"]["audiences"], json!(["vault"]));

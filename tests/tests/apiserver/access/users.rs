@@ -1,4 +1,4 @@
-//! Users with rights of a case's choice.
+//! Users with the permissions that a case needs.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ pub(super) fn user(scope: &Scope, name: &str) -> Http {
     scope.http().with("impersonate-user", name).with("impersonate-group", "system:authenticated")
 }
 
-/// A user whom nobody else is, with these rules in the case's namespace.
+/// A unique user with these rules in the case's namespace.
 pub(super) async fn user_with(scope: &Scope, rules: Value) -> (String, Http) {
     let name = scope.name("user");
     grant(scope, &name, rules).await;
@@ -17,7 +17,7 @@ pub(super) async fn user_with(scope: &Scope, rules: Value) -> (String, Http) {
     (name, http)
 }
 
-/// Gives a user these rules in the case's namespace, and waits until they count.
+/// Grants a user these rules in the case's namespace, and waits until they take effect.
 pub(super) async fn grant(scope: &Scope, user: &str, rules: Value) {
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": user}, "rules": rules});
     roles(scope).await.create(&role).await.is(201);
@@ -35,7 +35,7 @@ fn resource(rule: &Value) -> (String, String) {
     (resource.to_owned(), subresource.to_owned())
 }
 
-/// Waits until what was granted is known: authorizers learn of bindings by watching.
+/// Waits until a grant takes effect: authorizers learn of bindings by watching.
 pub(super) async fn until_allowed(scope: &Scope, user: &str, mut attributes: Value) {
     for (field, value) in attributes.clone().as_object().unwrap() {
         if value.is_null() {

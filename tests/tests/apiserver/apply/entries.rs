@@ -1,4 +1,4 @@
-//! `metadata.managedFields`: what the entries say, and clearing them.
+//! `metadata.managedFields`: the content of the entries, and clearing them.
 
 use serde_json::{Value, json};
 
@@ -8,20 +8,20 @@ use crate::support::{
 };
 
 cases! {
-    "3.07" an_entry_says_who_how_when_and_what;
+    "3.07" an_entry_has_manager_operation_time_and_fields;
     "3.07" paths_are_written_by_key_value_and_name;
-    "3.07" identity_is_nobodys;
-    "3.07" the_manager_is_the_user_agent_where_none_is_named;
+    "3.07" identity_fields_have_no_owner;
+    "3.07" the_manager_defaults_to_the_user_agent;
     "3.07" a_list_of_one_empty_entry_clears;
     "3.07" an_empty_list_clears;
-    "3.07" after_clearing_the_first_apply_finds_a_former_owner;
+    "3.07" after_clearing_the_first_apply_adds_a_before_first_apply_entry;
     "3.07" ownership_can_be_handed_over;
     "3.07" without_entries_updates_are_not_tracked;
-    "3.07" malformed_entries_do_not_get_in;
+    "3.07" malformed_entries_are_refused;
     "3.07" many_updaters_are_merged_into_one;
 }
 
-async fn an_entry_says_who_how_when_and_what(scope: &Scope) {
+async fn an_entry_has_manager_operation_time_and_fields(scope: &Scope) {
     let maps = scope.config_maps().await;
     let object = maps.apply("a", "one", &config_map("a", json!({"x": "1"}))).await.is(201);
     let mut entries = object["metadata"]["managedFields"].clone();
@@ -66,7 +66,7 @@ async fn paths_are_written_by_key_value_and_name(scope: &Scope) {
     );
 }
 
-async fn identity_is_nobodys(scope: &Scope) {
+async fn identity_fields_have_no_owner(scope: &Scope) {
     let maps = scope.config_maps().await;
     let mut object = config_map("a", json!({}));
     object["metadata"]["labels"] = json!({"x": "y"});
@@ -79,7 +79,7 @@ async fn identity_is_nobodys(scope: &Scope) {
     maps.merge("a", &json!({"metadata": {"finalizers": null}})).await.ok();
 }
 
-async fn the_manager_is_the_user_agent_where_none_is_named(scope: &Scope) {
+async fn the_manager_defaults_to_the_user_agent(scope: &Scope) {
     let maps = scope.config_maps().await.through(&scope.http().with("user-agent", "some-tool/v1.2 (linux) extra"));
     let object = maps.create(&config_map("a", json!({"x": "1"}))).await.ok();
     assert!(entry(&object, "some-tool", "Update", "").is_some(), "{object}");
@@ -105,7 +105,7 @@ async fn an_empty_list_clears(scope: &Scope) {
     cleared(scope, json!([])).await;
 }
 
-async fn after_clearing_the_first_apply_finds_a_former_owner(scope: &Scope) {
+async fn after_clearing_the_first_apply_adds_a_before_first_apply_entry(scope: &Scope) {
     cleared(scope, json!([{}])).await;
     let maps = scope.config_maps().await;
     let status = maps.apply("a", "two", &config_map("a", json!({"x": "2"}))).await.refused(409, "Conflict");
@@ -136,7 +136,7 @@ async fn without_entries_updates_are_not_tracked(scope: &Scope) {
     assert_eq!(former, &json!({"f:data": {".": {}, "f:x": {}, "f:y": {}}}));
 }
 
-async fn malformed_entries_do_not_get_in(scope: &Scope) {
+async fn malformed_entries_are_refused(scope: &Scope) {
     let maps = scope.config_maps().await;
     let before = maps.apply("a", "one", &config_map("a", json!({"x": "1"}))).await.is(201);
     let mut object = before.clone();
@@ -156,7 +156,7 @@ async fn many_updaters_are_merged_into_one(scope: &Scope) {
         let patch = json!({"data": {(format!("key-{index}")): "x"}});
         maps.merge(&format!("a?fieldManager=updater-{index:02}"), &patch).await.ok();
     }
-    // Entries of the same second are not told apart by age, so the count alone is certain.
+    // Entries of the same second have no order by age, so only their count is certain.
     let object = maps.get("a").await.ok();
     let updaters = object["metadata"]["managedFields"].as_array().unwrap().len();
     assert!(updaters <= 10, "{updaters} entries");

@@ -139,7 +139,7 @@ async fn the_order_of_items_follows_the_applier(scope: &Scope) {
 
 async fn lists_without_a_schema_type_are_not_guessed(scope: &Scope) {
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let things = scope.define_schema(open).await;
+    let things = scope.create_widget_crd(open).await;
     let with = |items: Value| scope.own_widget("a", json!({"spec": {"items": items}}));
     things.apply("a", "one", &with(json!([{"name": "a"}]))).await.is(201);
     let status = things.apply("a", "two", &with(json!([{"name": "b"}]))).await.refused(409, "Conflict");

@@ -1,4 +1,4 @@
-//! From client-side to server-side apply.
+//! Migration from client-side to server-side apply.
 
 use serde_json::{Value, json};
 
@@ -8,23 +8,23 @@ use crate::support::{
 };
 
 cases! {
-    "3.09" an_object_nobody_tracked_gets_a_former_owner;
+    "3.09" an_untracked_object_gets_a_before_first_apply_entry;
     "3.09" kubectl_takes_over_from_its_client_side_self;
-    "3.09" others_do_not_take_over_from_kubectl;
+    "3.09" other_managers_do_not_take_over_from_kubectl;
     "3.09" the_last_applied_configuration_is_kept_up;
     "3.09" a_field_that_client_side_apply_owned_can_be_removed;
 }
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// What `kubectl apply` sends: the object with itself in an annotation.
+/// What `kubectl apply` sends: the object with its own JSON in an annotation.
 fn client_side(object: &Value) -> Value {
     let mut annotated = object.clone();
     annotated["metadata"]["annotations"] = json!({LAST_APPLIED: format!("{object}\n")});
     annotated
 }
 
-async fn an_object_nobody_tracked_gets_a_former_owner(scope: &Scope) {
+async fn an_untracked_object_gets_a_before_first_apply_entry(scope: &Scope) {
     let maps = scope.config_maps().await;
     let mut object = config_map("a", json!({"x": "1"}));
     object["metadata"]["managedFields"] = json!([{}]);
@@ -46,7 +46,7 @@ async fn kubectl_takes_over_from_its_client_side_self(scope: &Scope) {
     assert!(entry(&object, "kubectl", "Apply", "").is_some());
 }
 
-async fn others_do_not_take_over_from_kubectl(scope: &Scope) {
+async fn other_managers_do_not_take_over_from_kubectl(scope: &Scope) {
     let maps = scope.config_maps().await;
     let object = client_side(&config_map("a", json!({"x": "1"})));
     maps.create_with("fieldManager=kubectl-client-side-apply", &object).await.ok();
@@ -55,7 +55,7 @@ async fn others_do_not_take_over_from_kubectl(scope: &Scope) {
         status["message"],
         r#"Apply failed with 1 conflict: conflict with "kubectl-client-side-apply" using v1: .data.x"#
     );
-    // What was not in the last applied configuration is a conflict for kubectl too.
+    // A field outside of the last applied configuration is a conflict for kubectl, too.
     maps.merge("a?fieldManager=hand", &json!({"data": {"y": "1"}})).await.ok();
     let status =
         maps.apply("a", "kubectl", &config_map("a", json!({"x": "2", "y": "2"}))).await.refused(409, "Conflict");

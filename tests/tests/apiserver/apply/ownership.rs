@@ -1,4 +1,4 @@
-//! Who owns a field, what becomes of it when nobody does, and conflicts.
+//! Field ownership, the removal of fields without an owner, and conflicts.
 
 use serde_json::{Value, json};
 
@@ -8,22 +8,22 @@ use crate::support::{
 };
 
 cases! {
-    "3.07" a_field_left_out_goes;
+    "3.07" an_omitted_field_is_removed;
     "3.07" a_field_that_another_applies_stays;
     "3.07" a_field_that_another_updated_stays;
-    "3.07" an_object_left_empty_goes_with_its_last_field;
-    "3.07" what_was_never_owned_is_not_removed;
+    "3.07" an_empty_parent_is_removed_with_its_last_field;
+    "3.07" a_field_that_was_never_owned_is_not_removed;
     "3.07" a_default_comes_back_when_its_field_is_left_out;
     "3.07" a_conflict_names_manager_and_field;
-    "3.07" conflicts_with_several_are_listed;
+    "3.07" conflicts_with_several_managers_are_listed;
     "3.07" a_conflict_with_an_update_names_its_version;
     "3.07" force_takes_the_field_over;
     "3.07" equal_values_are_shared;
-    "3.07" one_manager_is_one_owner_whoever_calls;
+    "3.07" one_manager_is_one_owner_for_all_users;
     "3.07" apply_and_update_of_one_manager_are_two_owners;
-    "3.07" an_update_takes_a_field_without_asking;
-    "3.07" a_null_is_no_removal;
-    "4" omitted_fields_do_not_linger;
+    "3.07" an_update_takes_a_field_without_a_conflict;
+    "3.07" a_null_does_not_remove_a_field;
+    "4" omitted_fields_do_not_remain;
 }
 
 async fn apply(scope: &Scope, manager: &str, spec: Value) -> Answer {
@@ -34,7 +34,7 @@ async fn force(scope: &Scope, manager: &str, spec: Value) -> Value {
     scope.widgets().await.apply("a?force=true", manager, &scope.widget("a", spec)).await.is(200)
 }
 
-async fn a_field_left_out_goes(scope: &Scope) {
+async fn an_omitted_field_is_removed(scope: &Scope) {
     apply(scope, "one", json!({"color": "red", "limits": {"cpu": "1", "memory": "2"}})).await.is(201);
     let object = apply(scope, "one", json!({"limits": {"cpu": "1"}})).await.is(200);
     assert_eq!(object["spec"], json!({"limits": {"cpu": "1"}, "size": 3}));
@@ -51,7 +51,7 @@ async fn a_field_that_another_applies_stays(scope: &Scope) {
     let mut nothing = scope.widget("a", json!({}));
     nothing.as_object_mut().unwrap().remove("spec");
     let object = scope.widgets().await.apply("a", "one", &nothing).await.is(200);
-    assert!(entry(&object, "one", "Apply", "").is_none(), "who owns nothing is forgotten: {object}");
+    assert!(entry(&object, "one", "Apply", "").is_none(), "a manager without fields has no entry: {object}");
     let object = apply(scope, "two", json!({})).await.is(200);
     assert_eq!(object["spec"], json!({"size": 3}));
 }
@@ -64,13 +64,13 @@ async fn a_field_that_another_updated_stays(scope: &Scope) {
     assert_eq!(object["spec"], json!({"limits": {"memory": "2"}, "size": 3}));
 }
 
-async fn an_object_left_empty_goes_with_its_last_field(scope: &Scope) {
+async fn an_empty_parent_is_removed_with_its_last_field(scope: &Scope) {
     apply(scope, "one", json!({"nested": {"a": "1"}, "parts": [{"name": "p", "value": "1"}]})).await.is(201);
     let object = apply(scope, "one", json!({"color": "red"})).await.is(200);
     assert_eq!(object["spec"], json!({"color": "red", "size": 3}));
 }
 
-async fn what_was_never_owned_is_not_removed(scope: &Scope) {
+async fn a_field_that_was_never_owned_is_not_removed(scope: &Scope) {
     let widgets = scope.widgets().await;
     widgets.create(&scope.widget("a", json!({"color": "red", "tags": ["x"]}))).await.ok();
     apply(scope, "one", json!({"nested": {"a": "1"}})).await.is(200);
@@ -96,7 +96,7 @@ async fn a_conflict_names_manager_and_field(scope: &Scope) {
     assert_eq!(object["spec"], json!({"color": "red", "size": 3}), "nothing of it was written");
 }
 
-async fn conflicts_with_several_are_listed(scope: &Scope) {
+async fn conflicts_with_several_managers_are_listed(scope: &Scope) {
     apply(scope, "one", json!({"color": "red", "parts": [{"name": "p", "value": "1"}]})).await.is(201);
     apply(scope, "two", json!({"limits": {"cpu": "1"}})).await.is(200);
     let wanted = json!({"color": "blue", "parts": [{"name": "p", "value": "2"}], "limits": {"cpu": "2"}});
@@ -147,7 +147,7 @@ async fn equal_values_are_shared(scope: &Scope) {
     assert!(status["message"].as_str().unwrap().contains(r#"conflict with "one": .spec.color"#));
 }
 
-async fn one_manager_is_one_owner_whoever_calls(scope: &Scope) {
+async fn one_manager_is_one_owner_for_all_users(scope: &Scope) {
     let widgets = scope.widgets().await;
     let other_agent = widgets.through(&scope.http().with("user-agent", "another/1"));
     apply(scope, "one", json!({"color": "red"})).await.is(201);
@@ -171,7 +171,7 @@ async fn apply_and_update_of_one_manager_are_two_owners(scope: &Scope) {
     apply(scope, "one", json!({"color": "blue"})).await.refused(409, "Conflict");
 }
 
-async fn an_update_takes_a_field_without_asking(scope: &Scope) {
+async fn an_update_takes_a_field_without_a_conflict(scope: &Scope) {
     let widgets = scope.widgets().await;
     apply(scope, "one", json!({"color": "red", "size": 4})).await.is(201);
     let object = widgets.merge("a?fieldManager=hand", &json!({"spec": {"color": "blue"}})).await.ok();
@@ -181,14 +181,14 @@ async fn an_update_takes_a_field_without_asking(scope: &Scope) {
     assert!(entry(&object, "hand", "Update", "").is_none(), "{object}");
 }
 
-async fn a_null_is_no_removal(scope: &Scope) {
+async fn a_null_does_not_remove_a_field(scope: &Scope) {
     let maps = scope.config_maps().await;
     maps.create(&config_map("a", json!({"x": "1"}))).await.ok();
     let applied = config_map("a", Value::Null);
     assert_eq!(maps.apply("a", "one", &applied).await.ok()["data"], json!({"x": "1"}));
 }
 
-async fn omitted_fields_do_not_linger(scope: &Scope) {
+async fn omitted_fields_do_not_remain(scope: &Scope) {
     // As JSON merge patch would have it, the second apply would change nothing.
     let maps = scope.config_maps().await;
     maps.apply("a", "one", &config_map("a", json!({"x": "1", "y": "2"}))).await.is(201);

@@ -1,4 +1,4 @@
-//! What an apply request must be, and creating by apply.
+//! Requirements of apply requests, and creation by apply.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -17,9 +17,9 @@ cases! {
     "3.09" other_versions_and_kinds_are_refused;
     "3.09" a_uid_creates_nothing;
     "3.09" an_apply_does_not_generate_names;
-    "3.09" what_the_schema_does_not_know_is_refused;
+    "3.09" unknown_fields_are_refused;
     "3.09" an_apply_is_validated_as_a_whole;
-    "3.09" what_is_stored_must_be_of_its_type;
+    "3.09" the_stored_object_must_match_its_type;
     "3.09" apply_through_scale_owns_replicas: differs("the scale is not written by server-side apply");
 }
 
@@ -106,7 +106,7 @@ async fn an_apply_does_not_generate_names(scope: &Scope) {
     assert_eq!(answer.status, 405, "{}", answer.text);
 }
 
-async fn what_the_schema_does_not_know_is_refused(scope: &Scope) {
+async fn unknown_fields_are_refused(scope: &Scope) {
     let maps = scope.config_maps().await;
     let mut object = config_map("a", json!({}));
     object["dataa"] = json!({"x": "1"});
@@ -144,11 +144,11 @@ async fn apply_through_scale_owns_replicas(scope: &Scope) {
     assert_eq!(deployments.apply("web", "one", &silent).await.is(200)["spec"]["replicas"], 1);
 }
 
-async fn what_is_stored_must_be_of_its_type(scope: &Scope) {
+async fn the_stored_object_must_match_its_type(scope: &Scope) {
     let account = |secrets: Value| json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}, "secrets": secrets});
     let accounts = scope.collection("v1", "serviceaccounts").await;
     accounts.apply("a", "one", &account(json!([{"name": "x"}]))).await.is(201);
-    // Updates may leave out the key; of what they write nothing is tracked any more.
+    // Updates may omit the key; their fields are then no longer tracked.
     let live = accounts.merge("a", &json!({"secrets": [{"name": "x"}, {"uid": "y"}]})).await.ok();
     assert_eq!(live["metadata"].get("managedFields"), None);
     let status = accounts.apply("a", "one", &account(json!([{"name": "x"}]))).await.is(500);
@@ -163,7 +163,7 @@ async fn what_is_stored_must_be_of_its_type(scope: &Scope) {
         ),
         "{message}"
     );
-    // What an update corrects is tracked from the next apply on.
+    // After an update corrects the list, it is tracked from the next apply on.
     accounts.merge("a", &json!({"secrets": [{"name": "z"}]})).await.ok();
     let live = accounts.apply("a", "one", &account(json!([{"name": "x"}]))).await.ok();
     assert_eq!(live["secrets"], json!([{"name": "z"}, {"name": "x"}]));

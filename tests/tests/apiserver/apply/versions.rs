@@ -24,7 +24,7 @@ async fn two_versions(scope: &Scope) -> (Collection, Collection) {
     beta["name"] = "v1beta1".into();
     beta["storage"] = false.into();
     crd["spec"]["versions"].as_array_mut().unwrap().push(beta);
-    scope.define(&crd).await;
+    scope.create_crd(&crd).await;
     let collection = |version: &str| format!("{}/{version}", scope.group());
     (scope.collection(&collection("v1"), "widgets").await, scope.collection(&collection("v1beta1"), "widgets").await)
 }

@@ -11,7 +11,7 @@ use crate::support::{
 cases! {
     "2" apply_on_the_client: kubectl;
     "2" apply_on_the_server: kubectl;
-    "2" apply_merges_what_others_wrote: kubectl;
+    "2" apply_keeps_fields_of_other_writers: kubectl;
     "2" apply_of_custom_objects: kubectl;
     "2" a_misspelt_field_stops_an_apply: kubectl;
     "2" from_client_to_server: kubectl;
@@ -56,7 +56,7 @@ async fn apply_on_the_server(scope: &Scope) {
     assert_eq!(maps.get("map").await.ok()["data"]["x"], "1");
 }
 
-async fn apply_merges_what_others_wrote(scope: &Scope) {
+async fn apply_keeps_fields_of_other_writers(scope: &Scope) {
     let kubectl = Kubectl::new(scope).await;
     let file = kubectl.file("map.json", &config_map("map", json!({"mine": "1", "gone": "1"})));
     kubectl.run(&["apply", "-f", &file]).await;
@@ -73,7 +73,7 @@ async fn apply_of_custom_objects(scope: &Scope) {
     let resource = format!("widget.{}/a", scope.server().shared_group());
     let file = |spec: Value| kubectl.file("a.json", &scope.widget("a", spec));
     let first = file(json!({"parts": [{"name": "p", "value": "1", "protocol": "TCP"}], "color": "red"}));
-    // The documents follow the CRD a moment later.
+    // The OpenAPI documents follow the CRD a moment later.
     let applied = || async { kubectl.output(&["apply", "-f", &first]).await.code == Some(0) };
     chandler_tests::wait::eventually("the documents know the kind", applied).await;
     assert_eq!(kubectl.run(&["apply", "-f", &first]).await, format!("{resource} unchanged\n"));
@@ -131,7 +131,7 @@ async fn dry_runs(scope: &Scope) {
     let text = kubectl.run(&["apply", "--dry-run=server", "-f", &file]).await;
     assert_eq!(text, "configmap/map created (server dry run)\n");
     let text = kubectl.run(&["create", "--dry-run=server", "-f", &file, "-o", "jsonpath={.metadata.uid}"]).await;
-    assert!(!text.is_empty(), "the server completed it");
+    assert!(!text.is_empty(), "the server filled in defaults");
     let error = kubectl.fail(&["get", "configmap", "map"]).await;
     assert!(error.contains("NotFound"), "{error}");
     kubectl.run(&["apply", "-f", &file]).await;

@@ -12,7 +12,7 @@ cases! {
     "2" create_sends_protobuf: kubectl;
     "2" create_in_every_shape: kubectl;
     "2" edit: kubectl;
-    "2" an_edit_that_is_refused_is_shown_again: kubectl;
+    "2" a_rejected_edit_is_reopened: kubectl;
     "2" patches_of_all_types: kubectl;
     "2" label_and_annotate: kubectl;
     "2" scale: kubectl;
@@ -54,7 +54,7 @@ async fn create_in_every_shape(scope: &Scope) {
     assert_eq!(rules, r#"["get","list"]"#);
 }
 
-/// An editor that replaces text in the file that it is given.
+/// An editor command that replaces text in its file.
 fn editor(kubectl: &Kubectl, script: &str) -> String {
     format!("sh {}", kubectl.text_file("editor.sh", script))
 }
@@ -84,12 +84,12 @@ async fn edit(scope: &Scope) {
     assert_eq!(widgets.get("a").await.ok()["status"]["phase"], "Done");
 }
 
-async fn an_edit_that_is_refused_is_shown_again(scope: &Scope) {
+async fn a_rejected_edit_is_reopened(scope: &Scope) {
     let kubectl = Kubectl::new(scope).await;
     let widgets = scope.widgets().await;
     widgets.create(&scope.widget("a", json!({"size": 5}))).await.ok();
     let resource = format!("widgets.{}/a", scope.server().shared_group());
-    // The first time it writes what is refused; the second time it keeps what it sees and is told why.
+    // The first edit is rejected; the second time the editor shows the reason and changes nothing.
     let script = "if grep -q 'should be less than or equal to 100' \"$1\"; then cp \"$1\" \"$(dirname \"$0\")/seen\"; \
                   else sed -i 's/size: 5/size: 500/' \"$1\"; fi\n";
     let mut command = kubectl.command(&["edit", &resource]);
@@ -171,7 +171,7 @@ async fn set_image(scope: &Scope) {
     );
 }
 
-/// Starts a command that waits, does something, and expects the command to end well.
+/// Starts a command that waits, runs the action, and expects the command to succeed.
 async fn meanwhile(kubectl: &Kubectl, arguments: &[&str], action: impl Future<Output = ()>) -> String {
     let child = kubectl.start(arguments);
     let (output, ()) = futures::join!(child.wait_with_output(), action);

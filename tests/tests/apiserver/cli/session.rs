@@ -1,4 +1,4 @@
-//! A new user's session, from a CRD to tokens.
+//! The session of a new user, from a CRD to tokens.
 
 use serde_json::json;
 
@@ -9,8 +9,8 @@ cases! {
     "2" who_may_do_what: kubectl;
     "2" a_token_is_created_and_used: kubectl;
     "2" who_am_i: kubectl;
-    "2" rights_are_listed: kubectl;
-    "2" acting_as_somebody_else: kubectl;
+    "2" permissions_are_listed: kubectl;
+    "2" impersonating_another_user: kubectl;
     "2" reconciling_roles: kubectl;
 }
 
@@ -90,7 +90,7 @@ async fn who_am_i(scope: &Scope) {
     assert!(text.contains("Username") && text.contains("system:authenticated"), "{text}");
 }
 
-async fn rights_are_listed(scope: &Scope) {
+async fn permissions_are_listed(scope: &Scope) {
     let kubectl = Kubectl::new(scope).await;
     let jane = format!("--as={}", scope.name("jane"));
     kubectl.run(&["create", "role", "reader", "--verb=list", "--resource=configmaps"]).await;
@@ -101,7 +101,7 @@ async fn rights_are_listed(scope: &Scope) {
     assert!(text.contains("selfsubjectaccessreviews.authorization.k8s.io"), "{text}");
 }
 
-async fn acting_as_somebody_else(scope: &Scope) {
+async fn impersonating_another_user(scope: &Scope) {
     let kubectl = Kubectl::new(scope).await;
     let jane = scope.name("jane");
     let error = kubectl.fail(&["get", "secrets", &format!("--as={jane}")]).await;

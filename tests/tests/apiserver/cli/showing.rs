@@ -15,7 +15,7 @@ cases! {
     "2" describe: kubectl;
     "2" explain: kubectl;
     "2" events: kubectl;
-    "2" what_is_absent: kubectl;
+    "2" missing_objects_and_kinds: kubectl;
     "2" wide_columns_and_sorting: kubectl;
 }
 
@@ -169,7 +169,7 @@ async fn events(scope: &Scope) {
     assert_eq!(words(text.lines().next().unwrap()), ["LAST", "SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]);
 }
 
-async fn what_is_absent(scope: &Scope) {
+async fn missing_objects_and_kinds(scope: &Scope) {
     let kubectl = Kubectl::new(scope).await;
     let error = kubectl.fail(&["get", "secret", "none"]).await;
     assert_eq!(error, "Error from server (NotFound): secrets \"none\" not found\n");

@@ -1,4 +1,4 @@
-//! CRDs come and go, and their API with them.
+//! The lifecycle of CRDs and their APIs.
 
 use serde_json::{Value, json};
 
@@ -9,16 +9,16 @@ use crate::support::{
 
 cases! {
     "3.17" a_crd_is_established_after_its_names_are_accepted;
-    "3.17" before_it_is_established_nothing_is_served;
+    "3.17" nothing_is_served_before_a_crd_is_established;
     "3.17" discovery_and_openapi_follow;
     "3.17" names_that_are_taken_are_not_accepted: differs("a CRD whose names were taken is not looked at again when they are free");
     "3.17" deleting_a_crd_deletes_its_objects: controllers;
-    "3.17" while_a_crd_ends_nothing_is_created: controllers;
-    "3.17" a_crd_that_comes_again_is_empty: controllers;
-    "3.17" what_is_not_served_is_not_found;
+    "3.17" nothing_is_created_while_a_crd_terminates: controllers;
+    "3.17" a_recreated_crd_has_no_objects: controllers;
+    "3.17" unserved_versions_are_not_found;
     "3.17" cluster_scoped_kinds;
-    "3.17" a_category_and_short_names_are_told;
-    "4" an_object_that_comes_too_early_fails;
+    "3.17" discovery_lists_categories_and_short_names;
+    "4" an_object_before_its_crd_is_served_fails;
 }
 
 fn crd_path(scope: &Scope) -> String {
@@ -35,7 +35,7 @@ async fn own(scope: &Scope) -> Collection {
 }
 
 async fn a_crd_is_established_after_its_names_are_accepted(scope: &Scope) {
-    let established = scope.define(&simple(scope)).await;
+    let established = scope.create_crd(&simple(scope)).await;
     assert!(has_condition(&established, "NamesAccepted"), "{established}");
     assert_eq!(established["status"]["storedVersions"], json!(["v1"]));
     assert_eq!(
@@ -46,21 +46,21 @@ async fn a_crd_is_established_after_its_names_are_accepted(scope: &Scope) {
     let mut bare = simple(scope);
     bare["metadata"]["name"] = format!("gadgets.{}", scope.group()).into();
     bare["spec"]["names"] = json!({"kind": "Gadget", "plural": "gadgets"});
-    let established = scope.define(&bare).await;
+    let established = scope.create_crd(&bare).await;
     let names = &established["spec"]["names"];
     assert_eq!((&names["singular"], &names["listKind"]), (&json!("gadget"), &json!("GadgetList")));
 }
 
-async fn before_it_is_established_nothing_is_served(scope: &Scope) {
+async fn nothing_is_served_before_a_crd_is_established(scope: &Scope) {
     let things = own(scope).await;
     assert_eq!(things.list("").await.status, 404);
     assert_eq!(things.create(&scope.own_widget("a", json!({}))).await.status, 404);
-    scope.define(&simple(scope)).await;
+    scope.create_crd(&simple(scope)).await;
     things.create(&scope.own_widget("a", json!({}))).await.is(201);
 }
 
-async fn an_object_that_comes_too_early_fails(scope: &Scope) {
-    // Applied in one go, as bundles do: the CRD is accepted, its object not yet. How long is up to the server.
+async fn an_object_before_its_crd_is_served_fails(scope: &Scope) {
+    // Applied at once, as bundles are: the CRD is accepted, its object not yet. How long that takes depends on the server.
     let things = own(scope).await;
     let object = scope.own_widget("a", json!({}));
     assert_eq!(things.apply("a", "one", &object).await.status, 404);
@@ -72,7 +72,7 @@ async fn an_object_that_comes_too_early_fails(scope: &Scope) {
 
 async fn discovery_and_openapi_follow(scope: &Scope) {
     let group = scope.group();
-    scope.define(&simple(scope)).await;
+    scope.create_crd(&simple(scope)).await;
     let http = scope.http();
     let has_group = |answer: &crate::support::Answer| answer.text.contains(&group);
     http.until("/apis", "naming the group", has_group).await;
@@ -93,7 +93,7 @@ async fn discovery_and_openapi_follow(scope: &Scope) {
 }
 
 async fn names_that_are_taken_are_not_accepted(scope: &Scope) {
-    scope.define(&simple(scope)).await;
+    scope.create_crd(&simple(scope)).await;
     let mut other = simple(scope);
     let name = format!("gadgets.{}", scope.group());
     other["metadata"]["name"] = name.clone().into();
@@ -114,13 +114,13 @@ async fn names_that_are_taken_are_not_accepted(scope: &Scope) {
     assert_eq!(condition["reason"], "KindConflict");
     assert!(!has_condition(&answer.body, "Established"));
     assert_eq!(scope.http().get(&format!("/apis/{}/v1/gadgets", scope.group())).await.status, 404);
-    // Once the others are gone, the names are free.
+    // Once the other CRD is deleted, the names are free.
     scope.http().delete(&crd_path(scope)).await.ok();
     scope.http().until(&path, "established", |answer| has_condition(&answer.body, "Established")).await;
 }
 
 async fn deleting_a_crd_deletes_its_objects(scope: &Scope) {
-    scope.define(&simple(scope)).await;
+    scope.create_crd(&simple(scope)).await;
     let things = own(scope).await;
     let from = objects::version(&things.create(&scope.own_widget("a", json!({}))).await.ok()).to_owned();
     let mut events = things.watch(&format!("resourceVersion={from}")).await;
@@ -136,8 +136,8 @@ async fn deleting_a_crd_deletes_its_objects(scope: &Scope) {
     scope.http().until_gone(&things.path("")).await;
 }
 
-async fn while_a_crd_ends_nothing_is_created(scope: &Scope) {
-    scope.define(&simple(scope)).await;
+async fn nothing_is_created_while_a_crd_terminates(scope: &Scope) {
+    scope.create_crd(&simple(scope)).await;
     let things = own(scope).await;
     let mut held = scope.own_widget("held", json!({}));
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
@@ -158,25 +158,25 @@ async fn while_a_crd_ends_nothing_is_created(scope: &Scope) {
     scope.http().until_gone(&crd_path(scope)).await;
 }
 
-async fn a_crd_that_comes_again_is_empty(scope: &Scope) {
-    scope.define(&simple(scope)).await;
+async fn a_recreated_crd_has_no_objects(scope: &Scope) {
+    scope.create_crd(&simple(scope)).await;
     let things = own(scope).await;
     things.create(&scope.own_widget("a", json!({}))).await.ok();
     scope.http().delete(&crd_path(scope)).await.ok();
     scope.http().until_gone(&crd_path(scope)).await;
     scope.http().until_gone(things.path("").trim_end_matches('/')).await;
-    scope.define(&simple(scope)).await;
+    scope.create_crd(&simple(scope)).await;
     assert_eq!(things.list("").await.ok()["items"], json!([]));
 }
 
-async fn what_is_not_served_is_not_found(scope: &Scope) {
+async fn unserved_versions_are_not_found(scope: &Scope) {
     let mut crd = simple(scope);
     let mut off = crd["spec"]["versions"][0].clone();
     off["name"] = "v2".into();
     off["storage"] = false.into();
     off["served"] = false.into();
     crd["spec"]["versions"].as_array_mut().unwrap().push(off);
-    scope.define(&crd).await;
+    scope.create_crd(&crd).await;
     let off = scope.collection(&format!("{}/v2", scope.group()), "widgets").await;
     assert_eq!(off.list("").await.status, 404);
     let on = json!([{"op": "replace", "path": "/spec/versions/1/served", "value": true}]);
@@ -187,7 +187,7 @@ async fn what_is_not_served_is_not_found(scope: &Scope) {
 async fn cluster_scoped_kinds(scope: &Scope) {
     let mut crd = simple(scope);
     crd["spec"]["scope"] = "Cluster".into();
-    scope.define(&crd).await;
+    scope.create_crd(&crd).await;
     let things = Collection::cluster(scope.http(), &format!("{}/v1", scope.group()), "widgets");
     let created = things.create(&scope.own_widget("a", json!({}))).await.is(201);
     assert_eq!(created["metadata"].get("namespace"), None);
@@ -196,17 +196,17 @@ async fn cluster_scoped_kinds(scope: &Scope) {
     scoped.invalid("spec.scope");
 }
 
-async fn a_category_and_short_names_are_told(scope: &Scope) {
+async fn discovery_lists_categories_and_short_names(scope: &Scope) {
     scope.server().share_widgets().await;
     let group = scope.server().shared_group();
     let shared = widgets(&group);
     let resources = scope.http().get(&format!("/apis/{group}/v1")).await.ok();
     let all = resources["resources"].as_array().unwrap();
     let main = all.iter().find(|one| one["name"] == "widgets").unwrap();
-    for (told, asked) in
+    for (listed, requested) in
         [("kind", "kind"), ("singularName", "singular"), ("shortNames", "shortNames"), ("categories", "categories")]
     {
-        assert_eq!(main[told], shared["spec"]["names"][asked], "{told}");
+        assert_eq!(main[listed], shared["spec"]["names"][requested], "{listed}");
     }
     assert_eq!(main["namespaced"], true);
     let mut verbs: Vec<&str> = main["verbs"].as_array().unwrap().iter().filter_map(Value::as_str).collect();

@@ -5,27 +5,27 @@ use serde_json::{Value, json};
 use crate::support::{Collection, JSON_PATCH, Scope, cases, objects::CRDS};
 
 cases! {
-    "3.18" a_rule_says_its_message;
+    "3.18" a_failed_rule_reports_its_message;
     "3.18" a_message_can_be_computed;
     "3.18" a_rule_names_field_and_reason;
-    "3.18" a_rule_without_a_message_names_itself;
-    "3.18" transition_rules_compare_with_the_past;
+    "3.18" a_failed_rule_without_a_message_reports_the_rule;
+    "3.18" transition_rules_compare_with_the_old_object;
     "3.18" immutable_fields;
     "3.18" optional_old_self_holds_on_creation;
     "3.18" rules_on_items_and_values: differs("a rule on the values of a map names the key after a dot");
     "3.18" rules_on_the_root_see_names;
-    "3.18" rules_see_what_they_may;
+    "3.18" rules_support_presence_arithmetic_and_membership;
     "3.18" libraries_of_rules;
     "3.18" optional_fields_in_rules: differs("the syntax of optional fields in rules is not understood");
     "3.18" rules_run_after_defaulting;
-    "3.18" rules_do_not_stop_changes_elsewhere;
+    "3.18" a_newly_added_rule_allows_changes_to_other_fields;
     "3.18" an_error_in_a_rule_refuses;
     "3.18" transition_rules_hold_for_every_verb;
 }
 
 async fn with_rules(scope: &Scope, mut spec: Value, rules: Value) -> Collection {
     spec["x-kubernetes-validations"] = rules;
-    scope.define_schema(json!({"type": "object", "properties": {"spec": spec}})).await
+    scope.create_widget_crd(json!({"type": "object", "properties": {"spec": spec}})).await
 }
 
 fn sizes() -> Value {
@@ -38,7 +38,7 @@ fn own(scope: &Scope, spec: Value) -> Value {
     scope.own_widget("a", json!({"spec": spec}))
 }
 
-async fn a_rule_says_its_message(scope: &Scope) {
+async fn a_failed_rule_reports_its_message(scope: &Scope) {
     let things =
         with_rules(scope, sizes(), json!([{"rule": "self.min <= self.max", "message": "min is above max"}])).await;
     let cause = things.create(&own(scope, json!({"min": 2, "max": 1}))).await.invalid("spec");
@@ -77,13 +77,13 @@ async fn a_rule_names_field_and_reason(scope: &Scope) {
     );
 }
 
-async fn a_rule_without_a_message_names_itself(scope: &Scope) {
+async fn a_failed_rule_without_a_message_reports_the_rule(scope: &Scope) {
     let things = with_rules(scope, sizes(), json!([{"rule": "self.min < 5"}])).await;
     let cause = things.create(&own(scope, json!({"min": 9}))).await.invalid("spec");
     assert!(cause["message"].as_str().unwrap().ends_with(": failed rule: self.min < 5"), "{cause}");
 }
 
-async fn transition_rules_compare_with_the_past(scope: &Scope) {
+async fn transition_rules_compare_with_the_old_object(scope: &Scope) {
     let things =
         with_rules(scope, sizes(), json!([{"rule": "self.min >= oldSelf.min", "message": "min only grows"}])).await;
     things.create(&own(scope, json!({"min": 5}))).await.is(201);
@@ -96,7 +96,7 @@ async fn immutable_fields(scope: &Scope) {
     let mut spec = sizes();
     spec["properties"]["color"]["x-kubernetes-validations"] =
         json!([{"rule": "self == oldSelf", "message": "is immutable"}]);
-    let things = scope.define_schema(json!({"type": "object", "properties": {"spec": spec}})).await;
+    let things = scope.create_widget_crd(json!({"type": "object", "properties": {"spec": spec}})).await;
     things.create(&own(scope, json!({"color": "red"}))).await.is(201);
     let cause = things.merge("a", &json!({"spec": {"color": "blue"}})).await.invalid("spec.color");
     assert_eq!(cause["message"], "Invalid value: \"blue\": is immutable");
@@ -120,7 +120,7 @@ async fn rules_on_items_and_values(scope: &Scope) {
         "list": {"type": "array", "maxItems": 10, "items": {"type": "integer", "x-kubernetes-validations": positive}},
         "map": {"type": "object", "maxProperties": 10,
             "additionalProperties": {"type": "integer", "x-kubernetes-validations": positive}}}});
-    let things = scope.define_schema(json!({"type": "object", "properties": {"spec": spec}})).await;
+    let things = scope.create_widget_crd(json!({"type": "object", "properties": {"spec": spec}})).await;
     things.create(&own(scope, json!({"list": [1, 0]}))).await.invalid("spec.list[1]");
     let status = things.create(&own(scope, json!({"map": {"a": 1, "b": 0}}))).await.refused(422, "Invalid");
     assert_eq!(status["details"]["causes"][0]["field"], "spec.map[b]");
@@ -130,13 +130,13 @@ async fn rules_on_items_and_values(scope: &Scope) {
 async fn rules_on_the_root_see_names(scope: &Scope) {
     let schema = json!({"type": "object", "properties": {"spec": sizes()},
         "x-kubernetes-validations": [{"rule": "self.metadata.name.startsWith('a')", "message": "names begin with a"}]});
-    let things = scope.define_schema(schema).await;
+    let things = scope.create_widget_crd(schema).await;
     let status = things.create(&scope.own_widget("b", json!({}))).await.refused(422, "Invalid");
     assert!(status["message"].as_str().unwrap().contains("names begin with a"), "{status}");
     things.create(&scope.own_widget("a", json!({}))).await.is(201);
 }
 
-async fn rules_see_what_they_may(scope: &Scope) {
+async fn rules_support_presence_arithmetic_and_membership(scope: &Scope) {
     let rules = json!([
         {"rule": "has(self.color) ? self.color.size() > 1 : true", "message": "presence"},
         {"rule": "!(has(self.min) && has(self.max)) || self.min + 1 <= self.max * 2", "message": "arithmetic"},
@@ -181,7 +181,7 @@ async fn libraries_of_rules(scope: &Scope) {
             "x-kubernetes-validations": [{"rule": rule, "message": name}]});
         let group = format!("{name}.{}", scope.group());
         let crd = crate::support::objects::crd(&group, json!({"type": "object", "properties": {"spec": spec}}));
-        scope.define(&crd).await;
+        scope.create_crd(&crd).await;
         let things = scope.collection(&format!("{group}/v1"), "widgets").await;
         let object = |text: &str| {
             json!({"apiVersion": format!("{group}/v1"), "kind": "Widget", "metadata": {"name": "a"}, "spec": {
@@ -205,11 +205,11 @@ async fn rules_run_after_defaulting(scope: &Scope) {
     things.merge("a", &json!({"spec": {"mode": "slow"}})).await.invalid("spec");
 }
 
-async fn rules_do_not_stop_changes_elsewhere(scope: &Scope) {
-    // A rule that came later and fails for what is stored, but on a part that is not touched.
+async fn a_newly_added_rule_allows_changes_to_other_fields(scope: &Scope) {
+    // A rule that was added later and that the stored object violates, in a field that is not changed.
     let part = json!({"type": "object", "properties": {"x": {"type": "integer"}}});
     let spec = json!({"type": "object", "properties": {"part": part, "other": {"type": "string"}}});
-    let things = scope.define_schema(json!({"type": "object", "properties": {"spec": spec}})).await;
+    let things = scope.create_widget_crd(json!({"type": "object", "properties": {"spec": spec}})).await;
     things.create(&own(scope, json!({"part": {"x": -1}, "other": "a"}))).await.is(201);
     let crd = format!("{CRDS}/widgets.{}", scope.group());
     let path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/part/x-kubernetes-validations";

@@ -1,4 +1,4 @@
-//! Schemas that are refused, with the path of what is wrong.
+//! Schemas that are rejected, with the path of the error.
 
 use serde_json::{Value, json};
 
@@ -10,12 +10,12 @@ use crate::support::{
 cases! {
     "3.18" a_schema_is_required;
     "3.18" every_node_has_a_type;
-    "3.18" logic_does_not_bring_structure: differs("of several mistakes below anyOf others are named");
+    "3.18" logical_junctors_do_not_define_structure: differs("of several mistakes below anyOf others are named");
     "3.18" forbidden_parts_of_json_schema;
-    "3.18" list_types_fit_their_lists: differs("a list of map keys without a list type is refused in other words");
-    "3.18" defaults_fit_their_schema: differs("fields of a default that the schema does not know are dropped");
+    "3.18" list_types_match_their_items: differs("a list of map keys without a list type is refused in other words");
+    "3.18" defaults_match_their_schema: differs("fields of a default that the schema does not know are dropped");
     "3.18" metadata_is_not_restricted: differs("a schema of metadata other than name and generateName is accepted and ignored");
-    "3.18" names_fit_each_other;
+    "3.18" names_are_consistent;
     "3.18" exactly_one_version_is_stored;
     "3.18" rules_that_do_not_compile_are_refused: differs("the types of rules are not checked before they run");
     "3.18" rules_that_cost_too_much_are_refused: differs("the cost of rules is not estimated");
@@ -24,7 +24,7 @@ cases! {
     "3.18" scale_paths_are_checked;
 }
 
-/// Where the schema of a CRD with one version stands in messages.
+/// The path of the schema of a CRD with one version in messages.
 const SCHEMA: &str = "spec.validation.openAPIV3Schema";
 
 async fn refused_schema(scope: &Scope, spec: Value) -> Answer {
@@ -66,7 +66,7 @@ async fn every_node_has_a_type(scope: &Scope) {
     refused(scope, &objects::crd(&scope.group(), json!({"type": "string"}))).await.invalid(&format!("{SCHEMA}.type"));
 }
 
-async fn logic_does_not_bring_structure(scope: &Scope) {
+async fn logical_junctors_do_not_define_structure(scope: &Scope) {
     let spec = json!({"type": "object", "anyOf": [{"properties": {"a": {"type": "string"}}}]});
     let answer = refused_schema(scope, spec).await;
     answer.invalid(&format!("{SCHEMA}.properties[spec].anyOf[0].properties[a].type"));
@@ -82,7 +82,7 @@ async fn forbidden_parts_of_json_schema(scope: &Scope) {
     }
 }
 
-async fn list_types_fit_their_lists(scope: &Scope) {
+async fn list_types_match_their_items(scope: &Scope) {
     let items = object(json!({"name": {"type": "string"}}));
     for (list, field) in [
         (json!({"type": "array", "items": items, "x-kubernetes-list-type": "map"}), "x-kubernetes-list-map-keys"),
@@ -103,7 +103,7 @@ async fn list_types_fit_their_lists(scope: &Scope) {
     }
 }
 
-async fn defaults_fit_their_schema(scope: &Scope) {
+async fn defaults_match_their_schema(scope: &Scope) {
     let spec = object(json!({"size": {"type": "integer", "minimum": 1, "default": 0}}));
     refused_schema(scope, spec).await.invalid(&format!("{SCHEMA}.properties[spec].properties[size].default"));
     let spec = object(json!({"size": {"type": "integer", "default": "three"}}));
@@ -118,12 +118,12 @@ async fn metadata_is_not_restricted(scope: &Scope) {
     let answer = refused(scope, &objects::crd(&scope.group(), schema)).await;
     answer.invalid(&format!("{SCHEMA}.properties[metadata]"));
     let name = object(json!({"name": {"type": "string", "maxLength": 5}}));
-    let things = scope.define_schema(object(json!({"metadata": name}))).await;
+    let things = scope.create_widget_crd(object(json!({"metadata": name}))).await;
     things.create(&scope.own_widget("short", json!({}))).await.is(201);
     things.create(&scope.own_widget("too-long", json!({}))).await.invalid("metadata.name");
 }
 
-async fn names_fit_each_other(scope: &Scope) {
+async fn names_are_consistent(scope: &Scope) {
     let mut crd = objects::crd(&scope.group(), json!({"type": "object"}));
     crd["metadata"]["name"] = "something.else.example.com".into();
     refused(scope, &crd).await.invalid("metadata.name");
@@ -193,7 +193,7 @@ async fn rules_that_cost_too_much_are_refused(scope: &Scope) {
 
 async fn identity_of_a_crd_is_immutable(scope: &Scope) {
     let crd = objects::crd(&scope.group(), json!({"type": "object"}));
-    scope.define(&crd).await;
+    scope.create_crd(&crd).await;
     let path = format!("{CRDS}/{}", objects::name(&crd));
     let change = |spec: Value| {
         let (http, path) = (scope.http(), path.as_str());

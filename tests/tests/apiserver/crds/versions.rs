@@ -11,11 +11,11 @@ cases! {
     "3.18" an_object_can_be_read_in_every_version;
     "3.18" each_version_has_its_schema;
     "3.18" the_preferred_version_is_the_most_stable;
-    "3.18" versions_that_were_stored_are_remembered;
-    "3.18" a_version_that_was_stored_is_not_removed;
+    "3.18" stored_versions_are_recorded;
+    "3.18" a_stored_version_cannot_be_removed;
     "3.18" deprecated_versions_warn: differs("reading a deprecated version does not warn, and the warning names no successor");
-    "3.18" watches_and_lists_speak_the_version_asked_for;
-    "3.18" what_one_version_does_not_know_is_pruned;
+    "3.18" watches_and_lists_use_the_requested_version;
+    "3.18" fields_unknown_to_a_version_are_pruned;
 }
 
 fn versions(scope: &Scope) -> Value {
@@ -36,7 +36,7 @@ fn versions(scope: &Scope) -> Value {
 }
 
 async fn collections(scope: &Scope) -> [Collection; 3] {
-    scope.define(&versions(scope)).await;
+    scope.create_crd(&versions(scope)).await;
     let of = |version: &'static str| async move {
         scope.collection(&format!("{}/{version}", scope.group()), "widgets").await
     };
@@ -77,7 +77,7 @@ async fn the_preferred_version_is_the_most_stable(scope: &Scope) {
     assert_eq!(order, ["v1", "v1beta1", "v2alpha1"]);
 }
 
-async fn versions_that_were_stored_are_remembered(scope: &Scope) {
+async fn stored_versions_are_recorded(scope: &Scope) {
     collections(scope).await;
     let path = format!("{CRDS}/widgets.{}", scope.group());
     let switch = json!([{"op": "replace", "path": "/spec/versions/1/storage", "value": false},
@@ -86,7 +86,7 @@ async fn versions_that_were_stored_are_remembered(scope: &Scope) {
     assert_eq!(switched["status"]["storedVersions"], json!(["v1", "v1beta1"]));
 }
 
-async fn a_version_that_was_stored_is_not_removed(scope: &Scope) {
+async fn a_stored_version_cannot_be_removed(scope: &Scope) {
     collections(scope).await;
     let path = format!("{CRDS}/widgets.{}", scope.group());
     let remove = json!([{"op": "remove", "path": "/spec/versions/1"},
@@ -106,7 +106,7 @@ async fn deprecated_versions_warn(scope: &Scope) {
     assert_eq!(created.warnings().len(), 1);
 }
 
-async fn watches_and_lists_speak_the_version_asked_for(scope: &Scope) {
+async fn watches_and_lists_use_the_requested_version(scope: &Scope) {
     let [old, new, _] = collections(scope).await;
     let from = version(&new.list("").await.ok()).to_owned();
     new.create(&widget(scope, "v1", "a", json!({"color": "red"}))).await.ok();
@@ -117,7 +117,7 @@ async fn watches_and_lists_speak_the_version_asked_for(scope: &Scope) {
     assert_eq!((&list["apiVersion"], &list["items"][0]["apiVersion"]), (&json!(wanted), &json!(wanted)));
 }
 
-async fn what_one_version_does_not_know_is_pruned(scope: &Scope) {
+async fn fields_unknown_to_a_version_are_pruned(scope: &Scope) {
     let [old, new, _] = collections(scope).await;
     new.create(&widget(scope, "v1", "a", json!({"new": "x", "color": "red"}))).await.ok();
     let read = old.get("a").await.ok();

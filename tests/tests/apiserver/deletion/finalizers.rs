@@ -9,15 +9,15 @@ use crate::support::{
 
 cases! {
     "3.14" an_object_waits_for_its_finalizers;
-    "3.14" what_waits_can_be_changed;
-    "3.14" no_finalizer_comes_late;
-    "3.14" the_last_finalizer_takes_the_object_with_it;
-    "3.14" removal_by_any_verb_deletes;
-    "3.14" a_deletion_cannot_be_taken_back;
+    "3.14" a_terminating_object_can_be_changed;
+    "3.14" no_finalizer_can_be_added_to_a_terminating_object;
+    "3.14" removing_the_last_finalizer_deletes_the_object;
+    "3.14" removing_the_last_finalizer_with_any_verb_deletes_the_object;
+    "3.14" a_deletion_cannot_be_undone;
     "3.14" clients_do_not_set_the_time_of_deletion;
-    "3.14" grace_is_told_and_not_granted_where_a_kind_has_none;
-    "3.14" what_waits_keeps_its_name;
-    "3.14" a_selector_limits_what_a_collection_loses;
+    "3.14" a_grace_period_is_ignored_by_kinds_without_one;
+    "3.14" a_terminating_object_keeps_its_name;
+    "3.14" deletecollection_respects_selectors;
     "3.14" a_collection_with_finalizers_waits;
     "3.14" an_apply_removes_its_own_finalizer;
 }
@@ -45,7 +45,7 @@ async fn an_object_waits_for_its_finalizers(scope: &Scope) {
     secrets.get("a").await.refused(404, "NotFound");
 }
 
-async fn what_waits_can_be_changed(scope: &Scope) {
+async fn a_terminating_object_can_be_changed(scope: &Scope) {
     let secrets = scope.secrets().await;
     held(&secrets, &["example.com/hold"]).await;
     let waiting = secrets.delete("a").await.ok();
@@ -55,7 +55,7 @@ async fn what_waits_can_be_changed(scope: &Scope) {
     secrets.merge("a", &finalizers(json!([]))).await.ok();
 }
 
-async fn no_finalizer_comes_late(scope: &Scope) {
+async fn no_finalizer_can_be_added_to_a_terminating_object(scope: &Scope) {
     let secrets = scope.secrets().await;
     held(&secrets, &["example.com/one", "example.com/two"]).await;
     secrets.delete("a").await.ok();
@@ -72,7 +72,7 @@ async fn no_finalizer_comes_late(scope: &Scope) {
     secrets.get("a").await.refused(404, "NotFound");
 }
 
-async fn the_last_finalizer_takes_the_object_with_it(scope: &Scope) {
+async fn removing_the_last_finalizer_deletes_the_object(scope: &Scope) {
     let secrets = scope.secrets().await;
     held(&secrets, &["example.com/hold"]).await;
     secrets.merge("a", &finalizers(json!([]))).await.ok();
@@ -85,7 +85,7 @@ async fn the_last_finalizer_takes_the_object_with_it(scope: &Scope) {
     held(&secrets, &[]).await;
 }
 
-async fn removal_by_any_verb_deletes(scope: &Scope) {
+async fn removing_the_last_finalizer_with_any_verb_deletes_the_object(scope: &Scope) {
     let secrets = scope.secrets().await;
     for verb in ["put", "merge", "json", "strategic"] {
         held(&secrets, &["example.com/hold"]).await;
@@ -110,7 +110,7 @@ async fn removal_by_any_verb_deletes(scope: &Scope) {
     }
 }
 
-async fn a_deletion_cannot_be_taken_back(scope: &Scope) {
+async fn a_deletion_cannot_be_undone(scope: &Scope) {
     let secrets = scope.secrets().await;
     held(&secrets, &["example.com/hold"]).await;
     let mut waiting = secrets.delete("a").await.ok();
@@ -130,7 +130,7 @@ async fn clients_do_not_set_the_time_of_deletion(scope: &Scope) {
     assert_eq!(created["metadata"].get("deletionGracePeriodSeconds"), None);
 }
 
-async fn grace_is_told_and_not_granted_where_a_kind_has_none(scope: &Scope) {
+async fn a_grace_period_is_ignored_by_kinds_without_one(scope: &Scope) {
     let secrets = scope.secrets().await;
     held(&secrets, &[]).await;
     secrets.delete_with("a", &json!({"gracePeriodSeconds": 30})).await.is(200);
@@ -140,7 +140,7 @@ async fn grace_is_told_and_not_granted_where_a_kind_has_none(scope: &Scope) {
     secrets.get("a").await.refused(404, "NotFound");
 }
 
-async fn what_waits_keeps_its_name(scope: &Scope) {
+async fn a_terminating_object_keeps_its_name(scope: &Scope) {
     let secrets = scope.secrets().await;
     held(&secrets, &["example.com/hold"]).await;
     secrets.delete("a").await.ok();
@@ -150,7 +150,7 @@ async fn what_waits_keeps_its_name(scope: &Scope) {
     secrets.merge("a", &finalizers(json!([]))).await.ok();
 }
 
-async fn a_selector_limits_what_a_collection_loses(scope: &Scope) {
+async fn deletecollection_respects_selectors(scope: &Scope) {
     let secrets = scope.secrets().await;
     for (name, app) in [("a", "x"), ("b", "y"), ("c", "x"), ("d", "x")] {
         secrets.create(&json!({"metadata": {"name": name, "labels": {"app": app}}})).await.ok();

@@ -1,4 +1,4 @@
-//! Namespaces end with their content.
+//! Namespaces are deleted with their content.
 
 use serde_json::{Value, json};
 
@@ -6,13 +6,13 @@ use crate::support::{Collection, Scope, cases};
 
 cases! {
     "3.16" a_namespace_has_a_finalizer_a_phase_and_a_label;
-    "3.16" nothing_new_in_a_namespace_that_ends: controllers;
-    "3.16" a_namespace_takes_its_content_with_it: controllers;
-    "3.16" what_holds_it_up_is_told: controllers;
+    "3.16" nothing_is_created_in_a_terminating_namespace: controllers;
+    "3.16" a_namespace_is_deleted_with_its_content: controllers;
+    "3.16" conditions_report_what_blocks_a_namespace_deletion: controllers;
     "3.16" its_own_finalizers_are_not_those_of_metadata;
-    "3.16" namespaces_of_the_system_are_kept;
-    "3.16" a_namespace_gets_an_account_and_an_authority: controllers;
-    "3.16" what_exists_can_be_changed_until_the_end: controllers;
+    "3.16" system_namespaces_cannot_be_deleted;
+    "3.16" a_namespace_gets_a_default_account_and_the_ca_bundle: controllers;
+    "3.16" objects_in_a_terminating_namespace_can_be_changed: controllers;
 }
 
 fn namespaces(scope: &Scope) -> Collection {
@@ -30,8 +30,8 @@ async fn a_namespace_has_a_finalizer_a_phase_and_a_label(scope: &Scope) {
     assert_eq!(namespace["metadata"]["labels"]["kubernetes.io/metadata.name"], name, "the label follows the name");
 }
 
-/// A namespace that a finalizer of its content keeps from going.
-async fn ending(scope: &Scope) -> (String, Collection) {
+/// A terminating namespace that a finalizer of its content blocks.
+async fn terminating(scope: &Scope) -> (String, Collection) {
     let name = scope.another_namespace("ending").await;
     let secrets = Collection::namespaced(scope.http(), "v1", &name, "secrets");
     secrets.create(&json!({"metadata": {"name": "held", "finalizers": ["example.com/hold"]}})).await.ok();
@@ -42,12 +42,12 @@ async fn ending(scope: &Scope) -> (String, Collection) {
     (name, secrets)
 }
 
-async fn release(secrets: &Collection) {
+async fn remove_finalizers(secrets: &Collection) {
     secrets.merge("held", &json!({"metadata": {"finalizers": null}})).await.ok();
 }
 
-async fn nothing_new_in_a_namespace_that_ends(scope: &Scope) {
-    let (name, secrets) = ending(scope).await;
+async fn nothing_is_created_in_a_terminating_namespace(scope: &Scope) {
+    let (name, secrets) = terminating(scope).await;
     let status = secrets.create(&json!({"metadata": {"name": "late"}})).await.refused(403, "Forbidden");
     assert_eq!(
         status["message"],
@@ -62,10 +62,10 @@ async fn nothing_new_in_a_namespace_that_ends(scope: &Scope) {
     );
     let applied = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "late"}});
     secrets.apply("late", "one", &applied).await.refused(403, "Forbidden");
-    release(&secrets).await;
+    remove_finalizers(&secrets).await;
 }
 
-async fn a_namespace_takes_its_content_with_it(scope: &Scope) {
+async fn a_namespace_is_deleted_with_its_content(scope: &Scope) {
     scope.server().share_widgets().await;
     let name = scope.another_namespace("ending").await;
     let group_version = format!("{}/v1", scope.server().shared_group());
@@ -83,18 +83,18 @@ async fn a_namespace_takes_its_content_with_it(scope: &Scope) {
     assert_eq!(secrets.list("").await.ok()["items"], json!([]), "nothing of the first one is left");
 }
 
-async fn what_holds_it_up_is_told(scope: &Scope) {
-    let (name, secrets) = ending(scope).await;
+async fn conditions_report_what_blocks_a_namespace_deletion(scope: &Scope) {
+    let (name, secrets) = terminating(scope).await;
     secrets.until_gone("free").await;
     let condition = |namespace: &Value, kind: &str| {
         let conditions = namespace["status"]["conditions"].as_array()?;
         conditions.iter().find(|condition| condition["type"] == kind && condition["status"] == "True").cloned()
     };
-    let told = |namespace: &Value| {
+    let is_reported = |namespace: &Value| {
         condition(namespace, "NamespaceFinalizersRemaining").is_some()
             && condition(namespace, "NamespaceContentRemaining").is_some()
     };
-    let namespace = namespaces(scope).until(&name, "told what remains", told).await;
+    let namespace = namespaces(scope).until(&name, "reported as not empty", is_reported).await;
     let finalizers = condition(&namespace, "NamespaceFinalizersRemaining").unwrap();
     assert_eq!(finalizers["reason"], "SomeFinalizersRemain");
     assert!(
@@ -104,7 +104,7 @@ async fn what_holds_it_up_is_told(scope: &Scope) {
     let content = condition(&namespace, "NamespaceContentRemaining").unwrap();
     assert_eq!(content["reason"], "SomeResourcesRemain");
     assert!(content["message"].as_str().unwrap().contains("secrets. has 1 resource instances"), "{content}");
-    release(&secrets).await;
+    remove_finalizers(&secrets).await;
     namespaces(scope).until_gone(&name).await;
 }
 
@@ -124,7 +124,7 @@ async fn its_own_finalizers_are_not_those_of_metadata(scope: &Scope) {
     scope.http().put(&all.path(&format!("{name}/finalize")), &namespace).await.is(200);
 }
 
-async fn namespaces_of_the_system_are_kept(scope: &Scope) {
+async fn system_namespaces_cannot_be_deleted(scope: &Scope) {
     for name in ["default", "kube-system", "kube-public"] {
         let status = namespaces(scope).delete(&format!("{name}?dryRun=All")).await.refused(403, "Forbidden");
         assert_eq!(
@@ -134,7 +134,7 @@ async fn namespaces_of_the_system_are_kept(scope: &Scope) {
     }
 }
 
-async fn a_namespace_gets_an_account_and_an_authority(scope: &Scope) {
+async fn a_namespace_gets_a_default_account_and_the_ca_bundle(scope: &Scope) {
     let accounts = scope.collection("v1", "serviceaccounts").await;
     accounts.until("default", "there", |account| account["metadata"]["name"] == "default").await;
     let maps = scope.config_maps().await;
@@ -143,10 +143,10 @@ async fn a_namespace_gets_an_account_and_an_authority(scope: &Scope) {
     assert!(map["data"]["ca.crt"].as_str().unwrap().contains("BEGIN CERTIFICATE"));
 }
 
-async fn what_exists_can_be_changed_until_the_end(scope: &Scope) {
-    let (name, secrets) = ending(scope).await;
+async fn objects_in_a_terminating_namespace_can_be_changed(scope: &Scope) {
+    let (name, secrets) = terminating(scope).await;
     let changed = secrets.merge("held", &json!({"stringData": {"x": "1"}})).await.is(200);
     assert_eq!(changed["data"]["x"], "MQ==");
-    release(&secrets).await;
+    remove_finalizers(&secrets).await;
     namespaces(scope).until_gone(&name).await;
 }

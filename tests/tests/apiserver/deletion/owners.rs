@@ -1,4 +1,4 @@
-//! Owners: what goes with them, what stays, and who waits for whom.
+//! Owner references: cascading, orphaning and foreground deletion.
 
 use serde_json::{Value, json};
 
@@ -8,15 +8,15 @@ use crate::support::{
 };
 
 cases! {
-    "3.15" dependants_go_after_their_owner: controllers;
-    "3.15" dependants_go_before_their_owner_in_the_foreground: controllers;
-    "3.15" dependants_that_do_not_block_are_not_waited_for: controllers;
-    "3.15" orphans_stay_and_forget_their_owner: controllers;
-    "3.15" one_owner_of_two_is_enough: controllers;
-    "3.15" an_owner_that_never_was_takes_its_dependants: controllers;
-    "3.15" an_owner_of_the_same_name_is_another: controllers;
+    "3.15" dependants_are_deleted_after_their_owner: controllers;
+    "3.15" foreground_deletion_deletes_dependants_first: controllers;
+    "3.15" foreground_deletion_does_not_wait_for_nonblocking_dependants: controllers;
+    "3.15" orphans_stay_without_their_owner_reference: controllers;
+    "3.15" one_of_two_owners_keeps_an_object: controllers;
+    "3.15" dependants_of_a_nonexistent_owner_are_deleted: controllers;
+    "3.15" an_owner_with_another_uid_does_not_count: controllers;
     "3.15" an_owner_in_another_namespace_counts_as_absent: controllers;
-    "3.15" an_owner_of_the_cluster_counts_everywhere: controllers;
+    "3.15" a_cluster_scoped_owner_counts_in_every_namespace: controllers;
     "3.15" custom_objects_own_and_are_owned: controllers;
     "3.15" collections_are_deleted_with_their_dependants: controllers;
     "3.15" foreground_deletion_is_a_finalizer;
@@ -36,20 +36,20 @@ fn blocking(object: &Value) -> Value {
     reference
 }
 
-/// Secrets carry no type in answers to lists, but they do in answers to single requests.
+/// A Secret without `apiVersion` and `kind`, which list responses omit and single responses include.
 async fn plain(secrets: &Collection, name: &str) -> Value {
     secrets.create(&json!({"metadata": {"name": name}})).await.is(201)
 }
 
-/// An object whose owner never was: when it is gone, the collector has seen all that came before it.
-async fn pass_of_the_collector(secrets: &Collection) {
-    let nobody =
+/// Waits until the garbage collector has processed all earlier changes: it deletes an object whose owner never existed.
+async fn wait_for_garbage_collector(secrets: &Collection) {
+    let nonexistent =
         json!({"apiVersion": "v1", "kind": "Secret", "name": "nobody", "uid": "5a4e1ea9-0000-4000-8000-000000000001"});
-    secrets.create(&owned("marker", &[nobody])).await.is(201);
+    secrets.create(&owned("marker", &[nonexistent])).await.is(201);
     secrets.until_gone("marker").await;
 }
 
-async fn dependants_go_after_their_owner(scope: &Scope) {
+async fn dependants_are_deleted_after_their_owner(scope: &Scope) {
     let secrets = scope.secrets().await;
     let first = plain(&secrets, "owner").await;
     let child = secrets.create(&owned("child", &[owner(&first)])).await.ok();
@@ -62,7 +62,7 @@ async fn dependants_go_after_their_owner(scope: &Scope) {
     secrets.get("bystander").await.is(200);
 }
 
-async fn dependants_go_before_their_owner_in_the_foreground(scope: &Scope) {
+async fn foreground_deletion_deletes_dependants_first(scope: &Scope) {
     let secrets = scope.secrets().await;
     let first = plain(&secrets, "owner").await;
     let mut child = owned("child", &[blocking(&first)]);
@@ -71,14 +71,14 @@ async fn dependants_go_before_their_owner_in_the_foreground(scope: &Scope) {
     let waiting = secrets.delete_with("owner", &json!({"propagationPolicy": "Foreground"})).await.ok();
     assert!(waiting["metadata"]["finalizers"].to_string().contains("foregroundDeletion"), "{waiting}");
     secrets.until("child", "marked for deletion", |child| child["metadata"]["deletionTimestamp"].is_string()).await;
-    pass_of_the_collector(&secrets).await;
+    wait_for_garbage_collector(&secrets).await;
     secrets.get("owner").await.is(200);
     secrets.merge("child", &json!({"metadata": {"finalizers": null}})).await.ok();
     secrets.until_gone("owner").await;
     secrets.get("child").await.refused(404, "NotFound");
 }
 
-async fn dependants_that_do_not_block_are_not_waited_for(scope: &Scope) {
+async fn foreground_deletion_does_not_wait_for_nonblocking_dependants(scope: &Scope) {
     let secrets = scope.secrets().await;
     let first = plain(&secrets, "owner").await;
     let mut child = owned("child", &[owner(&first)]);
@@ -91,7 +91,7 @@ async fn dependants_that_do_not_block_are_not_waited_for(scope: &Scope) {
     secrets.until_gone("child").await;
 }
 
-async fn orphans_stay_and_forget_their_owner(scope: &Scope) {
+async fn orphans_stay_without_their_owner_reference(scope: &Scope) {
     let secrets = scope.secrets().await;
     let first = plain(&secrets, "owner").await;
     let other = plain(&secrets, "other").await;
@@ -103,11 +103,11 @@ async fn orphans_stay_and_forget_their_owner(scope: &Scope) {
     assert_eq!(child["metadata"].get("ownerReferences"), None, "{child}");
     let shared = secrets.get("shared").await.is(200);
     assert_eq!(shared["metadata"]["ownerReferences"].as_array().unwrap().len(), 1);
-    pass_of_the_collector(&secrets).await;
+    wait_for_garbage_collector(&secrets).await;
     secrets.get("child").await.is(200);
 }
 
-async fn one_owner_of_two_is_enough(scope: &Scope) {
+async fn one_of_two_owners_keeps_an_object(scope: &Scope) {
     let secrets = scope.secrets().await;
     let (first, second) = (plain(&secrets, "first").await, plain(&secrets, "second").await);
     secrets.create(&owned("child", &[owner(&first), owner(&second)])).await.ok();
@@ -118,12 +118,12 @@ async fn one_owner_of_two_is_enough(scope: &Scope) {
     secrets.until_gone("child").await;
 }
 
-async fn an_owner_that_never_was_takes_its_dependants(scope: &Scope) {
+async fn dependants_of_a_nonexistent_owner_are_deleted(scope: &Scope) {
     let secrets = scope.secrets().await;
-    pass_of_the_collector(&secrets).await;
+    wait_for_garbage_collector(&secrets).await;
 }
 
-async fn an_owner_of_the_same_name_is_another(scope: &Scope) {
+async fn an_owner_with_another_uid_does_not_count(scope: &Scope) {
     let secrets = scope.secrets().await;
     let first = plain(&secrets, "owner").await;
     secrets.delete("owner").await.ok();
@@ -143,7 +143,7 @@ async fn an_owner_in_another_namespace_counts_as_absent(scope: &Scope) {
     elsewhere.get("owner").await.is(200);
 }
 
-async fn an_owner_of_the_cluster_counts_everywhere(scope: &Scope) {
+async fn a_cluster_scoped_owner_counts_in_every_namespace(scope: &Scope) {
     let secrets = scope.secrets().await;
     let classes = Collection::cluster(scope.http(), "scheduling.k8s.io/v1", "priorityclasses");
     let name = scope.name("owner");
@@ -152,7 +152,7 @@ async fn an_owner_of_the_cluster_counts_everywhere(scope: &Scope) {
     let class = classes.create(&class).await.is(201);
     scope.remove_later(classes.path(&name));
     secrets.create(&owned("child", &[owner(&class)])).await.ok();
-    pass_of_the_collector(&secrets).await;
+    wait_for_garbage_collector(&secrets).await;
     secrets.get("child").await.is(200);
     classes.delete(&name).await.ok();
     secrets.until_gone("child").await;

@@ -7,7 +7,7 @@ use crate::support::{Scope, cases, objects::config_map};
 cases! {
     "3.08" the_six_operations;
     "3.08" a_test_that_fails_stops_everything;
-    "3.08" paths_that_lead_nowhere_are_refused;
+    "3.08" nonexistent_paths_are_refused;
     "3.08" malformed_patches_are_refused;
     "3.08" pointers_are_unescaped;
     "3.08" a_merge_patch_replaces_lists_and_removes_nulls;
@@ -45,7 +45,7 @@ async fn a_test_that_fails_stops_everything(scope: &Scope) {
     assert_eq!(maps.get("a").await.ok(), before);
 }
 
-async fn paths_that_lead_nowhere_are_refused(scope: &Scope) {
+async fn nonexistent_paths_are_refused(scope: &Scope) {
     let maps = scope.config_maps().await;
     maps.create(&config_map("a", json!({"x": "1"}))).await.ok();
     for operation in [

@@ -16,7 +16,7 @@ cases! {
     "3.08" lists_of_scalars_merge_or_are_replaced;
     "3.08" values_are_deleted_from_lists_of_scalars;
     "3.08" the_order_of_elements_is_set;
-    "3.08" keys_that_are_not_retained_go;
+    "3.08" keys_that_are_not_retained_are_removed;
     "3.08" nulls_remove;
     "3.08" unknown_directives_are_refused;
     "3.08" ports_merge_by_number;
@@ -133,7 +133,7 @@ async fn the_order_of_elements_is_set(scope: &Scope) {
     assert_eq!(containers(&object), ["new", "sidecar", "main"]);
 }
 
-async fn keys_that_are_not_retained_go(scope: &Scope) {
+async fn keys_that_are_not_retained_are_removed(scope: &Scope) {
     let templates = template(
         scope,
         json!({"containers": [{"name": "main", "image": "a:1"}],

@@ -1,4 +1,4 @@
-//! Applying: idempotent, and what nobody declares is not there.
+//! Applies are idempotent, and a field exists only while a manager declares it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,11 +13,11 @@ use crate::support::{Scope, cases, objects::version};
 
 cases! {
     "3.07" an_apply_repeated_changes_nothing;
-    "3.07" what_one_manager_declares_is_what_is_there;
-    "3.07" a_field_is_there_while_somebody_declares_it;
+    "3.07" the_spec_equals_the_declaration_of_a_single_manager;
+    "3.07" a_field_exists_while_a_manager_declares_it;
 }
 
-/// A field that an apply may declare; its value follows from its name, so that nobody is in anybody's way.
+/// A field that an apply may declare. Its value follows from its name, so that managers never conflict.
 const FIELDS: &[&str] = &[
     "color",
     "steps",
@@ -66,7 +66,7 @@ fn spec<'a>(fields: impl IntoIterator<Item = &'a str>) -> Value {
     spec
 }
 
-/// With lists in one order, and with the default that is always there.
+/// Normalized: lists are sorted, and the default is always set.
 fn normal(mut spec: Value) -> Value {
     spec["size"] = 3.into();
     for list in ["tags", "parts", "ports"] {
@@ -101,7 +101,7 @@ async fn an_apply_repeated_changes_nothing(scope: &Scope) {
     .await;
 }
 
-async fn what_one_manager_declares_is_what_is_there(scope: &Scope) {
+async fn the_spec_equals_the_declaration_of_a_single_manager(scope: &Scope) {
     let widgets = scope.widgets().await;
     holds(12, vec(declaration().prop_shuffle(), 1..4), |applies| {
         let widgets = widgets.clone();
@@ -119,7 +119,7 @@ async fn what_one_manager_declares_is_what_is_there(scope: &Scope) {
     .await;
 }
 
-async fn a_field_is_there_while_somebody_declares_it(scope: &Scope) {
+async fn a_field_exists_while_a_manager_declares_it(scope: &Scope) {
     let widgets = scope.widgets().await;
     holds(16, vec((0..3_usize, declaration()), 1..7), |applies| {
         let widgets = widgets.clone();

@@ -1,4 +1,4 @@
-//! Collecting garbage: no orphan is left, no bystander taken.
+//! Garbage collection deletes every orphan and nothing else.
 
 use std::{
     collections::BTreeSet,
@@ -16,10 +16,10 @@ use crate::support::{
 };
 
 cases! {
-    "3.15" garbage_collection_leaves_no_orphan_and_takes_no_bystander: controllers;
+    "3.15" garbage_collection_deletes_exactly_the_orphans: controllers;
 }
 
-/// For each object the earlier ones that own it, and which objects are deleted.
+/// For each object, the earlier ones that own it; and which objects are deleted.
 fn forest() -> impl Strategy<Value = (Vec<Vec<usize>>, Vec<usize>)> {
     (2..8_usize).prop_flat_map(|count| {
         let owners: Vec<_> =
@@ -28,7 +28,7 @@ fn forest() -> impl Strategy<Value = (Vec<Vec<usize>>, Vec<usize>)> {
     })
 }
 
-/// What is left: an object goes when it is deleted, or when it has owners and all of them are gone.
+/// The remaining objects: one is deleted directly, or when it has owners and all of them are deleted.
 fn survivors(owners: &[Vec<usize>], deleted: &[usize]) -> BTreeSet<usize> {
     let mut left = BTreeSet::new();
     for (object, owners) in owners.iter().enumerate() {
@@ -41,7 +41,7 @@ fn survivors(owners: &[Vec<usize>], deleted: &[usize]) -> BTreeSet<usize> {
     left
 }
 
-async fn garbage_collection_leaves_no_orphan_and_takes_no_bystander(scope: &Scope) {
+async fn garbage_collection_deletes_exactly_the_orphans(scope: &Scope) {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let secrets = scope.secrets().await;
     holds(8, (forest(), any::<bool>()), |((owners, deleted), foreground)| {
@@ -58,7 +58,7 @@ async fn garbage_collection_leaves_no_orphan_and_takes_no_bystander(scope: &Scop
             let policy = if foreground { "Foreground" } else { "Background" };
             for object in &deleted {
                 let name = name(&objects[*object]);
-                // What its owner took with it already is absent.
+                // Objects that were deleted with their owner are already absent.
                 secrets.delete_with(name, &json!({"propagationPolicy": policy})).await;
             }
             let left = survivors(&owners, &deleted);

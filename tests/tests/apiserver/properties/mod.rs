@@ -1,4 +1,4 @@
-//! Properties that hold for everything that is generated.
+//! Properties that hold for all generated inputs.
 
 mod applying;
 mod collecting;
@@ -17,7 +17,7 @@ pub(crate) fn cases() -> Vec<Case> {
     [applying::cases(), reading::cases(), collecting::cases()].into_iter().flatten().collect()
 }
 
-/// Tries a property on some generated inputs, and reports the simplest one that it does not hold for.
+/// Checks a property on some generated inputs, and reports the simplest failing one.
 async fn holds<S, F>(tries: u32, strategy: S, property: impl Fn(S::Value) -> F)
 where
     S: Strategy,

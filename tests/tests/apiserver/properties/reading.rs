@@ -1,4 +1,4 @@
-//! Reading: watches replay to what a list shows, and pages are one moment.
+//! Watches replay to the state of a list, and pages are one snapshot.
 
 use std::{
     collections::BTreeMap,
@@ -26,7 +26,7 @@ enum Step {
     Change(u8, u8),
     Label(u8, bool),
     Delete(u8),
-    /// Remember a list, to begin a watch from it at the end.
+    /// Remember a list, to start a watch from it at the end.
     List,
 }
 
@@ -65,7 +65,7 @@ impl Space {
         format!("labelSelector=case={}", self.prefix)
     }
 
-    /// Any of these may be refused: what exists, or does not, is up to chance.
+    /// Any of these may be rejected: whether the object exists depends on the input.
     async fn write(&self, step: &Step) {
         match step {
             Step::Create(object, selected) => {

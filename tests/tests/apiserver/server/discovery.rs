@@ -7,12 +7,12 @@ use crate::support::{Scope, cases};
 cases! {
     "3.20" legacy_discovery;
     "3.20" aggregated_discovery;
-    "3.20" the_two_agree;
+    "3.20" legacy_and_aggregated_discovery_agree;
     "3.20" aggregated_discovery_is_not_sent_again_unchanged;
     "3.20" openapi_lists_its_documents;
-    "3.20" openapi_documents_hold_what_clients_need;
+    "3.20" openapi_documents_contain_what_clients_need;
     "3.20" openapi_documents_are_addressed_by_content;
-    "3.20" the_server_says_its_version;
+    "3.20" the_server_reports_its_version;
     "3.20" health;
 }
 
@@ -97,7 +97,7 @@ async fn aggregated_discovery(scope: &Scope) {
     assert_eq!(subresources, ["scale", "status"]);
 }
 
-async fn the_two_agree(scope: &Scope) {
+async fn legacy_and_aggregated_discovery_agree(scope: &Scope) {
     let http = scope.http();
     let aggregated = http.with("accept", V2).get("/apis").await.ok();
     let apps = aggregated["items"].as_array().unwrap().iter().find(|item| item["metadata"]["name"] == "apps").unwrap();
@@ -134,7 +134,7 @@ async fn openapi_lists_its_documents(scope: &Scope) {
     }
 }
 
-async fn openapi_documents_hold_what_clients_need(scope: &Scope) {
+async fn openapi_documents_contain_what_clients_need(scope: &Scope) {
     let document = scope.http().get("/openapi/v3/apis/apps/v1").await.ok();
     assert!(document["openapi"].as_str().unwrap().starts_with("3."));
     let schema = &document["components"]["schemas"]["io.k8s.api.apps.v1.Deployment"];
@@ -147,7 +147,7 @@ async fn openapi_documents_hold_what_clients_need(scope: &Scope) {
         (&pod["x-kubernetes-list-type"], &pod["x-kubernetes-list-map-keys"], &pod["x-kubernetes-patch-merge-key"]),
         (&json!("map"), &json!(["name"]), &json!("name"))
     );
-    // kubectl finds out from the operation whether a dry run can be asked for.
+    // kubectl reads from the operation whether dry runs are supported.
     let path = &document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"];
     assert_eq!(path["x-kubernetes-group-version-kind"]["kind"], "Deployment");
     let names: Vec<&Value> = path["parameters"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
@@ -165,7 +165,7 @@ async fn openapi_documents_are_addressed_by_content(scope: &Scope) {
     assert!(answer.body["components"]["schemas"]["io.k8s.api.batch.v1.Job"].is_object());
 }
 
-async fn the_server_says_its_version(scope: &Scope) {
+async fn the_server_reports_its_version(scope: &Scope) {
     let version = scope.http().get("/version").await.ok();
     for field in
         ["major", "minor", "gitVersion", "gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform"]

@@ -1,4 +1,4 @@
-//! Leases and races for them, Events, and what the server completes in built-in kinds.
+//! Leases and leader election, Events, and defaults of built-in kinds.
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -9,15 +9,15 @@ use crate::support::{
 };
 
 cases! {
-    "3.22" one_of_many_takes_a_lease;
+    "3.22" one_of_many_candidates_acquires_a_lease;
     "3.22" a_lease_is_renewed_by_its_holder;
-    "3.22" events_are_selected_by_what_they_are_about;
-    "3.22" events_are_one_thing_in_two_groups;
+    "3.22" events_are_selected_by_involved_object;
+    "3.22" events_are_served_in_two_groups;
     "3.22" defaults_of_deployments;
     "3.22" defaults_of_containers;
     "3.22" defaults_and_addresses_of_services;
     "3.22" string_data_of_secrets;
-    "3.22" an_api_service_says_whether_it_is_there: differs("there are no APIServices for what the server itself serves");
+    "3.22" an_api_service_reports_its_availability: differs("there are no APIServices for what the server itself serves");
 }
 
 fn lease(holder: &str) -> Value {
@@ -25,7 +25,7 @@ fn lease(holder: &str) -> Value {
         "spec": {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": "2026-01-01T00:00:00.000000Z"}})
 }
 
-async fn one_of_many_takes_a_lease(scope: &Scope) {
+async fn one_of_many_candidates_acquires_a_lease(scope: &Scope) {
     let leases = scope.collection("coordination.k8s.io/v1", "leases").await;
     let candidates: Vec<String> = (0..8).map(|number| format!("candidate-{number}")).collect();
     let answers = join_all(candidates.iter().map(|holder| {
@@ -68,7 +68,7 @@ async fn event(events: &Collection, scope: &Scope, name: &str, about: &str, kind
     events.create(&event).await.is(201);
 }
 
-async fn events_are_selected_by_what_they_are_about(scope: &Scope) {
+async fn events_are_selected_by_involved_object(scope: &Scope) {
     let events = scope.collection("v1", "events").await;
     event(&events, scope, "one", "a", "ConfigMap").await;
     event(&events, scope, "two", "b", "ConfigMap").await;
@@ -86,7 +86,7 @@ async fn events_are_selected_by_what_they_are_about(scope: &Scope) {
     }
 }
 
-async fn events_are_one_thing_in_two_groups(scope: &Scope) {
+async fn events_are_served_in_two_groups(scope: &Scope) {
     let core = scope.collection("v1", "events").await;
     let new = scope.collection("events.k8s.io/v1", "events").await;
     event(&core, scope, "one", "a", "ConfigMap").await;
@@ -195,7 +195,7 @@ async fn string_data_of_secrets(scope: &Scope) {
     assert_eq!(answer.status, 400, "{}", answer.text);
 }
 
-async fn an_api_service_says_whether_it_is_there(scope: &Scope) {
+async fn an_api_service_reports_its_availability(scope: &Scope) {
     let services = Collection::cluster(scope.http(), "apiregistration.k8s.io/v1", "apiservices");
     let apps = services.get("v1.apps").await.ok();
     let available =

@@ -1,4 +1,4 @@
-//! §3 F: the rest of a server.
+//! §3 F: discovery, built-in kinds and representations.
 
 mod discovery;
 mod leases;

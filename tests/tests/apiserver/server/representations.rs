@@ -1,4 +1,4 @@
-//! Tables, metadata alone, protobuf.
+//! Tables, partial metadata, protobuf.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -13,11 +13,11 @@ cases! {
     "3.24" tables_of_one_object;
     "3.24" tables_of_custom_objects;
     "3.24" tables_in_watches;
-    "3.24" rows_hold_what_is_asked_for;
+    "3.24" rows_include_the_requested_objects;
     "3.24" metadata_alone;
     "3.24" metadata_alone_in_lists_and_watches;
     "2" a_body_in_protobuf;
-    "2" an_answer_in_json_where_protobuf_is_preferred;
+    "2" a_json_response_if_protobuf_is_only_preferred;
 }
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
@@ -74,7 +74,7 @@ async fn tables_of_custom_objects(scope: &Scope) {
         (&json!("name"), &json!("integer"), &json!(1))
     );
     assert_eq!(table["rows"][0]["cells"], json!(["a", 3, "Done", "red"]));
-    let bare = scope.define_schema(json!({"type": "object"})).await;
+    let bare = scope.create_widget_crd(json!({"type": "object"})).await;
     bare.create(&scope.own_widget("a", json!({}))).await.ok();
     assert_eq!(columns(&bare.through(&tables(scope)).list("").await.ok()), ["Name", "Age"]);
 }
@@ -90,10 +90,10 @@ async fn tables_in_watches(scope: &Scope) {
     widgets.merge("a", &json!({"spec": {"size": 9}})).await.ok();
     let second = events.expect().await;
     assert_eq!((second.kind.as_str(), &second.object["rows"][0]["cells"][1]), ("MODIFIED", &json!(9)));
-    assert!(second.object["columnDefinitions"].is_null(), "columns are told once: {second:?}");
+    assert!(second.object["columnDefinitions"].is_null(), "only the first event has columns: {second:?}");
 }
 
-async fn rows_hold_what_is_asked_for(scope: &Scope) {
+async fn rows_include_the_requested_objects(scope: &Scope) {
     let maps = scope.config_maps().await;
     maps.create(&json!({"metadata": {"name": "a", "labels": {"case": "yes"}}, "data": {"x": "1"}})).await.ok();
     let list = |include: &'static str| {
@@ -149,7 +149,7 @@ async fn a_body_in_protobuf(scope: &Scope) {
     assert_eq!(answer.status, 400, "{}", answer.text);
 }
 
-async fn an_answer_in_json_where_protobuf_is_preferred(scope: &Scope) {
+async fn a_json_response_if_protobuf_is_only_preferred(scope: &Scope) {
     let widgets = scope.widgets().await;
     widgets.create(&scope.widget("a", json!({}))).await.ok();
     let http = scope.http().with("accept", "application/vnd.kubernetes.protobuf,application/json");

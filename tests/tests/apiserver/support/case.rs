@@ -13,13 +13,13 @@ use libtest_mimic::{Completion, Failed, Trial};
 
 use super::{Scope, server::Run};
 
-/// How long a case may take. Generous: it is reached only by a failure.
+/// How long a case may take. Generous: only failing cases take that long.
 const PATIENCE: Duration = Duration::from_mins(3);
 
-/// How long a case may take that is known to fail: some fail by waiting for what does not come.
+/// How long a case may take that is known to fail: some fail with a timeout.
 const PATIENCE_WITH_DIFFERENCES: Duration = Duration::from_secs(5);
 
-/// Something that every API server does.
+/// A behaviour that every API server must have.
 pub(crate) struct Case {
     file: &'static str,
     section: &'static str,
@@ -46,12 +46,12 @@ impl Case {
         Self { needs_controllers: true, ..self }
     }
 
-    /// It drives kubectl: skipped where there is none.
+    /// It runs kubectl: skipped if there is none.
     pub(crate) fn kubectl(self) -> Self {
         Self { needs_kubectl: true, ..self }
     }
 
-    /// The embedded control plane is known to do otherwise, see its `DIFFERENCES.md`; there the case has to fail.
+    /// The embedded control plane is known to behave differently, see its `DIFFERENCES.md`; there the case must fail.
     pub(crate) fn differs(self, why: &'static str) -> Self {
         Self { differs: Some(why), ..self }
     }
@@ -79,7 +79,7 @@ impl Case {
             let outcome = match running.await {
                 Ok(Ok(())) => Ok(()),
                 Ok(Err(_)) => Err(format!("not finished after {patience:?}")),
-                Err(panicked) => Err(said(panicked.as_ref())),
+                Err(panicked) => Err(message_of(panicked.as_ref())),
             };
             scope.clean_up().await;
             outcome
@@ -100,7 +100,7 @@ thread_local! {
     static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Keeps what a panic says and where for the report of its case, instead of printing it among others.
+/// Stores the message and place of a panic for the report of its case, instead of printing it between other output.
 pub(crate) fn keep_panics() {
     panic::set_hook(Box::new(|info| {
         let message = format!("{info}");
@@ -108,7 +108,7 @@ pub(crate) fn keep_panics() {
     }));
 }
 
-fn said(panicked: &(dyn Any + Send)) -> String {
+fn message_of(panicked: &(dyn Any + Send)) -> String {
     let text = || panicked.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let kept = LAST_PANIC.with_borrow_mut(Option::take);
     kept.or_else(text).or_else(|| panicked.downcast_ref::<String>().cloned()).unwrap_or_else(|| "panicked".to_owned())

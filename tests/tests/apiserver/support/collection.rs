@@ -25,7 +25,7 @@ impl Collection {
         Self { http: http.clone(), path: format!("{}/{plural}", root(group_version)) }
     }
 
-    /// The same with other requests: as another user, or with further headers.
+    /// The same collection with another client: as another user, or with further headers.
     pub(crate) fn through(&self, http: &Http) -> Self {
         Self { http: http.clone(), path: self.path.clone() }
     }
@@ -93,7 +93,7 @@ impl Collection {
         self.http.until(&self.path(name), what, |answer| condition(&answer.body)).await.body
     }
 
-    /// Waits until an object is refused that was valid before: a change of its CRD has arrived.
+    /// Waits until a formerly valid object is rejected: the server then uses the new CRD.
     pub(crate) async fn until_refused(&self, object: &Value) {
         let mut tick = tokio::time::interval(Duration::from_millis(20));
         let waiting = async {

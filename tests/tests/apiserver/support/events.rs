@@ -38,7 +38,7 @@ impl Events {
         Some(Event { kind: event["type"].as_str().expect("a type").to_owned(), object: event["object"].clone() })
     }
 
-    /// The next event, which there must be.
+    /// The next event. Panics at the end of the stream.
     pub(crate) async fn expect(&mut self) -> Event {
         self.next().await.expect("an event before the end of the watch")
     }
@@ -52,7 +52,7 @@ impl Events {
         all
     }
 
-    /// All events before the first one about the object of this name: it marks the end of what a case did.
+    /// All events before the first one of the object with this name, which marks the end of a case's changes.
     pub(crate) async fn before(&mut self, marker: &str) -> Vec<Event> {
         let mut all = Vec::new();
         loop {

@@ -1,4 +1,4 @@
-//! Plain requests as some user, and their answers.
+//! Plain HTTP requests as some user, and their responses.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -15,7 +15,7 @@ pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
 pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 
-/// How long conditions are waited for. Generous: it is reached only by a failure.
+/// How long to wait for conditions. Generous: only failing cases take that long.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Sends requests as some user.
@@ -28,12 +28,12 @@ pub(crate) struct Http {
 impl Http {
     pub(crate) fn new(config: &kube::Config) -> Self {
         let mut config = config.clone();
-        // 429 and 504 are answers that cases ask for.
+        // Cases test 429 and 504, so the client must not retry them.
         config.default_retry = false;
         Self { client: Client::try_from(config).expect("a client"), headers: HeaderMap::new() }
     }
 
-    /// The same with a further header in every request.
+    /// The same client with a further header in every request.
     pub(crate) fn with(&self, name: &'static str, value: &str) -> Self {
         let mut headers = self.headers.clone();
         headers.append(name, value.parse().expect("a header value"));
@@ -65,7 +65,7 @@ impl Http {
         self.send(Method::DELETE, path, JSON, options.to_string().into_bytes()).await
     }
 
-    /// Sends anything. An answer that says the storage is not ready yet is no answer: it is asked again.
+    /// Sends a request. It is sent again while the response says that the storage is not ready yet.
     pub(crate) async fn send(&self, method: Method, path: &str, content_type: &str, body: Vec<u8>) -> Answer {
         let mut tick = tokio::time::interval(Duration::from_millis(50));
         loop {
@@ -77,7 +77,8 @@ impl Http {
         }
     }
 
-    /// Sends a body that is refused before it is read: the server may hang up before the client has sent it, so it is tried again.
+    /// Sends a body that is rejected before it is read. The server may close the connection before the client has sent it, so this
+    /// retries.
     pub(crate) async fn post_too_much(&self, path: &str, body: &Value) -> Answer {
         for _ in 0..20 {
             let sent = self.try_send(&Method::POST, path, JSON, body.to_string().into_bytes()).await;
@@ -121,7 +122,7 @@ impl Http {
         })
     }
 
-    /// Opens a watch; the path holds its parameters but for `watch`.
+    /// Opens a watch. The path contains its parameters except `watch`.
     pub(crate) async fn watch(&self, path: &str) -> Events {
         let separator = if path.contains('?') { '&' } else { '?' };
         let mut request = Request::get(encode(&format!("{path}{separator}watch=true")));
@@ -133,7 +134,7 @@ impl Http {
         Events::new(stream.unwrap_or_else(|error| panic!("watch {path}: {error}")))
     }
 
-    /// Asks again until the answer is what is waited for.
+    /// Polls until the response satisfies the condition.
     pub(crate) async fn until(&self, path: &str, what: &str, condition: impl Fn(&Answer) -> bool) -> Answer {
         let mut tick = tokio::time::interval(Duration::from_millis(20));
         let mut last = None;
@@ -158,7 +159,7 @@ impl Http {
     }
 }
 
-/// Escapes what cases write plainly in selectors and patches of paths.
+/// Escapes characters that cases write unescaped in selectors and paths.
 fn encode(path: &str) -> String {
     let Some((path, query)) = path.split_once('?') else { return path.to_owned() };
     let mut encoded = format!("{path}?");
@@ -186,14 +187,14 @@ fn encode(path: &str) -> String {
     encoded
 }
 
-/// What the server answered.
+/// A response of the server.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     request: String,
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) text: String,
-    /// Null when the body is no JSON.
+    /// Null if the body is not JSON.
     pub(crate) body: Value,
 }
 
@@ -212,7 +213,7 @@ impl Answer {
         self.body
     }
 
-    /// The `Status` of a failure, well-formed in every field that clients read.
+    /// The `Status` of a failure. Asserts that every field that clients read is well-formed.
     #[track_caller]
     pub(crate) fn refused(self, code: u16, reason: &str) -> Value {
         let Self { request, status, body, text, .. } = self;

@@ -8,14 +8,14 @@ use tokio::process::{Child, Command};
 
 use super::Scope;
 
-/// kubectl in the namespace of a case, with files and a cache of its own.
+/// kubectl in the namespace of a case, with its own files and cache.
 pub(crate) struct Kubectl {
     directory: TempDir,
     namespace: String,
     has_own_kubeconfig: bool,
 }
 
-/// What a command printed.
+/// The output of a command.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) code: Option<i32>,
@@ -39,7 +39,7 @@ impl Kubectl {
             command.env("KUBECONFIG", self.directory.path().join("kubeconfig"));
         }
         let cache = format!("--cache-dir={}", self.directory.path().join("cache").display());
-        // What follows `--` belongs to something else.
+        // Arguments after `--` belong to another program.
         command.args([cache.as_str(), "--namespace", &self.namespace]).args(arguments);
         command.stdin(Stdio::null()).kill_on_drop(true);
         command
@@ -55,21 +55,21 @@ impl Kubectl {
         Output { code: output.status.code(), out: text(output.stdout), error: text(output.stderr) }
     }
 
-    /// What a command prints that must succeed.
+    /// Runs a command that must succeed. Returns its standard output.
     pub(crate) async fn run(&self, arguments: &[&str]) -> String {
         let output = self.output(arguments).await;
         assert_eq!(output.code, Some(0), "kubectl {}: {output:?}", arguments.join(" "));
         output.out
     }
 
-    /// What a command complains of that must fail.
+    /// Runs a command that must fail. Returns its standard error.
     pub(crate) async fn fail(&self, arguments: &[&str]) -> String {
         let output = self.output(arguments).await;
         assert_ne!(output.code, Some(0), "kubectl {} succeeded: {output:?}", arguments.join(" "));
         output.error
     }
 
-    /// Starts a command whose output is read while it runs.
+    /// Starts a command, so that its output can be read while it runs.
     pub(crate) fn start(&self, arguments: &[&str]) -> Child {
         self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("kubectl runs")
     }

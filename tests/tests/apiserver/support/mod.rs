@@ -1,11 +1,11 @@
-//! What the cases share.
+//! The support library of the cases.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`case`] | a case, its marks, and how it becomes a test |
-//! | [`server`] | the server of the run, and what it can do |
-//! | [`scope`] | what a case has for itself: a namespace, groups, cleaning up |
-//! | [`http`] | plain requests as some user, and their answers |
+//! | [`server`] | the server of the run, and its capabilities |
+//! | [`scope`] | the isolated scope of a case: a namespace, API groups, clean-up |
+//! | [`http`] | plain HTTP requests as some user, and their responses |
 //! | [`collection`] | the verbs on a collection |
 //! | [`events`] | the events of a watch |
 //! | [`objects`] | objects and CRDs to work with |

@@ -74,7 +74,7 @@ pub(crate) fn crd(group: &str, schema: Value) -> Value {
     })
 }
 
-/// The CRD that most cases share: every type of list and map, defaults, limits, rules, a scale, columns.
+/// The CRD that most cases share, with every type of list and map, defaults, limits, rules, a scale subresource and columns.
 pub(crate) fn widgets(group: &str) -> Value {
     let text = || json!({"type": "string"});
     let part = |key: &[&str]| {

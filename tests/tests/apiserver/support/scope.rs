@@ -1,4 +1,4 @@
-//! What a case has for itself: a namespace, groups, cleaning up.
+//! The isolated scope of a case: a namespace, API groups, clean-up.
 
 use std::sync::{
     Arc, Mutex,
@@ -10,7 +10,7 @@ use tokio::sync::OnceCell;
 
 use super::{Collection, Http, objects, server::Server};
 
-/// What a case has for itself.
+/// The isolated scope of a case.
 pub(crate) struct Scope {
     server: Arc<Server>,
     unique: String,
@@ -30,7 +30,7 @@ impl Scope {
         &self.server
     }
 
-    /// Puts the label of the run on an object of the cluster, so that it is removed later if this run is killed.
+    /// Adds the label of the run to a cluster-scoped object, so that a later run deletes it if this one is killed.
     pub(crate) fn mark(&self, object: Value) -> Value {
         self.server.mark(object)
     }
@@ -61,7 +61,7 @@ impl Scope {
         let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         let body = self.mark(body);
         self.http().post("/api/v1/namespaces", &body).await.ok();
-        // Emptying many namespaces amid the run would keep the cases about namespaces waiting.
+        // Deleting many namespaces during the run would delay the cases about namespaces.
         self.server.remove_at_the_end(format!("/api/v1/namespaces/{name}"));
         name
     }
@@ -76,12 +76,12 @@ impl Scope {
         self.collection("v1", "configmaps").await
     }
 
-    /// Nothing but the case creates any in its namespace, in contrast to ConfigMaps.
+    /// Unlike ConfigMaps, only the case creates any in its namespace.
     pub(crate) async fn secrets(&self) -> Collection {
         self.collection("v1", "secrets").await
     }
 
-    /// Nothing but the case acts on them, and they hold what Deployments hold.
+    /// Like Deployments, but no controller acts on them.
     pub(crate) async fn pod_templates(&self) -> Collection {
         self.collection("v1", "podtemplates").await
     }
@@ -107,20 +107,20 @@ impl Scope {
         format!("g-{}.conformance.example.com", self.unique)
     }
 
-    /// Serves a CRD for the length of the case, and returns it.
-    pub(crate) async fn define(&self, crd: &Value) -> Value {
+    /// Installs a CRD for the duration of the case, and returns it.
+    pub(crate) async fn create_crd(&self, crd: &Value) -> Value {
         self.remove_later(format!("{}/{}", objects::CRDS, objects::name(crd)));
         objects::establish(self.http(), &self.mark(crd.clone())).await
     }
 
-    /// Serves kind `Widget` of one version `v1` with this schema in a group of the case, and returns its objects.
-    pub(crate) async fn define_schema(&self, schema: Value) -> Collection {
+    /// Installs a CRD with kind `Widget` in one version `v1` with this schema, in a group of the case. Returns its collection.
+    pub(crate) async fn create_widget_crd(&self, schema: Value) -> Collection {
         let crd = objects::crd(&self.group(), schema);
-        self.define(&crd).await;
+        self.create_crd(&crd).await;
         self.collection(&format!("{}/v1", self.group()), "widgets").await
     }
 
-    /// A `Widget` of [`Scope::define_schema`] with these top-level fields.
+    /// A `Widget` of [`Scope::create_widget_crd`] with these top-level fields.
     pub(crate) fn own_widget(&self, name: &str, fields: Value) -> Value {
         let mut object =
             json!({"apiVersion": format!("{}/v1", self.group()), "kind": "Widget", "metadata": {"name": name}});

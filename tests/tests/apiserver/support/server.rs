@@ -1,4 +1,4 @@
-//! The server of the run, and what it can do.
+//! The server of the run, and its capabilities.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -28,7 +28,7 @@ impl Run {
         Arc::clone(self.server.get_or_init(|| Arc::new(self.runtime.block_on(Server::start()))))
     }
 
-    /// Removes what the cases shared and stops what was started.
+    /// Deletes the shared objects and stops the server.
     pub(crate) fn finish(self) {
         if let Some(server) = self.server.into_inner() {
             self.runtime.block_on(server.clean_up());
@@ -41,7 +41,7 @@ pub(crate) struct Server {
     cluster: Cluster,
     config: kube::Config,
     http: Http,
-    /// What makes names of this run differ from those of others on the same cluster.
+    /// Makes the names of this run differ from those of other runs on the same cluster.
     run: chandler_tests::Run,
     widgets: OnceCell<()>,
     /// Paths to delete when the run is over.
@@ -66,17 +66,17 @@ impl Server {
         self.cluster.is_embedded()
     }
 
-    /// As the administrator.
+    /// Requests as the administrator.
     pub(crate) fn http(&self) -> &Http {
         &self.http
     }
 
-    /// The administrator's configuration, to change for other users.
+    /// The administrator's client configuration, from which cases derive those of other users.
     pub(crate) fn config(&self) -> kube::Config {
         self.config.clone()
     }
 
-    /// What kubectl needs to reach the server; `None` when that stands in the environment already.
+    /// A kubeconfig for kubectl; `None` if the environment already names one.
     pub(crate) fn kubeconfig(&self) -> Option<String> {
         self.cluster.kubeconfig()
     }
@@ -85,7 +85,7 @@ impl Server {
         self.run.name()
     }
 
-    /// Puts the label of the run on what has its name, so that the next run finds it where this one is killed.
+    /// Adds the label of the run to an object with its name, so that a later run deletes it if this one is killed.
     pub(crate) fn mark(&self, mut object: Value) -> Value {
         self.run.mark(&mut object);
         object
@@ -96,7 +96,7 @@ impl Server {
         format!("shared-{}.conformance.example.com", self.run)
     }
 
-    /// Makes sure that the shared CRD is served.
+    /// Installs the shared CRD, unless it is installed already.
     pub(crate) async fn share_widgets(&self) {
         let share = || async {
             objects::establish(&self.http, &self.mark(objects::widgets(&self.shared_group()))).await;

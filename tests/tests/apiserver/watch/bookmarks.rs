@@ -6,12 +6,12 @@ use crate::support::{Scope, cases, objects::version};
 
 cases! {
     "3.11" a_streaming_list_ends_with_an_annotated_bookmark;
-    "3.11" a_streaming_list_of_nothing_is_a_bookmark;
+    "3.11" an_empty_streaming_list_is_a_bookmark;
     "3.11" a_streaming_list_respects_selectors;
-    "3.11" a_streaming_list_needs_its_companions;
-    "3.11" without_initial_events_only_changes_come;
+    "3.11" a_streaming_list_needs_its_companion_parameters;
+    "3.11" without_initial_events_only_changes_are_sent;
     "3.11" a_watch_resumes_from_a_bookmark;
-    "3.11" nobody_gets_bookmarks_without_asking;
+    "3.11" bookmarks_are_sent_only_on_request;
 }
 
 const STREAMING: &str = "sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan";
@@ -34,7 +34,7 @@ async fn a_streaming_list_ends_with_an_annotated_bookmark(scope: &Scope) {
     assert_eq!(events.summaries(1).await, ["ADDED c"]);
 }
 
-async fn a_streaming_list_of_nothing_is_a_bookmark(scope: &Scope) {
+async fn an_empty_streaming_list_is_a_bookmark(scope: &Scope) {
     let secrets = scope.secrets().await;
     let mut events = secrets.watch(&format!("{STREAMING}&resourceVersion=")).await;
     let bookmark = events.expect().await;
@@ -52,7 +52,7 @@ async fn a_streaming_list_respects_selectors(scope: &Scope) {
     assert_eq!(events.expect().await.kind, "BOOKMARK");
 }
 
-async fn a_streaming_list_needs_its_companions(scope: &Scope) {
+async fn a_streaming_list_needs_its_companion_parameters(scope: &Scope) {
     let secrets = scope.secrets().await;
     secrets.list("watch=true&sendInitialEvents=true&allowWatchBookmarks=true").await.invalid("resourceVersionMatch");
     secrets
@@ -62,7 +62,7 @@ async fn a_streaming_list_needs_its_companions(scope: &Scope) {
     secrets.list("sendInitialEvents=true&resourceVersionMatch=NotOlderThan").await.invalid("sendInitialEvents");
 }
 
-async fn without_initial_events_only_changes_come(scope: &Scope) {
+async fn without_initial_events_only_changes_are_sent(scope: &Scope) {
     let secrets = scope.secrets().await;
     let created = secrets.create(&json!({"metadata": {"name": "a"}})).await.ok();
     let query =
@@ -91,7 +91,7 @@ async fn a_watch_resumes_from_a_bookmark(scope: &Scope) {
     }
 }
 
-async fn nobody_gets_bookmarks_without_asking(scope: &Scope) {
+async fn bookmarks_are_sent_only_on_request(scope: &Scope) {
     let secrets = scope.secrets().await;
     let mut events = secrets.watch("timeoutSeconds=2").await;
     secrets.create(&json!({"metadata": {"name": "a"}})).await.ok();

@@ -1,4 +1,4 @@
-//! Pages show one moment.
+//! Pages show one snapshot.
 
 use serde_json::json;
 
@@ -8,16 +8,16 @@ use crate::support::{
 };
 
 cases! {
-    "3.13" pages_show_one_moment;
-    "3.13" the_rest_is_counted;
-    "3.13" with_a_selector_the_rest_is_not_counted;
+    "3.13" pages_show_one_snapshot;
+    "3.13" remaining_items_are_counted;
+    "3.13" with_a_selector_remaining_items_are_not_counted;
     "3.13" pages_of_selected_items;
-    "3.13" a_limit_that_is_not_reached_makes_one_page;
-    "3.13" a_list_in_the_order_of_names;
-    "3.13" a_token_of_something_else_is_refused;
-    "3.13" a_token_fixes_the_version;
+    "3.13" a_limit_above_the_item_count_makes_one_page;
+    "3.13" lists_are_ordered_by_name;
+    "3.13" a_continue_token_of_another_list_is_refused;
+    "3.13" a_continue_token_fixes_the_version;
     "3.13" pages_across_namespaces;
-    "3.13" a_watch_continues_where_the_pages_began;
+    "3.13" a_watch_continues_from_the_version_of_the_pages;
 }
 
 async fn fill(secrets: &Collection, names: &[&str]) {
@@ -26,7 +26,7 @@ async fn fill(secrets: &Collection, names: &[&str]) {
     }
 }
 
-async fn pages_show_one_moment(scope: &Scope) {
+async fn pages_show_one_snapshot(scope: &Scope) {
     let secrets = scope.secrets().await;
     fill(&secrets, &["a", "b", "c", "d", "e"]).await;
     let first = secrets.list("limit=2").await.ok();
@@ -45,7 +45,7 @@ async fn pages_show_one_moment(scope: &Scope) {
     assert_eq!(third["metadata"].get("continue"), None);
 }
 
-async fn the_rest_is_counted(scope: &Scope) {
+async fn remaining_items_are_counted(scope: &Scope) {
     let secrets = scope.secrets().await;
     fill(&secrets, &["a", "b", "c"]).await;
     let first = secrets.list("limit=1").await.ok();
@@ -58,7 +58,7 @@ async fn the_rest_is_counted(scope: &Scope) {
     assert_eq!(third["metadata"].get("remainingItemCount"), None);
 }
 
-async fn with_a_selector_the_rest_is_not_counted(scope: &Scope) {
+async fn with_a_selector_remaining_items_are_not_counted(scope: &Scope) {
     let secrets = scope.secrets().await;
     fill(&secrets, &["a", "b"]).await;
     let first = secrets.list("limit=1&labelSelector=case=yes").await.ok();
@@ -86,7 +86,7 @@ async fn pages_of_selected_items(scope: &Scope) {
     assert_eq!(seen, ["b", "d", "f"]);
 }
 
-async fn a_limit_that_is_not_reached_makes_one_page(scope: &Scope) {
+async fn a_limit_above_the_item_count_makes_one_page(scope: &Scope) {
     let secrets = scope.secrets().await;
     fill(&secrets, &["a", "b"]).await;
     for limit in [2, 500] {
@@ -95,19 +95,19 @@ async fn a_limit_that_is_not_reached_makes_one_page(scope: &Scope) {
     }
 }
 
-async fn a_list_in_the_order_of_names(scope: &Scope) {
+async fn lists_are_ordered_by_name(scope: &Scope) {
     let secrets = scope.secrets().await;
     fill(&secrets, &["c", "a-b", "a", "b", "a.b"]).await;
     assert_eq!(names(&secrets.list("").await.ok()), ["a", "a-b", "a.b", "b", "c"]);
 }
 
-async fn a_token_of_something_else_is_refused(scope: &Scope) {
+async fn a_continue_token_of_another_list_is_refused(scope: &Scope) {
     let secrets = scope.secrets().await;
     let status = secrets.list("limit=1&continue=nonsense").await.refused(400, "BadRequest");
     assert!(status["message"].as_str().unwrap().contains("continue key is not valid"), "{status}");
 }
 
-async fn a_token_fixes_the_version(scope: &Scope) {
+async fn a_continue_token_fixes_the_version(scope: &Scope) {
     let secrets = scope.secrets().await;
     fill(&secrets, &["a", "b"]).await;
     let first = secrets.list("limit=1").await.ok();
@@ -136,7 +136,7 @@ async fn pages_across_namespaces(scope: &Scope) {
     assert_eq!(of(&second["items"][0]), *namespaces.iter().max().unwrap());
 }
 
-async fn a_watch_continues_where_the_pages_began(scope: &Scope) {
+async fn a_watch_continues_from_the_version_of_the_pages(scope: &Scope) {
     let secrets = scope.secrets().await;
     fill(&secrets, &["a", "b"]).await;
     let first = secrets.list("limit=1").await.ok();

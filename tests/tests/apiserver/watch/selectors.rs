@@ -11,14 +11,14 @@ use crate::support::{
 cases! {
     "3.12" the_operators_of_label_selectors;
     "3.12" malformed_selectors_are_refused;
-    "3.12" leaving_a_selector_is_a_deletion;
-    "3.12" entering_a_selector_is_an_addition;
-    "3.12" what_is_not_selected_is_not_told;
+    "3.12" an_object_that_leaves_a_selector_is_sent_as_deleted;
+    "3.12" an_object_that_enters_a_selector_is_sent_as_added;
+    "3.12" unselected_objects_send_no_events;
     "3.12" fields_of_metadata_select;
     "3.12" fields_of_built_in_kinds_select;
     "3.12" selectable_fields_of_custom_kinds;
-    "3.12" a_selectable_field_turns_changes_into_comings_and_goings;
-    "3.12" other_fields_are_refused;
+    "3.12" a_change_of_a_selectable_field_is_sent_as_added_or_deleted;
+    "3.12" unsupported_field_selectors_are_refused;
 }
 
 async fn the_operators_of_label_selectors(scope: &Scope) {
@@ -64,7 +64,7 @@ async fn malformed_selectors_are_refused(scope: &Scope) {
     }
 }
 
-async fn leaving_a_selector_is_a_deletion(scope: &Scope) {
+async fn an_object_that_leaves_a_selector_is_sent_as_deleted(scope: &Scope) {
     let secrets = scope.secrets().await;
     let created = secrets.create(&json!({"metadata": {"name": "a", "labels": {"case": "yes"}}})).await.ok();
     let mut events = secrets.watch(&format!("labelSelector=case=yes&resourceVersion={}", version(&created))).await;
@@ -77,7 +77,7 @@ async fn leaving_a_selector_is_a_deletion(scope: &Scope) {
     assert_eq!(version(&left.object), version(&changed), "with the version of the change");
 }
 
-async fn entering_a_selector_is_an_addition(scope: &Scope) {
+async fn an_object_that_enters_a_selector_is_sent_as_added(scope: &Scope) {
     let secrets = scope.secrets().await;
     let created = secrets.create(&json!({"metadata": {"name": "a"}})).await.ok();
     let mut events = secrets.watch(&format!("labelSelector=case=yes&resourceVersion={}", version(&created))).await;
@@ -91,7 +91,7 @@ async fn entering_a_selector_is_an_addition(scope: &Scope) {
     assert_eq!(summaries, ["ADDED a", "MODIFIED a", "DELETED a"]);
 }
 
-async fn what_is_not_selected_is_not_told(scope: &Scope) {
+async fn unselected_objects_send_no_events(scope: &Scope) {
     let secrets = scope.secrets().await;
     let from = version(&secrets.list("").await.ok()).to_owned();
     let mut events = secrets.watch(&format!("labelSelector=case=yes&resourceVersion={from}")).await;
@@ -145,7 +145,7 @@ async fn selectable_fields_of_custom_kinds(scope: &Scope) {
     assert_eq!(names(&widgets.list("").await.ok()), ["b", "c"]);
 }
 
-async fn a_selectable_field_turns_changes_into_comings_and_goings(scope: &Scope) {
+async fn a_change_of_a_selectable_field_is_sent_as_added_or_deleted(scope: &Scope) {
     let widgets = scope.widgets().await;
     let created = widgets.create(&colored(scope, "a", "red")).await.ok();
     let mut events =
@@ -156,7 +156,7 @@ async fn a_selectable_field_turns_changes_into_comings_and_goings(scope: &Scope)
     assert_eq!(events.summaries(2).await, ["ADDED a", "DELETED a"]);
 }
 
-async fn other_fields_are_refused(scope: &Scope) {
+async fn unsupported_field_selectors_are_refused(scope: &Scope) {
     let widgets = scope.widgets().await;
     let status = widgets.list("fieldSelector=spec.size=3").await.refused(400, "BadRequest");
     assert!(status["message"].as_str().unwrap().contains("field label not supported: spec.size"), "{status}");

@@ -1,4 +1,4 @@
-//! Every change once and in order, from the version that was asked for.
+//! A watch delivers every change once and in order, from the requested version on.
 
 use serde_json::{Value, json};
 
@@ -12,22 +12,22 @@ cases! {
     "3.10" every_change_is_delivered_once_and_in_order;
     "3.10" nothing_is_lost_between_list_and_watch;
     "3.10" several_watchers_see_the_same;
-    "3.10" an_event_holds_the_object_as_it_was_then;
+    "3.10" an_event_contains_the_object_of_its_version;
     "3.10" without_a_version_a_watch_begins_with_what_exists;
     "3.10" version_zero_begins_with_what_exists;
     "3.10" a_watch_of_one_object_by_name;
     "3.10" a_watch_of_all_namespaces;
     "3.10" a_watch_ends_after_its_timeout;
-    "3.10" a_version_that_expired_is_refused_when_it_is_watched;
-    "3.10" a_list_at_a_version_that_expired_is_refused;
-    "3.10" a_version_of_the_future_is_refused;
-    "3.10" lists_are_as_new_as_asked_for;
-    "3.10" exact_lists_show_the_past;
-    "3.10" combinations_that_make_no_sense_are_refused;
+    "3.10" a_watch_from_an_expired_version_is_refused;
+    "3.10" a_list_at_an_expired_version_is_refused;
+    "3.10" a_future_version_is_refused;
+    "3.10" lists_are_at_least_as_new_as_requested;
+    "3.10" exact_lists_show_an_old_version;
+    "3.10" invalid_combinations_of_parameters_are_refused;
     "3.10" a_list_has_a_version_even_when_it_is_empty;
     "3.10" items_of_custom_lists_carry_their_type;
     "3.10" a_get_at_a_version;
-    "4" no_event_is_missed_while_others_write;
+    "4" no_event_is_lost_during_concurrent_writes;
 }
 
 async fn create(secrets: &Collection, name: &str) -> Value {
@@ -75,7 +75,7 @@ async fn several_watchers_see_the_same(scope: &Scope) {
     assert_eq!(one.summaries(2).await, two.summaries(2).await);
 }
 
-async fn an_event_holds_the_object_as_it_was_then(scope: &Scope) {
+async fn an_event_contains_the_object_of_its_version(scope: &Scope) {
     let widgets = scope.widgets().await;
     let from = version(&widgets.list("").await.ok()).to_owned();
     let created = widgets.create(&scope.widget("a", json!({"size": 1}))).await.ok();
@@ -148,8 +148,8 @@ async fn a_watch_ends_after_its_timeout(scope: &Scope) {
     }
 }
 
-/// A version of long ago: no server keeps its first writes, and who keeps everything may answer.
-async fn a_version_that_expired_is_refused_when_it_is_watched(scope: &Scope) {
+/// Watches from a very old version: servers usually drop their first writes. A server that keeps everything may deliver them.
+async fn a_watch_from_an_expired_version_is_refused(scope: &Scope) {
     let secrets = scope.secrets().await;
     create(&secrets, "a").await;
     let path = secrets.path("?watch=true&resourceVersion=1&timeoutSeconds=1").replace("/?", "?");
@@ -171,7 +171,7 @@ async fn a_version_that_expired_is_refused_when_it_is_watched(scope: &Scope) {
     }
 }
 
-async fn a_list_at_a_version_that_expired_is_refused(scope: &Scope) {
+async fn a_list_at_an_expired_version_is_refused(scope: &Scope) {
     let secrets = scope.secrets().await;
     let answer = secrets.list("resourceVersion=1&resourceVersionMatch=Exact").await;
     if answer.status == 200 {
@@ -181,7 +181,7 @@ async fn a_list_at_a_version_that_expired_is_refused(scope: &Scope) {
     }
 }
 
-async fn a_version_of_the_future_is_refused(scope: &Scope) {
+async fn a_future_version_is_refused(scope: &Scope) {
     let secrets = scope.secrets().await;
     let status = secrets.list("resourceVersion=999999999999").await.refused(504, "Timeout");
     assert_eq!(status["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
@@ -198,7 +198,7 @@ async fn a_version_of_the_future_is_refused(scope: &Scope) {
     assert_eq!(status["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
 }
 
-async fn lists_are_as_new_as_asked_for(scope: &Scope) {
+async fn lists_are_at_least_as_new_as_requested(scope: &Scope) {
     let secrets = scope.secrets().await;
     let a = create(&secrets, "a").await;
     let b = create(&secrets, "b").await;
@@ -209,7 +209,7 @@ async fn lists_are_as_new_as_asked_for(scope: &Scope) {
     assert_eq!(names(&secrets.list("").await.ok()), ["a", "b"], "without a version: the most recent");
 }
 
-async fn exact_lists_show_the_past(scope: &Scope) {
+async fn exact_lists_show_an_old_version(scope: &Scope) {
     let secrets = scope.secrets().await;
     create(&secrets, "a").await;
     let b = create(&secrets, "b").await;
@@ -219,7 +219,7 @@ async fn exact_lists_show_the_past(scope: &Scope) {
     assert_eq!((names(&past), version(&past)), (vec!["a", "b"], version(&b)));
 }
 
-async fn combinations_that_make_no_sense_are_refused(scope: &Scope) {
+async fn invalid_combinations_of_parameters_are_refused(scope: &Scope) {
     let secrets = scope.secrets().await;
     for (query, field) in [
         ("resourceVersionMatch=Exact", "resourceVersionMatch"),
@@ -262,7 +262,7 @@ async fn a_get_at_a_version(scope: &Scope) {
     assert_eq!(secrets.get("a").await.ok(), a);
 }
 
-async fn no_event_is_missed_while_others_write(scope: &Scope) {
+async fn no_event_is_lost_during_concurrent_writes(scope: &Scope) {
     const WRITERS: u32 = 4;
     const EACH: u32 = 15;
     let secrets = scope.secrets().await;

@@ -1,4 +1,4 @@
-//! Failures say reason, code and causes.
+//! Failures report reason, code and causes.
 
 use http::Method;
 use serde_json::json;
@@ -10,8 +10,8 @@ use crate::support::{
 };
 
 cases! {
-    "3.06" what_is_absent_is_named;
-    "3.06" what_exists_is_named;
+    "3.06" a_not_found_failure_names_the_object;
+    "3.06" an_already_exists_failure_names_the_object;
     "3.06" a_namespace_must_exist;
     "3.06" each_broken_rule_is_a_cause;
     "3.06" built_in_objects_are_validated;
@@ -19,13 +19,13 @@ cases! {
     "3.06" an_http_rule_has_a_path;
     "3.06" immutable_fields_of_built_in_kinds;
     "3.06" bodies_must_be_objects;
-    "3.06" other_verbs_are_not_allowed;
-    "3.06" other_formats_are_not_read_or_written;
+    "3.06" unsupported_verbs_are_not_allowed;
+    "3.06" unsupported_media_types_are_refused;
     "3.06" large_bodies_are_refused;
     "3.06" unknown_paths_and_kinds_are_not_found;
 }
 
-async fn what_is_absent_is_named(scope: &Scope) {
+async fn a_not_found_failure_names_the_object(scope: &Scope) {
     let maps = scope.config_maps().await;
     let status = maps.get("nope").await.refused(404, "NotFound");
     assert_eq!(status["message"], r#"configmaps "nope" not found"#);
@@ -42,7 +42,7 @@ async fn what_is_absent_is_named(scope: &Scope) {
     scope.widgets().await.get("nope").await.refused(404, "NotFound");
 }
 
-async fn what_exists_is_named(scope: &Scope) {
+async fn an_already_exists_failure_names_the_object(scope: &Scope) {
     let widgets = scope.widgets().await;
     widgets.create(&scope.widget("a", json!({}))).await.ok();
     let status = widgets.create(&scope.widget("a", json!({}))).await.refused(409, "AlreadyExists");
@@ -136,7 +136,7 @@ async fn bodies_must_be_objects(scope: &Scope) {
     maps.create(&wrong_type).await.refused(400, "BadRequest");
 }
 
-async fn other_verbs_are_not_allowed(scope: &Scope) {
+async fn unsupported_verbs_are_not_allowed(scope: &Scope) {
     let maps = scope.config_maps().await;
     maps.create(&config_map("a", json!({}))).await.ok();
     let collection = maps.path("").trim_end_matches('/').to_owned();
@@ -144,7 +144,7 @@ async fn other_verbs_are_not_allowed(scope: &Scope) {
     assert_eq!(scope.http().post(&maps.path("a"), &config_map("a", json!({}))).await.status, 405);
 }
 
-async fn other_formats_are_not_read_or_written(scope: &Scope) {
+async fn unsupported_media_types_are_refused(scope: &Scope) {
     let maps = scope.config_maps().await;
     maps.create(&config_map("a", json!({}))).await.ok();
     let collection = maps.path("").trim_end_matches('/').to_owned();

@@ -11,10 +11,10 @@ cases! {
     "3.03" custom_objects_count_changes_of_their_specification;
     "3.03" built_in_objects_count_changes_of_their_specification;
     "3.03" without_a_status_subresource_everything_but_metadata_counts;
-    "3.03" clients_do_not_choose_it;
-    "3.03" what_has_no_specification_has_no_generation;
-    "3.03" a_deletion_that_waits_counts;
-    "3.03" applies_count_as_any_write;
+    "3.03" clients_cannot_set_it;
+    "3.03" objects_without_a_spec_have_no_generation;
+    "3.03" a_pending_deletion_increments_it;
+    "3.03" an_apply_increments_it_like_any_write;
 }
 
 fn generation(object: &Value) -> u64 {
@@ -65,7 +65,7 @@ async fn without_a_status_subresource_everything_but_metadata_counts(scope: &Sco
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let mut crd = crate::support::objects::crd(&scope.group(), open);
     crd["spec"]["versions"][0].as_object_mut().unwrap().remove("subresources");
-    scope.define(&crd).await;
+    scope.create_crd(&crd).await;
     let things = scope.collection(&format!("{}/v1", scope.group()), "widgets").await;
     let object = scope.own_widget("a", json!({"status": {"phase": "New"}, "other": 1}));
     let created = things.create(&object).await.ok();
@@ -82,7 +82,7 @@ async fn without_a_status_subresource_everything_but_metadata_counts(scope: &Sco
     assert_eq!(things.get("a/status").await.status, 404);
 }
 
-async fn clients_do_not_choose_it(scope: &Scope) {
+async fn clients_cannot_set_it(scope: &Scope) {
     let widgets = scope.widgets().await;
     let mut object = scope.widget("a", json!({}));
     object["metadata"]["generation"] = 7.into();
@@ -90,7 +90,7 @@ async fn clients_do_not_choose_it(scope: &Scope) {
     assert_eq!(generation(&widgets.merge("a", &json!({"metadata": {"generation": 9}})).await.ok()), 1);
 }
 
-async fn what_has_no_specification_has_no_generation(scope: &Scope) {
+async fn objects_without_a_spec_have_no_generation(scope: &Scope) {
     let maps = scope.config_maps().await;
     let created = maps.create(&config_map("a", json!({"x": "1"}))).await.ok();
     assert_eq!(created["metadata"].get("generation"), None);
@@ -98,7 +98,7 @@ async fn what_has_no_specification_has_no_generation(scope: &Scope) {
     assert_eq!(patched["metadata"].get("generation"), None);
 }
 
-async fn a_deletion_that_waits_counts(scope: &Scope) {
+async fn a_pending_deletion_increments_it(scope: &Scope) {
     let widgets = scope.widgets().await;
     let mut object = scope.widget("a", json!({}));
     object["metadata"]["finalizers"] = json!(["example.com/hold"]);
@@ -108,7 +108,7 @@ async fn a_deletion_that_waits_counts(scope: &Scope) {
     widgets.merge("a", &json!({"metadata": {"finalizers": null}})).await.ok();
 }
 
-async fn applies_count_as_any_write(scope: &Scope) {
+async fn an_apply_increments_it_like_any_write(scope: &Scope) {
     let widgets = scope.widgets().await;
     let apply = |spec: Value| {
         let (widgets, object) = (widgets.clone(), scope.widget("a", spec));

@@ -1,4 +1,4 @@
-//! A write that changes nothing is no write: the version stays, and nobody is told.
+//! A write without changes does not count as a write: the version stays, and watches get no event.
 
 use serde_json::{Value, json};
 
@@ -11,16 +11,16 @@ cases! {
     "3.02" idle_updates_and_patches_of_built_in_objects;
     "3.02" idle_updates_and_patches_of_custom_objects;
     "3.02" idle_applies;
-    "3.02" idle_applies_that_the_server_completes;
+    "3.02" idle_applies_with_server_defaults;
     "3.02" idle_applies_of_status;
-    "3.02" another_spelling_of_the_same_is_idle;
-    "3.02" a_second_delete_of_what_waits_is_idle;
+    "3.02" another_spelling_of_a_value_is_idle;
+    "3.02" a_second_delete_of_a_terminating_object_is_idle;
     "4" a_second_reconcile_writes_nothing;
 }
 
 const SELECTED: &str = "labelSelector=case=yes";
 
-/// Runs idle writes one by one, and shows by a watch that the next real one is the first event.
+/// Asserts that these writes changed nothing: a watch shows that the next real write is the first event.
 async fn assert_idle(collection: &Collection, before: &Value, answers: Vec<(&str, crate::support::Answer)>) {
     for (what, answer) in answers {
         let answered = answer.is(200);
@@ -32,7 +32,7 @@ async fn assert_idle(collection: &Collection, before: &Value, answers: Vec<(&str
     let mut events = collection.watch(&format!("{SELECTED}&resourceVersion={}", version(before))).await;
     collection.merge(name, &json!({"metadata": {"annotations": {"marker": "1"}}})).await.ok();
     let event = events.expect().await;
-    assert_eq!(event.object["metadata"]["annotations"]["marker"], "1", "an idle write told its watchers: {event:?}");
+    assert_eq!(event.object["metadata"]["annotations"]["marker"], "1", "an idle write sent a watch event: {event:?}");
 }
 
 fn selected(object: Value) -> Value {
@@ -86,7 +86,7 @@ async fn idle_applies(scope: &Scope) {
     assert_idle(&maps, &before, answers).await;
 }
 
-async fn idle_applies_that_the_server_completes(scope: &Scope) {
+async fn idle_applies_with_server_defaults(scope: &Scope) {
     let templates = scope.pod_templates().await;
     let containers = json!([{"name": "c", "image": "a:1", "ports": [{"containerPort": 80}],
         "resources": {"requests": {"memory": "1024Mi"}}}]);
@@ -118,7 +118,7 @@ async fn idle_applies_of_status(scope: &Scope) {
     assert_idle(&widgets, &before, answers).await;
 }
 
-async fn another_spelling_of_the_same_is_idle(scope: &Scope) {
+async fn another_spelling_of_a_value_is_idle(scope: &Scope) {
     let ingresses = scope.ingresses().await;
     let before = ingresses.create(&selected(ingress("a"))).await.ok();
     let explicit = json!({"metadata": {"annotations": {}}, "spec": {"rules": null, "tls": []}});
@@ -126,7 +126,7 @@ async fn another_spelling_of_the_same_is_idle(scope: &Scope) {
     assert_idle(&ingresses, &before, answers).await;
 }
 
-async fn a_second_delete_of_what_waits_is_idle(scope: &Scope) {
+async fn a_second_delete_of_a_terminating_object_is_idle(scope: &Scope) {
     let maps = scope.config_maps().await;
     let mut object = selected(config_map("a", json!({})));
     object["metadata"]["finalizers"] = json!(["example.com/hold"]);
@@ -138,7 +138,7 @@ async fn a_second_delete_of_what_waits_is_idle(scope: &Scope) {
 }
 
 async fn a_second_reconcile_writes_nothing(scope: &Scope) {
-    // What a controller does on each turn: apply what it wants, then tell in the status what it saw.
+    // As controllers do on each reconcile: apply the desired objects, then write the observed state to the status.
     let widgets = scope.widgets().await;
     let wanted = selected(scope.widget("a", json!({"size": 5, "ports": [{"port": 80}]})));
     let reconcile = || async {

@@ -8,22 +8,22 @@ use crate::support::{
 };
 
 cases! {
-    "3.05" deletes_are_guarded_by_preconditions;
-    "3.05" deletes_answer_with_what_is_gone;
+    "3.05" deletes_respect_preconditions;
+    "3.05" a_delete_response_contains_the_deleted_object;
     "3.05" names_are_generated;
-    "3.05" a_long_prefix_is_cut;
+    "3.05" a_long_prefix_is_truncated;
     "3.05" a_name_wins_over_a_prefix;
     "3.05" names_are_checked;
     "3.05" path_and_body_agree;
     "3.05" dry_runs_of_creates;
     "3.05" dry_runs_of_updates_and_patches;
     "3.05" dry_runs_of_deletes;
-    "3.05" dry_runs_refuse_what_a_write_would;
+    "3.05" dry_runs_fail_like_writes;
     "3.05" an_unknown_dry_run_is_refused;
     "3.05" field_managers_are_checked;
 }
 
-async fn deletes_are_guarded_by_preconditions(scope: &Scope) {
+async fn deletes_respect_preconditions(scope: &Scope) {
     let maps = scope.config_maps().await;
     let old = maps.create(&config_map("a", json!({}))).await.ok();
     let new = maps.merge("a", &json!({"data": {"x": "1"}})).await.ok();
@@ -41,7 +41,7 @@ async fn deletes_are_guarded_by_preconditions(scope: &Scope) {
     maps.get("a").await.refused(404, "NotFound");
 }
 
-async fn deletes_answer_with_what_is_gone(scope: &Scope) {
+async fn a_delete_response_contains_the_deleted_object(scope: &Scope) {
     let maps = scope.config_maps().await;
     let created = maps.create(&config_map("a", json!({}))).await.ok();
     let status = maps.delete("a").await.is(200);
@@ -69,7 +69,7 @@ async fn names_are_generated(scope: &Scope) {
     assert_ne!(first["metadata"]["name"], second["metadata"]["name"]);
 }
 
-async fn a_long_prefix_is_cut(scope: &Scope) {
+async fn a_long_prefix_is_truncated(scope: &Scope) {
     let maps = scope.config_maps().await;
     let created = maps.create(&json!({"metadata": {"generateName": "x".repeat(100)}})).await.is(201);
     assert_eq!(created["metadata"]["name"].as_str().unwrap().len(), 63);
@@ -172,7 +172,7 @@ async fn dry_runs_of_deletes(scope: &Scope) {
     assert_eq!(names(&secrets.list("").await.ok()), ["a", "b"]);
 }
 
-async fn dry_runs_refuse_what_a_write_would(scope: &Scope) {
+async fn dry_runs_fail_like_writes(scope: &Scope) {
     let widgets = scope.widgets().await;
     widgets.create_with("dryRun=All", &scope.widget("a", json!({"size": 0}))).await.invalid("spec.size");
     let old = widgets.create(&scope.widget("a", json!({}))).await.ok();

@@ -1,4 +1,4 @@
-//! Status and the rest are written apart, by every verb.
+//! Status and spec are written separately, by every verb.
 
 use serde_json::{Value, json};
 
@@ -9,16 +9,16 @@ use crate::support::{
 
 cases! {
     "3.04" a_new_object_has_no_status;
-    "3.04" replacing_writes_one_of_the_two;
-    "3.04" merge_patches_write_one_of_the_two;
-    "3.04" json_patches_write_one_of_the_two;
-    "3.04" strategic_patches_write_one_of_the_two;
-    "3.04" applies_write_one_of_the_two;
+    "3.04" a_replace_writes_either_spec_or_status;
+    "3.04" merge_patches_write_either_spec_or_status;
+    "3.04" json_patches_write_either_spec_or_status;
+    "3.04" strategic_patches_write_either_spec_or_status;
+    "3.04" applies_write_either_spec_or_status;
     "3.04" the_status_endpoint_of_custom_objects_keeps_their_metadata;
-    "3.04" the_status_endpoint_answers_with_the_object;
-    "3.04" the_status_of_nothing_is_not_found;
+    "3.04" the_status_endpoint_returns_the_object;
+    "3.04" the_status_of_a_missing_object_is_not_found;
     "3.04" kinds_without_status_have_no_such_endpoint;
-    "3.04" managers_of_the_status_are_told_apart;
+    "3.04" managers_of_the_status_are_recorded_separately;
     "3.04" an_invalid_status_is_refused;
 }
 
@@ -40,7 +40,7 @@ async fn a_new_object_has_no_status(scope: &Scope) {
     assert_eq!(created["status"], json!({"loadBalancer": {}}));
 }
 
-async fn replacing_writes_one_of_the_two(scope: &Scope) {
+async fn a_replace_writes_either_spec_or_status(scope: &Scope) {
     let widgets = scope.widgets().await;
     let mut object = widgets.create(&scope.widget("a", json!({"size": 1}))).await.ok();
     object["spec"]["size"] = 2.into();
@@ -56,7 +56,7 @@ async fn replacing_writes_one_of_the_two(scope: &Scope) {
     assert_eq!(object["status"], done(), "what is left out stays");
 }
 
-async fn merge_patches_write_one_of_the_two(scope: &Scope) {
+async fn merge_patches_write_either_spec_or_status(scope: &Scope) {
     let widgets = scope.widgets().await;
     widgets.create(&scope.widget("a", json!({"size": 1}))).await.ok();
     let both = |size: u32| json!({"spec": {"size": size}, "status": done()});
@@ -68,7 +68,7 @@ async fn merge_patches_write_one_of_the_two(scope: &Scope) {
     assert_eq!(object["status"], done());
 }
 
-async fn json_patches_write_one_of_the_two(scope: &Scope) {
+async fn json_patches_write_either_spec_or_status(scope: &Scope) {
     let widgets = scope.widgets().await;
     widgets.create(&scope.widget("a", json!({"size": 1}))).await.ok();
     let both = |size: u32| json!([{"op": "replace", "path": "/spec/size", "value": size}, {"op": "add", "path": "/status", "value": done()}]);
@@ -78,7 +78,7 @@ async fn json_patches_write_one_of_the_two(scope: &Scope) {
     assert_eq!((&object["spec"]["size"], &object["status"]), (&json!(2), &done()));
 }
 
-async fn strategic_patches_write_one_of_the_two(scope: &Scope) {
+async fn strategic_patches_write_either_spec_or_status(scope: &Scope) {
     let ingresses = scope.ingresses().await;
     ingresses.create(&ingress("a")).await.ok();
     let both = |class: &str| {
@@ -92,7 +92,7 @@ async fn strategic_patches_write_one_of_the_two(scope: &Scope) {
     assert_eq!(object["status"]["loadBalancer"]["ingress"], json!([{"ip": "192.0.2.1"}]));
 }
 
-async fn applies_write_one_of_the_two(scope: &Scope) {
+async fn applies_write_either_spec_or_status(scope: &Scope) {
     let widgets = scope.widgets().await;
     let both = |size: u32| {
         let mut object = scope.widget("a", json!({"size": size}));
@@ -122,7 +122,7 @@ async fn the_status_endpoint_of_custom_objects_keeps_their_metadata(scope: &Scop
     assert_eq!(object["status"], done());
 }
 
-async fn the_status_endpoint_answers_with_the_object(scope: &Scope) {
+async fn the_status_endpoint_returns_the_object(scope: &Scope) {
     let widgets = scope.widgets().await;
     widgets.create(&scope.widget("a", json!({"size": 4}))).await.ok();
     assert_eq!(widgets.get("a/status").await.ok(), widgets.get("a").await.ok());
@@ -131,7 +131,7 @@ async fn the_status_endpoint_answers_with_the_object(scope: &Scope) {
     assert_eq!(ingresses.get("a/status").await.ok(), ingresses.get("a").await.ok());
 }
 
-async fn the_status_of_nothing_is_not_found(scope: &Scope) {
+async fn the_status_of_a_missing_object_is_not_found(scope: &Scope) {
     let widgets = scope.widgets().await;
     let mut object = scope.widget("a", json!({}));
     object["status"] = done();
@@ -149,7 +149,7 @@ async fn kinds_without_status_have_no_such_endpoint(scope: &Scope) {
     assert_eq!(maps.merge("a/status", &json!({})).await.status, 404);
 }
 
-async fn managers_of_the_status_are_told_apart(scope: &Scope) {
+async fn managers_of_the_status_are_recorded_separately(scope: &Scope) {
     let widgets = scope.widgets().await;
     widgets.create_with("fieldManager=one", &scope.widget("a", json!({"size": 1}))).await.ok();
     let object = widgets.merge("a/status?fieldManager=one", &json!({"status": done()})).await.ok();

@@ -1,4 +1,4 @@
-//! Unknown and repeated fields: refused, warned of or dropped in silence, as the client asks.
+//! Unknown and duplicate fields: rejected, reported as warnings or dropped silently, as the client requests.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -9,13 +9,13 @@ cases! {
     "3.05" strict_refuses_unknown_fields_of_built_in_kinds;
     "3.05" strict_refuses_unknown_fields_of_custom_kinds;
     "3.05" strict_refuses_repeated_fields;
-    "3.05" warn_names_each_and_goes_on;
-    "3.05" warn_is_what_happens_without_asking;
-    "3.05" ignore_drops_in_silence;
-    "3.05" patches_are_checked_alike;
-    "3.05" applies_are_checked_alike;
-    "3.05" fields_that_are_known_raise_no_warning;
-    "3.05" other_values_are_refused;
+    "3.05" warn_reports_each_unknown_field_and_accepts_the_object;
+    "3.05" warn_is_the_default;
+    "3.05" ignore_drops_unknown_fields_silently;
+    "3.05" patches_are_checked_like_creates;
+    "3.05" applies_are_checked_like_creates;
+    "3.05" known_fields_cause_no_warning;
+    "3.05" unknown_values_are_refused;
 }
 
 fn unknown() -> Value {
@@ -74,7 +74,7 @@ async fn strict_refuses_repeated_fields(scope: &Scope) {
     assert_eq!(answer.is(201)["data"]["x"], "2", "the last one counts");
 }
 
-async fn warn_names_each_and_goes_on(scope: &Scope) {
+async fn warn_reports_each_unknown_field_and_accepts_the_object(scope: &Scope) {
     let answer = scope.config_maps().await.create_with("fieldValidation=Warn", &unknown()).await;
     let mut warnings = answer.warnings();
     warnings.sort_unstable();
@@ -88,12 +88,12 @@ async fn warn_names_each_and_goes_on(scope: &Scope) {
     assert_eq!(answer.is(201)["spec"].get("colour"), None);
 }
 
-async fn warn_is_what_happens_without_asking(scope: &Scope) {
+async fn warn_is_the_default(scope: &Scope) {
     let answer = scope.config_maps().await.create(&unknown()).await;
     assert_eq!((answer.status, answer.warnings().len()), (201, 2));
 }
 
-async fn ignore_drops_in_silence(scope: &Scope) {
+async fn ignore_drops_unknown_fields_silently(scope: &Scope) {
     let answer = scope.config_maps().await.create_with("fieldValidation=Ignore", &unknown()).await;
     assert_eq!(answer.warnings(), Vec::<String>::new());
     assert_eq!(answer.is(201).get("spec"), None);
@@ -102,7 +102,7 @@ async fn ignore_drops_in_silence(scope: &Scope) {
     answer.refused(409, "AlreadyExists");
 }
 
-async fn patches_are_checked_alike(scope: &Scope) {
+async fn patches_are_checked_like_creates(scope: &Scope) {
     let widgets = scope.widgets().await;
     widgets.create(&scope.widget("a", json!({}))).await.ok();
     let patch = json!({"spec": {"colour": "red"}});
@@ -124,7 +124,7 @@ async fn patches_are_checked_alike(scope: &Scope) {
     assert_eq!(maps.json_patch("a", &patch).await.warnings(), [r#"unknown field "spec""#]);
 }
 
-async fn applies_are_checked_alike(scope: &Scope) {
+async fn applies_are_checked_like_creates(scope: &Scope) {
     let widgets = scope.widgets().await;
     let object = scope.widget("a", json!({"colour": "red"}));
     let answer = widgets.apply("a?fieldValidation=Strict", "one", &object).await;
@@ -133,7 +133,7 @@ async fn applies_are_checked_alike(scope: &Scope) {
     assert_eq!(widgets.get("a").await.status, 404);
 }
 
-async fn fields_that_are_known_raise_no_warning(scope: &Scope) {
+async fn known_fields_cause_no_warning(scope: &Scope) {
     let answer = scope.widgets().await.create(&scope.widget("a", json!({"size": 2, "limits": {"any": "key"}}))).await;
     assert_eq!((answer.status, answer.warnings()), (201, Vec::<String>::new()));
     let object = crate::support::objects::deployment("web", 1);
@@ -141,7 +141,7 @@ async fn fields_that_are_known_raise_no_warning(scope: &Scope) {
     assert_eq!((answer.status, answer.warnings()), (201, Vec::<String>::new()));
 }
 
-async fn other_values_are_refused(scope: &Scope) {
+async fn unknown_values_are_refused(scope: &Scope) {
     let maps = scope.config_maps().await;
     let cause = maps.create_with("fieldValidation=Maybe", &config_map("a", json!({}))).await.invalid("fieldValidation");
     assert_eq!(cause["reason"], "FieldValueNotSupported");

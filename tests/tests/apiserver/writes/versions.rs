@@ -1,4 +1,4 @@
-//! Resource versions grow; an update from an old one is a conflict.
+//! Resource versions grow; an update with an old one is a conflict.
 
 use serde_json::json;
 
@@ -11,15 +11,15 @@ cases! {
     "3.01" versions_grow_with_every_write;
     "3.01" a_list_is_at_least_as_new_as_its_items;
     "3.01" a_deletion_is_a_write;
-    "3.01" an_update_from_an_old_version_is_a_conflict;
-    "3.01" an_update_without_a_version_is_unconditional_where_the_kind_allows;
+    "3.01" an_update_with_an_old_version_is_a_conflict;
+    "3.01" an_update_without_a_version_is_unconditional_if_the_kind_allows;
     "3.01" an_update_without_a_version_is_refused_elsewhere;
     "3.01" a_patch_with_an_old_version_is_a_conflict;
     "3.01" an_apply_with_an_old_version_is_a_conflict;
-    "3.01" a_version_that_is_no_number_is_refused;
-    "3.01" a_new_object_brings_no_version;
+    "3.01" a_non_numeric_version_is_refused;
+    "3.01" a_new_object_must_not_have_a_version;
     "3.01" identity_cannot_be_changed;
-    "4" the_status_is_guarded_by_versions_too;
+    "4" status_updates_respect_versions;
 }
 
 fn number(object: &serde_json::Value) -> u64 {
@@ -57,7 +57,7 @@ async fn a_deletion_is_a_write(scope: &Scope) {
     assert!(number(&deleted.object) > number(&created));
 }
 
-async fn an_update_from_an_old_version_is_a_conflict(scope: &Scope) {
+async fn an_update_with_an_old_version_is_a_conflict(scope: &Scope) {
     let maps = scope.config_maps().await;
     let read = maps.create(&config_map("a", json!({"x": "1"}))).await.ok();
     maps.merge("a", &json!({"data": {"x": "2"}})).await.ok();
@@ -73,7 +73,7 @@ async fn an_update_from_an_old_version_is_a_conflict(scope: &Scope) {
     assert_eq!(maps.get("a").await.ok()["data"]["x"], "2");
 }
 
-async fn an_update_without_a_version_is_unconditional_where_the_kind_allows(scope: &Scope) {
+async fn an_update_without_a_version_is_unconditional_if_the_kind_allows(scope: &Scope) {
     let maps = scope.config_maps().await;
     maps.create(&config_map("a", json!({"x": "1"}))).await.ok();
     let replaced = maps.put("a", &config_map("a", json!({"y": "2"}))).await.is(200);
@@ -119,7 +119,7 @@ async fn an_apply_with_an_old_version_is_a_conflict(scope: &Scope) {
     maps.apply("a", "one", &applied).await.refused(409, "Conflict");
 }
 
-async fn a_version_that_is_no_number_is_refused(scope: &Scope) {
+async fn a_non_numeric_version_is_refused(scope: &Scope) {
     let maps = scope.config_maps().await;
     let mut object = maps.create(&config_map("a", json!({}))).await.ok();
     object["metadata"]["resourceVersion"] = "new".into();
@@ -127,7 +127,7 @@ async fn a_version_that_is_no_number_is_refused(scope: &Scope) {
     assert!(answer.status >= 400, "{} {}", answer.status, answer.text);
 }
 
-async fn a_new_object_brings_no_version(scope: &Scope) {
+async fn a_new_object_must_not_have_a_version(scope: &Scope) {
     let maps = scope.config_maps().await;
     let mut object = config_map("a", json!({}));
     object["metadata"]["resourceVersion"] = "1".into();
@@ -157,7 +157,7 @@ async fn identity_cannot_be_changed(scope: &Scope) {
     }
 }
 
-async fn the_status_is_guarded_by_versions_too(scope: &Scope) {
+async fn status_updates_respect_versions(scope: &Scope) {
     let widgets = scope.widgets().await;
     let mut old = widgets.create(&scope.widget("a", json!({}))).await.ok();
     widgets.merge("a", &json!({"spec": {"size": 9}})).await.ok();

@@ -1,6 +1,6 @@
 //! The roles and bindings that every cluster has (`k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy`).
 //!
-//! Left out are the roles of components that a development cluster does not have: the kubelet, the scheduler, the controllers
+//! It omits the roles of components that a development cluster does not have: the kubelet, the scheduler, the controllers
 //! of kube-controller-manager and the approvers of certificates.
 
 mod rows;
@@ -21,7 +21,7 @@ pub struct Object {
     pub value: Value,
 }
 
-/// Every object of the bootstrap policy; roles stand before bindings.
+/// Every object of the bootstrap policy; roles come before bindings.
 pub fn objects() -> Vec<Object> {
     let mut objects = Vec::new();
     for role in CLUSTER_ROLES {

@@ -25,9 +25,9 @@ use Row::{Named, Paths, Resources};
 /// A ClusterRole.
 pub(super) struct Role {
     pub(super) name: &'static str,
-    /// The role whose label `aggregate-to-<role>` it gathers.
+    /// The role whose label `aggregate-to-<role>` it aggregates.
     pub(super) aggregates: Option<&'static str>,
-    /// The role that gathers it.
+    /// The role that aggregates it.
     pub(super) aggregated_to: Option<&'static str>,
     pub(super) rules: &'static [Row],
 }

@@ -1,4 +1,4 @@
-//! A policy written shortly.
+//! A compact notation for policies.
 
 #![allow(dead_code, unreachable_pub, clippy::expect_used, reason = "each test binary uses its part")]
 

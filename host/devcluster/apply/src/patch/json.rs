@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told_apart_from_what_is_malformed() {
+    fn inapplicable_and_malformed_patches_are_distinguished() {
         let document = json!({"a": 1});
         let failing = json!([{"op": "test", "path": "/a", "value": 2}]);
         assert!(matches!(json_patch(&document, &failing), Err(PatchError::Unprocessable(_))));

@@ -207,7 +207,7 @@ fn merge_objects(
     Ok(current)
 }
 
-/// Orders a merged list: items that the directive names stand in its order, others keep their place relative to the items
+/// Orders a merged list: items that the directive names get its order, others keep their place relative to the items
 /// before them.
 fn set_element_order(
     schema: &Schema,
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_object_is_gone() {
+    fn a_deleted_object_is_removed() {
         let document = json!({"spec": {"securityContext": {"runAsUser": 1}, "nodeName": "n"}});
         let patch = json!({"spec": {"securityContext": {"$patch": "delete"}}});
         assert_eq!(strategic_merge_patch(&pod(), &document, &patch).unwrap(), json!({"spec": {"nodeName": "n"}}));

@@ -1,4 +1,4 @@
-//! Reads what the tags of Go structs say: `json:"replicas,omitempty" protobuf:"varint,1,opt,name=replicas"`.
+//! Parses the tags of Go structs: `json:"replicas,omitempty" protobuf:"varint,1,opt,name=replicas"`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,14 +17,14 @@ pub(crate) struct Go {
     lists: BTreeSet<String>,
 }
 
-/// What the tags of one field say.
+/// The tags of one field.
 #[derive(Debug)]
 pub(crate) struct Tag {
     /// Name in JSON.
     pub(crate) name: String,
-    /// Whether a zero value is left out.
+    /// Whether a zero value is omitted.
     pub(crate) omit_empty: bool,
-    /// Whether the fields of this one stand in the object around it.
+    /// Whether its fields are inlined into the parent object.
     pub(crate) inline: bool,
     /// Whether absence differs from zero.
     pub(crate) pointer: bool,

@@ -1,11 +1,11 @@
-//! Writes the table of protobuf messages from the source of Kubernetes: field numbers and types from the `generated.proto`
+//! Generates the table of protobuf messages from the source of Kubernetes: field numbers and types from the `generated.proto`
 //! files, names in JSON and `omitempty` from the tags of the Go types beside them.
 //!
 //! ```console
 //! $ cargo run -p chandler-devcluster-protobuf --example generate_messages -- <path to Kubernetes' staging/src/k8s.io> <version> [--check]
 //! ```
 //!
-//! With `--check` nothing is written; the exit status says whether the committed table is what would be written.
+//! With `--check` nothing is written; the exit status reports whether the committed table is up to date.
 
 mod golang;
 mod proto;
@@ -29,7 +29,7 @@ const ROOTS: [&str; 4] =
     ["api", "apimachinery/pkg/apis/meta", "apiextensions-apiserver/pkg/apis", "kube-aggregator/pkg/apis"];
 /// Packages that types refer to.
 const SHARED: [&str; 3] = ["apimachinery/pkg/api/resource", "apimachinery/pkg/runtime", "apimachinery/pkg/util/intstr"];
-/// What the decoder reads by rules of its own, having no fields in the table.
+/// Types that the decoder handles specially, without fields in the table.
 const SPECIAL: [&str; 4] = ["Quantity", "IntOrString", "Time", "MicroTime"];
 
 fn main() -> Result<(), Error> {
@@ -127,7 +127,7 @@ fn row(message: &str, field: &Field, go: &Go) -> Result<String, Error> {
     };
     let field_type = if field.type_name.contains('.') { definition(&field.type_name) } else { field.type_name.clone() };
     let (name, presence) = match go.field(message, field.number) {
-        // A list of its own type in Go: the message stands for its only field.
+        // A list with its own Go type: the message is replaced by its only field.
         None if go.is_list(message) => ("=".to_owned(), "plain"),
         // Written and read by code of its own; the decoder knows these by name.
         None if SPECIAL.contains(&simple) => (field.name.clone(), "plain"),

@@ -20,13 +20,13 @@ pub(crate) struct Field {
     pub(crate) number: u32,
     /// Name in the file.
     pub(crate) name: String,
-    /// How often it may stand.
+    /// How often it may occur.
     pub(crate) cardinality: Cardinality,
     /// `string`, `int32`, ... or a message's full name; of a map, that of its values.
     pub(crate) type_name: String,
 }
 
-/// How often a field may stand.
+/// How often a field may occur.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cardinality {
     /// Once.

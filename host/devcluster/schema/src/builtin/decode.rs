@@ -1,4 +1,4 @@
-//! Whether a value can be read into the Go struct of a built-in kind.
+//! Checks whether a value can be decoded into the Go struct of a built-in kind.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use crate::{
     validate::is_time,
 };
 
-/// What keeps an object from being read, in the words of the JSON decoder of Go; `None` when nothing does.
+/// Why an object cannot be decoded, with the message of Go's JSON decoder; `None` if it can.
 ///
 /// Types are checked, numbers, quantities, times and base64; `null` is the zero value of every type.
 pub fn decode_error(kind: &GroupVersionKind, object: &Value) -> Option<String> {
@@ -22,7 +22,7 @@ pub fn decode_error(kind: &GroupVersionKind, object: &Value) -> Option<String> {
     check(&resource.schema, object, place)
 }
 
-/// Where a value stands: the innermost struct, and the path of fields without indices.
+/// The location of a value: the innermost struct, and the path of fields without indices.
 struct Place<'a> {
     structure: &'a str,
     path: &'a mut String,
@@ -125,7 +125,7 @@ fn described(value: &Value) -> String {
     }
 }
 
-/// The Go type; names that Go gives to texts are not known here.
+/// The Go type; named string types of Go are not distinguished.
 fn go_type(schema: &Schema) -> String {
     match &schema.shape {
         Shape::Object { values: Some(values), properties, .. } if properties.is_empty() => {
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_read() {
+    fn undecodable_values_are_reported() {
         let cases = [
             (
                 "",

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{error::FieldError, path::FieldPath};
 
-/// Reports each of `fields` that differs from what is stored. `{}` in the detail stands for the field.
+/// Reports each of `fields` that differs from the stored object. `{}` in the detail is replaced by the field.
 pub(super) fn fields(
     fields: &[&str],
     new: &Value,
@@ -21,7 +21,7 @@ pub(super) fn fields(
     }
 }
 
-/// Reports one field that differs from what is stored, as kube-apiserver's `ValidateImmutableField`.
+/// Reports one field that differs from the stored object, as kube-apiserver's `ValidateImmutableField`.
 pub(super) fn field(name: &str, new: &Value, old: Option<&Value>, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let Some(old) = old else { return };
     if new.get(name) != old.get(name) {

@@ -14,7 +14,7 @@
 //! | webhook configurations, PodDisruptionBudget, HorizontalPodAutoscaler, Ingress | required and exclusive fields |
 //! | CustomResourceDefinition | [`crate::validate_crd`] |
 //!
-//! Everything else that kube-apiserver checks is not.
+//! Other checks of kube-apiserver are not implemented.
 
 mod access;
 mod configuration;
@@ -45,7 +45,7 @@ use crate::{
     webhook,
 };
 
-/// Validates an object of a built-in kind: its type and the rules beyond it; `old` is what is stored, on an update.
+/// Validates an object of a built-in kind: its type and the rules beyond it; `old` is the stored object of an update.
 ///
 /// Defaults must be filled in. Wrong types come back alone, as [`ErrorType::TypeInvalid`]: kube-apiserver cannot even decode such an
 /// object and answers 400 instead of 422.
@@ -97,7 +97,7 @@ pub fn validate(kind: &GroupVersionKind, new: &Value, old: Option<&Value>) -> Ve
     without_repeated_required(errors)
 }
 
-/// Keeps of several complaints about one missing field the one that says most.
+/// Of several errors about one missing field, keeps the most specific one.
 fn without_repeated_required(errors: Vec<FieldError>) -> Vec<FieldError> {
     let mut kept: Vec<FieldError> = Vec::with_capacity(errors.len());
     for error in errors {

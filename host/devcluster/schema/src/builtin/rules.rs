@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{error::FieldError, names, resources::GroupVersionKind};
 
-/// What a value must be. Absent values are only [`Rule::Required`].
+/// A rule for a value. Absent values only violate [`Rule::Required`].
 #[derive(Clone, Copy)]
 pub(super) enum Rule {
     /// One of these texts.
@@ -320,12 +320,12 @@ pub(super) fn check(kind: &GroupVersionKind, object: &Value, errors: &mut Vec<Fi
     }
 }
 
-/// Applies the rules of the `spec` of a Pod that stands at `path`.
+/// Applies the rules of the `spec` of a Pod at `path`.
 pub(super) fn pod(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     apply(spec, path, POD, errors);
 }
 
-/// Applies the rules of a container that stands at `path`.
+/// Applies the rules of a container at `path`.
 pub(super) fn container(container: &Value, path: &str, errors: &mut Vec<FieldError>) {
     apply(container, path, CONTAINER, errors);
 }

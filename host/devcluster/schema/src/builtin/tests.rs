@@ -245,7 +245,7 @@ fn a_pod_template_has_a_container() {
 }
 
 #[test]
-fn what_else_is_refused() {
+fn other_invalid_values_are_refused() {
     let rbac = "rbac.authorization.k8s.io";
     let binding = json!({"roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "a"}, "subjects": [{"kind": "ServiceAccount", "name": "x"}]});
     let mut rebound = binding.clone();
@@ -289,7 +289,7 @@ fn what_else_is_refused() {
 }
 
 #[test]
-fn what_excludes_each_other_is_refused() {
+fn mutually_exclusive_fields_are_refused() {
     let with = |pointer: &str, value: serde_json::Value| {
         let mut object = defaulted("apps", "Deployment", deployment());
         let (parent, name) = pointer.rsplit_once('/').unwrap();

@@ -1,4 +1,4 @@
-//! What kube-apiserver warns of without refusing it.
+//! The warnings of kube-apiserver about accepted objects.
 //!
 //! Source: `k8s.io/kubernetes/pkg/api/pod/warnings.go`, `pkg/api/node/util.go`, `pkg/api/service/warnings.go`.
 
@@ -48,7 +48,7 @@ const DEPRECATED_VOLUMES: &[(&str, &str)] = &[
     ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
 
-/// What to warn of when an object of a built-in kind is written; `old` is what is stored, on an update.
+/// The warnings about a write of a built-in kind; `old` is the stored object of an update.
 pub fn warnings(kind: &GroupVersionKind, new: &Value, old: Option<&Value>) -> Vec<String> {
     // Templates that stay as they are were warned of before.
     if old.is_some_and(|old| old.get("spec") == new.get("spec")) {
@@ -310,7 +310,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_warned_of() {
+    fn warnings_are_reported() {
         let kind = GroupVersionKind::new("apps", "v1", "Deployment");
         let deployment = json!({"spec": {"template": {
         "metadata": {"annotations": {"scheduler.alpha.kubernetes.io/critical-pod": ""}},

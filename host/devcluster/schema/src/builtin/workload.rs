@@ -125,7 +125,7 @@ pub(super) fn job(new: &Value, old: Option<&Value>, path: &FieldPath<'_>, errors
         }
     }
     immutable::field("selector", new, old, path, errors);
-    // A suspended job that never started may still be given other resources and places; nothing here starts jobs half-way.
+    // A suspended job that never started may still be given other resources and places; jobs are never started partially.
     if old.is_some_and(|old| old.get("suspend") != Some(&Value::Bool(true))) {
         immutable::field("template", new, old, path, errors);
     }

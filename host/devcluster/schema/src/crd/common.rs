@@ -1,7 +1,7 @@
-//! What all versions of a CRD agree in.
+//! Values that are equal in all versions of a CRD.
 //!
 //! kube-apiserver validates its internal type, in which a schema, columns or subresources that are equal in all versions (with one
-//! version always) stand once, in `spec`.
+//! version always) are stored once, in `spec`.
 
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ const PARTS: [(&str, &str); 4] = [
     ("selectableFields", "selectableFields"),
 ];
 
-/// Which parts are equal in all versions of a CRD. Found out once: asked for each version anew, it would take a time that grows with the
+/// Which parts are equal in all versions of a CRD. Computed once: for each version anew, it would take a time that grows with the
 /// square of their number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Common([bool; PARTS.len()]);

@@ -78,7 +78,7 @@ pub struct PrinterColumn {
 }
 
 impl CustomResourceDefinition {
-    /// Reads a CRD object that [`validate_crd`] found no fault with; what is absent takes its default.
+    /// Parses a CRD object that [`validate_crd`] accepted; absent fields take their defaults.
     ///
     /// # Errors
     /// When the schema of a version cannot be read.

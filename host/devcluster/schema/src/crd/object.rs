@@ -13,7 +13,7 @@ use crate::{
     webhook,
 };
 
-/// Validates a CustomResourceDefinition object beyond its type; `old` is what is stored, on an update.
+/// Validates a CustomResourceDefinition object beyond its type; `old` is the stored object of an update.
 ///
 /// Names, scope, versions (unique, exactly one stored, none dropped that objects may be stored in), conversion, subresources, and the
 /// structural schema of every version with its rules compiled. Paths are those of kube-apiserver: what all versions agree in is
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_change() {
+    fn immutable_fields_cannot_change() {
         let mut old = crd(&json!({"type": "object"}));
         old["status"] = json!({"conditions": [{"type": "Established", "status": "True"}]});
         let mut new = old.clone();

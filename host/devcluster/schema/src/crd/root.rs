@@ -19,7 +19,7 @@ pub(crate) fn read(json: &Value) -> Result<Schema, SchemaError> {
 
 /// Every object has `apiVersion`, `kind` and `metadata`, and the type of `metadata` is fixed.
 ///
-/// What a CRD states below `metadata` restricts values but does not change the type: it becomes one more validation.
+/// The schema of a CRD below `metadata` restricts values but does not change the type: it becomes one more validation.
 fn add_object_fields(node: &mut Node) {
     let Shape::Object { properties, .. } = &mut node.shape else { return };
     for name in ["apiVersion", "kind"] {

@@ -22,7 +22,7 @@ const FORBIDDEN: &[&str] = &[
     "xml",
     "$ref",
 ];
-/// Keywords of the structure, which may not stand inside `allOf`, `anyOf`, `oneOf` and `not`.
+/// Structural keywords, which are not allowed inside `allOf`, `anyOf`, `oneOf` and `not`.
 const STRUCTURE: &[&str] = &[
     "type",
     "title",
@@ -232,7 +232,7 @@ fn values(object: &Map<String, Value>, path: &FieldPath<'_>, errors: &mut Vec<Fi
     }
     if let Some(default) = object.get("default") {
         let Ok(schema) = crate::parse::part(&Value::Object(object.clone())) else { return };
-        // Rules are left out: they would need the rest of the object.
+        // Rules are omitted: they would need the rest of the object.
         errors.extend(validate_at(&schema, default, None, &path.field("default")));
     }
 }

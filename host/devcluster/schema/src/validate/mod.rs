@@ -16,10 +16,10 @@ use crate::{
     schema::{Combinations, ListType, Presence, Schema, Shape},
 };
 
-/// Most errors reported for one object; the rest would only repeat what is wrong.
+/// The maximum number of errors that are reported for one object.
 const MOST_ERRORS: usize = 100;
 
-/// Validates `new` against `schema`; `old` is what is stored, on an update.
+/// Validates `new` against `schema`; `old` is the stored object of an update.
 ///
 /// Types, required fields, enumerations, formats, bounds, patterns, boolean combinations, uniqueness of list items, and CEL rules
 /// with `oldSelf`. On an update, a value that equals the stored one at the same place is not complained about (ratcheting); only
@@ -28,7 +28,7 @@ pub fn validate(schema: &Schema, new: &Value, old: Option<&Value>) -> Vec<FieldE
     validate_at(schema, new, old, &FieldPath::Root)
 }
 
-/// Validates a part of an object that stands at `path`.
+/// Validates the part of an object at `path`.
 pub(crate) fn validate_at(schema: &Schema, new: &Value, old: Option<&Value>, path: &FieldPath<'_>) -> Vec<FieldError> {
     let mut walk = Walk { errors: Vec::new(), budget: Budget::default(), pass: Pass::Values };
     walk.value(schema, new, old, path);
@@ -70,7 +70,7 @@ fn has_rules(schema: &Schema, depth: usize) -> bool {
         }
 }
 
-/// What a walk looks at.
+/// The state of a validation walk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
     Values,
@@ -101,7 +101,7 @@ impl Walk {
         }
     }
 
-    /// What concerns the value itself, not what is inside.
+    /// Validates the value itself, not its children.
     fn own(&mut self, schema: &Schema, value: &Value, path: &FieldPath<'_>) {
         if !self.shape(schema, value, path) {
             return;
@@ -126,7 +126,7 @@ impl Walk {
             (Shape::Scalar(scalar), value) => scalar::check(scalar, value, path, &mut self.errors),
             (Shape::Object { required, embedded_resource, size, .. }, Value::Object(object)) => {
                 for name in required {
-                    // A Go struct cannot tell the empty text from none.
+                    // A Go struct cannot distinguish the empty string from an absent one.
                     let zero = |value: &Value| schema.is_builtin() && (value.is_null() || value == "");
                     if object.get(name).is_none_or(zero) {
                         self.errors.push(FieldError::required(&path.field(name), ""));

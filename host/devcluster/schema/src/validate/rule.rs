@@ -12,11 +12,11 @@ use crate::{
     schema::{Rule, Schema},
 };
 
-/// What one rule, and all rules of one object, may cost; the unit is a visited value.
+/// The cost limits of one rule, and of all rules of one object; the unit is a visited value.
 const RULE_BUDGET: u64 = 10_000_000;
 const OBJECT_BUDGET: u64 = 100_000_000;
 
-/// What the rules of one object may still cost.
+/// The remaining cost budget of the rules of one object.
 pub(super) struct Budget(u64);
 
 impl Default for Budget {
@@ -124,12 +124,12 @@ fn violation(rule: &Rule, detail: String, value: &Value, path: &FieldPath<'_>) -
     }
 }
 
-/// `.a['b.c']` as it stands in field paths: `.a[b.c]`.
+/// Converts `.a['b.c']` to the form of field paths: `.a[b.c]`.
 fn relative(field_path: &str) -> String {
     field_path.replace("['", "[").replace("']", "]")
 }
 
-/// What an error shows of a value: scalars themselves, of others the type.
+/// How an error shows a value: scalars themselves, of others the type.
 fn shown(value: &Value) -> Value {
     match value {
         Value::Object(_) | Value::Array(_) => super::scalar::type_name(value).into(),

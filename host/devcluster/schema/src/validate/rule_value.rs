@@ -57,7 +57,7 @@ pub(super) fn convert(schema: &Schema, value: &Value) -> CelValue {
     }
 }
 
-/// What a rule at the root of an object sees of it: of `metadata` only the names.
+/// The part of an object that a rule at its root sees: of `metadata` only the names.
 pub(super) fn root(schema: &Schema, value: &Value) -> CelValue {
     let mut value = value.clone();
     if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {

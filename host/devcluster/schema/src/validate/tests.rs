@@ -1,4 +1,4 @@
-//! Messages of validation, in the words of kube-apiserver.
+//! Validation messages, as in kube-apiserver.
 
 use serde_json::json;
 

@@ -10,7 +10,7 @@ use crate::{
     schema::{ListType, Schema},
 };
 
-/// Reports items of a set that stand twice.
+/// Reports duplicate items of a set.
 pub(super) fn set(list: &[Value], path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let mut seen = HashSet::new();
     for (index, item) in list.iter().enumerate() {
@@ -82,7 +82,7 @@ impl<'a> Stored<'a> {
     }
 }
 
-/// What tells an item from the others; none in an atomic list.
+/// The identity of an item; none in an atomic list.
 fn identity(items: &Schema, list_type: &ListType, item: &Value) -> Option<String> {
     match list_type {
         ListType::Map(keys) => Some(Value::Object(key_of(items, keys, item)).to_string()),

@@ -4,7 +4,7 @@ use super::*;
 use crate::faults::matching::Matcher;
 
 #[test]
-fn what_is_written_is_what_is_built() {
+fn parsed_faults_equal_built_ones() {
     let cases = [
         ("conflict", Fault::new(Effect::Conflict)),
         (
@@ -37,7 +37,7 @@ fn what_is_written_is_what_is_built() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn parse_errors_are_reported() {
     let error = |text: &str| text.parse::<Fault>().unwrap_err().to_string();
     insta::assert_snapshot!(
         [
@@ -67,19 +67,19 @@ fn what_is_wrong_is_said() {
 
         a fault is written EFFECT[=VALUE][,CONDITION=VALUE]..., such as `conflict,verb=patch,times=3`
     conflct
-        "conflct" is no effect: did you mean conflict?
+        "conflct" is not an effect: did you mean conflict?
     teapot
-        "teapot" is no effect: there are latency, conflict, gone, too-many-requests, internal-error, internal-error-after-write, unavailable, reset, reset-after-write, stale, drop-watch, reset-watch, expire-watch, slow-watch, late-bookmarks, no-bookmarks, established-delay
+        "teapot" is not an effect: expected one of latency, conflict, gone, too-many-requests, internal-error, internal-error-after-write, unavailable, reset, reset-after-write, stale, drop-watch, reset-watch, expire-watch, slow-watch, late-bookmarks, no-bookmarks, established-delay
     latency
-        latency: expected a time or two, the lesser first, such as 200ms or 100ms..2s
+        latency: expected a time or a range, such as 200ms or 100ms..2s
     latency=2s..1s
-        latency=2s..1s: expected a time or two, the lesser first, such as 200ms or 100ms..2s
+        latency=2s..1s: expected a time or a range, such as 200ms or 100ms..2s
     conflict=3
         conflict=3: it takes no value
     drop-watch=soon
         drop-watch=soon: expected a number of events or a time, such as 3 or 10s
     conflict,verbs=patch
-        "verbs" is no condition: did you mean verb?
+        "verbs" is not a condition: did you mean verb?
     conflict,verb=put
         verb=put: expected verbs of the Kubernetes API, joined by +; HTTP methods are named by method=
     conflict,times=x
@@ -87,21 +87,21 @@ fn what_is_wrong_is_said() {
     conflict,times
         times: expected a whole number
     conflict,every=0
-        every=0: expected a whole number from 1 on
+        every=0: expected a whole number of at least 1
     conflict,probability=1.5
         probability=1.5: expected a number between 0 and 1, or a percentage such as 30%
     conflict,verb=get,verb=list
-        verb is stated twice
+        verb is given twice
     conflict,resource=
         resource=: expected a resource, such as pods or deployments.apps
     conflict,resource=deployments.apps,group=batch
-        group=batch: the group stands behind the resource already
+        group=batch: the resource already has a group
     conflict,group=batch,resource=deployments.apps
-        resource=deployments.apps: another group is stated, too
+        resource=deployments.apps: another group is given, too
     drop-watch,verb=get
-        drop-watch happens to requests with the verb watch, not get
+        drop-watch applies to requests with the verb watch, not get
     conflict,name=%ff
-        name=%ff: expected UTF-8 behind percent signs
+        name=%ff: expected percent-encoded UTF-8
     "#
     );
 }
@@ -206,7 +206,7 @@ fn fault() -> impl Strategy<Value = Fault> {
 
 proptest! {
     #[test]
-    fn what_is_shown_can_be_read(fault in fault()) {
+    fn displayed_faults_round_trip(fault in fault()) {
         let text = fault.to_string();
         prop_assert_eq!(text.parse::<Fault>(), Ok(fault), "{}", text);
     }

@@ -1,4 +1,4 @@
-//! Who may do what, and certificates.
+//! RBAC and certificates.
 
 use serde_json::Value;
 

@@ -26,7 +26,7 @@ fn targets(row: Row<'_>) -> Value {
     first_of(shown.collect(), 2, ", ", NONE).into()
 }
 
-/// What is, and what should be, of one metric.
+/// The current and the target value of one metric.
 fn target(metric: &Value, status: Option<&Value>) -> String {
     let (source, named, by_utilization) = match text(metric, "/type") {
         "External" => ("external", false, false),

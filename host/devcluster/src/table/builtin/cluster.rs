@@ -1,4 +1,4 @@
-//! What concerns the API server itself: namespaces, APIs, admission, priority and fairness.
+//! Kinds of the API server itself: namespaces, APIs, admission, priority and fairness.
 
 use serde_json::Value;
 
@@ -67,7 +67,7 @@ pub(super) const ADMISSION_POLICY_BINDING: &[Column] = &[
     Column::text("ParamRef", |row| {
         let Some(reference) = row.object.pointer("/spec/paramRef") else { return UNSET.into() };
         match (text(reference, "/name"), text(reference, "/namespace")) {
-            // Whether parameters are of the cluster cannot be told from here.
+            // Whether the parameters are cluster-scoped is not known in this function.
             ("", _) if reference.get("selector").is_some() => selector_text(reference.get("selector")).into(),
             ("", _) => UNSET.into(),
             (name, "") => format!("*/{name}").into(),

@@ -1,4 +1,4 @@
-//! Services and what leads to them.
+//! Services, EndpointSlices, Ingresses and their relatives.
 
 use std::collections::BTreeSet;
 
@@ -105,7 +105,7 @@ pub(super) const INGRESS: &[Column] = &[
     AGE,
 ];
 
-/// The first three hosts; rules without one take part in the count of what is left out.
+/// The first three hosts; rules without one take part in the count of what is omitted.
 fn hosts(row: Row<'_>) -> Value {
     const MOST: usize = 3;
     let mut shown: Vec<&str> = Vec::new();

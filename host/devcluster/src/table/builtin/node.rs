@@ -1,4 +1,4 @@
-//! Nodes and what they offer.
+//! Nodes and their resources.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Pods: what their many containers amount to in one word.
+//! Pods: their status in one word.
 
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -54,7 +54,7 @@ pub(in crate::table) fn row_conditions(pod: &Value) -> Option<Value> {
     Some(json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}]))
 }
 
-/// What a row says of the containers (`printPod`).
+/// The summary of the containers in a row (`printPod`).
 #[derive(Debug, Default, PartialEq)]
 struct Summary {
     reason: String,
@@ -143,7 +143,7 @@ impl Summary {
         (all, of_sidecars, false)
     }
 
-    /// Reads the containers; what the first one says counts last.
+    /// Reads the containers; the first one has the last word.
     fn read_containers(&mut self, pod: &Value, restarts: &mut Restarts) {
         let (mut running, mut error) = (false, None);
         for status in list(pod, "/status/containerStatuses").rev() {

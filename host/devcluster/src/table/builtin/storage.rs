@@ -1,4 +1,4 @@
-//! Volumes and those who make them.
+//! Volumes and storage classes.
 
 use serde_json::Value;
 

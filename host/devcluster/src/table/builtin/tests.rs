@@ -7,7 +7,7 @@ use time::macros::datetime;
 use super::columns;
 use crate::table::column::Row;
 
-/// The cells of an object, each behind its heading; empty ones are left out.
+/// The cells of an object, each behind its heading; empty ones are omitted.
 fn cells(group: &str, kind: &str, object: &Value) -> String {
     let row = Row { object, now: datetime!(2026-01-01 00:10:00 UTC) };
     let columns = columns(&GroupVersionKind::new(group, "v1", kind)).iter();
@@ -128,7 +128,7 @@ fn storage_and_nodes() {
 }
 
 #[test]
-fn events_tell_when_and_what() {
+fn events_show_time_and_object() {
     let event = json!({
         "metadata": {"name": "e"}, "type": "Warning", "reason": "Failed", "message": " it failed \n",
         "involvedObject": {"kind": "Pod", "name": "p", "fieldPath": "spec.containers{a}"},

@@ -1,4 +1,4 @@
-//! CronJobs: Jobs by a schedule.
+//! CronJobs: Jobs on a schedule.
 
 mod schedule;
 
@@ -29,15 +29,15 @@ pub(super) fn reconcile(world: &World<'_>, cron_job: &Value) -> Decision {
     let zone = text(cron_job, "/spec/timeZone");
     let schedule = match Schedule::parse(text(cron_job, "/spec/schedule")) {
         Ok(schedule) if UTC.contains(&zone) => Some(schedule),
-        // Said where it can be seen, and only when the CronJob changes: nothing else leads here again.
+        // Recorded as an Event only when the CronJob changes: nothing else triggers this code again.
         Ok(_) => {
             let message = format!("invalid timeZone: {zone:?}: only UTC is simulated");
-            decision.tell(Note::warning(COMPONENT, "UnknownTimeZone", message));
+            decision.record_event(Note::warning(COMPONENT, "UnknownTimeZone", message));
             None
         }
         Err(why) => {
             let message = format!("unparseable schedule: {:?} : {why}", text(cron_job, "/spec/schedule"));
-            decision.tell(Note::warning(COMPONENT, "UnparseableSchedule", message));
+            decision.record_event(Note::warning(COMPONENT, "UnparseableSchedule", message));
             None
         }
     };
@@ -69,7 +69,7 @@ fn start(
     let deadline = number(cron_job, "/spec/startingDeadlineSeconds").and_then(|seconds| u64::try_from(seconds).ok());
     if deadline.is_some_and(|seconds| world.since(Some(due)) > Duration::from_secs(seconds)) {
         let message = format!("Missed scheduled time to start a job: {}", clock::seconds(due));
-        decision.tell(Note::warning(COMPONENT, "MissSchedule", message));
+        decision.record_event(Note::warning(COMPONENT, "MissSchedule", message));
         *last = Some(due);
         return;
     }
@@ -77,7 +77,7 @@ fn start(
     match text(cron_job, "/spec/concurrencyPolicy") {
         "Forbid" if !active.is_empty() => {
             let message = "Not starting job because prior execution is running and concurrency policy is Forbid";
-            return decision.tell(Note::normal(COMPONENT, "JobAlreadyActive", message));
+            return decision.record_event(Note::normal(COMPONENT, "JobAlreadyActive", message));
         }
         "Replace" => active.into_iter().for_each(|job| delete(job, decision)),
         _ => {}

@@ -8,7 +8,7 @@ const FARTHEST: i64 = 366 * 9;
 const MONTHS: &[&str] = &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: &[&str] = &["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// When something is to happen: a bit for each minute, hour, day and month.
+/// The scheduled times: a bit for each minute, hour, day and month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Schedule {
     minutes: u64,
@@ -24,7 +24,7 @@ impl Schedule {
     /// Reads a schedule.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// If the schedule is invalid; the error says why.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let expanded = match text.trim() {
             "@yearly" | "@annually" => "0 0 1 1 *",
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schedule_is_refused() {
+    fn invalid_schedules_are_refused() {
         for text in [
             "",
             "* * * *",
@@ -200,7 +200,7 @@ mod tests {
             let _ = Schedule::parse(&text);
         }
 
-        /// What comes next is later, on the minute, and the latest one seen from there.
+        /// The next time is later, on the minute, and is the latest one as seen from itself.
         #[test]
         fn next_and_latest_agree(
             minute in 0_u8..60, hour in 0_u8..24, day in 1_u8..28, step in 1_u8..20, seconds in 0_i64..40_000_000,

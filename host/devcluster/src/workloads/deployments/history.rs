@@ -1,4 +1,4 @@
-//! The annotations that tell which revision a ReplicaSet is and was, and that carry sizes.
+//! The annotations for the current and earlier revisions of a ReplicaSet, and for sizes.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +9,7 @@ pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
 const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
 const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
 const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
-/// What is not copied from a Deployment to its ReplicaSet.
+/// Annotations that are not copied from a Deployment to its ReplicaSet.
 const OWN: &[&str] = &[
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION,
@@ -42,7 +42,7 @@ pub(super) fn sizes(limits: &Limits) -> Map<String, Value> {
     entries.into_iter().map(|(key, number)| (key.to_owned(), number.to_string().into())).collect()
 }
 
-/// The annotations of the ReplicaSet that is to be the revision: the Deployment's own, and a history of what it was.
+/// The annotations of the ReplicaSet of the new revision: the Deployment's own, and a history of what it was.
 pub(super) fn annotations(deployment: &Value, set: &Value, revision: i64) -> Map<String, Value> {
     let mut annotations = map(set, "/metadata/annotations");
     let copied = map(deployment, "/metadata/annotations");
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rollback_keeps_what_a_revision_was() {
+    fn a_rollback_keeps_the_revision_history() {
         let deployment = json!({"metadata": {"annotations": {
             "a": "1", REVISION: "7", "kubectl.kubernetes.io/last-applied-configuration": "{}"}}});
         let fresh = annotations(&deployment, &json!({}), 1);

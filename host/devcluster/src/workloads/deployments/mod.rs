@@ -1,9 +1,9 @@
-//! Deployments: ReplicaSets for the present and for earlier Pod templates, and how the Pods move from one to the next.
+//! Deployments: ReplicaSets for the current and earlier Pod templates, and rolling updates between them.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `sizes` | how large each ReplicaSet is to be, numbers only |
-//! | `history` | revisions and the annotations that tell of them |
+//! | `sizes` | the desired size of each ReplicaSet, numbers only |
+//! | `history` | revisions and their annotations |
 //! | `status` | counts and conditions |
 
 mod history;
@@ -39,7 +39,7 @@ struct Rollout<'a> {
     world: &'a World<'a>,
     deployment: &'a Value,
     limits: Limits,
-    /// The ReplicaSet of the present template.
+    /// The ReplicaSet of the current template.
     new: Option<&'a Value>,
     /// The others, oldest first.
     old: Vec<&'a Value>,
@@ -161,7 +161,7 @@ impl<'a> Rollout<'a> {
         self.all().map(replicas).sum()
     }
 
-    /// Creates the ReplicaSet of the present template.
+    /// Creates the ReplicaSet of the current template.
     fn create(&self, decision: &mut Decision, wanted: i64) -> Progress {
         let collisions = count(self.deployment, "/status/collisionCount");
         let present = self.deployment.pointer("/spec/template").cloned().unwrap_or_default();
@@ -210,7 +210,7 @@ impl<'a> Rollout<'a> {
         Progress::Created(name)
     }
 
-    /// Brings annotations and `minReadySeconds` of the present ReplicaSet up to date, and the Deployment's revision.
+    /// Brings annotations and `minReadySeconds` of the current ReplicaSet up to date, and the Deployment's revision.
     fn renew(&self, decision: &mut Decision, new: &Value) -> bool {
         let annotations = history::annotations(self.deployment, new, self.next_revision());
         let seconds = count(self.deployment, "/spec/minReadySeconds");
@@ -290,7 +290,7 @@ impl<'a> Rollout<'a> {
             let direction = if before < wanted { "up" } else { "down" };
             let name = metadata::name(set);
             let message = format!("Scaled {direction} replica set {name} from {before} to {wanted}");
-            decision.tell(Note::normal(COMPONENT, "ScalingReplicaSet", message));
+            decision.record_event(Note::normal(COMPONENT, "ScalingReplicaSet", message));
         }
     }
 
@@ -313,7 +313,7 @@ impl<'a> Rollout<'a> {
         let before = decision.actions.len();
         decision.status(Kind::Deployment, self.deployment, &wanted);
         if self.refusal().is_some() && decision.actions.len() > before {
-            // What was refused may be refused again; that it was must stand in the status nevertheless.
+            // A rejected request may be rejected again; the status must report it nevertheless.
             decision.actions.rotate_right(1);
         }
     }

@@ -1,17 +1,17 @@
-//! How many Pods each ReplicaSet of a Deployment is to have: numbers only.
+//! The desired number of Pods of each ReplicaSet of a Deployment: numbers only.
 
 use serde_json::Value;
 
 use crate::workloads::fields::{replicas, scaled, text};
 
-/// What a Deployment asks for.
+/// The sizes that a Deployment requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
     pub(super) replicas: i64,
     pub(super) rolling: bool,
-    /// How many Pods more than asked for there may be.
+    /// How many Pods more than requested there may be.
     pub(super) surge: i64,
-    /// How many Pods fewer than asked for may be available.
+    /// How many Pods fewer than requested may be available.
     pub(super) unavailable: i64,
 }
 
@@ -45,9 +45,9 @@ impl Limits {
 /// The size of a ReplicaSet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Size {
-    /// The Pods that it is to have.
+    /// The desired number of Pods.
     pub(super) wanted: i64,
-    /// The Pods that are available and are to stay.
+    /// The available Pods that must stay.
     pub(super) available: i64,
     /// The most Pods that its Deployment could have when it was last scaled.
     pub(super) most: Option<i64>,
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rolling_update_goes_step_by_step() {
+    fn a_rolling_update_proceeds_step_by_step() {
         // The example in upstream's comment: ten replicas, three more, two fewer.
         let limits = limits(10, 3, 2);
         assert_eq!(next_new(&limits, size(0, 0), &[size(10, 10)]), Some(3));
@@ -248,7 +248,7 @@ mod tests {
         }
 
         #[test]
-        fn proportional_scaling_uses_exactly_what_is_allowed(
+        fn proportional_scaling_uses_exactly_the_allowed_size(
             replicas in 0_i64..40,
             surge in 0_i64..10,
             wanted in prop::collection::vec(1_i64..20, 2..5),

@@ -15,10 +15,10 @@ use crate::{
     },
 };
 
-/// The deadline that stands for none.
+/// The value that means no deadline.
 const NO_DEADLINE: i64 = i32::MAX as i64;
 
-/// What a pass did, as far as the conditions tell of it.
+/// The result of a reconcile, as far as it affects conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     /// The Deployment is paused.
@@ -27,9 +27,9 @@ pub(super) enum Progress {
     Created(String),
     /// The name of the ReplicaSet is taken; the next try has this number.
     Collision(i64),
-    /// A rollout goes on or is complete.
+    /// A rollout makes progress or is complete.
     Rolling,
-    /// Nothing is to be said about progress.
+    /// No progress condition is set.
     Unknown,
 }
 
@@ -61,7 +61,7 @@ impl Counts {
         [self.updated, self.replicas, self.available].iter().all(|count| *count == wanted)
     }
 
-    /// Whether more is updated, ready or available, or less is outdated, than the status says.
+    /// Whether more is updated, ready or available, or less is outdated, than in the status.
     fn are_better_than(&self, deployment: &Value) -> bool {
         let before = |field: &str| count(deployment, &format!("/status/{field}"));
         let outdated = before("replicas") - before("updatedReplicas");
@@ -72,7 +72,7 @@ impl Counts {
     }
 }
 
-/// Whether the status, as it was last written, says that the rollout is complete.
+/// Whether the last written status reports the rollout as complete.
 pub(super) fn is_complete(rollout: &Rollout<'_>) -> bool {
     let deployment = rollout.deployment;
     Counts::of(rollout).are_complete(rollout.limits.replicas)
@@ -95,7 +95,7 @@ pub(super) fn status(rollout: &Rollout<'_>, progress: Progress, decision: &mut D
         collisions = Some(next);
     }
     match deadline(deployment) {
-        Some(deadline) => tell_progress(rollout, &counts, progress, deadline, &mut conditions, decision),
+        Some(deadline) => set_progress_condition(rollout, &counts, progress, deadline, &mut conditions, decision),
         None => conditions.remove("Progressing"),
     }
     match failure(rollout) {
@@ -119,7 +119,7 @@ fn deadline(deployment: &Value) -> Option<i64> {
     number(deployment, "/spec/progressDeadlineSeconds").filter(|seconds| *seconds != NO_DEADLINE)
 }
 
-fn tell_progress(
+fn set_progress_condition(
     rollout: &Rollout<'_>,
     counts: &Counts,
     progress: Progress,
@@ -195,7 +195,7 @@ fn watch_deadline(
     let Some(progressing) = conditions.get("Progressing") else { return };
     let deadline = Duration::from_secs(u64::try_from(deadline).unwrap_or(0));
     let waited = rollout.world.since(time(progressing, "/lastUpdateTime"));
-    // What is told to fail does not keep anybody waiting.
+    // A simulated failure exceeds the deadline at once.
     if waited > deadline || fails(rollout) {
         conditions.set("Progressing", "False", "ProgressDeadlineExceeded", message);
     } else {
@@ -209,7 +209,7 @@ fn fails(rollout: &Rollout<'_>) -> bool {
     unready && rollout.behaviour() == Behaviour::Fail
 }
 
-/// The failure of a ReplicaSet; that of the present one first.
+/// The failure of a ReplicaSet; that of the current one first.
 fn failure(rollout: &Rollout<'_>) -> Option<Value> {
     let found = rollout.new.into_iter().chain(rollout.old.iter().copied());
     let failure = found.into_iter().find_map(|set| condition(set, "ReplicaFailure"))?;

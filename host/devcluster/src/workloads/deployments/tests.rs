@@ -137,7 +137,7 @@ fn a_release_that_does_not_come_up_leaves_the_earlier_one_running_until_it_is_me
 }
 
 #[test]
-fn what_fails_reports_its_deadline_at_once() {
+fn a_simulated_failure_exceeds_its_deadline_at_once() {
     let mut model = Model::new();
     let more = json!({"replicas": 1, "progressDeadlineSeconds": 600, "strategy": rolling(1, 0)});
     let mut object = spec("web", "nginx", &more);
@@ -149,7 +149,7 @@ fn what_fails_reports_its_deadline_at_once() {
 }
 
 #[test]
-fn what_is_said_of_a_workload_strikes_its_present_pods_and_can_be_taken_back() {
+fn a_rule_for_a_workload_affects_its_current_pods_and_can_be_removed() {
     let mut model = Model::new();
     let key = deployment(&mut model, 2, &rolling(1, 0));
     model.settle();

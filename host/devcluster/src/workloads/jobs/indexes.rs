@@ -10,7 +10,7 @@ const MOST: i64 = 100_000;
 pub(super) struct Indexes(BTreeSet<i64>);
 
 impl Indexes {
-    /// Reads what [`Display`](fmt::Display) writes; what cannot be read is left out.
+    /// Parses the format of [`Display`](fmt::Display); unreadable parts are omitted.
     pub(super) fn parse(text: &str) -> Self {
         let mut indexes = BTreeSet::new();
         for part in text.split(',') {
@@ -72,7 +72,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_again(indexes in prop::collection::btree_set(0_i64..200, 0..60)) {
+        fn indexes_round_trip(indexes in prop::collection::btree_set(0_i64..200, 0..60)) {
             let indexes = Indexes(indexes);
             prop_assert_eq!(Indexes::parse(&indexes.to_string()), indexes);
         }

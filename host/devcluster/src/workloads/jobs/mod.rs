@@ -88,12 +88,12 @@ pub(super) fn reconcile(world: &World<'_>, job: &Value) -> Decision {
     let verdict = judge(world, job, &tally, &mut decision);
     match &verdict {
         Verdict::GoesOn => {}
-        // What still runs is stopped first.
+        // Running Pods are stopped first.
         _ => tally.active.iter().for_each(|pod| delete(pod, &mut decision)),
     }
     let before = decision.actions.len();
     write_status(world, job, &tally, &verdict, &mut decision);
-    // The status says why Pods go before they do.
+    // The status reports why Pods are deleted before they are.
     decision.actions.rotate_left(before);
     if verdict == Verdict::GoesOn {
         adjust(world, job, &tally, &mut decision);

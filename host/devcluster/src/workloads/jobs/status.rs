@@ -15,7 +15,7 @@ use crate::workloads::{
 
 const ENOUGH: (&str, &str) = ("CompletionsReached", "Reached expected number of succeeded pods");
 
-/// How it stands with a Job.
+/// The state of a Job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     GoesOn,
@@ -108,7 +108,7 @@ pub(super) fn write_status(
     decision.status(Kind::Job, job, &status.build());
     if decision.actions.len() > before {
         for note in notes {
-            decision.tell(note);
+            decision.record_event(note);
         }
     }
 }

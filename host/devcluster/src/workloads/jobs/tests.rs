@@ -104,7 +104,7 @@ fn a_job_is_stopped_at_its_deadline() {
 }
 
 #[test]
-fn a_job_goes_when_its_time_is_over() {
+fn a_job_is_deleted_after_its_ttl() {
     let mut model = Model::new();
     let key = job(&mut model, &json!({"ttlSecondsAfterFinished": 60}));
     model.settle();

@@ -1,6 +1,6 @@
-//! What becomes of a Pod: a table of stages, as kwok has one.
+//! The lifecycle of a Pod: a table of stages, as in kwok.
 //!
-//! Of the rows whose condition holds the first one is next; when its step has taken its time, its effect follows.
+//! The first row whose condition holds is next; after the duration of its step, its effect is applied.
 
 mod node;
 mod status;
@@ -26,14 +26,14 @@ const SCHEDULER: &str = "default-scheduler";
 /// The scheduler that is simulated; Pods that name another one are left to it.
 const SCHEDULER_NAME: &str = "default-scheduler";
 
-/// A Pod and what is to be pretended about it.
+/// A Pod and its simulated behaviour.
 struct Look<'a> {
     pod: &'a Value,
     behaviour: Behaviour,
     world: &'a World<'a>,
 }
 
-/// One row: what holds now, how long it goes on, what follows.
+/// One row: the condition, its duration, the effect.
 struct Stage {
     when: fn(&Look<'_>) -> bool,
     step: Option<Step>,
@@ -74,7 +74,7 @@ pub(super) fn step(world: &World<'_>, pod: &Value) -> Option<(Step, Duration)> {
     (!delay.is_zero()).then_some((step, delay))
 }
 
-/// What follows on the stage that a Pod is in.
+/// The next stage of a Pod.
 pub(super) fn reconcile(world: &World<'_>, pod: &Value) -> Decision {
     let look = Look::at(world, pod);
     let mut decision = Decision::default();
@@ -197,7 +197,7 @@ impl<'a> Look<'a> {
                 let (key, uid) = (Key::of(Kind::Pod, self.pod), metadata::uid(self.pod).to_owned());
                 decision.push(Action::Bind { key, uid, node: node.clone() });
                 let message = format!("Successfully assigned {namespace}/{name} to {node}");
-                decision.tell(Note::normal(SCHEDULER, "Scheduled", message));
+                decision.record_event(Note::normal(SCHEDULER, "Scheduled", message));
             }
             Err(why) => self.stay_unscheduled(decision, &why),
         }
@@ -211,7 +211,7 @@ impl<'a> Look<'a> {
         let before = decision.actions.len();
         decision.status(Kind::Pod, self.pod, &wanted);
         if decision.actions.len() > before {
-            decision.tell(Note::warning(SCHEDULER, "FailedScheduling", why));
+            decision.record_event(Note::warning(SCHEDULER, "FailedScheduling", why));
         }
     }
 
@@ -219,22 +219,22 @@ impl<'a> Look<'a> {
         self.write(decision, Doing::PullingInVain);
         let Some(image) = self.containers().next().map(|container| text(container, "/image")) else { return };
         let failed = format!("Failed to pull image {image:?}: failed to resolve reference {image:?}: no such host");
-        decision.tell(Note::normal(KUBELET, "Pulling", format!("Pulling image {image:?}")));
-        decision.tell(Note::warning(KUBELET, "Failed", failed));
-        decision.tell(Note::warning(KUBELET, "Failed", "Error: ErrImagePull"));
-        decision.tell(Note::normal(KUBELET, "BackOff", format!("Back-off pulling image {image:?}")));
-        decision.tell(Note::warning(KUBELET, "Failed", "Error: ImagePullBackOff"));
+        decision.record_event(Note::normal(KUBELET, "Pulling", format!("Pulling image {image:?}")));
+        decision.record_event(Note::warning(KUBELET, "Failed", failed));
+        decision.record_event(Note::warning(KUBELET, "Failed", "Error: ErrImagePull"));
+        decision.record_event(Note::normal(KUBELET, "BackOff", format!("Back-off pulling image {image:?}")));
+        decision.record_event(Note::warning(KUBELET, "Failed", "Error: ImagePullBackOff"));
     }
 
-    fn tell_of_start(&self, decision: &mut Decision) {
+    fn record_start(&self, decision: &mut Decision) {
         for list_of in ["/spec/initContainers", "/spec/containers"] {
             for container in list(self.pod, list_of) {
                 let image = text(container, "/image");
                 let pulled =
                     format!("Container image {image:?} already present on machine and can be accessed by the pod");
-                decision.tell(Note::normal(KUBELET, "Pulled", pulled));
-                decision.tell(Note::normal(KUBELET, "Created", "Container created"));
-                decision.tell(Note::normal(KUBELET, "Started", "Container started"));
+                decision.record_event(Note::normal(KUBELET, "Pulled", pulled));
+                decision.record_event(Note::normal(KUBELET, "Created", "Container created"));
+                decision.record_event(Note::normal(KUBELET, "Started", "Container started"));
             }
         }
     }
@@ -242,16 +242,16 @@ impl<'a> Look<'a> {
     fn fail(&self, decision: &mut Decision) {
         self.write(decision, Doing::Failed);
         if !self.is_running() {
-            self.tell_of_start(decision);
+            self.record_start(decision);
         }
     }
 
     fn crash(&self, decision: &mut Decision) {
         self.write(decision, Doing::BackingOff);
         if !self.is_running() {
-            self.tell_of_start(decision);
+            self.record_start(decision);
         }
-        self.tell_of_crash(decision);
+        self.record_crash(decision);
         decision.look_again(self.back_off());
     }
 
@@ -264,7 +264,7 @@ impl<'a> Look<'a> {
             return;
         }
         self.write(decision, Doing::BackingOff);
-        self.tell_of_crash(decision);
+        self.record_crash(decision);
     }
 
     fn containers_of_status(&self) -> impl Iterator<Item = &Value> {
@@ -276,11 +276,11 @@ impl<'a> Look<'a> {
         Duration::from_secs(back_off_seconds(restarts))
     }
 
-    fn tell_of_crash(&self, decision: &mut Decision) {
+    fn record_crash(&self, decision: &mut Decision) {
         for container in self.containers() {
             let (name, pod) = (text(container, "/name"), full_name(self.pod));
             let message = format!("Back-off restarting failed container {name} in pod {pod}");
-            decision.tell(Note::warning(KUBELET, "BackOff", message));
+            decision.record_event(Note::warning(KUBELET, "BackOff", message));
         }
     }
 
@@ -290,7 +290,7 @@ impl<'a> Look<'a> {
 
     fn start(&self, decision: &mut Decision) {
         self.write(decision, Doing::Running);
-        self.tell_of_start(decision);
+        self.record_start(decision);
     }
 
     fn complete(&self, decision: &mut Decision) {

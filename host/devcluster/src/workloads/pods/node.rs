@@ -1,4 +1,4 @@
-//! The one node, and which Pods it takes.
+//! The single node, and the Pods that it accepts.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ use crate::{
 /// The name of the node.
 pub(in crate::workloads) const NODE: &str = "devcluster-node";
 
-/// The node as it is created.
+/// The node to create.
 fn node() -> Value {
     json!({
         "apiVersion": "v1", "kind": "Node",

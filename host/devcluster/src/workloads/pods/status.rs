@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// What the containers of a Pod do.
+/// The state of the containers of a Pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Doing {
     /// They are being created.
@@ -124,7 +124,7 @@ fn hold_by_readiness_gates(pod: &Value, conditions: &mut Conditions) {
     }
 }
 
-/// What is known of a container from before.
+/// The previous status of a container.
 fn known<'a>(pod: &'a Value, container: &Value) -> Option<&'a Value> {
     let name = text(container, "/name");
     let all = list(pod, "/status/containerStatuses").iter().chain(list(pod, "/status/initContainerStatuses"));
@@ -162,7 +162,7 @@ fn container_status(pod: &Value, container: &Value, doing: Doing, held: bool, no
         Doing::PullingInVain if held => entry(pod, container, waiting("PodInitializing", ""), false, false, restarts),
         Doing::PullingInVain => entry(pod, container, pulling_in_vain(container), false, false, restarts),
         Doing::Running => {
-            // Who comes out of a crash has been started once more.
+            // A container that recovers from a crash has been restarted once more.
             let crashed = before.is_some_and(|status| {
                 text(status, "/state/waiting/reason") == "CrashLoopBackOff"
                     || status.pointer("/state/terminated").is_some()

@@ -31,7 +31,7 @@ fn shown<'a>(model: &'a Model, key: &Key) -> (&'a str, &'a str, &'a str) {
 }
 
 #[test]
-fn a_pod_comes_to_what_it_is_told() {
+fn a_pod_reaches_the_simulated_state() {
     let never = |behaviour: &str| {
         let mut more = annotated(behaviour);
         more["spec"] = json!({"restartPolicy": "Never"});
@@ -67,7 +67,7 @@ fn a_pod_comes_to_what_it_is_told() {
 }
 
 #[test]
-fn who_finds_no_node_says_so() {
+fn an_unschedulable_pod_reports_it() {
     let mut model = Model::new();
     let key = pod(&mut model, &json!({"spec": {"nodeSelector": {"disk": "ssd"}}}));
     model.settle();
@@ -123,7 +123,7 @@ fn init_containers_end_before_the_others_start() {
 }
 
 #[test]
-fn what_runs_goes_on_when_only_what_comes_up_is_to_stall() {
+fn running_pods_keep_running_if_only_new_ones_stall() {
     let mut model = Model::new();
     let key = pod(&mut model, &json!({}));
     model.settle();

@@ -46,7 +46,7 @@ fn jobs_come_by_the_schedule_and_the_oldest_go() {
 }
 
 #[test]
-fn what_still_runs_forbids_or_is_replaced() {
+fn a_running_job_forbids_the_next_or_is_replaced() {
     for (policy, expected) in [("Allow", 3), ("Forbid", 1), ("Replace", 1)] {
         let mut model = Model::new();
         model.rules.behave(Subject::kind("CronJob"), Behaviour::Stall);

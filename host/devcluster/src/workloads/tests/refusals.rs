@@ -11,9 +11,9 @@ use crate::workloads::{
     world::World,
 };
 
-/// What is refused stands in the status before it is tried again, and goes when it is refused no longer.
+/// A rejected request is reported in the status before it is retried, and the report is removed when it succeeds.
 #[test]
-fn what_is_refused_stands_in_the_status() {
+fn rejected_requests_are_reported_in_the_status() {
     let why = "pods \"web-\" is forbidden: exceeded quota";
     for (kind, condition_type, reason) in [
         (Kind::ReplicaSet, "ReplicaFailure", "FailedCreate"),

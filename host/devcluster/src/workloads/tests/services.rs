@@ -70,7 +70,7 @@ fn endpoints_follow_the_pods() {
 }
 
 #[test]
-fn load_balancers_get_an_address_unless_told_otherwise() {
+fn load_balancers_get_an_address_by_default() {
     let mut model = Model::new();
     let key = service(&mut model, "web", json!({"type": "LoadBalancer"}));
     model.settle();
@@ -82,7 +82,7 @@ fn load_balancers_get_an_address_unless_told_otherwise() {
 }
 
 #[test]
-fn an_api_service_is_available_when_somebody_serves_it() {
+fn an_api_service_is_available_with_a_ready_endpoint() {
     let mut model = Model::new();
     let local = model
         .create(Kind::ApiService, json!({"metadata": {"name": "v1.apps"}, "spec": {"group": "apps", "version": "v1"}}));

@@ -70,7 +70,7 @@ fn pods_come_up_in_order_with_names_and_claims_of_their_own() {
 }
 
 #[test]
-fn an_update_goes_from_the_last_pod_to_the_partition() {
+fn an_update_proceeds_from_the_last_pod_to_the_partition() {
     let mut model = Model::new();
     let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 2}});
     let key = stateful_set(&mut model, 4, json!({"updateStrategy": strategy}));
@@ -84,7 +84,7 @@ fn an_update_goes_from_the_last_pod_to_the_partition() {
     let status = model.get(&key)["status"].clone();
     assert_eq!((count(&status, "/updatedReplicas"), count(&status, "/currentReplicas")), (2, 2));
     assert_ne!(status["currentRevision"], status["updateRevision"]);
-    // Who is lost below the partition comes back as it was.
+    // A lost Pod below the partition is created again with the old template.
     model.delete(&Key::new(Kind::Pod, "n", "db-0"));
     model.settle();
     assert_eq!(images(&model)[0], "postgres:1");
@@ -104,7 +104,7 @@ fn an_update_goes_from_the_last_pod_to_the_partition() {
 }
 
 #[test]
-fn who_does_not_come_up_holds_up_the_others_unless_they_come_in_parallel() {
+fn an_unready_pod_blocks_later_ones_except_with_parallel_management() {
     for (policy, expected) in [("OrderedReady", 1), ("Parallel", 3)] {
         let mut model = Model::new();
         model.rules.behave(Subject::kind("StatefulSet"), Behaviour::Stall);
@@ -138,7 +138,7 @@ fn it_shrinks_from_the_end() {
 }
 
 #[test]
-fn deleted_by_hand_only_when_told_so() {
+fn on_delete_replaces_only_deleted_pods() {
     let mut model = Model::new();
     let key = stateful_set(&mut model, 2, json!({"updateStrategy": {"type": "OnDelete"}}));
     model.settle();

@@ -24,7 +24,7 @@ fn volumes(model: &Model) -> Vec<&serde_json::Value> {
 }
 
 #[test]
-fn a_claim_gets_a_volume_that_goes_with_it() {
+fn a_claim_gets_a_volume_that_is_deleted_with_it() {
     let mut model = Model::new();
     let key = claim(&mut model, "data");
     model.settle();
@@ -54,7 +54,7 @@ fn a_claim_gets_a_volume_that_goes_with_it() {
 }
 
 #[test]
-fn a_claim_stays_pending_when_it_is_told_so() {
+fn a_stalled_claim_stays_pending() {
     let mut model = Model::new();
     model.rules.behave(Subject::object("PersistentVolumeClaim", "n", "data"), Behaviour::Stall);
     let key = claim(&mut model, "data");

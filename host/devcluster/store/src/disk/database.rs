@@ -24,12 +24,12 @@ use crate::{
 
 /// The way in which data is kept. A change that old programs cannot read needs another number.
 const FORMAT: u64 = 1;
-/// What the database may keep in memory: objects are read once, at the start.
+/// The cache size of the database: objects are read once, at the start.
 const CACHE: usize = 4 << 20;
 /// How many revisions are skipped after a crash: more than can have been given out without reaching the disk, so that no
-/// revision that somebody may have seen comes again with another meaning.
+/// revision that a client may have seen is reused with another meaning.
 const SKIPPED: u64 = 2 * PENDING as u64;
-/// How many bytes at the beginning of a file tell what it is.
+/// How many bytes at the start of a file identify it.
 const START: u64 = 512;
 /// The deepest nesting of an object that is believed.
 const DEPTH: usize = 1024;
@@ -80,7 +80,7 @@ impl Database {
         }
         let opened = Self::open_any(path, file).and_then(|database| database.check_format().map(|()| database));
         opened.map_err(|error| match error {
-            // What is wrong inside may only be that the rest is missing.
+            // The damage may only be that the rest of the file is missing.
             OpenError::Damaged { .. } => recognise::cut_off(path, &start, length).unwrap_or(error),
             OpenError::Io { ref source, .. } if source.kind() == std::io::ErrorKind::UnexpectedEof => {
                 recognise::cut_off(path, &start, length).unwrap_or(error)
@@ -180,7 +180,7 @@ impl Database {
         let transaction = self.database.begin_write()?;
         {
             let mut objects = transaction.open_table(OBJECTS)?;
-            // Of several changes to one object only the last one matters here.
+            // Of several changes to one object only the last one matters.
             let last: HashMap<&Key, &Version> = changes.iter().map(|change| (&change.key, &change.version)).collect();
             for (key, version) in last {
                 let place = (&*key.resource, &*key.namespace, &*key.name);

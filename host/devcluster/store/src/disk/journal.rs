@@ -1,4 +1,4 @@
-//! The queue of writes and the thread that brings them to disk.
+//! The queue of writes and the thread that writes them to disk.
 
 use std::{
     collections::VecDeque,
@@ -14,8 +14,8 @@ use tokio::sync::watch;
 use super::Disk;
 use crate::{Failure, state::Committed};
 
-/// The most writes that may wait before writers are held up. Bounds the memory of the queue and what a crash can lose of what
-/// nobody was promised.
+/// The maximum number of pending writes before writers block. Bounds the memory of the queue, and the unacknowledged writes that
+/// a crash can lose.
 pub(super) const PENDING: usize = 4096;
 
 /// How far the disk has come.
@@ -49,9 +49,9 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Queue {
     pending: VecDeque<Committed>,
-    /// The thread is to end when it has written what is pending.
+    /// The thread should end when it has written all pending changes.
     closing: bool,
-    /// Nothing is written any more.
+    /// Writing has stopped.
     ended: bool,
 }
 
@@ -60,7 +60,7 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for writes; none when the thread is to end.
+    /// Waits for writes; none if the thread should end.
     fn next(&self) -> Vec<Committed> {
         let waits = |queue: &mut Queue| queue.pending.is_empty() && !queue.closing;
         let mut queue = self.work.wait_while(self.queue(), waits).unwrap_or_else(PoisonError::into_inner);
@@ -81,7 +81,7 @@ impl Shared {
             let durable = last.version.revision();
             self.durable.store(durable, Ordering::Release);
             self.progress.send_modify(|progress| progress.durable = durable);
-            changes.iter().for_each(Committed::tell);
+            changes.iter().for_each(Committed::notify);
         };
         let mut queue = self.queue();
         queue.ended = true;
@@ -131,7 +131,7 @@ impl Journal {
         self.shared.durable.load(Ordering::Acquire)
     }
 
-    /// Why nothing more comes to disk.
+    /// Why no more changes are written to disk.
     pub(crate) fn failure(&self) -> Option<Arc<Failure>> {
         self.shared.progress.borrow().failure.clone()
     }
@@ -141,7 +141,7 @@ impl Journal {
         self.shared.progress.subscribe()
     }
 
-    /// Writes what is pending and ends; returns why that did not succeed, if so.
+    /// Writes all pending changes and ends. Returns the failure, if any.
     pub(crate) fn close(&self) {
         self.shared.queue().closing = true;
         self.shared.work.notify_one();

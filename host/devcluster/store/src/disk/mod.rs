@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `journal` | the queue and the thread |
 //! | `database` | the database file: records, format version, checks |
-//! | `recognise` | what a file is that should be one |
+//! | `recognise` | identifies files that are not valid databases |
 
 mod database;
 mod journal;

@@ -1,7 +1,7 @@
-//! What a file is that should be the database. Pure.
+//! Identifies a file that should be the database. Pure.
 //!
-//! The database itself only says that something is wrong with it. Whoever has to decide what to do needs to know whether the file
-//! is empty, something else altogether, or cut off, as by a copy that ended early or a disk that was full.
+//! The database library only reports that something is wrong. To decide what to do, the user needs to know whether the file
+//! is empty, of another format, or truncated, as by an incomplete copy or a full disk.
 
 use std::path::Path;
 
@@ -45,11 +45,11 @@ pub(super) fn refuse(path: &Path, start: &[u8], length: u64) -> Option<OpenError
     }
     match FORMATS.iter().find(|(magic, _)| start.starts_with(magic)) {
         Some((_, what)) => foreign(&format!("it is {what}")),
-        None => foreign("it does not begin as one does"),
+        None => foreign("it does not begin like one"),
     }
 }
 
-/// That a file is shorter than it says itself, if so.
+/// Whether a file is shorter than its own header says; if so, the description.
 pub(super) fn cut_off(path: &Path, start: &[u8], length: u64) -> Option<OpenError> {
     let error = |expected| Some(OpenError::CutOff { path: path.to_owned(), length, expected });
     match expected_length(start) {

@@ -25,7 +25,7 @@ fn open(path: &Path) -> Result<Store, OpenError> {
     DataDirectory::open(path)?.store(Limits::default())
 }
 
-/// Takes writes one by one, when and how the test says.
+/// Accepts writes one by one, as the test decides.
 struct Scripted {
     results: Receiver<Result<(), String>>,
     closed: Sender<u64>,
@@ -54,7 +54,7 @@ fn scripted() -> (Store, Sender<Result<(), String>>, Receiver<u64>) {
 }
 
 #[tokio::test]
-async fn watches_show_what_is_durable_and_nothing_else() {
+async fn watches_show_only_durable_changes() {
     let (store, disk, closed) = scripted();
     let mut watch = store.watch(Scope::everything(), store.revision()).unwrap();
     let object = store.put(key("x"), Expected::Absent, json!({})).unwrap();
@@ -76,10 +76,10 @@ async fn a_disk_that_fails_confirms_nothing_and_loses_nothing_in_memory() {
     let second = store.put(key("y"), Expected::Absent, json!({})).unwrap();
     disk.send(Err("no space left on device".to_owned())).unwrap();
     let failure = store.durable(second.revision()).await.unwrap_err();
-    insta::assert_snapshot!(failure, @"cannot write /data/objects.redb: no space left on device; nothing more is kept until a restart");
+    insta::assert_snapshot!(failure, @"cannot write /data/objects.redb: no space left on device; no further changes are saved until a restart");
     store.durable(first.revision()).await.unwrap();
     assert!(store.failure().is_some());
-    // Nobody is held up for ever.
+    // No writer blocks forever.
     for number in 0..=2 * PENDING {
         store.put(key(&number.to_string()), Expected::Absent, json!({})).unwrap();
     }
@@ -145,7 +145,7 @@ async fn after_a_crash_revisions_are_skipped() {
     let store = open(directory.path()).unwrap();
     let object = store.put(key("x"), Expected::Absent, json!({})).unwrap();
     store.durable(object.revision()).await.unwrap();
-    // What a killed process leaves behind.
+    // As a killed process leaves the file.
     let file = copy.path().join("objects.redb");
     fs::copy(directory.path().join("objects.redb"), &file).unwrap();
     let after = open(copy.path()).unwrap();
@@ -207,7 +207,7 @@ fn refusal(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn what_is_no_data_file_is_named_and_left_alone() {
+fn invalid_data_files_are_named_and_left_alone() {
     let sound = {
         let directory = tempfile::tempdir().unwrap();
         drop(open(directory.path()).unwrap());
@@ -235,16 +235,16 @@ fn what_is_no_data_file_is_named_and_left_alone() {
         })
         .collect();
     insta::assert_snapshot!(messages.join("\n"), @r"
-    FILE is empty, so that everything that was kept is gone from it: restore it from a copy, or run `rm FILE` to start with an empty control plane
-    FILE is cut off: it has 5 bytes; restore it from a copy, or move it away to start with an empty control plane
-    FILE is cut off: it has 20 bytes; restore it from a copy, or move it away to start with an empty control plane
-    FILE is cut off: it has HALF bytes of ALL; restore it from a copy, or move it away to start with an empty control plane
-    FILE is no data of this program (it begins with zero bytes, as after a crash of the machine or a failed copy): choose another directory, or move the file away
-    FILE is no data of this program (it is an SQLite database): choose another directory, or move the file away
-    FILE is no data of this program (it is the database of an etcd): choose another directory, or move the file away
-    FILE is no data of this program (it is JSON): choose another directory, or move the file away
-    FILE is no data of this program (it is gzip-compressed: unpack it first): choose another directory, or move the file away
-    FILE is no data of this program (it does not begin as one does): choose another directory, or move the file away
+    FILE is empty, so all its data is lost: restore it from a copy, or run `rm FILE` to start with an empty control plane
+    FILE is truncated: it has 5 bytes; restore it from a copy, or move it away to start with an empty control plane
+    FILE is truncated: it has 20 bytes; restore it from a copy, or move it away to start with an empty control plane
+    FILE is truncated: it has HALF bytes of ALL; restore it from a copy, or move it away to start with an empty control plane
+    FILE is not a data file of this program (it begins with zero bytes, as after a crash of the machine or a failed copy): choose another directory, or move the file away
+    FILE is not a data file of this program (it is an SQLite database): choose another directory, or move the file away
+    FILE is not a data file of this program (it is the database of an etcd): choose another directory, or move the file away
+    FILE is not a data file of this program (it is JSON): choose another directory, or move the file away
+    FILE is not a data file of this program (it is gzip-compressed: unpack it first): choose another directory, or move the file away
+    FILE is not a data file of this program (it does not begin like one): choose another directory, or move the file away
     ");
 }
 
@@ -281,7 +281,7 @@ fn a_new_file_appears_whole() {
     assert_eq!(store.recovered(), None);
     let names: Vec<_> = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["objects.redb"], "nothing is left of making it");
-    // What a process leaves that was killed while it made the file.
+    // As a process leaves the file that was killed while creating it.
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("objects.redb.1.next"), "").unwrap();
     assert_eq!(open(directory.path()).unwrap().revision(), 1);
@@ -366,7 +366,7 @@ fn damaged_files_are_errors() {
 }
 
 #[test]
-fn what_others_can_read_is_refused_and_what_is_made_they_cannot() {
+fn files_readable_by_others_are_refused_and_never_created() {
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("made/here");
     let directory = DataDirectory::open(&path).unwrap();

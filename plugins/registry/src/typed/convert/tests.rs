@@ -99,7 +99,7 @@ fn schemas_keep_what_json_schema_needs() {
 }
 
 #[test]
-fn wrong_types_are_told_with_their_place() {
+fn wrong_types_are_reported_with_their_pointer() {
     let cases = [
         (json!({"labels": {"a": true}}), "unrecognized type: string: got boolean, want string at \"/labels/a\""),
         (json!({"labels": {"a/b": 1}}), "cannot convert int64 to string: got integer, want string at \"/labels/a~1b\""),
@@ -120,7 +120,7 @@ fn wrong_types_are_told_with_their_place() {
 }
 
 #[test]
-fn all_wrong_types_are_told_up_to_a_limit() {
+fn wrong_types_are_reported_up_to_a_limit() {
     let value = json!({"name": 1, "env": [{"name": "A"}, {"name": true}], "ports": {}, "tty": "yes"});
     let pointers: Vec<String> = convert(&node(&value), &CONTAINER, Spelling::Exact)
         .unwrap_err()
@@ -133,25 +133,25 @@ fn all_wrong_types_are_told_up_to_a_limit() {
 }
 
 #[test]
-fn dropped_fields_are_few_and_say_what_was_meant() {
+fn dropped_fields_are_limited_and_suggest_a_name() {
     let mut fields: serde_json::Map<String, Value> = (0..50).map(|i| (format!("f{i:02}"), json!(i))).collect();
     fields.insert("Name".to_owned(), json!("c"));
     let conversion = convert(&node(&Value::Object(fields)), &CONTAINER, Spelling::Exact).unwrap();
     assert_eq!(conversion.dropped.len(), MOST_DROPPED);
-    assert_eq!(conversion.dropped[0].meant, Some("name"));
+    assert_eq!(conversion.dropped[0].suggested, Some("name"));
 }
 
 #[test]
-fn names_in_another_case_are_taken_where_that_leaves_no_doubt() {
+fn names_with_wrong_case_are_accepted_if_unambiguous() {
     let value = json!({"NAME": "c", "Image": "x", "image": "y", "ARGS": null, "TTY": true, "tTy": true});
     let conversion = convert(&node(&value), &CONTAINER, Spelling::AnyCase).unwrap();
     assert_eq!(conversion.value(), json!({"name": "c", "image": "y", "tty": true, "resources": {}}));
     let names = |list: &[Dropped]| list.iter().map(|field| field.pointer.clone()).collect::<Vec<_>>();
-    assert_eq!(names(&conversion.respelt), ["/NAME", "/TTY"]);
+    assert_eq!(names(&conversion.misspelt), ["/NAME", "/TTY"]);
     assert_eq!(names(&conversion.dropped), ["/ARGS", "/Image", "/tTy"]);
 }
 
-/// Documents whose keys often are those of the types.
+/// Documents whose keys are often those of the types.
 fn document() -> impl Strategy<Value = Value> {
     let key = "metadata|spec|name|versions|schema|openAPIV3Schema|properties|items|additionalProperties|enum|type|\
                maximum|install|deployments|template|containers|resources|limits|cpu|env|affinity|volumes|x";

@@ -1,4 +1,4 @@
-//! `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1`, without what only the API server writes.
+//! `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1`, without fields that only the API server writes.
 
 use super::meta::OBJECT_META;
 use crate::typed::records;

@@ -1,5 +1,5 @@
-//! ClusterServiceVersions: `github.com/operator-framework/api/pkg/operators/v1alpha1`, and what they hold of
-//! `k8s.io/api/rbac/v1` and `k8s.io/api/admissionregistration/v1`.
+//! ClusterServiceVersions: `github.com/operator-framework/api/pkg/operators/v1alpha1`, and the types of
+//! `k8s.io/api/rbac/v1` and `k8s.io/api/admissionregistration/v1` in them.
 
 use super::meta::{GROUP_VERSION_KIND, LABEL_SELECTOR, OBJECT_META};
 use super::pod::DEPLOYMENT_SPEC;

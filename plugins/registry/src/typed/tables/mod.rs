@@ -1,7 +1,7 @@
 //! The types, as data: for every field its JSON name, when it is written and its type.
 //!
-//! They state the JSON form of Kubernetes 1.36's published Go types, and nothing else: no descriptions, no defaults, no
-//! status. A field that is missing here is a field that the reference drops.
+//! They define the JSON form of Kubernetes 1.36's published Go types, and nothing else: no descriptions, no defaults,
+//! no status. OLM v1 drops fields that are not in the tables.
 
 pub(crate) mod crd;
 pub(crate) mod csv;

@@ -57,7 +57,7 @@ pub(super) fn controller(kind: &str, object: &mut Value) {
         }
         "ReplicationController" => replication_controller(object),
         "Job" => {
-            // One run to completion, unless the Job says otherwise; a Job with parallelism alone is a work queue.
+            // One run to completion, unless the Job specifies otherwise; a Job with parallelism alone is a work queue.
             if absent(object, "/spec/completions") && object.pointer("/spec/parallelism") == Some(&Value::from(1)) {
                 rows::fill(object, &[("spec.completions", Int(1))]);
             }
@@ -169,7 +169,7 @@ pub(super) fn definition(object: &mut Value) {
     derive(names, "listKind", format!("{kind}List"));
 }
 
-/// The devices that a claim asks for: one, unless it says otherwise.
+/// The number of devices that a claim requests: one by default.
 pub(super) fn device_requests(requests: Option<&mut Value>) {
     for request in requests.and_then(Value::as_array_mut).into_iter().flatten() {
         if let Some(exactly) = request.get_mut("exactly") {

@@ -2,7 +2,7 @@
 //!
 //! Unconditional defaults are rows of a table; what depends on other fields is code. Sources: the API reference and
 //! `pkg/apis/*/v1/defaults.go` of Kubernetes. Defaults that need the cluster (addresses, generated selectors of Jobs, the default
-//! ServiceAccount) are the server's business.
+//! ServiceAccount) are set by the server.
 
 mod code;
 mod pod;
@@ -156,7 +156,7 @@ const TABLE: &[(&str, &str, &[Row])] = &[
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding", ADMISSION_POLICY_BINDING),
 ];
 
-/// What both kinds of admission policies have.
+/// The defaults of both kinds of admission policies.
 const ADMISSION_POLICY: &[Row] = &[
     ("spec.failurePolicy", Text("Fail")),
     ("spec.matchConstraints.matchPolicy", Text("Equivalent")),
@@ -165,14 +165,14 @@ const ADMISSION_POLICY: &[Row] = &[
     ("spec.matchConstraints.resourceRules[].scope", Text("*")),
 ];
 
-/// What their bindings have.
+/// The defaults of their bindings.
 const ADMISSION_POLICY_BINDING: &[Row] = &[
     ("spec.matchResources.matchPolicy", Text("Equivalent")),
     ("spec.matchResources.namespaceSelector", Object),
     ("spec.matchResources.objectSelector", Object),
 ];
 
-/// What both kinds of webhook configurations have.
+/// The defaults of both kinds of webhook configurations.
 const WEBHOOKS: &[Row] = &[
     ("webhooks[].clientConfig.service.port", Int(443)),
     ("webhooks[].failurePolicy", Text("Fail")),

@@ -26,7 +26,7 @@ impl Default {
     }
 }
 
-/// Fills in what is absent. A step ending in `[]` goes into every item of a list; a path whose parent is absent is skipped.
+/// Sets absent values. A step ending in `[]` goes into every item of a list; a path whose parent is absent is skipped.
 pub(super) fn fill(object: &mut Value, rows: &[(&str, Default)]) {
     for (path, default) in rows {
         fill_at(object, path, *default);

@@ -1,0 +1,59 @@
+//! A bundle to render, and the request to its provisioner.
+
+use std::path::PathBuf;
+
+use super::{registry::RegistryArguments, values};
+
+/// Which bundle is rendered, and how.
+#[derive(Debug, clap::Args)]
+pub struct BundleArguments {
+    /// A directory, an archive (.tar, .tar.gz, .tgz) or an image reference
+    #[arg(value_name = "BUNDLE")]
+    pub bundle: String,
+
+    /// A built-in provisioner class or a component file [default: the first class that detects the format of the bundle]
+    #[arg(long, value_name = "CLASS|FILE.wasm")]
+    pub provisioner: Option<String>,
+
+    /// Namespace to install into [default: NAME-system]
+    #[arg(long, value_name = "NAMESPACE", value_parser = values::dns_label)]
+    pub namespace: Option<String>,
+
+    /// Name of the BundleDeployment [default: derived from BUNDLE]
+    #[arg(long, value_name = "NAME", value_parser = values::deployment_name)]
+    pub name: Option<String>,
+
+    /// File with the bundle's configuration (spec.config), in YAML or JSON; `-` reads standard input
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// Kubernetes version to render for, such as `1.36` [default: none; the provisioner gets no version]
+    #[arg(long, value_name = "VERSION", value_parser = values::kubernetes_version)]
+    pub kubernetes_version: Option<String>,
+
+    /// How the command connects to the registry of an image.
+    #[command(flatten)]
+    pub registry: RegistryArguments,
+
+    /// Directory for unpacked bundles and compiled components
+    /// [default: $XDG_CACHE_HOME/chandler, else ~/.cache/chandler]
+    #[arg(long, value_name = "DIR", env = "CHANDLER_CACHE_DIRECTORY", hide_env_values = true)]
+    pub cache_directory: Option<PathBuf>,
+}
+
+/// Whether the text is a bundle. The name of a BundleDeployment has no slash, colon or dot.
+pub fn is_bundle(text: &str) -> bool {
+    text.contains(['/', ':', '.', std::path::MAIN_SEPARATOR])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_or_an_image_is_a_bundle_and_a_name_is_not() {
+        for (text, bundle) in [("./my-operator", true), (".", true), ("quay.io/x/y:v1", true), ("my-operator", false)] {
+            assert_eq!(is_bundle(text), bundle, "{text}");
+        }
+    }
+}

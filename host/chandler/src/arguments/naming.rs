@@ -1,0 +1,79 @@
+//! Default names for the BundleDeployment and namespace of a bundle.
+
+use std::path::Path;
+
+/// The longest name of a BundleDeployment, in characters: the limit in its CRD.
+const LONGEST: usize = 52;
+/// Extensions that are removed from file names.
+const EXTENSIONS: &[&str] = &[".tar.gz", ".tgz", ".tar"];
+
+/// Derives the name of a BundleDeployment from the path or image reference of its bundle: the last part that is not a version, as
+/// a DNS label. `./harbour-operator.v0.1.0` and `quay.io/x/harbour-operator:v1` give
+/// `harbour-operator`, `apicast/0.1.1` gives `apicast`.
+pub fn deployment(bundle: &str) -> String {
+    let absolute = std::path::absolute(Path::new(bundle)).ok().filter(|path| path.exists());
+    let path = absolute.map_or_else(|| bundle.to_owned(), |path| path.to_string_lossy().into_owned());
+    let reference = path.split_once('@').map_or(path.as_str(), |(name, _)| name);
+    reference.rsplit(['/', '\\']).find_map(label).unwrap_or_else(|| "bundle".to_owned())
+}
+
+/// The default namespace to install into. The suffix makes it unlikely that the bundle contains a Namespace of the same name.
+pub fn namespace(deployment: &str) -> String {
+    format!("{deployment}-system")
+}
+
+/// A part of a path as a DNS label; `None` if the part is a version or has no character that a label allows.
+fn label(part: &str) -> Option<String> {
+    let part = EXTENSIONS.iter().find_map(|extension| part.strip_suffix(extension)).unwrap_or(part);
+    let part = part.split([':', '.']).next()?.to_ascii_lowercase();
+    let mut label = String::new();
+    for c in part.chars() {
+        if c.is_ascii_lowercase() || c.is_ascii_digit() {
+            label.push(c);
+        } else if !label.is_empty() && !label.ends_with('-') {
+            label.push('-');
+        }
+    }
+    label.truncate(LONGEST);
+    let label = label.trim_end_matches('-');
+    let is_version = label.strip_prefix('v').unwrap_or(label).bytes().all(|byte| byte.is_ascii_digit());
+    (!is_version).then(|| label.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_name_is_the_last_part_that_is_not_a_version() {
+        for (bundle, name) in [
+            ("tests/fixtures/registry/harbour-operator.v0.1.0", "harbour-operator"),
+            ("./bundles/apicast/0.1.1/", "apicast"),
+            ("./bundles/apicast/v2", "apicast"),
+            ("Light_House-1.2.tar.gz", "light-house-1"),
+            ("x/lighthouse.tgz", "lighthouse"),
+            ("quay.io/example/harbour-bundle:v1.2.0", "harbour-bundle"),
+            ("localhost:5000/harbour@sha256:0123", "harbour"),
+            ("///", "bundle"),
+            ("日本", "bundle"),
+        ] {
+            assert_eq!(deployment(bundle), name, "{bundle}");
+        }
+    }
+
+    #[test]
+    fn the_current_directory_has_a_name() {
+        assert_eq!(deployment("."), "chandler");
+    }
+
+    proptest! {
+        #[test]
+        fn every_bundle_gets_a_valid_name(bundle: String) {
+            let name = deployment(&bundle);
+            prop_assert!(super::super::values::deployment_name(&name).is_ok(), "{name}");
+            prop_assert!(super::super::values::dns_label(&namespace(&name)).is_ok());
+        }
+    }
+}

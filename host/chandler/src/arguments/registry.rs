@@ -1,0 +1,18 @@
+//! How the command connects to registries.
+
+use std::path::PathBuf;
+
+/// The heading in the help. Each argument sets it: `next_help_heading` would also apply to the arguments that follow.
+const HEADING: &str = "Images";
+
+/// How the command connects to the registry of an image.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct RegistryArguments {
+    /// Use HTTP for this registry (host or host:port). Repeatable. Registries on a loopback address need not be listed
+    #[arg(long = "plain-http-registry", value_name = "HOST", help_heading = HEADING)]
+    pub plain_http_registries: Vec<String>,
+
+    /// File with registry credentials [default: ~/.docker/config.json, if it exists]
+    #[arg(long, value_name = "FILE", env = "REGISTRY_AUTH_FILE", hide_env_values = true, help_heading = HEADING)]
+    pub registry_config: Option<PathBuf>,
+}

@@ -1,0 +1,103 @@
+//! Parsers for values on the command line.
+
+use std::time::Duration;
+
+/// Parses a duration: `90s`, `5m`, `1h30m` or a number of seconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is not a duration: write `90s`, `5m` or `1h30m`");
+    if let Ok(seconds) = text.parse::<u32>() {
+        return Ok(Duration::from_secs(seconds.into()));
+    }
+    let mut total = Duration::ZERO;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+        let (digits, tail) = rest.split_at(end);
+        let number: u32 = digits.parse().map_err(|_| wrong())?;
+        let unit_end = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at(unit_end);
+        let unit = match unit {
+            "ms" => Duration::from_millis(1),
+            "s" => Duration::from_secs(1),
+            "m" => Duration::from_mins(1),
+            "h" => Duration::from_hours(1),
+            _ => return Err(wrong()),
+        };
+        total = unit.checked_mul(number).and_then(|part| total.checked_add(part)).ok_or_else(wrong)?;
+        rest = tail;
+    }
+    if text.is_empty() { Err(wrong()) } else { Ok(total) }
+}
+
+/// Parses a Kubernetes version and returns it in the form of the API server: `v1.36.0`.
+pub fn kubernetes_version(text: &str) -> Result<String, String> {
+    let number = text.strip_prefix('v').unwrap_or(text);
+    let core = number.split(['-', '+']).next().unwrap_or_default();
+    let parts: Vec<&str> = core.split('.').collect();
+    let numeric = parts.iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+    match parts.len() {
+        2 if numeric && core == number => Ok(format!("v{number}.0")),
+        3 if numeric => Ok(format!("v{number}")),
+        _ => Err(format!("{text:?} is not a Kubernetes version: write `1.36` or `v1.36.0`")),
+    }
+}
+
+/// Parses the name of a namespace: a DNS label of at most 63 characters (RFC 1123).
+pub fn dns_label(text: &str) -> Result<String, String> {
+    name(text, 63)
+}
+
+/// Parses the name of a BundleDeployment: a DNS label of at most 52 characters, the limit in its CRD.
+pub fn deployment_name(text: &str) -> Result<String, String> {
+    name(text, 52)
+}
+
+fn name(text: &str, longest: usize) -> Result<String, String> {
+    let edge = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    let valid = text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+    if valid && edge(text.as_bytes().first()) && edge(text.as_bytes().last()) && text.len() <= longest {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
+            "{text:?} is not a valid name: use at most {longest} characters of a-z, 0-9 and -, and begin and end with a letter or digit"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        for (text, seconds) in [("90", 90), ("90s", 90), ("5m", 300), ("1h30m", 5400)] {
+            assert_eq!(duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        for text in ["", "m", "5 m", "5d", "-1s", "1m5", "99999999999s", "5µ"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn versions_of_kubernetes() {
+        for (text, version) in
+            [("1.36", "v1.36.0"), ("v1.36.1", "v1.36.1"), ("1.36.0-eks+3", "v1.36.0-eks+3"), ("v1.36", "v1.36.0")]
+        {
+            assert_eq!(kubernetes_version(text).as_deref(), Ok(version));
+        }
+        for text in ["", "v", "1", "1.x.0", "1.36.0.1", "1..0", "1.36-rc"] {
+            assert!(kubernetes_version(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn names() {
+        assert!(dns_label("a-1").is_ok());
+        assert!(dns_label(&"a".repeat(63)).is_ok());
+        assert!(deployment_name(&"a".repeat(53)).is_err());
+        for text in ["", "-a", "a-", "A", "a.b", "ä"] {
+            assert!(dns_label(text).is_err(), "{text}");
+        }
+    }
+}

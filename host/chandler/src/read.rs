@@ -1,0 +1,12 @@
+//! Reads the cluster, a bundle, a configuration or a kubeconfig. Nothing here changes the cluster.
+
+pub mod cache;
+pub mod cluster;
+pub mod configuration;
+pub mod deployed;
+pub mod file;
+pub mod follow;
+pub mod preview;
+pub mod provisioner;
+pub mod rendering;
+pub mod source;

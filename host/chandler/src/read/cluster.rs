@@ -1,0 +1,233 @@
+//! Connects to the cluster, and reads a BundleDeployment and its objects.
+//!
+//! The objects are found as any tool finds the members of an ApplySet (KEP-3659): a label of the parent is the ID, an annotation of
+//! the parent lists the kinds, and each member has the ID in a label.
+
+use std::{
+    collections::BTreeMap,
+    env,
+    path::{Path, PathBuf},
+};
+
+use chandler_api::BundleDeployment;
+use chandler_core::ObjectKey;
+use chandler_rollout::{Dependencies, Health, State, assess};
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{ApiResource, DynamicObject, ListParams, PostParams, TypeMeta},
+    discovery,
+};
+
+use super::file::{self, TrustedError};
+use crate::{
+    CommandError,
+    view::tree::{ObjectHealth, ObjectStatus},
+};
+
+/// The label on the parent of an ApplySet: its ID.
+const ID: &str = "applyset.kubernetes.io/id";
+/// The annotation on the parent: the kinds of the members as `Kind.group`, separated by commas.
+const GROUP_KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
+/// The label on each member: the ID of the ApplySet.
+const PART_OF: &str = "applyset.kubernetes.io/part-of";
+/// The hint for a command that has no usable kubeconfig.
+const NO_KUBECONFIG: &str = if cfg!(feature = "dev") {
+    "set --kubeconfig or $KUBECONFIG; `chandler dev --keep` creates a cluster and a kubeconfig"
+} else {
+    "set --kubeconfig or $KUBECONFIG"
+};
+/// The largest kubeconfig that is read, in bytes.
+const KUBECONFIG: u64 = 16 << 20;
+/// The page size of list requests, in objects.
+const PAGE: u32 = 250;
+
+/// The objects that were found, and the kinds that could not be read.
+#[derive(Debug, Default)]
+pub struct Members {
+    /// The objects, in no particular order.
+    pub objects: Vec<ObjectStatus>,
+    /// Kinds that could not be listed, with the reason.
+    pub unreadable: Vec<String>,
+}
+
+/// Refuses a default kubeconfig that other users can write, because a kubeconfig names commands that the client runs.
+fn trust_inferred() -> Result<(), CommandError> {
+    let home = || env::home_dir().map(|home| home.join(".kube/config"));
+    let paths: Vec<PathBuf> = match env::var_os("KUBECONFIG").filter(|value| !value.is_empty()) {
+        Some(value) => env::split_paths(&value).filter(|path| !path.as_os_str().is_empty()).collect(),
+        None => home().into_iter().collect(),
+    };
+    for path in paths {
+        trust(&path)?;
+    }
+    Ok(())
+}
+
+fn trust(path: &Path) -> Result<(), CommandError> {
+    match file::read_trusted(path, KUBECONFIG) {
+        // kube reports a missing or unreadable file.
+        Ok(_) | Err(TrustedError::Io { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A client for the cluster of this kubeconfig, else of the environment.
+pub async fn client(kubeconfig: Option<&Path>) -> Result<Client, CommandError> {
+    let failed = |error: &(dyn std::error::Error + 'static)| {
+        CommandError::failed("failed to read the kubeconfig").because(error).hint(NO_KUBECONFIG)
+    };
+    let config = if let Some(path) = kubeconfig {
+        trust(path)?;
+        let kubeconfig = kube::config::Kubeconfig::read_from(path).map_err(|error| failed(&error))?;
+        let options = kube::config::KubeConfigOptions::default();
+        kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| failed(&error))?
+    } else {
+        trust_inferred()?;
+        kube::Config::infer().await.map_err(|error| failed(&error))?
+    };
+    let client = Client::try_from(config);
+    let client = client.map_err(|error| CommandError::failed("failed to create a client").because(&error))?;
+    Ok(chandler_rollout::readable(&client))
+}
+
+/// Reads a BundleDeployment.
+pub async fn deployment(client: &Client, name: &str) -> Result<BundleDeployment, CommandError> {
+    let deployments: Api<BundleDeployment> = Api::all(client.clone());
+    deployments.get(name).await.map_err(|error| not_read(name, &error))
+}
+
+/// The error for a BundleDeployment that could not be read.
+pub fn not_read(name: &str, error: &kube::Error) -> CommandError {
+    let failed = CommandError::failed(format!("failed to read BundleDeployment {name}")).because(error);
+    match error {
+        kube::Error::Api(status) if status.is_not_found() => {
+            failed.hint("`kubectl get bundledeployments` lists them all")
+        }
+        _ => failed,
+    }
+}
+
+/// The name under which the API server knows the user.
+pub async fn user_name(client: &Client) -> Result<String, CommandError> {
+    let reviews: Api<SelfSubjectReview> = Api::all(client.clone());
+    let failed = || CommandError::failed("failed to ask the API server for your user name");
+    let review = reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await;
+    let review = review.map_err(|error| failed().because(&error))?;
+    let user = review.status.and_then(|status| status.user_info).and_then(|user| user.username);
+    user.ok_or_else(failed)
+}
+
+/// Reads the objects of a BundleDeployment with their health.
+pub async fn members(client: &Client, deployment: &BundleDeployment) -> Members {
+    let mut members = Members::default();
+    let Some(id) = deployment.labels().get(ID) else {
+        return members;
+    };
+    for (group, kinds) in group_kinds(deployment.annotations().get(GROUP_KINDS).map_or("", String::as_str)) {
+        let served = match discovery::oneshot::group(client, group).await {
+            Ok(served) => served,
+            Err(error) => {
+                members.unreadable.extend(kinds.iter().map(|kind| format!("{kind}.{group}: {error}")));
+                continue;
+            }
+        };
+        for kind in kinds {
+            let Some((resource, _)) = served.recommended_kind(kind) else {
+                members.unreadable.push(format!("{kind}.{group}: the cluster does not serve this kind"));
+                continue;
+            };
+            let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
+            if let Err(error) = list(&api, &resource, id, &mut members.objects).await {
+                members.unreadable.push(format!("{kind}.{group}: {error}"));
+            }
+        }
+    }
+    members
+}
+
+async fn list(
+    api: &Api<DynamicObject>,
+    resource: &ApiResource,
+    id: &str,
+    objects: &mut Vec<ObjectStatus>,
+) -> Result<(), kube::Error> {
+    let mut parameters = ListParams::default().labels(&format!("{PART_OF}={id}")).limit(PAGE);
+    loop {
+        let page = api.list(&parameters).await?;
+        objects.extend(page.items.into_iter().map(|object| object_status(object, resource)));
+        match page.metadata.continue_ {
+            Some(token) if !token.is_empty() => parameters.continue_token = Some(token),
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// An object with its health.
+fn object_status(mut object: DynamicObject, resource: &ApiResource) -> ObjectStatus {
+    // The items of a list have neither apiVersion nor kind.
+    object.types = Some(TypeMeta { api_version: resource.api_version.clone(), kind: resource.kind.clone() });
+    let key = ObjectKey {
+        group: resource.group.clone(),
+        kind: resource.kind.clone(),
+        namespace: object.namespace(),
+        name: object.name_any(),
+        version: resource.version.clone(),
+    };
+    match serde_json::to_value(&object) {
+        Ok(value) => {
+            let (health, message) = object_health(&assess(&value, &Dependencies::default()));
+            ObjectStatus { key, health, message }
+        }
+        Err(error) => ObjectStatus { key, health: ObjectHealth::Unknown, message: Some(error.to_string()) },
+    }
+}
+
+fn object_health(health: &Health) -> (ObjectHealth, Option<String>) {
+    let state = match health.state {
+        State::Healthy if health.message.is_empty() => return (ObjectHealth::Healthy, None),
+        State::Healthy => ObjectHealth::Healthy,
+        State::Progressing => ObjectHealth::Progressing,
+        State::Degraded { .. } => ObjectHealth::Unhealthy,
+        State::Unknown => ObjectHealth::Unknown,
+    };
+    (state, Some(health.to_string()))
+}
+
+/// Parses `Kind.group,Kind` into kinds by group.
+fn group_kinds(text: &str) -> BTreeMap<&str, Vec<&str>> {
+    let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for group_kind in text.split(',').map(str::trim).filter(|text| !text.is_empty()) {
+        let (kind, group) = group_kind.split_once('.').unwrap_or((group_kind, ""));
+        groups.entry(group).or_default().push(kind);
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn kinds_are_grouped_by_api_group() {
+        let groups = group_kinds("ConfigMap,Deployment.apps, ClusterRole.rbac.authorization.k8s.io,Service,");
+        assert_eq!(groups[""], ["ConfigMap", "Service"]);
+        assert_eq!(groups["rbac.authorization.k8s.io"], ["ClusterRole"]);
+        assert_eq!(groups.len(), 3);
+        assert!(group_kinds("").is_empty());
+    }
+
+    #[test]
+    fn the_health_of_a_listed_object_depends_on_its_kind() {
+        let object =
+            json!({"metadata": {"name": "pilot", "namespace": "harbour", "generation": 1}, "spec": {"replicas": 1}});
+        let resource = ApiResource::from_gvk(&kube::api::GroupVersionKind::gvk("apps", "v1", "Deployment"));
+        let status = object_status(serde_json::from_value(object).unwrap(), &resource);
+        assert_eq!(
+            (status.key.to_string().as_str(), status.health),
+            ("Deployment.apps harbour/pilot", ObjectHealth::Progressing)
+        );
+    }
+}

@@ -1,0 +1,172 @@
+//! The configuration of a bundle (`spec.config`), from a file.
+
+use std::{io, path::Path};
+
+use chandler_core::{Diagnostic, Location, Severity};
+use chandler_yaml::{Limits, from_node, parse};
+use serde_json::{Map, Value};
+
+use super::file;
+use crate::{
+    CommandError,
+    view::diagnostics::{self, Finding, NamedText, Sources},
+};
+
+/// The largest configuration, in bytes. By default an API server accepts little more for a whole object.
+const LIMIT: u64 = 1 << 20;
+
+/// A configuration, and the text that it was parsed from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Configuration {
+    /// The name of the file, for messages.
+    pub name: String,
+    /// The text.
+    pub text: String,
+    /// The parsed value.
+    pub value: Map<String, Value>,
+    /// Warnings about the text, such as a key that occurs twice.
+    pub warnings: Vec<Diagnostic>,
+}
+
+impl Configuration {
+    /// Reads YAML or JSON from a file, or from standard input if the path is `-`.
+    pub fn read(path: &Path) -> Result<Self, CommandError> {
+        let (name, bytes) = if path == Path::new("-") {
+            ("standard input".to_owned(), file::read_from(io::stdin().lock(), LIMIT))
+        } else {
+            (path.display().to_string(), file::read(path, LIMIT))
+        };
+        let bytes = bytes.map_err(|error| {
+            CommandError::usage(format!("failed to read the configuration from {name}")).because(&error)
+        })?;
+        Self::parse(name, &bytes)
+    }
+}
+
+impl Configuration {
+    /// The text and its name, for messages.
+    pub fn named(&self) -> NamedText<'_> {
+        NamedText { name: &self.name, text: &self.text }
+    }
+
+    /// Parses the text of a file with this name.
+    pub fn parse(name: String, bytes: &[u8]) -> Result<Self, CommandError> {
+        let mut configuration = Self { name, text: String::from_utf8_lossy(bytes).into_owned(), ..Self::default() };
+        match read(bytes) {
+            Ok((value, warnings)) => {
+                configuration.value = value;
+                configuration.warnings = warnings;
+                Ok(configuration)
+            }
+            Err(diagnostic) => {
+                let sources = Sources { configuration: Some(configuration.named()), ..Sources::default() };
+                Err(CommandError::usage(format!("the configuration in {} is invalid", configuration.name))
+                    .with_findings([Finding::new(*diagnostic, &sources)]))
+            }
+        }
+    }
+}
+
+/// The parsed value and the warnings.
+type Parsed = (Map<String, Value>, Vec<Diagnostic>);
+
+fn read(bytes: &[u8]) -> Result<Parsed, Box<Diagnostic>> {
+    let limits = Limits { bytes: bytes.len(), nodes: 100_000, ..Limits::default() };
+    let documents =
+        parse(bytes, &limits).map_err(|error| refusal("InvalidYaml", error.message, error.line, error.column))?;
+    let [document] = documents.as_slice() else {
+        return match documents.get(1) {
+            None => Ok((Map::new(), Vec::new())),
+            Some(second) => {
+                let (line, column) = (second.root.line, second.root.column);
+                Err(refusal("InvalidYaml", "a second YAML document starts here; only one is allowed", line, column))
+            }
+        };
+    };
+    let root = &document.root;
+    let value = from_node(root).map_err(|error| refusal("InvalidYaml", error.to_string(), 1, 1))?;
+    let Value::Object(value) = value else {
+        let message = format!("is of type {}, but a configuration must be an object", root.type_name());
+        return Err(refusal("InvalidConfiguration", message, root.line, root.column));
+    };
+    let warnings = document.warnings.iter().map(|warning| {
+        finding(Severity::Warning, "SuspiciousYaml", warning.message.as_str(), warning.line, warning.column)
+    });
+    Ok((value, warnings.collect()))
+}
+
+fn refusal(code: &str, message: impl Into<String>, line: u32, column: u32) -> Box<Diagnostic> {
+    Box::new(finding(Severity::Error, code, message, line, column))
+}
+
+fn finding(severity: Severity, code: &str, message: impl Into<String>, line: u32, column: u32) -> Diagnostic {
+    let (path, line, column) = (diagnostics::CONFIG.to_owned(), Some(line), Some(column));
+    let location = Location { path, line, column, ..Location::default() };
+    Diagnostic { location: Some(location), ..Diagnostic::new(severity, code, message) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::view::terminal::{Look, Terminal};
+
+    fn value(text: &str) -> Value {
+        Value::Object(Configuration::parse("values.yaml".into(), text.as_bytes()).unwrap().value)
+    }
+
+    #[test]
+    fn yaml_and_json_are_parsed_as_kubectl_parses_them() {
+        assert_eq!(value(""), json!({}));
+        assert_eq!(value("# nothing\n"), json!({}));
+        assert_eq!(value("{\"a\": 1}"), json!({"a": 1}));
+        assert_eq!(value("a: yes\nb: 0644\nc: 2021-01-01\n"), json!({"a": true, "b": 420, "c": "2021-01-01"}));
+    }
+
+    #[test]
+    fn suspicious_text_is_a_warning_and_invalid_text_is_shown_with_its_line() {
+        let configuration = Configuration::parse("values.yaml".into(), b"a: 1\na: 2\n").unwrap();
+        assert_eq!(configuration.warnings.len(), 1);
+        let terminal = Terminal::new(Look::Plain, 100);
+        let refused = |text: &str| {
+            let error = Configuration::parse("values.yaml".into(), text.as_bytes()).unwrap_err();
+            format!("{}{error}", diagnostics::render(error.findings(), &terminal))
+        };
+        insta::assert_snapshot!(refused("a: 1\nb: [1, 2\n"), @r"
+        error[InvalidYaml]
+
+          x while parsing a flow sequence, expected ',' or ']'
+           ,-[values.yaml:3:1]
+         2 | b: [1, 2
+           `----
+
+        error: the configuration in values.yaml is invalid
+        ");
+        insta::assert_snapshot!(refused("- a\n"), @r"
+        error[InvalidConfiguration]
+
+          x is of type array, but a configuration must be an object
+           ,-[values.yaml:1:1]
+         1 | - a
+           : |
+           : `-- here
+           `----
+
+        error: the configuration in values.yaml is invalid
+        ");
+        insta::assert_snapshot!(refused("a: 1\n---\nb: 2\n"), @r"
+        error[InvalidYaml]
+
+          x a second YAML document starts here; only one is allowed
+           ,-[values.yaml:3:1]
+         2 | ---
+         3 | b: 2
+           : |
+           : `-- here
+           `----
+
+        error: the configuration in values.yaml is invalid
+        ");
+    }
+}

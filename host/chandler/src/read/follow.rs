@@ -1,0 +1,102 @@
+//! Follows a BundleDeployment with a watch, and reports on standard error.
+
+use std::time::Duration;
+
+use chandler_api::{BundleDeployment, ConditionType, find_condition};
+use futures::StreamExt as _;
+use kube::{Api, Client, runtime::watcher};
+
+use super::cluster;
+use crate::view::{
+    progress::Progress,
+    progress_reporter::{ProgressReporter, RolloutState},
+    text::count,
+    tree,
+};
+
+/// How often the objects are counted while they become healthy.
+const COUNT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Reports the progress of a BundleDeployment until it is healthy or has failed, and returns that state. `last` always holds the
+/// latest state, for callers that stop waiting.
+pub async fn until_settled(
+    client: &Client,
+    name: &str,
+    progress: &mut Progress,
+    last: &mut RolloutState,
+) -> RolloutState {
+    let deployments: Api<BundleDeployment> = Api::all(client.clone());
+    let mut observed = watcher::watch_object(deployments, name).boxed();
+    let mut reporter = ProgressReporter::default();
+    let mut current = None;
+    let mut tick = tokio::time::interval(COUNT_INTERVAL);
+    loop {
+        tokio::select! {
+            event = observed.next() => match event {
+                Some(Ok(Some(deployment))) => {
+                    let (lines, state) = reporter.observe(&deployment);
+                    for line in lines {
+                        progress.report(line.label, &line.text);
+                    }
+                    match state {
+                        RolloutState::Waiting { ref message, .. } => {
+                            progress.wait(message);
+                            *last = state;
+                        }
+                        settled => return settled,
+                    }
+                    current = Some(deployment);
+                }
+                // It was deleted or not yet created, or the name is mistyped.
+                Some(Ok(None)) => {
+                    let message = format!("BundleDeployment {name} does not exist; waiting until it is created");
+                    progress.report("absent", &message);
+                    (current, *last) = (None, RolloutState::Waiting { message, reason: None });
+                }
+                Some(Err(error)) => tracing::debug!(%error, "the watch was interrupted"),
+                None => return futures::future::pending().await,
+            },
+            _ = tick.tick(), if progress.terminal().is_interactive() => {
+                if let (Some(deployment), RolloutState::Waiting { message, .. }) = (&current, &*last) {
+                    let members = cluster::members(client, deployment).await;
+                    let (healthy, all) = tree::healthy(&members.objects);
+                    progress.wait(&format!("{healthy} of {} healthy; {message}", count(all, "object")));
+                }
+            }
+        }
+    }
+}
+
+/// Reports what the controller waits for until the BundleDeployment with this UID no longer exists. `last` always holds the latest
+/// message.
+pub async fn until_deleted(
+    deployments: Api<BundleDeployment>,
+    name: &str,
+    uid: Option<&str>,
+    progress: &mut Progress,
+    last: &mut String,
+) {
+    let mut observed = watcher::watch_object(deployments, name).boxed();
+    while let Some(event) = observed.next().await {
+        match event {
+            Ok(Some(deployment)) if deployment.metadata.uid.as_deref() == uid => {
+                if let Some(message) = deletion_progress(&deployment) {
+                    progress.wait(&message);
+                    *last = message;
+                }
+            }
+            Ok(_) => break,
+            Err(error) => tracing::debug!(%error, "the watch was interrupted"),
+        }
+    }
+}
+
+/// The message of `Progressing` if it is about the deletion.
+fn deletion_progress(deployment: &BundleDeployment) -> Option<String> {
+    let status = deployment.status.as_ref()?;
+    deployment.metadata.deletion_timestamp.as_ref()?;
+    let progressing = find_condition(&status.conditions, ConditionType::Progressing)?;
+    // Until the controller has observed the deletion, the conditions describe the previous generation.
+    let current = progressing.observed_generation >= deployment.metadata.generation;
+    current.then(|| progressing.message.clone())
+}

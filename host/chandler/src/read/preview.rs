@@ -1,0 +1,119 @@
+//! Previews: what a rollout, an adoption or a deletion would do. Every request is a read or a dry run.
+
+use std::sync::Arc;
+
+use chandler_api::{BundleDeployment, ConditionType, Deletion, Reason, find_condition};
+use chandler_certificates::annotations::ROTATE;
+use chandler_controller::certificates::complete;
+use chandler_core::Release;
+use chandler_rollout::{Adoptee, DeletionPreview, Options, Owner, Preview, Rollout, RolloutRequest};
+use kube::{Client, ResourceExt as _};
+
+use crate::CommandError;
+
+/// What rolling out a release would change. `deployment` is the BundleDeployment if it exists; `name` and `namespace` are used if it
+/// does not.
+pub async fn rollout(
+    client: Client,
+    deployment: Option<&BundleDeployment>,
+    (name, namespace): (&str, &str),
+    release: &Release,
+) -> Result<Preview, CommandError> {
+    let mut planned = deployment.cloned().unwrap_or_default();
+    if deployment.is_none() {
+        // No object has this UID, so none in the cluster counts as owned.
+        planned.metadata.name = Some(name.to_owned());
+        planned.metadata.uid = Some("00000000-0000-0000-0000-000000000000".to_owned());
+    }
+    let ignored =
+        chandler_controller::ignored_fields(&planned.spec).map_err(|error| CommandError::failed(error.to_string()))?;
+    let owner = owner(&planned, namespace)?.ignoring(ignored);
+    let drift = chandler_controller::drift_policy(planned.spec.drift.unwrap_or_default());
+    let rollout = Rollout::new(client, Options::default());
+    let refused = || CommandError::failed(format!("the rollout of {name} would be refused"));
+    let (policy, rotate) = (chandler_certificates::Policy::default(), planned.annotations().get(ROTATE));
+    let completed = complete(&rollout, &policy, &owner, rotate.map(String::as_str), Arc::new(release.clone())).await;
+    let completed = completed.map_err(|error| refused().because(&error))?;
+    rollout
+        .preview(&RolloutRequest::new(&owner, &completed.release).drift(drift))
+        .await
+        .map_err(|error| refused().because(&error))
+}
+
+/// The objects of a release that exist and belong to another owner, or to none.
+pub async fn adoptees(
+    client: Client,
+    deployment: &BundleDeployment,
+    release: &Release,
+) -> Result<Vec<Adoptee>, CommandError> {
+    let owner = owner(deployment, &deployment.spec.install_namespace)?;
+    Rollout::new(client, Options::default()).adoptees(&owner, release).await.map_err(|error| {
+        CommandError::failed(format!("failed to compare {} with the cluster", deployment.name_any())).because(&error)
+    })
+}
+
+/// What deleting a BundleDeployment with these options would delete and keep.
+pub async fn deletion(
+    client: Client,
+    deployment: &BundleDeployment,
+    options: Deletion,
+) -> Result<DeletionPreview, CommandError> {
+    let mut planned = deployment.clone();
+    planned.spec.deletion = Some(options);
+    let owner = owner(&planned, &planned.spec.install_namespace)?;
+    Rollout::new(client, Options::default()).preview_teardown(&owner).await.map_err(|error| {
+        CommandError::failed(format!("failed to preview the deletion of {}", planned.name_any()))
+            .because(&error)
+            .hint("`kubectl delete bundledeployment` deletes it without a preview")
+    })
+}
+
+/// The refusal that the controller reported about the ServiceAccount of the current spec. Only the controller can check the account:
+/// a user who runs a preview may not be allowed to impersonate it.
+pub fn account_refusal(deployment: &BundleDeployment) -> Option<String> {
+    let status = deployment.status.as_ref()?;
+    let progressing = find_condition(&status.conditions, ConditionType::Progressing)?;
+    let is_current = progressing.observed_generation == deployment.metadata.generation;
+    let about_account = [Reason::ServiceAccountRequired, Reason::ServiceAccountNotFound, Reason::PermissionsMissing];
+    let reason = Reason::from_name(&progressing.reason)?;
+    (is_current && about_account.contains(&reason)).then(|| progressing.message.clone())
+}
+
+fn owner(deployment: &BundleDeployment, namespace: &str) -> Result<Owner, CommandError> {
+    chandler_controller::owner_of(deployment, namespace)
+        .ok_or_else(|| CommandError::failed(format!("BundleDeployment {} has no UID", deployment.name_any())))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_account_refusal_counts_for_the_same_generation_only() {
+        for (reason, generation, refused) in [
+            ("PermissionsMissing", 2, true),
+            ("ServiceAccountNotFound", 2, true),
+            ("ServiceAccountRequired", 2, true),
+            ("PermissionsMissing", 1, false),
+            ("Succeeded", 2, false),
+        ] {
+            let deployment = serde_json::from_value(json!({
+                "apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment",
+                "metadata": {"name": "harbour", "generation": 2},
+                "spec": {"installNamespace": "n", "provisionerClassName": "c", "source": {"type": "image"}},
+                "status": {"conditions": [{
+                    "type": "Progressing", "status": "True", "reason": reason, "message": "it may not",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": generation,
+                }]},
+            }));
+            let deployment: BundleDeployment = deployment.unwrap();
+            assert_eq!(
+                account_refusal(&deployment).as_deref(),
+                refused.then_some("it may not"),
+                "{reason} {generation}"
+            );
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Chooses and loads the provisioner of a bundle, on an engine in this process.
+
+use std::{env, path::Path, sync::Arc};
+
+use chandler_builtin::{BUILTINS, Builtin, DetectError, Provisioners};
+use chandler_core::Content;
+use chandler_engine::{CallError, Compiler, Engine, EngineOptions, Limits, Provisioner};
+
+use super::{cache, file};
+use crate::{
+    CommandError,
+    view::diagnostics::{self, Sources},
+};
+
+/// The first argument of the child process that compiles a component.
+pub const COMPILE: &str = "compile-component";
+
+/// The provisioner of a bundle.
+pub struct ChosenProvisioner {
+    /// The class, or the path of the component file.
+    pub name: String,
+    /// The format that it detected; `None` if the user named the provisioner.
+    pub format: Option<String>,
+    /// The provisioner.
+    pub provisioner: Provisioner,
+}
+
+/// The compiler: a child process with limited resources that runs this program again.
+pub fn compiler() -> Result<Compiler, CommandError> {
+    let program = env::current_exe()
+        .map_err(|error| CommandError::failed("failed to find the path of this program").because(&error))?;
+    Ok(Compiler::Child { program, arguments: vec![COMPILE.into()] })
+}
+
+/// The built-in provisioners, on an engine that stores compiled components in the cache.
+pub fn provisioners(cache: &Path) -> Result<Provisioners, CommandError> {
+    let options =
+        EngineOptions { cache_directory: Some(cache::code(cache)), compiler: compiler()?, ..EngineOptions::default() };
+    let engine = Engine::new(options).map_err(|error| {
+        CommandError::failed("failed to start the engine")
+            .because(&error)
+            .hint("set another cache directory with --cache-directory")
+    })?;
+    Ok(Provisioners::new(engine))
+}
+
+/// The provisioner that the user names: a built-in class, or a component file.
+pub async fn named(provisioners: &Provisioners, name: &str) -> Result<ChosenProvisioner, CommandError> {
+    if let Some(provisioner) = provisioners.get(name).await.map_err(|error| not_loaded(name, &error))? {
+        return Ok(ChosenProvisioner { name: name.to_owned(), format: None, provisioner });
+    }
+    let is_file = name.contains('/') || Path::new(name).extension().is_some_and(|extension| extension == "wasm");
+    if !is_file {
+        return Err(CommandError::usage(format!("no provisioner class {name:?}")).hint(format!(
+            "the built-in classes are {}; the name of a component file ends in .wasm",
+            BUILTINS.iter().map(|builtin| builtin.class).collect::<Vec<_>>().join(" and ")
+        )));
+    }
+    let wasm = file::read(Path::new(name), EngineOptions::default().component_bytes)
+        .map_err(|error| CommandError::usage(format!("failed to read the provisioner {name}")).because(&error))?;
+    let provisioner = provisioners.engine().load(&wasm).await.map_err(|error| not_loaded(name, &error))?;
+    Ok(ChosenProvisioner { name: name.to_owned(), format: None, provisioner })
+}
+
+/// The first built-in provisioner that detects the format of the content.
+pub async fn detected(
+    provisioners: &Provisioners,
+    content: &Arc<dyn Content>,
+) -> Result<ChosenProvisioner, CommandError> {
+    let (builtin, format) = detect(provisioners, content).await?;
+    let mut chosen = named(provisioners, builtin.class).await?;
+    chosen.format = Some(format);
+    Ok(chosen)
+}
+
+/// The first built-in class whose provisioner detects the format of the content, and that format.
+pub async fn detect(
+    provisioners: &Provisioners,
+    content: &Arc<dyn Content>,
+) -> Result<(&'static Builtin, String), CommandError> {
+    let found = provisioners.detect(content, &Limits::default()).await;
+    let found = found.map_err(|error| match &error {
+        DetectError::Call { class, error } => call_failed(class, error, &Sources::default()),
+        DetectError::Load(_) => CommandError::failed("failed to detect the format of the bundle").because(&error),
+    })?;
+    found.ok_or_else(|| {
+        CommandError::failed("no built-in provisioner detects the format of the bundle").hint(
+            "a registry+v1 bundle has manifests/ and metadata/annotations.yaml, a plain+v0 bundle has manifests/ with \
+             Kubernetes objects; --provisioner selects another provisioner",
+        )
+    })
+}
+
+/// The error for a failed call of a provisioner, with its findings.
+pub fn call_failed(name: &str, error: &CallError, sources: &Sources<'_>) -> CommandError {
+    let findings = diagnostics::findings(error.diagnostics(), sources);
+    let failed = match error {
+        CallError::InvalidContent(_) => CommandError::failed("the content of the bundle is invalid"),
+        CallError::InvalidConfiguration(_) => CommandError::failed("the configuration is invalid"),
+        CallError::UnsupportedContent(_) => {
+            CommandError::failed(format!("the bundle needs a feature that provisioner {name} does not support"))
+        }
+        _ => CommandError::failed(format!("provisioner {name} failed")).because(error),
+    };
+    failed.with_findings(findings)
+}
+
+fn not_loaded(name: &str, error: &chandler_engine::LoadError) -> CommandError {
+    CommandError::failed(format!("failed to load provisioner {name}")).because(error)
+}

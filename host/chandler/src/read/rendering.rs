@@ -1,0 +1,84 @@
+//! Opens a bundle with its provisioner and configuration, and renders it.
+
+use std::sync::Arc;
+
+use chandler_core::{Diagnostic, Release, Request, Target};
+use chandler_engine::{CallError, Limits};
+
+use super::{
+    cache,
+    configuration::Configuration,
+    provisioner::{self, ChosenProvisioner},
+    source::{self, Bundle, Origin},
+};
+use crate::{
+    CommandError,
+    arguments::{bundle::BundleArguments, naming},
+    view::diagnostics::Sources,
+};
+
+/// A bundle that is ready to be rendered.
+pub struct OpenedBundle {
+    /// The provisioner that renders it.
+    pub chosen: ChosenProvisioner,
+    /// The request to the provisioner.
+    pub request: Request,
+    bundle: Bundle,
+    configuration: Option<Configuration>,
+}
+
+/// Opens the bundle and chooses its provisioner.
+pub async fn open(arguments: &BundleArguments) -> Result<OpenedBundle, CommandError> {
+    let origin = Origin::parse(&arguments.bundle)?;
+    let configuration = arguments.config.as_deref().map(Configuration::read).transpose()?;
+    let cache = cache::directory(arguments.cache_directory.as_deref())?;
+    let provisioners = provisioner::provisioners(&cache)?;
+    let bundle = source::open(&origin, &cache, &arguments.registry).await?;
+    let chosen = match &arguments.provisioner {
+        Some(name) => provisioner::named(&provisioners, name).await?,
+        None => provisioner::detected(&provisioners, &bundle.content).await?,
+    };
+    Ok(OpenedBundle { request: request(arguments, configuration.as_ref()), chosen, bundle, configuration })
+}
+
+fn request(arguments: &BundleArguments, configuration: Option<&Configuration>) -> Request {
+    let name = arguments.name.clone().unwrap_or_else(|| naming::deployment(&arguments.bundle));
+    let namespace = arguments.namespace.clone().unwrap_or_else(|| naming::namespace(&name));
+    Request {
+        config: configuration.map(|configuration| configuration.value.clone()).unwrap_or_default(),
+        target: Target {
+            name,
+            namespace,
+            kubernetes_version: arguments.kubernetes_version.clone().unwrap_or_default(),
+            api_kinds: Vec::new(),
+        },
+    }
+}
+
+impl OpenedBundle {
+    /// Renders the bundle.
+    pub async fn provision(&self) -> Result<Release, CallError> {
+        let content = Arc::clone(&self.bundle.content);
+        self.chosen.provisioner.provision(&self.request, content, &Limits::default()).await
+    }
+
+    /// Renders the bundle. An error carries the findings of the provisioner.
+    pub async fn release(&self) -> Result<Release, CommandError> {
+        let release = self.provision().await;
+        release.map_err(|error| provisioner::call_failed(&self.chosen.name, &error, &self.sources()))
+    }
+
+    /// The texts that findings refer to.
+    pub fn sources(&self) -> Sources<'_> {
+        Sources {
+            content: Some(self.bundle.content.as_ref()),
+            directory: self.bundle.directory.as_ref(),
+            configuration: self.configuration.as_ref().map(Configuration::named),
+        }
+    }
+
+    /// Warnings about the text of the configuration.
+    pub fn configuration_warnings(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.configuration.iter().flat_map(|configuration| &configuration.warnings)
+    }
+}

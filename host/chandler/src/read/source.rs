@@ -1,0 +1,169 @@
+//! Opens a bundle: a directory, an archive or an image.
+
+use std::{
+    env, fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use chandler_content::{
+    ContentError, FailureClass, ImageAccess, ImageOptions, ImageReference, Images, Limits, Store,
+    pull_secret_credentials,
+};
+use chandler_core::Content;
+
+use super::{cache, file};
+use crate::{CommandError, arguments::registry::RegistryArguments};
+
+/// The largest file with registry credentials, in bytes.
+const CREDENTIALS_LIMIT: u64 = 1 << 20;
+
+/// Where a bundle is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A directory on this machine.
+    Directory(PathBuf),
+    /// A tar archive on this machine.
+    Archive(PathBuf),
+    /// An image in a registry.
+    Image(Box<ImageReference>),
+}
+
+/// An open bundle.
+pub struct Bundle {
+    /// Its files.
+    pub content: Arc<dyn Content>,
+    /// The directory on disk that holds them, if there is one.
+    pub directory: Option<PathBuf>,
+}
+
+impl Origin {
+    /// Parses the argument: a path that exists, else an image reference.
+    pub fn parse(text: &str) -> Result<Self, CommandError> {
+        let path = Path::new(text);
+        match fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() => return Ok(Self::Directory(path.to_owned())),
+            Ok(_) => return Ok(Self::Archive(path.to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(CommandError::failed(format!("failed to open {text}")).because(&error));
+            }
+            // The text cannot be a path, for example because it is too long.
+            Err(_) => {}
+        }
+        let missing = || CommandError::usage(format!("{text}: no such file or directory"));
+        if !is_like_an_image(text) {
+            return Err(missing().hint("write an image with its registry and tag: `quay.io/example/bundle:v1`"));
+        }
+        match text.parse() {
+            Ok(image) => Ok(Self::Image(Box::new(image))),
+            Err(error) => Err(missing().because(&error)),
+        }
+    }
+}
+
+/// Whether a text that is not a path looks like an image reference: it has a registry, a tag or a digest. Container tools would look
+/// for anything else on Docker Hub, but a mistyped path is more likely.
+fn is_like_an_image(text: &str) -> bool {
+    let (registry, path) = text.split_once('/').unwrap_or(("", text));
+    let path_only = text.starts_with(['/', '.']);
+    !path_only && (registry.contains(['.', ':']) || registry == "localhost" || path.contains([':', '@']))
+}
+
+/// Opens a bundle, and pulls it if it is an image. The content is copied into the cache first, so that it does not change while it is
+/// rendered.
+pub async fn open(origin: &Origin, cache: &Path, registry: &RegistryArguments) -> Result<Bundle, CommandError> {
+    let directory = cache::content(cache);
+    let store = tokio::task::spawn_blocking(move || Store::open(&directory, Limits::default()))
+        .await
+        .map_err(|error| CommandError::failed("failed to open the cache").because(&error))?
+        .map_err(|error| {
+            CommandError::failed("failed to open the cache")
+                .because(&error)
+                .hint("set another directory with --cache-directory")
+        })?;
+    let (tree, directory) = match origin {
+        Origin::Directory(path) => {
+            let tree = store.import_directory(path).await;
+            (tree.map_err(|error| refused(&format!("directory {}", path.display()), &error))?, Some(path.clone()))
+        }
+        Origin::Archive(path) => {
+            let tree = store.import_archive(path).await;
+            (tree.map_err(|error| refused(&format!("archive {}", path.display()), &error))?, None)
+        }
+        Origin::Image(image) => {
+            let tree = pull(image, store, registry).await;
+            (tree?, None)
+        }
+    };
+    Ok(Bundle { content: Arc::new(tree), directory })
+}
+
+async fn pull(
+    image: &ImageReference,
+    store: Store,
+    registry: &RegistryArguments,
+) -> Result<chandler_content::Tree, CommandError> {
+    let credentials = match credentials(registry)? {
+        Some((path, text)) => pull_secret_credentials(&text, image).map_err(|error| {
+            CommandError::failed(format!("failed to read the credentials in {}", path.display())).because(&error)
+        })?,
+        None => None,
+    };
+    let access = ImageAccess { credentials, ..ImageAccess::default() };
+    let options =
+        ImageOptions { plain_http_registries: registry.plain_http_registries.clone(), ..ImageOptions::default() };
+    let images = Images::new(store, options);
+    let fetched = async { images.fetch(&images.resolve(image, &access).await?, &access).await };
+    fetched.await.map_err(|error| refused(&format!("image {image}"), &error))
+}
+
+/// The file with registry credentials and its content, if it exists.
+fn credentials(registry: &RegistryArguments) -> Result<Option<(PathBuf, Vec<u8>)>, CommandError> {
+    let chosen = registry.registry_config.clone();
+    let is_chosen = chosen.is_some();
+    let Some(path) = chosen.or_else(|| env::home_dir().map(|home| home.join(".docker/config.json"))) else {
+        return Ok(None);
+    };
+    match file::read_trusted(&path, CREDENTIALS_LIMIT) {
+        Ok(text) => Ok(Some((path, text))),
+        Err(error) if error.is_missing() && !is_chosen => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn refused(what: &str, error: &ContentError) -> CommandError {
+    let refused = CommandError::failed(format!("failed to read {what}")).because(error);
+    match error.class() {
+        FailureClass::Transient => refused.hint("try again; this failure is transient"),
+        FailureClass::Unavailable => refused
+            .hint("check the name and the credentials (--registry-config); `docker login` writes the default file"),
+        FailureClass::Permanent => refused,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::error::FailureKind;
+
+    #[test]
+    fn a_path_that_exists_comes_first_and_any_other_text_must_look_like_an_image() {
+        assert_eq!(Origin::parse("src").unwrap(), Origin::Directory("src".into()));
+        assert_eq!(Origin::parse("Cargo.toml").unwrap(), Origin::Archive("Cargo.toml".into()));
+        for image in [
+            "quay.io/example/bundle:v1",
+            "localhost/bundle",
+            "registry:5000/bundle",
+            "busybox:1",
+            "example/bundle@sha256:",
+        ] {
+            assert!(is_like_an_image(image), "{image}");
+        }
+        assert!(matches!(Origin::parse("quay.io/example/bundle:v1").unwrap(), Origin::Image(_)));
+        for text in ["./not-there", "/not/there", "not-there", "a/b:c:d", "not/there", "X.io/../y", &"x/".repeat(5000)]
+        {
+            assert_eq!(Origin::parse(text).unwrap_err().kind(), FailureKind::Usage, "{text}");
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Text and JSON for people and tools. No module here has a client; a test checks it.
+
+pub mod adoption;
+pub mod advice;
+pub mod deletion;
+pub mod diagnostics;
+pub mod difference;
+pub mod error;
+pub mod excerpt;
+pub mod explanation;
+pub mod log;
+pub mod output;
+pub mod pending_change;
+pub mod permissions;
+pub mod progress;
+pub mod progress_reporter;
+pub mod revisions;
+pub mod sarif;
+pub mod summary;
+pub mod terminal;
+pub mod text;
+pub mod tree;
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    /// What a module with a client needs.
+    const CLIENTS: [&str; 5] = ["kube::{", "Client", "crate::read", "crate::write", "crate::command"];
+
+    #[test]
+    fn no_view_can_reach_the_cluster() {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let found = |folder: &str| -> Vec<String> {
+            let files = fs::read_dir(directory.join(folder)).unwrap().map(|file| file.unwrap().path());
+            let names = files.flat_map(|file| {
+                let text = fs::read_to_string(&file).unwrap();
+                let used = CLIENTS.into_iter().filter(move |name| text.contains(name));
+                used.map(|name| format!("{}: {name}", file.display())).collect::<Vec<_>>()
+            });
+            names.collect()
+        };
+        assert_eq!(found("view"), [""; 0]);
+        assert_ne!(found("read"), [""; 0], "the check finds clients where there are some");
+    }
+}

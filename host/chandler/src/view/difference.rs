@@ -1,0 +1,177 @@
+//! The changes of a rollout as text.
+
+use chandler_rollout::{Change, ChangeKind, FieldChange, Preview};
+use serde_json::Value;
+
+use super::{
+    terminal::Look,
+    text::{count, one_line, printable},
+};
+
+/// Longer values are truncated to this number of characters.
+const VALUE_LENGTH: usize = 200;
+
+/// The changes by object and field.
+pub fn text(preview: &Preview, look: Look) -> String {
+    let mut text = String::new();
+    for change in &preview.changes {
+        text.push_str(&coloured(sign(change.kind), &head(change), look));
+        text.push('\n');
+        if let Some(note) = &change.note {
+            text.extend(["    ! ", &one_line(note), "\n"]);
+        }
+        for field in &change.fields {
+            push_field(&mut text, field, look);
+        }
+    }
+    text
+}
+
+/// The counts, on one line.
+pub fn summary(preview: &Preview) -> String {
+    if preview.is_empty() {
+        return format!("nothing would change: {} unchanged", count(preview.unchanged, "object"));
+    }
+    let of = |kind| preview.count(kind);
+    let refused = match of(ChangeKind::Refuse) {
+        0 => String::new(),
+        number => format!(", {} refused", count(number, "object")),
+    };
+    let some = |kind, what: &str| match of(kind) {
+        0 => String::new(),
+        number => format!("{number} to {what}, "),
+    };
+    format!(
+        "{} to create, {}{} to change, {} to repair, {} to remove, {}{} unchanged{refused}",
+        of(ChangeKind::Create),
+        some(ChangeKind::Adopt, "adopt"),
+        of(ChangeKind::Change),
+        of(ChangeKind::Repair),
+        of(ChangeKind::Remove),
+        some(ChangeKind::Orphan, "orphan"),
+        preview.unchanged
+    )
+}
+
+/// The reason why a rollout would be refused. It keeps the line breaks of the message.
+pub fn refusal(message: &str) -> String {
+    format!("would be refused: {}", printable(message.trim_end()).replace('\n', "\n  "))
+}
+
+fn head(change: &Change) -> String {
+    format!("{} {} {}", sign(change.kind), change.kind, one_line(&change.object.to_string()))
+}
+
+fn sign(kind: ChangeKind) -> char {
+    match kind {
+        ChangeKind::Create => '+',
+        ChangeKind::Adopt | ChangeKind::Change | ChangeKind::Repair => '~',
+        ChangeKind::Remove | ChangeKind::Orphan => '-',
+        ChangeKind::Refuse => '!',
+    }
+}
+
+/// Appends a field with its values before and after.
+pub fn push_field(text: &mut String, field: &FieldChange, look: Look) {
+    text.extend(["    ", &one_line(&field.path), "\n"]);
+    for (sign, value) in [('-', &field.before), ('+', &field.after)] {
+        if let Some(value) = value {
+            text.push_str(&coloured(sign, &format!("      {sign} {}", shown(value)), look));
+            text.push('\n');
+        }
+    }
+}
+
+/// A value on one line, truncated if it is long.
+fn shown(value: &Value) -> String {
+    let text = one_line(&value.to_string());
+    let mut kept: String = text.chars().take(VALUE_LENGTH).collect();
+    let truncated = text.chars().count().saturating_sub(VALUE_LENGTH);
+    if truncated > 0 {
+        kept.extend(["… (", &truncated.to_string(), " more)"]);
+    }
+    kept
+}
+
+fn coloured(sign: char, line: &str, look: Look) -> String {
+    if look != Look::Colour {
+        return line.to_owned();
+    }
+    let line = console::style(line).force_styling(true);
+    match sign {
+        '+' => line.green(),
+        '-' | '!' => line.red(),
+        _ => line.yellow(),
+    }
+    .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use chandler_core::ObjectKey;
+    use serde_json::json;
+
+    use super::*;
+
+    fn change(kind: ChangeKind, name: &str, fields: Vec<FieldChange>, note: Option<&str>) -> Change {
+        let object = ObjectKey {
+            group: "apps".into(),
+            version: "v1".into(),
+            kind: "Deployment".into(),
+            namespace: Some("harbour".into()),
+            name: name.into(),
+        };
+        Change { kind, object, fields, note: note.map(str::to_owned) }
+    }
+
+    fn preview() -> Preview {
+        let fields = vec![
+            FieldChange { path: "spec.replicas".into(), before: Some(json!(1)), after: Some(json!(2)) },
+            FieldChange { path: "spec.paused".into(), before: Some(json!(true)), after: None },
+            FieldChange { path: "data.long".into(), before: None, after: Some(json!("x".repeat(500))) },
+        ];
+        Preview {
+            changes: vec![
+                change(ChangeKind::Create, "pilot", vec![], None),
+                change(ChangeKind::Change, "crane", fields, None),
+                change(ChangeKind::Refuse, "tug", vec![], Some("it exists and was created by kubectl")),
+                change(ChangeKind::Remove, "buoy", vec![], None),
+            ],
+            unchanged: 3,
+            refusals: Vec::new(),
+            findings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn changes_are_shown_by_object_and_field() {
+        insta::assert_snapshot!(text(&preview(), Look::Plain), @r#"
+        + create Deployment.apps harbour/pilot
+        ~ change Deployment.apps harbour/crane
+            spec.replicas
+              - 1
+              + 2
+            spec.paused
+              - true
+            data.long
+              + "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… (302 more)
+        ! refuse Deployment.apps harbour/tug
+            ! it exists and was created by kubectl
+        - remove Deployment.apps harbour/buoy
+        "#);
+        assert_eq!(
+            summary(&preview()),
+            "1 to create, 1 to change, 0 to repair, 1 to remove, 3 unchanged, 1 object refused"
+        );
+        let nothing = Preview { changes: vec![], unchanged: 3, refusals: vec![], findings: vec![] };
+        assert_eq!(summary(&nothing), "nothing would change: 3 objects unchanged");
+        assert_eq!(text(&nothing, Look::Plain), "");
+    }
+
+    #[test]
+    fn created_objects_are_green_and_removed_objects_are_red() {
+        let coloured = text(&preview(), Look::Colour);
+        assert!(coloured.contains("\u{1b}[32m+ create"), "{coloured:?}");
+        assert!(coloured.contains("\u{1b}[31m- remove"), "{coloured:?}");
+    }
+}

@@ -1,0 +1,182 @@
+//! The error of a command: a kind with an exit code, a message, causes, hints and findings.
+
+use std::{error::Error, fmt, io, process::ExitCode};
+
+use super::{
+    diagnostics::{self, Finding},
+    terminal::Terminal,
+    text::printable,
+};
+
+/// Why a command failed. It determines the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureKind {
+    /// The operation failed.
+    Failed,
+    /// The arguments are wrong.
+    Usage,
+    /// A timeout expired.
+    Timeout,
+    /// The command received SIGINT or SIGTERM.
+    Interrupted,
+    /// The reader of standard output closed the pipe. That is not an error.
+    Closed,
+}
+
+impl FailureKind {
+    /// The exit code.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Timeout => 3,
+            Self::Interrupted => 130,
+            Self::Closed => 0,
+        }
+    }
+}
+
+/// The one error type of the commands.
+#[derive(Debug)]
+pub struct CommandError {
+    kind: FailureKind,
+    message: String,
+    causes: Vec<String>,
+    hints: Vec<String>,
+    findings: Vec<Finding>,
+}
+
+impl CommandError {
+    fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), causes: Vec::new(), hints: Vec::new(), findings: Vec::new() }
+    }
+
+    /// An operation that failed: `message` names it.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(FailureKind::Failed, message)
+    }
+
+    /// Arguments that are invalid, contradict each other, or name something that does not exist.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(FailureKind::Usage, message)
+    }
+
+    /// A timeout that expired.
+    pub fn timeout(message: impl Into<String>) -> Self {
+        Self::new(FailureKind::Timeout, message)
+    }
+
+    /// The command received a signal.
+    pub fn interrupted() -> Self {
+        Self::new(FailureKind::Interrupted, "interrupted")
+    }
+
+    /// Standard output could not be written.
+    pub fn output(error: &io::Error) -> Self {
+        let closed = error.kind() == io::ErrorKind::BrokenPipe;
+        let kind = if closed { FailureKind::Closed } else { FailureKind::Failed };
+        Self::new(kind, "failed to write the output").because(error)
+    }
+
+    /// Adds the cause, and the causes of the cause.
+    #[must_use]
+    pub fn because(mut self, error: &(dyn Error + 'static)) -> Self {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            // The message of the API server, without the rest of its status.
+            let status_message = match error.downcast_ref::<kube::Error>() {
+                Some(kube::Error::Api(status)) => Some(&status.message).filter(|message| !message.is_empty()),
+                _ => None,
+            };
+            let text = status_message.cloned().unwrap_or_else(|| error.to_string());
+            // A `transparent` error, or one that repeats its source in its own message, adds nothing.
+            if !text.is_empty() && !self.causes.last().is_some_and(|last| last.contains(&text)) {
+                self.causes.push(text);
+            }
+            next = if status_message.is_some() { None } else { error.source() };
+        }
+        self
+    }
+
+    /// Adds a hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// Adds findings.
+    #[must_use]
+    pub fn with_findings(mut self, findings: impl IntoIterator<Item = Finding>) -> Self {
+        self.findings.extend(findings);
+        self
+    }
+
+    /// Prints the error on standard error, and returns its exit code.
+    pub fn report(&self, terminal: &Terminal) -> ExitCode {
+        if self.kind != FailureKind::Closed {
+            terminal.write(diagnostics::render(&self.findings, terminal));
+            terminal.line(self.to_string());
+        }
+        ExitCode::from(self.kind.exit_code())
+    }
+
+    /// The kind.
+    pub fn kind(&self) -> FailureKind {
+        self.kind
+    }
+
+    /// The findings.
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+}
+
+impl fmt::Display for CommandError {
+    /// `error: …`, the causes and the hints, each on its own line. [`CommandError::report`] prints the findings.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", printable(&self.message))?;
+        for cause in &self.causes {
+            write!(f, "\n  cause: {}", indented(cause))?;
+        }
+        for hint in &self.hints {
+            write!(f, "\n  hint: {}", indented(hint))?;
+        }
+        Ok(())
+    }
+}
+
+/// Indents the lines after the first.
+fn indented(text: &str) -> String {
+    printable(text.trim_end()).replace('\n', "\n    ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("failed to read {path}: {source}")]
+    struct Read {
+        path: &'static str,
+        source: io::Error,
+    }
+
+    #[test]
+    fn a_cause_that_the_error_already_names_is_not_repeated() {
+        let error = Read { path: "a.yaml", source: io::Error::other("disk gone") };
+        let error = CommandError::failed("failed to render ./bundle").because(&error).hint("try again\nor later");
+        insta::assert_snapshot!(error, @r"
+        error: failed to render ./bundle
+          cause: failed to read a.yaml: disk gone
+          hint: try again
+            or later
+        ");
+    }
+
+    #[test]
+    fn a_closed_pipe_exits_with_0() {
+        assert_eq!(CommandError::output(&io::ErrorKind::BrokenPipe.into()).kind().exit_code(), 0);
+        assert_eq!(CommandError::output(&io::Error::other("disk full")).kind().exit_code(), 1);
+    }
+}

@@ -1,0 +1,221 @@
+//! The progress of a rollout: observed BundleDeployments in, new lines and the state out.
+
+use chandler_api::{BundleDeployment, BundleDeploymentStatus, ConditionType, Reason, conditions::find_condition};
+
+use super::summary;
+
+/// Reports each line about one BundleDeployment once.
+#[derive(Debug, Default)]
+pub struct ProgressReporter {
+    reported: Vec<ProgressLine>,
+}
+
+/// A line about a completed part of the rollout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgressLine {
+    /// Its subject, in one word.
+    pub label: &'static str,
+    /// The text.
+    pub text: String,
+}
+
+/// The state of a rollout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RolloutState {
+    /// The controller is working, or waits for something.
+    Waiting {
+        /// What it waits for.
+        message: String,
+        /// The reason of `Progressing`, if it is set.
+        reason: Option<String>,
+    },
+    /// The rollout is complete and all objects are healthy.
+    Healthy,
+    /// The rollout failed, and the controller does not retry it.
+    Failed {
+        /// The reason of `Progressing`.
+        reason: String,
+        /// The message of `Progressing`.
+        message: String,
+    },
+}
+
+impl ProgressReporter {
+    /// The lines that were not reported before, and the state.
+    pub fn observe(&mut self, deployment: &BundleDeployment) -> (Vec<ProgressLine>, RolloutState) {
+        let status = deployment.status.clone().unwrap_or_default();
+        if status.observed_generation < deployment.metadata.generation {
+            return (Vec::new(), waiting("the controller has not observed the current spec yet", None));
+        }
+        let lines: Vec<ProgressLine> =
+            lines(&status).into_iter().filter(|line| !self.reported.contains(line)).collect();
+        self.reported.extend(lines.iter().cloned());
+        (lines, state(&status))
+    }
+}
+
+fn lines(status: &BundleDeploymentStatus) -> Vec<ProgressLine> {
+    let mut lines = Vec::new();
+    let mut push = |label, text| lines.push(ProgressLine { label, text });
+    let is_true = |kind| find_condition(&status.conditions, kind).filter(|condition| condition.status == "True");
+    if is_true(ConditionType::Unpacked).is_some() {
+        if let Some(source) = &status.resolved_source {
+            push("source", chandler_source::describe(source));
+        }
+        if let Some(digest) = &status.content_digest {
+            push("content", digest.clone());
+        }
+    }
+    if let Some(provisioner) = &status.provisioner {
+        push("provisioner", summary::provisioner(provisioner));
+    }
+    if let Some(release) = &status.release {
+        push("release", summary::release(release));
+    }
+    if let Some(installed) = is_true(ConditionType::Installed) {
+        push("installed", installed.message.clone());
+    }
+    lines
+}
+
+fn state(status: &BundleDeploymentStatus) -> RolloutState {
+    let condition = |kind| find_condition(&status.conditions, kind);
+    if condition(ConditionType::Ready).is_some_and(|ready| ready.status == "True") {
+        return RolloutState::Healthy;
+    }
+    if let Some(progressing) = condition(ConditionType::Progressing)
+        && progressing.status == "False"
+        && progressing.reason != Reason::Succeeded.as_str()
+    {
+        return RolloutState::Failed { reason: progressing.reason.clone(), message: progressing.message.clone() };
+    }
+    // Each of these conditions waits for the ones before it.
+    let in_order =
+        [ConditionType::Unpacked, ConditionType::Installed, ConditionType::Healthy, ConditionType::Progressing];
+    let first = in_order
+        .into_iter()
+        .filter_map(condition)
+        .find(|condition| condition.status != "True" && !condition.message.is_empty());
+    let progressing = condition(ConditionType::Progressing);
+    let reason = progressing.map(|condition| condition.reason.as_str());
+    match first.or_else(|| progressing.filter(|condition| !condition.message.is_empty())) {
+        Some(condition) => waiting(&condition.message, reason),
+        None => waiting("the controller", reason),
+    }
+}
+
+fn waiting(message: &str, reason: Option<&str>) -> RolloutState {
+    RolloutState::Waiting { message: message.to_owned(), reason: reason.map(str::to_owned) }
+}
+
+#[cfg(test)]
+mod tests {
+    use chandler_api::{
+        BundleSource, ConditionStatus, ImageSource, NewCondition, ProvisionerInUse, ReleaseInUse,
+        conditions::set_condition,
+    };
+    use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+
+    use super::*;
+
+    fn deployment(generation: i64) -> BundleDeployment {
+        let mut deployment = BundleDeployment::default();
+        deployment.metadata.generation = Some(generation);
+        deployment.status =
+            Some(BundleDeploymentStatus { observed_generation: Some(1), ..BundleDeploymentStatus::default() });
+        deployment
+    }
+
+    fn set(
+        deployment: &mut BundleDeployment,
+        kind: ConditionType,
+        status: ConditionStatus,
+        reason: Reason,
+        message: &str,
+    ) {
+        let new = NewCondition { kind, status, reason, message: message.into() };
+        let conditions = &mut deployment.status.as_mut().unwrap().conditions;
+        set_condition(conditions, new, Some(1), Time(Timestamp::UNIX_EPOCH));
+    }
+
+    fn observed(reporter: &mut ProgressReporter, deployment: &BundleDeployment) -> String {
+        let (lines, state) = reporter.observe(deployment);
+        let lines = lines.iter().map(|line| format!("{}: {}", line.label, line.text));
+        lines.chain([format!("{state:?}")]).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn every_line_is_reported_once_and_the_first_unmet_condition_is_waited_for() {
+        use {ConditionStatus::*, ConditionType as Type};
+        let mut reporter = ProgressReporter::default();
+        let mut deployment = deployment(1);
+        insta::assert_snapshot!(observed(&mut reporter, &deployment), @r#"Waiting { message: "the controller", reason: None }"#);
+        set(&mut deployment, Type::Unpacked, True, Reason::UnpackSuccessful, "Successfully unpacked the image Bundle");
+        set(&mut deployment, Type::Progressing, True, Reason::RollingOut, "stage 1 of 2");
+        set(&mut deployment, Type::Installed, False, Reason::Installing, "stage 1 of 2: 3 of 9 objects are applied");
+        let status = deployment.status.as_mut().unwrap();
+        status.resolved_source = Some(BundleSource::image(ImageSource {
+            reference: "127.0.0.1:5000/harbour@sha256:00".into(),
+            ..ImageSource::default()
+        }));
+        status.provisioner = Some(ProvisionerInUse {
+            class: "core-rukpak-io-registry".into(),
+            name: Some("registry".into()),
+            version: Some("0.1.0".into()),
+            digest: "sha256:11".into(),
+        });
+        status.release = Some(ReleaseInUse {
+            digest: "sha256:22".into(),
+            objects: 9,
+            stages: 2,
+            start_time: None,
+            ..ReleaseInUse::default()
+        });
+        insta::assert_snapshot!(observed(&mut reporter, &deployment), @r#"
+        source: image 127.0.0.1:5000/harbour@sha256:00
+        provisioner: core-rukpak-io-registry (registry 0.1.0)
+        release: 9 objects in 2 stages, sha256:22
+        Waiting { message: "stage 1 of 2: 3 of 9 objects are applied", reason: Some("RollingOut") }
+        "#);
+        set(
+            &mut deployment,
+            Type::Installed,
+            True,
+            Reason::InstallationSucceeded,
+            "Instantiated bundle harbour successfully",
+        );
+        set(
+            &mut deployment,
+            Type::Healthy,
+            False,
+            Reason::Unhealthy,
+            "Deployment.apps harbour/pilot: 0 of 1 are available",
+        );
+        insta::assert_snapshot!(observed(&mut reporter, &deployment), @r#"
+        installed: Instantiated bundle harbour successfully
+        Waiting { message: "Deployment.apps harbour/pilot: 0 of 1 are available", reason: Some("RollingOut") }
+        "#);
+        set(&mut deployment, Type::Healthy, True, Reason::Healthy, "BundleDeployment is healthy");
+        set(&mut deployment, Type::Ready, True, Reason::Succeeded, "");
+        insta::assert_snapshot!(observed(&mut reporter, &deployment), @"Healthy");
+    }
+
+    #[test]
+    fn a_failure_that_is_not_retried_is_final() {
+        use {ConditionStatus::*, ConditionType as Type};
+        let mut deployment = deployment(1);
+        set(&mut deployment, Type::Progressing, True, Reason::Retrying, "no route to host");
+        assert_eq!(ProgressReporter::default().observe(&deployment).1, waiting("no route to host", Some("Retrying")));
+        set(&mut deployment, Type::Progressing, False, Reason::InvalidContent, "manifests/a.yaml:3: no name");
+        let failed =
+            RolloutState::Failed { reason: "InvalidContent".into(), message: "manifests/a.yaml:3: no name".into() };
+        assert_eq!(ProgressReporter::default().observe(&deployment).1, failed);
+    }
+
+    #[test]
+    fn the_status_of_an_earlier_generation_does_not_count() {
+        let mut deployment = deployment(2);
+        set(&mut deployment, ConditionType::Ready, ConditionStatus::True, Reason::Succeeded, "");
+        assert!(matches!(ProgressReporter::default().observe(&deployment).1, RolloutState::Waiting { .. }));
+    }
+}

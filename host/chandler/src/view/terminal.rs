@@ -1,0 +1,98 @@
+//! The terminal: colours, width, and lines on standard error.
+
+use std::{
+    env,
+    io::{self, IsTerminal as _, Write as _},
+};
+
+use super::tree::ObjectHealth;
+
+/// How text is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Colours and box-drawing characters.
+    Colour,
+    /// Box-drawing characters.
+    Unicode,
+    /// ASCII.
+    Plain,
+}
+
+/// Standard error or standard output. Everything except data goes to standard error.
+#[derive(Clone, Copy, Debug)]
+pub struct Terminal {
+    look: Look,
+    width: usize,
+}
+
+/// The maximum width in columns, and the width if it is unknown.
+const MAX_WIDTH: usize = 120;
+
+impl Terminal {
+    /// Standard error. `NO_COLOR` (any value that is not empty) and `TERM=dumb` are respected.
+    pub fn detect() -> Self {
+        Self::of(&console::Term::stderr(), io::stderr().is_terminal())
+    }
+
+    /// Standard output, for data with colours.
+    pub fn output() -> Self {
+        Self::of(&console::Term::stdout(), io::stdout().is_terminal())
+    }
+
+    fn of(terminal: &console::Term, is_terminal: bool) -> Self {
+        let set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
+        let look = if !is_terminal || env::var_os("TERM").is_some_and(|term| term == "dumb") {
+            Look::Plain
+        } else if set("NO_COLOR") {
+            Look::Unicode
+        } else {
+            Look::Colour
+        };
+        let width = if look == Look::Plain { MAX_WIDTH } else { usize::from(terminal.size().1) };
+        Self { look, width: width.clamp(40, MAX_WIDTH) }
+    }
+
+    /// A terminal of this kind, for tests and tools.
+    pub fn new(look: Look, width: usize) -> Self {
+        Self { look, width }
+    }
+
+    /// How text is drawn.
+    pub fn look(&self) -> Look {
+        self.look
+    }
+
+    /// The width in columns.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Whether lines can be overwritten.
+    pub fn is_interactive(&self) -> bool {
+        self.look != Look::Plain
+    }
+
+    /// The sign for the health of an object, coloured if colours are on.
+    pub fn sign(&self, health: ObjectHealth) -> String {
+        if self.look != Look::Colour {
+            return health.sign();
+        }
+        let sign = console::style(health.sign()).force_styling(true);
+        match health {
+            ObjectHealth::Healthy => sign.green(),
+            ObjectHealth::Progressing => sign.yellow(),
+            ObjectHealth::Unhealthy | ObjectHealth::Unknown => sign.red(),
+        }
+        .to_string()
+    }
+
+    /// Writes a line to standard error. A write error is ignored.
+    pub fn line(&self, text: impl AsRef<str>) {
+        let _ = writeln!(io::stderr().lock(), "{}", text.as_ref());
+    }
+
+    /// Writes text to standard error, without a line feed. A write error is ignored.
+    pub fn write(&self, text: impl AsRef<str>) {
+        let _ = write!(io::stderr().lock(), "{}", text.as_ref());
+    }
+}

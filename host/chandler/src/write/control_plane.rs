@@ -1,0 +1,256 @@
+//! A control plane in this process: API server, registry and controller (`chandler dev`).
+
+use std::{path::Path, time::Duration};
+
+use chandler_controller::{ControllerError, Options};
+use chandler_devcluster::{
+    DevCluster, Fault, StartError,
+    faults::Exposure,
+    store::{DataDirectory, OpenError},
+};
+use chandler_devregistry::Registry;
+use k8s_openapi::{
+    api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{Patch, PatchParams},
+    runtime::wait::{await_condition, conditions},
+};
+use tokio::{sync::oneshot, task::JoinHandle};
+
+use crate::{
+    CommandError,
+    arguments::cluster::ClusterArguments,
+    read::{file, provisioner},
+    view::text::count,
+};
+
+/// The field manager of objects that `chandler dev` applies.
+pub const FIELD_MANAGER: &str = "chandler-dev";
+/// The file in the data directory that stores the port of the registry.
+const REGISTRY_PORT: &str = "registry.port";
+/// The largest token file, in bytes.
+const TOKEN_LIMIT: u64 = 4096;
+/// The timeout for the CRDs to become established.
+const ESTABLISHED_TIMEOUT: Duration = Duration::from_secs(30);
+/// The timeout for the controller to finish its running reconciles.
+const GRACE_PERIOD: Duration = Duration::from_secs(10);
+
+/// A running API server and registry. Dropping it stops both.
+pub struct ControlPlane {
+    cluster: DevCluster,
+    registry: Registry,
+    client: Client,
+    data: Option<DataDirectory>,
+}
+
+/// The controller of a control plane.
+pub struct RunningController {
+    task: JoinHandle<Result<(), ControllerError>>,
+    stop: oneshot::Sender<()>,
+}
+
+impl ControlPlane {
+    /// Starts the API server, the registry and the controller, after the CRDs are established.
+    pub async fn start(cache: &Path, arguments: &ClusterArguments) -> Result<(Self, RunningController), CommandError> {
+        let cluster = DevCluster::start(options(arguments)?).await.map_err(|error| not_started(&error))?;
+        // The API server holds the lock of the directory.
+        let data =
+            arguments.data.as_deref().map(DataDirectory::open).transpose().map_err(|error| not_opened(&error))?;
+        let registry = start_registry(data.as_ref())
+            .await
+            .map_err(|error| CommandError::failed("failed to start the registry").because(&error))?;
+        // Faults do not apply to requests of this command.
+        let client = cluster.service().exposed(Exposure::Spared).client();
+        let options = Options {
+            cache_directory: cache.to_owned(),
+            compiler: provisioner::compiler()?,
+            plain_http_registries: vec![registry.host()],
+            ..Options::default()
+        };
+        install_crds(&client)
+            .await
+            .map_err(|error| CommandError::failed("failed to install the CRDs").because(error.as_ref()))?;
+        ensure_namespace(&client, &options.system_namespace).await?;
+        let (stop, stopped) = oneshot::channel();
+        let shutdown = async {
+            // A dropped sender stops the controller, too.
+            let _ = stopped.await;
+        };
+        let task = tokio::spawn(chandler_controller::run(cluster.client(), options, shutdown));
+        Ok((Self { cluster, registry, client, data }, RunningController { task, stop }))
+    }
+
+    /// A client with all permissions.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The registry.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Stops the API server and the registry.
+    pub async fn stop(self) {
+        drop(self.registry);
+        self.cluster.stop().await;
+    }
+
+    /// The directory that stores the state.
+    pub fn data(&self) -> Option<&DataDirectory> {
+        self.data.as_ref()
+    }
+
+    /// The API server.
+    pub fn cluster(&self) -> &DevCluster {
+        &self.cluster
+    }
+
+    /// Injects these faults from now on.
+    pub fn inject(&self, faults: &[Fault]) {
+        for fault in faults {
+            self.cluster.inject(fault.clone());
+        }
+    }
+
+    /// One line for each fault: how often it was injected.
+    pub fn fault_report(&self) -> Vec<String> {
+        let line = |(fault, injected): (&Fault, u64)| {
+            let injected = usize::try_from(injected).unwrap_or(usize::MAX);
+            format!("{fault}: injected {}", count(injected, "time"))
+        };
+        self.cluster.faults().iter().map(|report| line((&report.fault, report.struck))).collect()
+    }
+}
+
+impl RunningController {
+    /// Waits until the controller ends. It ends by itself only if it fails.
+    pub async fn ended(&mut self) -> CommandError {
+        match (&mut self.task).await {
+            Ok(Ok(())) => CommandError::failed("the controller stopped"),
+            Ok(Err(error)) => CommandError::failed("the controller failed").because(&error),
+            Err(error) => CommandError::failed("the controller crashed").because(&error),
+        }
+    }
+
+    /// Stops the controller after its running reconciles, or after the grace period.
+    pub async fn stop(mut self) {
+        drop(self.stop);
+        // The result is ignored: the cluster that the controller works on stops next.
+        if !self.task.is_finished() && tokio::time::timeout(GRACE_PERIOD, &mut self.task).await.is_err() {
+            self.task.abort();
+        }
+    }
+}
+
+/// The options of the API server.
+fn options(arguments: &ClusterArguments) -> Result<chandler_devcluster::Options, CommandError> {
+    if !arguments.bind.ip().is_loopback() && arguments.token_file.is_none() {
+        return Err(CommandError::usage(format!("{} is not a loopback address", arguments.bind.ip()))
+            .hint("other machines can connect to it: set the token that they need with --token-file"));
+    }
+    Ok(chandler_devcluster::Options {
+        bind: arguments.bind,
+        token: arguments.token_file.as_deref().map(token).transpose()?,
+        data: arguments.data.clone(),
+        ..chandler_devcluster::Options::default()
+    })
+}
+
+fn token(path: &Path) -> Result<String, CommandError> {
+    let bytes = file::read_token(path, TOKEN_LIMIT)?;
+    let token = std::str::from_utf8(&bytes).unwrap_or_default().trim();
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(CommandError::usage(format!("{} does not hold a valid token", path.display()))
+            .hint("a token is one word of visible ASCII characters, for example from `openssl rand -hex 32`"));
+    }
+    Ok(token.to_owned())
+}
+
+/// The error for an API server that did not start: wrong usage if other arguments would help.
+fn not_started(error: &StartError) -> CommandError {
+    match error {
+        StartError::NotLoopback(_) | StartError::Token => CommandError::usage(error.to_string()),
+        StartError::Data(error) => not_opened(error),
+        error => CommandError::failed("failed to start the API server").because(error),
+    }
+}
+
+/// The error for a data directory that cannot be opened.
+fn not_opened(error: &OpenError) -> CommandError {
+    CommandError::failed("failed to open the data directory").because(error)
+}
+
+/// Starts the registry on the port of the previous run, where stored BundleDeployments expect it, if that port is free. The images
+/// are not stored: unpacked content is in the cache.
+async fn start_registry(data: Option<&DataDirectory>) -> Result<Registry, chandler_devregistry::StartError> {
+    let previous = data.and_then(|data| data.secret(REGISTRY_PORT).ok()?).and_then(|port| port.trim().parse().ok());
+    let listen = |port| Registry::start(chandler_devregistry::Options { port, ..Default::default() });
+    let registry = match previous {
+        Some(port) => match listen(port).await {
+            Ok(registry) => registry,
+            Err(error) => {
+                tracing::warn!(%error, "the registry cannot use the port of the previous run");
+                listen(0).await?
+            }
+        },
+        None => listen(0).await?,
+    };
+    if let (Some(data), Some((_, port))) = (data, registry.host().rsplit_once(':'))
+        && let Err(error) = data.keep_secret(REGISTRY_PORT, port)
+    {
+        tracing::warn!(%error, "failed to store the port of the registry");
+    }
+    Ok(registry)
+}
+
+/// Creates a namespace unless it exists.
+pub async fn ensure_namespace(client: &Client, name: &str) -> Result<(), CommandError> {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let namespace = Namespace {
+        metadata: kube::api::ObjectMeta { name: Some(name.to_owned()), ..kube::api::ObjectMeta::default() },
+        ..Namespace::default()
+    };
+    match namespaces.create(&kube::api::PostParams::default(), &namespace).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+        Err(error) => Err(CommandError::failed(format!("failed to create namespace {name}")).because(&error)),
+    }
+}
+
+async fn install_crds(client: &Client) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    for crd in chandler_api::crds() {
+        let name = crd.name_any();
+        crds.patch(&name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(&crd)).await?;
+        let established = await_condition(crds.clone(), &name, conditions::is_crd_established());
+        tokio::time::timeout(ESTABLISHED_TIMEOUT, established).await??;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn an_address_that_other_machines_can_reach_requires_a_token() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let open = ClusterArguments { bind: ([0, 0, 0, 0], 0).into(), ..ClusterArguments::default() };
+        assert!(options(&open).is_err());
+        let guarded = ClusterArguments { token_file: Some(file.path().to_owned()), ..open };
+        for wrong in ["", " \n", "two words", "\u{e9}"] {
+            fs::write(file.path(), wrong).unwrap();
+            assert!(options(&guarded).is_err(), "{wrong:?}");
+        }
+        fs::write(file.path(), "0123abc\n").unwrap();
+        assert_eq!(options(&guarded).unwrap().token.as_deref(), Some("0123abc"));
+        fs::set_permissions(file.path(), std::os::unix::fs::PermissionsExt::from_mode(0o620)).unwrap();
+        let refused = options(&guarded).unwrap_err().to_string();
+        assert!(refused.contains("mode 0620") && refused.contains("`chmod 600 "), "{refused}");
+    }
+}

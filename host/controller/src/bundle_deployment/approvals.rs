@@ -1,0 +1,28 @@
+//! The ChangeApprovals in the cluster, from a watch.
+
+use chandler_api::{BundleDeployment, ChangeApproval};
+use chandler_runtime::{Triggers, reflect_related};
+use futures::future::BoxFuture;
+use kube::{Api, Client, runtime::reflector::Store};
+
+/// The approvals that the watch has delivered. A change whose approval is not among them stays pending until it is.
+#[derive(Clone)]
+pub(crate) struct Approvals(Store<ChangeApproval>);
+
+impl Approvals {
+    /// No approvals yet. The future watches them, and triggers the BundleDeployments that they name.
+    pub(crate) fn new(client: Client, triggers: Triggers<BundleDeployment>) -> (Self, BoxFuture<'static, ()>) {
+        let (store, watch) = reflect_related(Api::all(client), triggers, deployment_of);
+        (Self(store), watch)
+    }
+
+    /// The approval of this change of exactly this BundleDeployment, if there is one.
+    pub(crate) fn of(&self, deployment: &BundleDeployment, change: &str) -> Option<ChangeApproval> {
+        self.0.find(|approval| approval.approves(deployment, change)).map(|found| (*found).clone())
+    }
+}
+
+/// The name of the BundleDeployment that an approval is for.
+fn deployment_of(approval: &ChangeApproval) -> &str {
+    &approval.spec.bundle_deployment
+}

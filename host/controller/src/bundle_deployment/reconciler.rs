@@ -1,0 +1,112 @@
+//! The reconciler of BundleDeployments as the runtime sees it, and which changes of other objects concern one.
+
+use std::sync::Arc;
+
+use chandler_api::{BundleDeployment, ProvisionerClass};
+use chandler_records::MANAGED_BY;
+use chandler_runtime::{Backoff, KindController, Metrics, Reconciler, Reflector, Shutdown};
+use chandler_source::{Dependency, Source};
+use futures::StreamExt as _;
+use k8s_openapi::{
+    api::core::v1::{ConfigMap, Secret},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+use kube::{
+    Api, ResourceExt as _,
+    core::PartialObjectMeta,
+    runtime::{controller::Action, watcher},
+};
+
+use super::{ReconcileError, reconcile};
+use crate::context::Context;
+
+/// The reconciler of BundleDeployments.
+pub(crate) struct BundleDeployments(Arc<Context>);
+
+impl BundleDeployments {
+    /// The controller, with everything that triggers a reconcile.
+    pub(crate) fn controller(
+        context: &Arc<Context>,
+        reflector: Reflector<BundleDeployment>,
+        metrics: Arc<dyn Metrics>,
+        shutdown: &Shutdown,
+    ) -> KindController<Self> {
+        let (client, selector) = (context.client.clone(), &context.options.watch_selector);
+        let system = &context.options.system_namespace;
+        let api = Api::all(client.clone());
+        let reconciler = Arc::new(Self(Arc::clone(context)));
+        KindController::new(reflector, api, selector.watch(), reconciler, metrics, shutdown)
+            .watches(Api::<PartialObjectMeta<ProvisionerClass>>::all(client.clone()), selector.watch(), {
+                let context = Arc::clone(context);
+                move |class| context.helped(|deployment| deployment.spec.provisioner_class_name == class.name_any())
+            })
+            .watches(
+                Api::<PartialObjectMeta<ConfigMap>>::namespaced(client.clone(), system),
+                watcher::Config::default(),
+                {
+                    let context = Arc::clone(context);
+                    move |map| {
+                        let map = Dependency::ConfigMap(map.name_any());
+                        context.helped(|deployment| depends_on(deployment, &map))
+                    }
+                },
+            )
+            .watches(Api::<PartialObjectMeta<Secret>>::namespaced(client, system), unmanaged_secrets(), {
+                let context = Arc::clone(context);
+                move |secret| {
+                    let secret = Dependency::Secret(secret.name_any());
+                    context.helped(|deployment| depends_on(deployment, &secret))
+                }
+            })
+            .reconcile_all_on(context.cluster_info.changes().map({
+                let context = Arc::clone(context);
+                move |cluster| context.memory.cluster_changed(&cluster)
+            }))
+    }
+}
+
+impl Reconciler for BundleDeployments {
+    type Object = BundleDeployment;
+    type Error = ReconcileError;
+
+    async fn reconcile(&self, deployment: &BundleDeployment) -> Result<Action, ReconcileError> {
+        reconcile(&deployment.name_any(), &self.0).await
+    }
+
+    fn backoff(&self) -> &Backoff {
+        &self.0.backoff
+    }
+
+    fn observed(&self, deployment: &BundleDeployment) {
+        self.0.generations.observe(deployment);
+    }
+
+    /// Cancels the reconcile in progress of a BundleDeployment that is no longer selected, and drops its state. One that is being
+    /// deleted ends by its finalizer instead.
+    fn removed(&self, deployment: &ObjectMeta) {
+        let Some(name) = deployment.name.as_deref().filter(|_| deployment.deletion_timestamp.is_none()) else { return };
+        let context = &self.0;
+        tracing::info!(deployment = name, "the BundleDeployment is no longer selected");
+        context.generations.cancel(name);
+        context.memory.forget(name);
+        context.records.forget(name);
+        context.watches.forget(name);
+    }
+}
+
+impl chandler_runtime::ReconcileError for ReconcileError {
+    fn is_conflict(&self) -> bool {
+        Self::is_conflict(self)
+    }
+}
+
+/// All Secrets except the records of the controller.
+fn unmanaged_secrets() -> watcher::Config {
+    let (label, value) = MANAGED_BY;
+    watcher::Config::default().labels(&format!("{label}!={value}"))
+}
+
+/// Whether the source of a BundleDeployment depends on this object of the system namespace.
+fn depends_on(deployment: &BundleDeployment, object: &Dependency) -> bool {
+    Source::parse(&deployment.spec.source).is_ok_and(|source| source.dependencies().contains(object))
+}

@@ -1,0 +1,181 @@
+//! Loads the component of a class: resolve, pull, verify, check, compile.
+
+use chandler_api::{Component, ProvisionerClass, Reason};
+use chandler_content::{ContentError, ImageAccess, ImageReference, ResolvedImage};
+use chandler_core::Digest;
+use chandler_engine::{Limits, LoadError, Provisioner};
+use chandler_source::Grantee;
+use kube::ResourceExt as _;
+
+use super::{
+    classes::{Class, Classes},
+    reconciler::ProvisionerClasses,
+};
+use crate::problem::{Problem, content};
+
+/// The largest component that is pulled.
+const COMPONENT_BYTES: u64 = 64 << 20;
+
+/// The step at which loading failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum LoadStep {
+    /// The specification is read, the image is resolved and pulled.
+    Resolve,
+    /// The signatures are verified.
+    Verify,
+    /// The imports and exports are checked against the contract.
+    Check,
+    /// The component is compiled.
+    Compile,
+}
+
+impl LoadStep {
+    fn of(error: &LoadError) -> Self {
+        if error.reason() == Reason::CompileFailed { Self::Compile } else { Self::Check }
+    }
+}
+
+/// The result of loading the component of a class.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum LoadOutcome {
+    /// The component is in use.
+    Loaded(Component),
+    /// The component could not be loaded.
+    Failed {
+        /// The step that failed.
+        step: LoadStep,
+        /// Why.
+        problem: Problem,
+        /// Whether an earlier component stays in use.
+        in_use: bool,
+    },
+}
+
+/// Which artifact is loaded.
+enum Artifact {
+    /// The one that the reference resolves to now.
+    Newest,
+    /// The one that served the class last.
+    Last(ResolvedImage),
+}
+
+impl ProvisionerClasses {
+    /// Loads the component of a class and puts it into use.
+    pub(super) async fn load(&self, class: &ProvisionerClass) -> LoadOutcome {
+        let (name, classes) = (class.name_any(), &self.context.classes);
+        let loaded = if Classes::is_builtin(&name) {
+            let message = format!("{name} is a built-in class and cannot be redefined: choose another name");
+            Err((LoadStep::Resolve, Problem::lasting(Reason::InvalidSpec, message)))
+        } else {
+            self.load_artifact(class, Artifact::Newest).await
+        };
+        match loaded {
+            Ok((usable, component)) => {
+                classes.define(&name, Ok(usable));
+                LoadOutcome::Loaded(component)
+            }
+            Err((step, problem)) => {
+                let in_use = classes.in_use(&name).is_some() || self.load_last(class).await;
+                if !in_use {
+                    classes.define(&name, Err(problem.message.clone()));
+                }
+                LoadOutcome::Failed { step, problem, in_use }
+            }
+        }
+    }
+
+    /// Puts the component into use that served a class before a restart. Returns whether there is one.
+    pub(super) async fn load_last(&self, class: &ProvisionerClass) -> bool {
+        let Some(last) = self.served.last(class) else { return false };
+        match self.load_artifact(class, Artifact::Last(last)).await {
+            Ok((usable, _)) => {
+                self.context.classes.define(&class.name_any(), Ok(usable));
+                true
+            }
+            Err((_, problem)) => {
+                tracing::debug!(class = %class.name_any(), message = %problem.message, "failed to load the earlier component");
+                false
+            }
+        }
+    }
+
+    async fn load_artifact(
+        &self,
+        class: &ProvisionerClass,
+        artifact: Artifact,
+    ) -> Result<(Class, Component), (LoadStep, Problem)> {
+        let context = &self.context;
+        let at = |step: LoadStep| move |problem: Problem| (step, problem);
+        let limits = limits(class, &context.options.ceiling).map_err(at(LoadStep::Resolve))?;
+        let (pinned, wasm) = self.pull(class, artifact).await.map_err(at(LoadStep::Resolve))?;
+        if !context.options.allow_unsigned {
+            let message = "the component is not signed by anybody whom this controller trusts: signatures are not verified by \
+                           this version, so the controller must run with --allow-unsigned";
+            return Err((LoadStep::Verify, Problem::lasting(Reason::ProvisionerNotReady, message)));
+        }
+        let provisioner = match context.classes.in_use(&class.name_any()) {
+            Some(used) if *used.provisioner.digest() == Digest::of(&wasm) => used.provisioner,
+            _ => {
+                let loaded = context.engine.load(&wasm).await;
+                loaded.map_err(|error| (LoadStep::of(&error), Problem::from(&error)))?
+            }
+        };
+        self.served.record(class, &pinned);
+        let component = component(&pinned, &provisioner);
+        let defaults = class.spec.config.clone().unwrap_or_default();
+        Ok((Class { provisioner, limits, defaults }, component))
+    }
+
+    async fn pull(&self, class: &ProvisionerClass, artifact: Artifact) -> Result<(ImageReference, Vec<u8>), Problem> {
+        let context = &self.context;
+        let failed = |error| content(Reason::ImageNotResolved, &error);
+        let reference: ImageReference =
+            class.spec.image.parse().map_err(|error| failed(ContentError::Reference(error)))?;
+        let credentials = match &class.spec.pull_secret {
+            Some(secret) => context
+                .sources
+                .credentials(Grantee::ProvisionerClass(&class.name_any()), secret, &reference)
+                .await
+                .map_err(|error| Problem::passing(Reason::ImageNotResolved, error.to_string()))?,
+            None => None,
+        };
+        let access = ImageAccess { credentials, ..ImageAccess::default() };
+        let resolved = match artifact {
+            Artifact::Newest => context.images.resolve(&reference, &access).await.map_err(failed)?,
+            Artifact::Last(last) => last,
+        };
+        let wasm = context.images.fetch_component(&resolved, &access, COMPONENT_BYTES).await.map_err(failed)?;
+        Ok((resolved.pinned(), wasm))
+    }
+}
+
+/// The limits of a class, capped by the administrator's ceiling.
+fn limits(class: &ProvisionerClass, ceiling: &Limits) -> Result<Limits, Problem> {
+    let requested = class.spec.limits.clone().unwrap_or_default().parse();
+    let requested = requested.map_err(|error| Problem::lasting(Reason::InvalidSpec, error.to_string()))?;
+    let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    let limits = Limits {
+        time: requested.timeout.unwrap_or(ceiling.time),
+        memory: requested.memory.unwrap_or(ceiling.memory),
+        read_bytes: requested.read_bytes.unwrap_or(ceiling.read_bytes),
+        // A limit that the class sets is absolute; only the default grows with the bundle.
+        read_factor: if requested.read_bytes.is_some() { 0 } else { ceiling.read_factor },
+        output_bytes: requested.output_bytes.unwrap_or(ceiling.output_bytes),
+        objects: requested.objects.map_or(ceiling.objects, count),
+        log_bytes: requested.log_bytes.unwrap_or(ceiling.log_bytes),
+        ..ceiling.clone()
+    };
+    Ok(limits.bounded_by(ceiling))
+}
+
+fn component(pinned: &ImageReference, provisioner: &Provisioner) -> Component {
+    let facts = provisioner.facts();
+    Component {
+        image: pinned.to_string(),
+        digest: provisioner.digest().to_string(),
+        name: Some(facts.name.clone()),
+        version: Some(facts.version.clone()),
+        contract_version: facts.contract.clone(),
+        formats: facts.formats.clone(),
+    }
+}

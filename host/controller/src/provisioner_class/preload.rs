@@ -1,0 +1,89 @@
+//! Loads the classes before the first reconcile.
+
+use std::time::Duration;
+
+use chandler_runtime::decode;
+use futures::future::join_all;
+use kube::{Api, ResourceExt as _};
+
+use super::reconciler::{Guarded, ProvisionerClasses};
+
+/// How long the start waits for components that are not in the cache.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+impl ProvisionerClasses {
+    /// Loads every class once before the first BundleDeployment is reconciled, so that after a restart no class is reported as
+    /// missing. A component that served before the restart is in use again at once. A class that cannot be decoded or loaded, or a
+    /// registry that does not respond, does not delay the others.
+    ///
+    /// # Errors
+    /// The API server cannot list the classes.
+    pub(crate) async fn preload(&self) -> Result<(), kube::Error> {
+        let context = &self.context;
+        let classes = Api::<Guarded>::all(context.client.clone());
+        let classes = classes.list(&context.options.watch_selector.list()).await?;
+        let loads = classes.items.iter().map(|guarded| async move {
+            match decode(guarded) {
+                Ok(class) => {
+                    context.classes.define(&class.name_any(), Err("its component is being loaded".to_owned()));
+                    if !self.load_last(class).await {
+                        self.load(class).await;
+                    }
+                }
+                Err(invalid) => self.define_undecodable(guarded, invalid),
+            }
+        });
+        if tokio::time::timeout(TIMEOUT, join_all(loads)).await.is_err() {
+            tracing::warn!("some ProvisionerClasses are still loading; the controller starts without them");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use chandler_runtime::Reflector;
+    use kube::{Client, client::Body};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{Options, bundle_deployment::Approvals, run, watches::managed_watches};
+
+    /// An API server with the same response to every request.
+    fn client(response: &Value) -> Client {
+        let text = response.to_string();
+        let service = tower::service_fn(move |_: http::Request<Body>| {
+            let response = http::Response::new(Body::from(text.clone().into_bytes()));
+            async move { Ok::<_, std::convert::Infallible>(response) }
+        });
+        Client::new(service, "default")
+    }
+
+    #[tokio::test]
+    async fn a_class_that_cannot_be_decoded_does_not_prevent_the_start() {
+        let class = |name: &str, priority: &Value| {
+            json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "ProvisionerClass", "metadata": {"name": name},
+                   "spec": {"image": "not a reference", "priority": priority}})
+        };
+        // A newer version of the CRD may allow it.
+        let items = [class("odd", &json!("high")), class("plain", &json!(1))];
+        let client = client(&json!({"apiVersion": "chandler.dev/v1alpha1", "kind": "ProvisionerClassList",
+                                    "metadata": {}, "items": items}));
+        let directory = tempfile::tempdir().expect("a directory");
+        let options = Options { cache_directory: directory.path().to_owned(), ..Options::default() };
+        let deployments = Reflector::default();
+        let watches = managed_watches(client.clone(), deployments.triggers());
+        let (approvals, _watch) = Approvals::new(client.clone(), deployments.triggers());
+        let context = run::context(client, options, watches, approvals, deployments.store()).expect("a context");
+        let context = Arc::new(context);
+        let classes = ProvisionerClasses::open(&context, &Reflector::default()).expect("a directory");
+        classes.preload().await.expect("the start continues");
+        let message = async |name: &str| context.classes.get(name).await.err().map(|problem| problem.message);
+        let odd = message("odd").await.unwrap_or_default();
+        assert!(odd.starts_with("ProvisionerClass odd: its specification cannot be decoded: "), "{odd}");
+        let plain = message("plain").await.unwrap_or_default();
+        assert!(plain.contains("not a reference"), "{plain}");
+    }
+}

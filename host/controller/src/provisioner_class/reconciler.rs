@@ -1,0 +1,130 @@
+//! The reconciler: its state, and one reconcile.
+
+use std::{io, sync::Arc, time::Duration};
+
+use chandler_api::ProvisionerClass;
+use chandler_runtime::{Backoff, KindController, Metrics, Reconciler, Reflector, Shutdown, status_patch};
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
+use kube::{
+    Api, ResourceExt as _,
+    core::error_boundary::InvalidObject,
+    runtime::{controller::Action, reflector::Store},
+};
+
+use super::{load::LoadOutcome, served::ServedArtifacts, status};
+use crate::{context::Context, events};
+
+/// How often the controller checks whether a deleted class is still in use.
+const IN_USE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The status or the finalizers of a ProvisionerClass could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to write a ProvisionerClass: {0}")]
+pub(crate) struct ReconcileError(#[from] kube::Error);
+
+impl chandler_runtime::ReconcileError for ReconcileError {
+    fn is_conflict(&self) -> bool {
+        matches!(&self.0, kube::Error::Api(status) if status.is_conflict())
+    }
+}
+
+/// The reconciler of ProvisionerClasses.
+pub(crate) struct ProvisionerClasses {
+    pub(super) context: Arc<Context>,
+    pub(super) served: ServedArtifacts,
+    store: Store<Guarded>,
+    backoff: Backoff,
+}
+
+/// A ProvisionerClass that may not decode.
+pub(super) type Guarded = chandler_runtime::Guarded<ProvisionerClass>;
+
+impl ProvisionerClasses {
+    /// Opens the state on disk.
+    ///
+    /// # Errors
+    /// The cache directory cannot be used.
+    pub(crate) fn open(context: &Arc<Context>, reflector: &Reflector<ProvisionerClass>) -> io::Result<Self> {
+        let served = ServedArtifacts::open(&context.options.cache_directory.join("classes"))?;
+        Ok(Self { context: Arc::clone(context), served, store: reflector.store(), backoff: Backoff::default() })
+    }
+
+    /// The controller.
+    pub(crate) fn controller(
+        self,
+        reflector: Reflector<ProvisionerClass>,
+        metrics: Arc<dyn Metrics>,
+        shutdown: &Shutdown,
+    ) -> KindController<Self> {
+        let api = Api::all(self.context.client.clone());
+        let selection = self.context.options.watch_selector.watch();
+        KindController::new(reflector, api, selection, Arc::new(self), metrics, shutdown)
+    }
+
+    /// Reports a class that could not be decoded to the BundleDeployments that name it. An earlier component stays in use.
+    pub(super) fn define_undecodable(&self, class: &Guarded, invalid: &InvalidObject) {
+        let (name, classes) = (class.name_any(), &self.context.classes);
+        if classes.in_use(&name).is_none() {
+            classes.define(&name, Err(format!("its specification cannot be decoded: {}", invalid.error)));
+        }
+    }
+
+    /// Takes a class out of use, and triggers the BundleDeployments that name it.
+    pub(super) fn forget(&self, name: &str) {
+        let context = &self.context;
+        if !context.classes.remove(name) {
+            return;
+        }
+        tracing::info!(class = %name, "the ProvisionerClass was deleted");
+        for user in context.helped(|deployment| deployment.spec.provisioner_class_name == name) {
+            context.wake(&user.name);
+        }
+        self.served.forget(name);
+    }
+}
+
+impl Reconciler for ProvisionerClasses {
+    type Object = ProvisionerClass;
+    type Error = ReconcileError;
+
+    async fn reconcile(&self, class: &ProvisionerClass) -> Result<Action, ReconcileError> {
+        let (name, context) = (class.name_any(), &self.context);
+        let Some(users) = self.retain(class).await? else {
+            return Ok(Action::await_change());
+        };
+        let outcome = self.load(class).await;
+        let status = status::derive(class, &outcome, &users, Timestamp::now());
+        let api: Api<ProvisionerClass> = Api::all(context.client.clone());
+        if status_patch::write(&api, &name, class.status.as_ref(), &status).await? {
+            let old = class.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+            events::publish(&context.events, class, old, &status.conditions).await;
+        }
+        Ok(match &outcome {
+            LoadOutcome::Failed { problem, .. } if !problem.terminal => Action::requeue(self.backoff.failed(&name)),
+            _ => {
+                self.backoff.succeeded(&name);
+                let interval = context.options.image_poll_interval;
+                Action::requeue(if users.is_empty() { interval } else { interval.min(IN_USE_INTERVAL) })
+            }
+        })
+    }
+
+    fn backoff(&self) -> &Backoff {
+        &self.backoff
+    }
+
+    async fn undecodable(&self, class: &Guarded, invalid: &InvalidObject) -> Result<(), ReconcileError> {
+        self.define_undecodable(class, invalid);
+        Ok(())
+    }
+
+    fn removed(&self, class: &ObjectMeta) {
+        self.forget(class.name.as_deref().unwrap_or_default());
+    }
+
+    fn listed(&self) {
+        let known = self.store.state();
+        let is_gone = |name: &String| known.iter().all(|class| class.name_any() != *name);
+        self.context.classes.defined().iter().filter(|name| is_gone(name)).for_each(|name| self.forget(name));
+    }
+}

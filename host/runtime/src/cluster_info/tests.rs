@@ -1,0 +1,104 @@
+use std::sync::{Mutex as Shared, PoisonError};
+
+use futures::{FutureExt as _, StreamExt as _};
+use http::{Request, Response};
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn cluster_info(version: &str, kinds: &[&str]) -> ClusterInfo {
+    ClusterInfo {
+        kubernetes_version: version.to_owned(),
+        api_kinds: kinds.iter().map(|kind| (*kind).to_owned()).collect(),
+    }
+}
+
+#[test]
+fn a_change_names_the_differences() {
+    let before = cluster_info("v1.33.0", &["a/v1/A", "b/v1/B"]);
+    for (now, text) in [
+        (before.clone(), ""),
+        (cluster_info("v1.34.0", &["a/v1/A", "b/v1/B"]), "Kubernetes v1.33.0 -> v1.34.0"),
+        (cluster_info("v1.33.0", &["a/v1/A", "c/v1/C"]), "serves c/v1/C; no longer serves b/v1/B"),
+        (cluster_info("v1.33.0", &[]), "no longer serves a/v1/A, b/v1/B"),
+    ] {
+        let change = Change::between(&before, &now);
+        assert_eq!(change.to_string(), text);
+        assert_eq!(change.is_empty(), text.is_empty());
+    }
+    let many: Vec<String> = (0..9).map(|number| format!("v1/K{number}")).collect();
+    let change = Change { added: many, ..Change::default() };
+    assert_eq!(change.to_string(), "serves v1/K0, v1/K1, v1/K2, v1/K3, v1/K4 and 4 more");
+}
+
+/// The responses of an API server: its version, or none while it is unavailable; and the kinds of one group.
+type Answers = Arc<Shared<(Option<&'static str>, Vec<&'static str>)>>;
+
+fn cluster(answers: &Answers) -> ClusterInfoWatch {
+    let answers = Arc::clone(answers);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (version, kinds) = answers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let answer = answer(request.uri().path(), version, &kinds);
+        async move { Ok::<_, std::convert::Infallible>(answer) }
+    });
+    ClusterInfoWatch::new(Client::new(service, "default"))
+}
+
+fn answer(path: &str, version: Option<&str>, kinds: &[&str]) -> Response<Body> {
+    let resource = |kind: &&str| {
+        json!({"resource": kind.to_lowercase(), "scope": "Namespaced", "verbs": ["get", "list"],
+               "responseKind": {"group": "x.io", "version": "v1", "kind": kind}})
+    };
+    let groups = |groups: Value| json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": groups});
+    let body = match (path, version) {
+        (_, None) => json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 503, "reason": "",
+                            "message": "unavailable"}),
+        ("/version", Some(version)) => json!({
+            "major": "1", "minor": "0", "gitVersion": version, "gitCommit": "", "gitTreeState": "", "buildDate": "",
+            "goVersion": "", "compiler": "", "platform": ""
+        }),
+        ("/apis", _) => groups(json!([{
+            "metadata": {"name": "x.io"},
+            "versions": [{"version": "v1", "resources": kinds.iter().map(resource).collect::<Vec<_>>()}]
+        }])),
+        _ => groups(json!([])),
+    };
+    let status = if version.is_some() { 200 } else { 503 };
+    Response::builder().status(status).body(Body::from(body.to_string().into_bytes())).unwrap()
+}
+
+#[tokio::test]
+async fn a_change_is_notified_once_and_an_outage_changes_nothing() {
+    let answers: Answers = Arc::new(Shared::new((Some("v1.33.0"), vec!["A"])));
+    let set = |version, kinds| *answers.lock().unwrap() = (version, kinds);
+    let cluster = cluster(&answers);
+    let mut changes = cluster.changes();
+    let mut is_notified = async || {
+        let change = changes.next().now_or_never().flatten();
+        if let Some(change) = &change {
+            assert_eq!(*change, cluster.get().await, "the stream yields the cached cluster info");
+        }
+        change.is_some()
+    };
+
+    // The first cluster info is not a change.
+    assert_eq!(*cluster.get().await, cluster_info("v1.33.0", &["x.io/v1/A"]));
+    assert!(cluster.refresh().await);
+    assert!(!is_notified().await);
+
+    set(Some("v1.34.0"), vec!["A"]);
+    assert_eq!(cluster.get().await.kubernetes_version, "v1.33.0", "reconciles see one copy until the next refresh");
+    assert!(cluster.refresh().await && is_notified().await);
+    assert_eq!(cluster.get().await.kubernetes_version, "v1.34.0");
+    assert!(cluster.refresh().await && !is_notified().await);
+
+    set(None, vec![]);
+    assert!(!cluster.refresh().await, "the next refresh is sooner");
+    assert!(!is_notified().await);
+    assert_eq!(*cluster.get().await, cluster_info("v1.34.0", &["x.io/v1/A"]));
+
+    set(Some("v1.34.0"), vec!["A", "B"]);
+    assert!(cluster.refresh().await && is_notified().await);
+    assert_eq!(*cluster.get().await, cluster_info("v1.34.0", &["x.io/v1/A", "x.io/v1/B"]));
+}

@@ -1,0 +1,217 @@
+//! Runs the reconciler of one kind: its watch, cache, triggers, error policy and shutdown.
+
+use std::{
+    fmt::Debug,
+    future::Future,
+    pin::pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures::{Stream, StreamExt as _, TryStreamExt as _, future::Either};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{
+    Api, Resource, ResourceExt as _,
+    core::{PartialObjectMeta, error_boundary::InvalidObject},
+    runtime::{
+        Controller, WatchStreamExt as _,
+        controller::{Action, Config, Error},
+        reflector::{ObjectRef, Store, reflector},
+        watcher::{self, Event, watcher},
+    },
+};
+use serde::de::DeserializeOwned;
+
+use crate::{Backoff, Guarded, Metrics, Outcome, Reflector, Shutdown, decode};
+
+/// How long the events of one object are collected before it is reconciled.
+const DEBOUNCE: Duration = Duration::from_millis(50);
+
+/// Reconciles the objects of one kind. The implementor is the state of the reconciler.
+pub trait Reconciler: Send + Sync + 'static {
+    /// The kind.
+    type Object: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static;
+    /// Why a reconcile failed without a report in the status.
+    type Error: ReconcileError;
+
+    /// Reconciles one object, and returns when to do so again. Two reconciles of one object never overlap. The object is the
+    /// cached one at the start; after a wait, read the newest from the cache.
+    fn reconcile(&self, object: &Self::Object) -> impl Future<Output = Result<Action, Self::Error>> + Send;
+
+    /// The delays between retries of failed reconciles.
+    fn backoff(&self) -> &Backoff;
+
+    /// Handles an object that could not be decoded. The runtime has logged it, and calls this again when the object changes.
+    fn undecodable(
+        &self,
+        _guarded: &Guarded<Self::Object>,
+        _invalid: &InvalidObject,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// The watch delivered an object that is new or changed. It is reconciled afterwards.
+    fn observed(&self, _object: &Self::Object) {}
+
+    /// An object was deleted, or no longer matches the watch; then it has no deletion timestamp.
+    fn removed(&self, _object: &ObjectMeta) {}
+
+    /// The watch delivered a complete list, which the cache holds. A deletion while the watch was interrupted shows only in it.
+    fn listed(&self) {}
+}
+
+/// The error of a reconcile.
+pub trait ReconcileError: std::error::Error + Send + 'static {
+    /// Whether the reconcile wrote an object that had changed since it was read. The watch delivers the newer object, so this is
+    /// not reported as a failure.
+    fn is_conflict(&self) -> bool;
+}
+
+/// The controller of one kind.
+pub struct KindController<R: Reconciler> {
+    controller: Controller<Guarded<R::Object>>,
+    store: Store<Guarded<R::Object>>,
+    shutdown: Shutdown,
+    context: Arc<Context<R>>,
+}
+
+struct Context<R> {
+    reconciler: Arc<R>,
+    metrics: Arc<dyn Metrics>,
+}
+
+impl<R: Reconciler> KindController<R> {
+    /// Reconciles the objects that `api` and `config` select, whenever one of them changes or its triggers request it. Stops on
+    /// shutdown when the reconciles in progress have ended.
+    ///
+    /// The number of concurrent reconciles is unlimited; use [`Slots`](crate::Slots) to limit it.
+    pub fn new(
+        reflector: Reflector<R::Object>,
+        api: Api<Guarded<R::Object>>,
+        config: watcher::Config,
+        reconciler: Arc<R>,
+        metrics: Arc<dyn Metrics>,
+        shutdown: &Shutdown,
+    ) -> Self {
+        let store = reflector.store();
+        let controller =
+            Controller::for_stream(watch(reflector.writer, api, config, Arc::clone(&reconciler)), store.clone())
+                .with_config(Config::default().debounce(DEBOUNCE))
+                .graceful_shutdown_on(shutdown.clone())
+                .reconcile_on(reflector.requests.map(|object| ObjectRef::new(&object.name)));
+        let context = Arc::new(Context { reconciler, metrics });
+        Self { controller, store, shutdown: shutdown.clone(), context }
+    }
+
+    /// Also reconciles the objects that `dependents` returns for an object of another kind that is created, changed or deleted.
+    /// Only the metadata of that kind is watched.
+    #[must_use]
+    pub fn watches<O, I>(
+        mut self,
+        api: Api<PartialObjectMeta<O>>,
+        config: watcher::Config,
+        dependents: impl Fn(PartialObjectMeta<O>) -> I + Send + Sync + 'static,
+    ) -> Self
+    where
+        O: Resource<DynamicType = ()> + Clone + Debug + Send + 'static,
+        I: IntoIterator<Item = ObjectRef<Guarded<R::Object>>> + 'static,
+        I::IntoIter: Send,
+    {
+        self.controller = self.controller.watches(api, config, dependents);
+        self
+    }
+
+    /// Also reconciles every object for each item of a stream.
+    #[must_use]
+    pub fn reconcile_all_on(mut self, trigger: impl Stream<Item = ()> + Send + 'static) -> Self {
+        self.controller = self.controller.reconcile_all_on(trigger);
+        self
+    }
+
+    /// Runs until shutdown.
+    pub async fn run(self) {
+        let running = self.controller.run(reconcile, retry, self.context).for_each(async |result| {
+            if let Err(Error::QueueError(error)) = result {
+                tracing::debug!(kind = %R::Object::kind(&()), %error, "the watch was interrupted");
+            }
+        });
+        let store = self.store;
+        let started = async move { store.wait_until_ready().await.is_ok() };
+        tokio::select! {
+            () = running => {}
+            () = shut_down_before_start(self.shutdown, started) => {
+                tracing::info!(kind = %R::Object::kind(&()), "shut down before the first list was complete");
+            }
+        }
+    }
+}
+
+/// Watches a kind, fills its cache and calls the hooks of its reconciler. Yields created and changed objects.
+fn watch<R: Reconciler>(
+    writer: kube::runtime::reflector::store::Writer<Guarded<R::Object>>,
+    api: Api<Guarded<R::Object>>,
+    config: watcher::Config,
+    reconciler: Arc<R>,
+) -> impl Stream<Item = Result<Guarded<R::Object>, watcher::Error>> + Send {
+    let events = watcher(api, config).default_backoff();
+    // Often the larger part of an object, and no reconciler reads it.
+    let events = events.modify(|object| object.managed_fields_mut().clear());
+    reflector(writer, events).inspect_ok(move |event| notify(&*reconciler, event)).applied_objects()
+}
+
+fn notify<R: Reconciler>(reconciler: &R, event: &Event<Guarded<R::Object>>) {
+    match event {
+        Event::Apply(guarded) | Event::InitApply(guarded) => {
+            if let Ok(object) = &guarded.0 {
+                reconciler.observed(object);
+            }
+        }
+        Event::Delete(guarded) => reconciler.removed(guarded.meta()),
+        Event::InitDone => reconciler.listed(),
+        Event::Init => {}
+    }
+}
+
+async fn reconcile<R: Reconciler>(
+    guarded: Arc<Guarded<R::Object>>,
+    context: Arc<Context<R>>,
+) -> Result<Action, R::Error> {
+    let started = Instant::now();
+    let (result, completed) = match decode(&guarded) {
+        Ok(object) => (context.reconciler.reconcile(object).await, Outcome::Completed),
+        Err(invalid) => {
+            let handled = context.reconciler.undecodable(&guarded, invalid).await;
+            (handled.map(|()| Action::await_change()), Outcome::Undecodable)
+        }
+    };
+    let outcome = match &result {
+        Ok(_) => completed,
+        Err(error) if error.is_conflict() => Outcome::Conflict,
+        Err(_) => Outcome::Failed,
+    };
+    context.metrics.reconciled(&R::Object::kind(&()), outcome, started.elapsed());
+    result
+}
+
+/// The error policy: retry with backoff.
+fn retry<R: Reconciler>(guarded: Arc<Guarded<R::Object>>, error: &R::Error, context: Arc<Context<R>>) -> Action {
+    let (kind, name) = (R::Object::kind(&()), guarded.name_any());
+    if error.is_conflict() {
+        tracing::debug!(%kind, name, %error, "the object changed during its reconcile");
+    } else {
+        tracing::warn!(%kind, name, %error, "reconcile failed");
+    }
+    Action::requeue(context.reconciler.backoff().failed(&name))
+}
+
+/// Completes when shutdown comes before the start. kube's controller waits for the first list even after it was asked to stop,
+/// and that list may never come.
+async fn shut_down_before_start(shutdown: Shutdown, started: impl Future<Output = bool>) {
+    let started = pin!(started);
+    if let Either::Right(_) = futures::future::select(shutdown, started).await {
+        std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! What every reconciler of Chandler shares. This crate names none of the kinds that are reconciled.
+//!
+//! A reconciler implements [`Reconciler`], which is its state, and a [`KindController`] runs it: watch, cache, triggers, guarded
+//! decoding, error policy and shutdown. Everything else here is a part that the state of a reconciler may hold.
+//!
+//! | module | contents | I/O |
+//! |---|---|---|
+//! | [`controller`] | the trait of a reconciler, and the controller that runs one | yes |
+//! | [`reflector`] | caches of watched kinds | watches |
+//! | [`triggers`] | requests to reconcile an object | no |
+//! | [`guard`] | objects that may not decode | no |
+//! | [`leadership`] | leader election and shutdown | the election's |
+//! | [`metrics`] | measurements of reconciles | no |
+//! | [`probe`](mod@probe) | whether the API server serves a kind | lists |
+//! | [`backoff`] | retry with exponential backoff and jitter | no |
+//! | [`slots`] | bounds on concurrent reconciles and their memory | no |
+//! | [`jobs`] | slow work that a reconcile does not wait for | no |
+//! | [`generations`] | cancels a reconcile when a newer spec is observed | no |
+//! | [`watch_selector`] | selects the objects of a controller by label | no |
+//! | [`managed_watches`] | watches of the kinds of managed objects | watches |
+//! | [`cluster_info`] | version and kinds of the cluster | reads |
+//! | [`status_patch`] | writes a status | writes |
+//! | [`finalizers`] | writes finalizers | writes |
+//! | [`events`] | publishes Events | writes |
+
+pub mod backoff;
+pub mod cluster_info;
+pub mod controller;
+pub mod events;
+pub mod finalizers;
+pub mod generations;
+pub mod guard;
+pub mod jobs;
+pub mod leadership;
+pub mod managed_watches;
+pub mod metrics;
+pub mod probe;
+pub mod reflector;
+pub mod slots;
+pub mod status_patch;
+pub mod triggers;
+pub mod watch_selector;
+
+pub use backoff::Backoff;
+pub use cluster_info::{ClusterInfo, ClusterInfoWatch};
+pub use controller::{KindController, ReconcileError, Reconciler};
+pub use events::{Events, Notice};
+pub use generations::GenerationTracker;
+pub use guard::{Guarded, decode};
+pub use jobs::{Jobs, Panicked};
+pub use leadership::{AlwaysLeader, LeaderElection, Shutdown, while_leader};
+pub use managed_watches::{ManagedWatches, OwnerLabels};
+pub use metrics::{LogMetrics, Metrics, Outcome};
+pub use probe::probe;
+pub use reflector::{Reflector, reflect_related};
+pub use slots::{Slot, Slots};
+pub use triggers::Triggers;
+pub use watch_selector::{SelectorError, WatchSelector};
+
+/// The field manager of every write.
+const FIELD_MANAGER: &str = "chandler";

@@ -1,0 +1,87 @@
+//! Why a source is invalid, or its content is not available.
+
+use std::time::Duration;
+
+use chandler_content::{ContentError, FailureClass, ReferenceError};
+
+use crate::{kinds::config_maps::ConfigMapError, pull_secret::PullSecretError};
+
+/// A source that no attempt can fetch until its spec changes. The API server refuses most of these.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidSource {
+    /// No kind of source has this type.
+    #[error("source type {0:?} not supported")]
+    UnknownType(String),
+    /// The API has the kind, but this version cannot fetch it.
+    #[error("source type {kind:?} is not supported by this version: use {}", .supported.join(" or "))]
+    Unsupported {
+        /// The type.
+        kind: String,
+        /// The types that this version fetches.
+        supported: &'static [&'static str],
+    },
+    /// The field that the type names is not set.
+    #[error("spec.source.{field}: must be set for source type {field:?}")]
+    Missing {
+        /// The field.
+        field: &'static str,
+    },
+    /// A field of another type is set.
+    #[error("spec.source.{field}: must not be set for source type {kind:?}")]
+    Conflicting {
+        /// The type.
+        kind: String,
+        /// The field.
+        field: &'static str,
+    },
+    /// The image reference cannot be parsed.
+    #[error(transparent)]
+    Reference(#[from] ReferenceError),
+}
+
+impl InvalidSource {
+    /// The path of the field that is invalid.
+    pub fn field(&self) -> String {
+        match self {
+            Self::UnknownType(_) | Self::Unsupported { .. } => "spec.source.type".to_owned(),
+            Self::Missing { field } | Self::Conflicting { field, .. } => format!("spec.source.{field}"),
+            Self::Reference(_) => "spec.source.image.ref".to_owned(),
+        }
+    }
+}
+
+/// Why the content of a source is not available.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// The source is invalid.
+    #[error(transparent)]
+    Invalid(#[from] InvalidSource),
+    /// The content was not fetched, or was refused.
+    #[error(transparent)]
+    Content(#[from] ContentError),
+    /// The pull secret is not usable.
+    #[error(transparent)]
+    PullSecret(#[from] PullSecretError),
+    /// A ConfigMap is not usable.
+    #[error(transparent)]
+    ConfigMap(#[from] ConfigMapError),
+}
+
+impl SourceError {
+    /// Whether and when another attempt makes sense.
+    pub fn class(&self) -> FailureClass {
+        match self {
+            Self::Invalid(_) => FailureClass::Permanent,
+            Self::Content(error) => error.class(),
+            Self::PullSecret(_) | Self::ConfigMap(_) => FailureClass::Unavailable,
+        }
+    }
+
+    /// How long the server asked clients to wait, if it did.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Content(error) => error.retry_after(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Which objects of the system namespace a BundleDeployment or a ProvisionerClass may name. Pure.
+//!
+//! A BundleDeployment names the Secret that its image is pulled with, and ConfigMaps that hold its content. A ProvisionerClass
+//! names a Secret. The controller reads these objects with its own rights, so an annotation of the object limits who may name
+//! it: names separated by commas, with `*` for any characters.
+
+use std::fmt;
+
+use chandler_core::pattern;
+use kube::core::ObjectMeta;
+
+/// The annotation with the names of the BundleDeployments that may name the object.
+const BUNDLE_DEPLOYMENTS: &str = "chandler.dev/bundledeployments";
+/// The annotation with the names of the ProvisionerClasses that may name the object.
+const PROVISIONER_CLASSES: &str = "chandler.dev/provisionerclasses";
+
+/// An object that names a Secret or a ConfigMap of the system namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grantee<'a> {
+    /// The BundleDeployment of this name.
+    BundleDeployment(&'a str),
+    /// The ProvisionerClass of this name.
+    ProvisionerClass(&'a str),
+}
+
+impl Grantee<'_> {
+    /// The annotation that lists the grantees of this kind.
+    pub fn annotation(self) -> &'static str {
+        match self {
+            Self::BundleDeployment(_) => BUNDLE_DEPLOYMENTS,
+            Self::ProvisionerClass(_) => PROVISIONER_CLASSES,
+        }
+    }
+
+    /// Whether the grantee may name an object. Every grantee may name an object without either annotation, unless a grant is
+    /// required.
+    pub fn may_name(self, object: &ObjectMeta, grant_required: bool) -> bool {
+        let (Self::BundleDeployment(name) | Self::ProvisionerClass(name)) = self;
+        let annotations = object.annotations.as_ref();
+        let text = |annotation: &str| annotations.and_then(|annotations| annotations.get(annotation));
+        match text(self.annotation()) {
+            Some(patterns) => patterns.split(',').any(|pattern| pattern::matches(pattern.trim(), name)),
+            // A grant to some BundleDeployments does not open the object to every ProvisionerClass, and the other way around.
+            None => !grant_required && text(BUNDLE_DEPLOYMENTS).or(text(PROVISIONER_CLASSES)).is_none(),
+        }
+    }
+}
+
+impl fmt::Display for Grantee<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BundleDeployment(name) => write!(f, "BundleDeployment {name}"),
+            Self::ProvisionerClass(name) => write!(f, "ProvisionerClass {name}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_annotation_lists_the_grantees() {
+        let object = |annotations: serde_json::Value| -> ObjectMeta {
+            serde_json::from_value(json!({"name": "pull", "annotations": annotations})).unwrap()
+        };
+        let deployment = |name| Grantee::BundleDeployment(name);
+        let class = Grantee::ProvisionerClass("harbour");
+        let cases = [
+            // The annotations, the grantee, whether it may name the object without and with --require-pull-secret-grant.
+            (json!(null), deployment("harbour"), (true, false)),
+            (json!({"other": "*"}), deployment("harbour"), (true, false)),
+            (json!({BUNDLE_DEPLOYMENTS: "team-a-*, harbour"}), deployment("harbour"), (true, true)),
+            (json!({BUNDLE_DEPLOYMENTS: "team-a-*, harbour"}), deployment("team-a-shop"), (true, true)),
+            (json!({BUNDLE_DEPLOYMENTS: "team-a-*, harbour"}), deployment("team-b-shop"), (false, false)),
+            (json!({BUNDLE_DEPLOYMENTS: "team-a-*, harbour"}), class, (false, false)),
+            (json!({PROVISIONER_CLASSES: "harbour"}), class, (true, true)),
+            (json!({PROVISIONER_CLASSES: "harbour"}), deployment("harbour"), (false, false)),
+            (json!({BUNDLE_DEPLOYMENTS: ""}), deployment("harbour"), (false, false)),
+            (json!({BUNDLE_DEPLOYMENTS: " , "}), deployment("harbour"), (false, false)),
+            (json!({BUNDLE_DEPLOYMENTS: "*"}), deployment("harbour"), (true, true)),
+        ];
+        for (annotations, grantee, expected) in cases {
+            let object = object(annotations.clone());
+            let allowed = (grantee.may_name(&object, false), grantee.may_name(&object, true));
+            assert_eq!(allowed, expected, "{annotations} {grantee}");
+        }
+    }
+}

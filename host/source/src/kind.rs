@@ -1,0 +1,93 @@
+//! One kind of source.
+
+use std::fmt::Debug;
+
+use chandler_api::BundleSource;
+use chandler_content::{Images, Tree};
+
+use crate::{Grantee, InvalidSource, Pinned, SourceError, SystemNamespace};
+
+/// An object of the system namespace. When it changes, sources that depend on it are resolved again.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Dependency {
+    /// The Secret of this name.
+    Secret(String),
+    /// The ConfigMap of this name.
+    ConfigMap(String),
+}
+
+/// The clients that a source is read with, and on whose behalf.
+#[derive(Clone, Copy)]
+pub struct Environment<'a> {
+    /// Registries, and the store that trees are kept in.
+    pub images: &'a Images,
+    /// Secrets and ConfigMaps.
+    pub system: &'a SystemNamespace,
+    /// The object whose spec names the source.
+    pub grantee: Grantee<'a>,
+}
+
+/// One kind of source, parsed.
+///
+/// The methods without an [`Environment`] are pure. Rules that hold for every kind (how often a source is resolved, which pin
+/// is used while a server is unreachable) are those of [`Sources`](crate::Sources).
+pub trait SourceKind: Clone + Debug + PartialEq + Send + Sync + Sized {
+    /// The value of `spec.source.type`, which is also the name of the field below `spec.source`.
+    const TYPE: &'static str;
+    /// The field of the API type.
+    type Spec;
+    /// Exactly the content that the source resolved to.
+    type Pin: Clone + Debug + PartialEq + Send + Sync + Into<Pinned> + TryFrom<Pinned>;
+    /// Credentials and certificates. They are read once for a resolve and the fetch that follows.
+    type Access: Send + Sync;
+
+    /// Reads the field of the API type.
+    fn parse(spec: &Self::Spec) -> Result<Self, InvalidSource>;
+
+    /// A short text for people, such as `image quay.io/example/harbour:v1`.
+    fn describe(spec: &Self::Spec) -> String;
+
+    /// Where the content is, in one word; none if no single name says so.
+    fn location(&self) -> Option<&str> {
+        None
+    }
+
+    /// The objects whose changes may change the outcome of a resolve or a fetch.
+    fn dependencies(&self) -> Vec<Dependency>;
+
+    /// Whether the source may resolve to other content later: a tag can, a digest cannot.
+    fn can_move(&self) -> bool;
+
+    /// Reads credentials and certificates.
+    fn access(&self, environment: Environment<'_>) -> impl Future<Output = Result<Self::Access, SourceError>> + Send;
+
+    /// Finds out which content the source names now.
+    fn resolve(
+        &self,
+        access: &Self::Access,
+        environment: Environment<'_>,
+    ) -> impl Future<Output = Result<Self::Pin, SourceError>> + Send;
+
+    /// Fetches the content of a pin into the store, unless the store has it.
+    fn fetch(
+        pin: Self::Pin,
+        access: &Self::Access,
+        environment: Environment<'_>,
+    ) -> impl Future<Output = Result<Tree, SourceError>> + Send;
+
+    /// The source of the API that names the content of a pin and nothing else.
+    fn to_api(pin: &Self::Pin) -> BundleSource;
+
+    /// The pin that a recorded source of the same kind names, if this source may still resolve to it.
+    fn recorded_pin(&self, _recorded: &Self) -> Option<Self::Pin> {
+        None
+    }
+
+    /// Removes certificates, which records do not keep because they are long.
+    fn remove_certificates(_spec: &mut Self::Spec) {}
+
+    /// This recorded source with the certificates of the current one.
+    fn with_certificates_of(self, _current: &Self) -> Self {
+        self
+    }
+}

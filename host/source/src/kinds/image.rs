@@ -1,0 +1,100 @@
+//! An image in an OCI registry.
+
+use chandler_api::{BundleSource, ImageSource};
+use chandler_content::{ImageAccess, ImageReference, ResolvedImage, Tree};
+
+use crate::{Dependency, Environment, InvalidSource, SourceError, SourceKind, pull_secret};
+
+/// An image, with the reference parsed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Image {
+    spec: ImageSource,
+    reference: ImageReference,
+}
+
+/// An image by digest, and how to reach its registry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PinnedImage {
+    spec: ImageSource,
+    resolved: ResolvedImage,
+}
+
+impl Image {
+    /// The reference, with a tag or a digest.
+    pub fn reference(&self) -> &ImageReference {
+        &self.reference
+    }
+
+    fn pin(&self, resolved: ResolvedImage) -> PinnedImage {
+        PinnedImage { spec: self.spec.clone(), resolved }
+    }
+}
+
+impl SourceKind for Image {
+    const TYPE: &'static str = BundleSource::IMAGE;
+    type Spec = ImageSource;
+    type Pin = PinnedImage;
+    type Access = ImageAccess;
+
+    fn parse(spec: &ImageSource) -> Result<Self, InvalidSource> {
+        Ok(Self { reference: spec.reference.parse()?, spec: spec.clone() })
+    }
+
+    fn describe(spec: &ImageSource) -> String {
+        format!("image {}", spec.reference)
+    }
+
+    fn location(&self) -> Option<&str> {
+        Some(&self.spec.reference)
+    }
+
+    fn dependencies(&self) -> Vec<Dependency> {
+        self.spec.pull_secret.iter().cloned().map(Dependency::Secret).collect()
+    }
+
+    fn can_move(&self) -> bool {
+        self.reference.digest().is_none()
+    }
+
+    async fn access(&self, environment: Environment<'_>) -> Result<ImageAccess, SourceError> {
+        let Environment { system, grantee, .. } = environment;
+        let credentials = match &self.spec.pull_secret {
+            Some(secret) => pull_secret::credentials(system, grantee, secret, &self.reference).await?,
+            None => None,
+        };
+        Ok(ImageAccess {
+            credentials,
+            certificate_authority: self.spec.certificate_data.clone().map(String::into_bytes),
+            insecure_skip_tls_verify: self.spec.insecure_skip_tls_verify,
+        })
+    }
+
+    async fn resolve(&self, access: &ImageAccess, environment: Environment<'_>) -> Result<PinnedImage, SourceError> {
+        Ok(self.pin(environment.images.resolve(&self.reference, access).await?))
+    }
+
+    async fn fetch(pin: PinnedImage, access: &ImageAccess, environment: Environment<'_>) -> Result<Tree, SourceError> {
+        Ok(environment.images.fetch(&pin.resolved, access).await?)
+    }
+
+    fn to_api(pin: &PinnedImage) -> BundleSource {
+        BundleSource::image(ImageSource { reference: pin.resolved.pinned().to_string(), ..pin.spec.clone() })
+    }
+
+    /// A digest of another repository says nothing about this one.
+    fn recorded_pin(&self, recorded: &Self) -> Option<PinnedImage> {
+        let (now, before) = (&self.reference, &recorded.reference);
+        let same = now.registry() == before.registry() && now.repository() == before.repository();
+        let digest = before.digest().filter(|_| same)?.clone();
+        Some(self.pin(ResolvedImage::new(now.clone(), digest)))
+    }
+
+    fn remove_certificates(spec: &mut ImageSource) {
+        spec.certificate_data = None;
+    }
+
+    fn with_certificates_of(mut self, current: &Self) -> Self {
+        self.spec.certificate_data.clone_from(&current.spec.certificate_data);
+        self
+    }
+}

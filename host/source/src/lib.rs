@@ -1,0 +1,36 @@
+//! Sources of bundles: a `BundleSource` in, a pinned source and its tree out.
+//!
+//! `spec.source` is parsed once, into [`Source`]. Resolving a source gives [`Pinned`]: exactly the content that was found, such as
+//! an image by digest. No other code reads the fields of a `BundleSource`.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `table` | every kind of source: [`Source`], [`Pinned`], and the dispatch to the kinds |
+//! | [`kind`] | [`SourceKind`], the trait of one kind of source |
+//! | [`kinds`] | the kinds: images, ConfigMaps |
+//! | [`sources`] | [`Sources`]: the rules that hold for every kind, such as when a source is resolved again |
+//! | [`resolutions`] | what each moving source resolved to last |
+//! | [`grant`] | which objects of the system namespace a BundleDeployment or ProvisionerClass may name |
+//! | [`pull_secret`] | registry credentials from Secrets |
+//! | [`system_namespace`] | reads Secrets and ConfigMaps of the system namespace |
+//! | [`error`] | why a source is invalid, or its content is not available |
+//!
+//! Adding a kind touches its file in `kinds`, its type in `host/api`, and one line of `table`.
+
+pub mod error;
+pub mod grant;
+pub mod kind;
+pub mod kinds;
+pub mod pull_secret;
+pub mod resolutions;
+pub mod sources;
+pub mod system_namespace;
+mod table;
+
+pub use error::{InvalidSource, SourceError};
+pub use grant::Grantee;
+pub use kind::{Dependency, Environment, SourceKind};
+pub use resolutions::{Resolution, Resolutions};
+pub use sources::{Obtained, Sources, Wanted};
+pub use system_namespace::SystemNamespace;
+pub use table::{Pinned, Source, describe, without_certificates};

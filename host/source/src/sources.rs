@@ -1,0 +1,174 @@
+//! The rules that hold for every kind of source: when it is resolved again, and which content is used while its server is
+//! unreachable.
+
+use std::time::Duration;
+
+use chandler_api::BundleSource;
+use chandler_content::{Credentials, FailureClass, ImageReference, Images, Tree};
+
+use crate::{
+    Environment, Grantee, Pinned, Resolution, Resolutions, Source, SourceError, SourceKind, SystemNamespace,
+    pull_secret::{self, PullSecretError},
+};
+
+/// How long a poll waits for an answer.
+const POLL_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Fetches the content of sources. A clone shares everything.
+#[derive(Clone)]
+pub struct Sources {
+    images: Images,
+    system: SystemNamespace,
+}
+
+/// A source to fetch for a BundleDeployment, and how recent its pin must be.
+pub struct Wanted<'a> {
+    /// The name of the BundleDeployment.
+    pub deployment: &'a str,
+    /// Its source.
+    pub source: &'a Source,
+    /// What moving sources resolved to last.
+    pub resolutions: &'a Resolutions,
+    /// How long a resolution is used. None: the source is resolved now.
+    pub interval: Option<Duration>,
+    /// The recorded source of the release in use, if it was rendered from this very spec.
+    pub in_use: Option<&'a BundleSource>,
+}
+
+/// Content that was fetched.
+#[derive(Debug)]
+pub struct Obtained {
+    /// The source that names exactly this content.
+    pub pinned: BundleSource,
+    /// The content.
+    pub tree: Tree,
+}
+
+/// What a poll found.
+#[derive(Debug)]
+pub(crate) enum PollOutcome {
+    /// The source resolves to this now.
+    Pinned(Pinned),
+    /// The server is unreachable. The pin in use stays.
+    Unreachable,
+    /// The server refuses the request, or the source or its dependencies are invalid.
+    Refused,
+}
+
+impl Sources {
+    /// Sources that are fetched through these clients.
+    pub fn new(images: Images, system: SystemNamespace) -> Self {
+        Self { images, system }
+    }
+
+    /// Resolves a source and fetches its content.
+    ///
+    /// A source that can move is resolved at most once in an interval. While its server is unreachable, the content of the
+    /// release in use is fetched instead.
+    pub async fn obtain(&self, wanted: &Wanted<'_>) -> Result<Obtained, SourceError> {
+        wanted.source.obtain(wanted, self.environment(wanted.deployment)).await
+    }
+
+    /// Resolves a source again, and stores the outcome unless the source was resolved in the meantime. Returns whether the
+    /// BundleDeployment must be reconciled: the source moved, or it cannot be resolved and the reconcile reports why.
+    pub async fn poll(&self, deployment: &str, asked: &Resolution, resolutions: &Resolutions) -> bool {
+        match asked.source.poll(asked, self.environment(deployment)).await {
+            PollOutcome::Pinned(now) if now == asked.pinned => {
+                resolutions.renew(deployment, asked, Some(now));
+                false
+            }
+            PollOutcome::Pinned(now) => {
+                tracing::info!(deployment, source = %now, "the source resolves to other content");
+                resolutions.renew(deployment, asked, Some(now))
+            }
+            PollOutcome::Unreachable => {
+                resolutions.renew(deployment, asked, Some(asked.pinned.clone()));
+                false
+            }
+            PollOutcome::Refused => resolutions.renew(deployment, asked, None),
+        }
+    }
+
+    /// The credentials that a pull secret holds for an image.
+    pub async fn credentials(
+        &self,
+        grantee: Grantee<'_>,
+        secret: &str,
+        image: &ImageReference,
+    ) -> Result<Option<Credentials>, PullSecretError> {
+        pull_secret::credentials(&self.system, grantee, secret, image).await
+    }
+
+    fn environment<'a>(&'a self, deployment: &'a str) -> Environment<'a> {
+        let grantee = Grantee::BundleDeployment(deployment);
+        Environment { images: &self.images, system: &self.system, grantee }
+    }
+
+    pub(crate) async fn obtain_kind<K: SourceKind>(
+        kind: &K,
+        wanted: &Wanted<'_>,
+        environment: Environment<'_>,
+    ) -> Result<Obtained, SourceError> {
+        let access = kind.access(environment).await?;
+        let pin = if kind.can_move() {
+            resolve_moving(kind, &access, wanted, environment).await?
+        } else {
+            kind.resolve(&access, environment).await?
+        };
+        let pinned = K::to_api(&pin);
+        let tree = K::fetch(pin, &access, environment).await?;
+        Ok(Obtained { pinned, tree })
+    }
+
+    pub(crate) async fn poll_kind<K: SourceKind>(
+        kind: &K,
+        asked: &Resolution,
+        environment: Environment<'_>,
+    ) -> PollOutcome {
+        let grantee = environment.grantee;
+        let Ok(access) = kind.access(environment).await else { return PollOutcome::Refused };
+        match tokio::time::timeout(POLL_TIMEOUT, kind.resolve(&access, environment)).await {
+            Ok(Ok(pin)) => PollOutcome::Pinned(pin.into()),
+            Ok(Err(error)) if error.class() == FailureClass::Transient => {
+                tracing::warn!(%grantee, source = %asked.pinned, %error, "the server is unreachable; the content in use stays");
+                PollOutcome::Unreachable
+            }
+            Ok(Err(_)) => PollOutcome::Refused,
+            Err(_) => {
+                tracing::warn!(%grantee, source = %asked.pinned, "the server does not answer; the content in use stays");
+                PollOutcome::Unreachable
+            }
+        }
+    }
+}
+
+async fn resolve_moving<K: SourceKind>(
+    kind: &K,
+    access: &K::Access,
+    wanted: &Wanted<'_>,
+    environment: Environment<'_>,
+) -> Result<K::Pin, SourceError> {
+    let Wanted { deployment, source, resolutions, .. } = *wanted;
+    let recent = wanted.interval.and_then(|interval| resolutions.recent(deployment, source, interval));
+    if let Some(pin) = recent.and_then(|pinned| K::Pin::try_from(pinned).ok()) {
+        return Ok(pin);
+    }
+    match kind.resolve(access, environment).await {
+        Ok(pin) => {
+            resolutions.remember(deployment.to_owned(), source.clone(), pin.clone().into());
+            Ok(pin)
+        }
+        Err(error) if error.class() == FailureClass::Transient => {
+            let recorded = wanted.in_use.and_then(|recorded| Source::parse(recorded).ok());
+            let pinned = recorded.and_then(|recorded| source.recorded_pin(&recorded));
+            let pin = pinned.and_then(|pinned| K::Pin::try_from(pinned).ok()).ok_or(error)?;
+            tracing::warn!(
+                deployment,
+                source = source.location(),
+                "the server is unreachable; the content in use stays"
+            );
+            Ok(pin)
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,48 @@
+//! Secrets and ConfigMaps of the system namespace.
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::{Api, Client};
+
+/// Reads Secrets and ConfigMaps of the system namespace, with the rights of the controller. [`Grantee`](crate::Grantee) decides
+/// who may name them.
+#[derive(Clone)]
+pub struct SystemNamespace {
+    client: Client,
+    namespace: String,
+    require_pull_secret_grant: bool,
+}
+
+impl SystemNamespace {
+    /// The namespace of this name. With `require_pull_secret_grant`, a pull secret must have an annotation that names its users.
+    pub fn new(client: Client, namespace: String, require_pull_secret_grant: bool) -> Self {
+        Self { client, namespace, require_pull_secret_grant }
+    }
+
+    pub(crate) fn requires_pull_secret_grant(&self) -> bool {
+        self.require_pull_secret_grant
+    }
+
+    /// The namespace and the name of an object, for messages.
+    pub(crate) fn object(&self, name: &str) -> String {
+        format!("{}/{name}", self.namespace)
+    }
+
+    /// A ConfigMap. The error is a message that is the same at each attempt.
+    pub(crate) async fn config_map(&self, name: &str) -> Result<Option<ConfigMap>, String> {
+        let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.namespace);
+        api.get_opt(name).await.map_err(message)
+    }
+
+    /// A Secret. The error is a message that is the same at each attempt.
+    pub(crate) async fn secret(&self, name: &str) -> Result<Option<Secret>, String> {
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
+        api.get_opt(name).await.map_err(message)
+    }
+}
+
+fn message(error: kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,319 @@
+//! Every kind of source: the one place that reads the fields of a `BundleSource`.
+
+use std::fmt;
+
+use chandler_api::{BundleSource, GitSource, HttpSource};
+
+use crate::{
+    Dependency, Environment, InvalidSource, Obtained, SourceError, SourceKind, Sources, Wanted,
+    kinds::{config_maps::ConfigMaps, image::Image},
+    resolutions::Resolution,
+    sources::PollOutcome,
+};
+
+/// Declares [`Source`] and [`Pinned`], with one variant for each kind, and passes calls on to the kind.
+macro_rules! kinds {
+    (
+        supported { $($(#[$doc:meta])* $variant:ident($kind:ty) = $field:ident;)+ }
+        unsupported { $($name:path = $other:ident, $describe:expr;)+ }
+    ) => {
+        /// The source of a bundle, parsed.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Source { $($(#[$doc])* $variant($kind),)+ }
+
+        /// Exactly the content that a source resolved to.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Pinned { $($(#[$doc])* $variant(<$kind as SourceKind>::Pin),)+ }
+
+        /// The types of sources that this version fetches.
+        const SUPPORTED: &[&str] = &[$(<$kind as SourceKind>::TYPE,)+];
+
+        impl Source {
+            /// Reads the source of a spec or of a record.
+            ///
+            /// # Errors
+            /// The type is unknown or not supported, the field that it names is not set, another one is set, or the field is
+            /// invalid.
+            pub fn parse(source: &BundleSource) -> Result<Self, InvalidSource> {
+                let fields = [
+                    $((<$kind as SourceKind>::TYPE, source.$field.is_some()),)+
+                    $(($name, source.$other.is_some()),)+
+                ];
+                check(&source.kind, &fields)?;
+                $(if let Some(spec) = &source.$field {
+                    return <$kind as SourceKind>::parse(spec).map(Self::$variant);
+                })+
+                Err(InvalidSource::Unsupported { kind: source.kind.clone(), supported: SUPPORTED })
+            }
+
+            /// The objects of the system namespace whose changes may change the content, or access to it.
+            pub fn dependencies(&self) -> Vec<Dependency> {
+                match self { $(Self::$variant(kind) => kind.dependencies(),)+ }
+            }
+
+            /// Whether the source may resolve to other content later.
+            pub fn can_move(&self) -> bool {
+                match self { $(Self::$variant(kind) => kind.can_move(),)+ }
+            }
+
+            /// Where the content is, in one word; none if no single name says so.
+            pub fn location(&self) -> Option<&str> {
+                match self { $(Self::$variant(kind) => kind.location(),)+ }
+            }
+
+            /// This recorded source with the certificates of the current one, which records do not keep.
+            pub fn with_certificates_of(self, current: &Self) -> Self {
+                match (self, current) {
+                    $((Self::$variant(kind), Self::$variant(current)) => Self::$variant(kind.with_certificates_of(current)),)+
+                    (recorded, _) => recorded,
+                }
+            }
+
+            /// The pin that a recorded source names, if this source may still resolve to it.
+            pub(crate) fn recorded_pin(&self, recorded: &Self) -> Option<Pinned> {
+                match (self, recorded) {
+                    $((Self::$variant(kind), Self::$variant(recorded)) => kind.recorded_pin(recorded).map(Pinned::from),)+
+                    _ => None,
+                }
+            }
+
+            pub(crate) async fn obtain(
+                &self,
+                wanted: &Wanted<'_>,
+                environment: Environment<'_>,
+            ) -> Result<Obtained, SourceError> {
+                match self { $(Self::$variant(kind) => Sources::obtain_kind(kind, wanted, environment).await,)+ }
+            }
+
+            pub(crate) async fn poll(&self, asked: &Resolution, environment: Environment<'_>) -> PollOutcome {
+                match self { $(Self::$variant(kind) => Sources::poll_kind(kind, asked, environment).await,)+ }
+            }
+        }
+
+        impl Pinned {
+            /// The source of the API that names this content.
+            pub fn to_api(&self) -> BundleSource {
+                match self { $(Self::$variant(pin) => <$kind as SourceKind>::to_api(pin),)+ }
+            }
+        }
+
+        $(
+            impl From<<$kind as SourceKind>::Pin> for Pinned {
+                fn from(pin: <$kind as SourceKind>::Pin) -> Self {
+                    Self::$variant(pin)
+                }
+            }
+
+            impl TryFrom<Pinned> for <$kind as SourceKind>::Pin {
+                type Error = Pinned;
+
+                fn try_from(pinned: Pinned) -> Result<Self, Pinned> {
+                    match pinned {
+                        Pinned::$variant(pin) => Ok(pin),
+                        other => Err(other),
+                    }
+                }
+            }
+        )+
+
+        /// A short text for people, such as `image quay.io/example/harbour:v1`; also for sources that are not supported.
+        pub fn describe(source: &BundleSource) -> String {
+            $(if let Some(spec) = &source.$field {
+                return <$kind as SourceKind>::describe(spec);
+            })+
+            $(if let Some(spec) = &source.$other {
+                return $describe(spec);
+            })+
+            source.kind.clone()
+        }
+
+        /// The source without certificates, as it is recorded: certificates are long, and those of the spec serve as well.
+        pub fn without_certificates(source: &BundleSource) -> BundleSource {
+            let mut source = source.clone();
+            $(if let Some(spec) = &mut source.$field {
+                <$kind as SourceKind>::remove_certificates(spec);
+            })+
+            source
+        }
+    };
+}
+
+kinds! {
+    supported {
+        /// An image in an OCI registry.
+        Image(Image) = image;
+        /// ConfigMaps of the system namespace.
+        ConfigMaps(ConfigMaps) = config_maps;
+    }
+    unsupported {
+        BundleSource::GIT = git, git;
+        BundleSource::HTTP = http, http;
+    }
+}
+
+/// Fails unless the field that the type names is set, and no other.
+fn check(kind: &str, fields: &[(&'static str, bool)]) -> Result<(), InvalidSource> {
+    if fields.iter().all(|(name, _)| *name != kind) {
+        return Err(InvalidSource::UnknownType(kind.to_owned()));
+    }
+    for (name, is_set) in fields {
+        match (*name == kind, is_set) {
+            (true, false) => return Err(InvalidSource::Missing { field: name }),
+            (false, true) => return Err(InvalidSource::Conflicting { kind: kind.to_owned(), field: name }),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn git(git: &GitSource) -> String {
+    let reference = [&git.reference.commit, &git.reference.tag, &git.reference.branch];
+    let reference = reference.into_iter().flatten().next().map_or("", String::as_str);
+    format!("git {} {reference}", git.repository)
+}
+
+fn http(http: &HttpSource) -> String {
+    format!("archive {}", http.url)
+}
+
+impl fmt::Display for Pinned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&describe(&self.to_api()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const DIGEST: &str = "quay.io/a@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+    fn source(value: Value) -> BundleSource {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn image(reference: &str) -> Value {
+        json!({"type": "image", "image": {"ref": reference}})
+    }
+
+    #[test]
+    fn a_source_has_the_field_that_its_type_names_and_no_other() {
+        let map = json!([{"configMap": {"name": "bell"}}]);
+        for (value, field, message) in [
+            (json!({"type": "ftp"}), "spec.source.type", r#"source type "ftp" not supported"#),
+            (json!({"type": ""}), "spec.source.type", r#"source type "" not supported"#),
+            (
+                json!({"type": "image"}),
+                "spec.source.image",
+                r#"spec.source.image: must be set for source type "image""#,
+            ),
+            (
+                json!({"type": "image", "configMaps": map}),
+                "spec.source.image",
+                r#"spec.source.image: must be set for source type "image""#,
+            ),
+            (
+                json!({"type": "image", "image": {"ref": "quay.io/a:v1"}, "configMaps": map}),
+                "spec.source.configMaps",
+                r#"spec.source.configMaps: must not be set for source type "image""#,
+            ),
+            (
+                json!({"type": "configMaps", "configMaps": map, "http": {"url": "https://example.com/a.tgz"}}),
+                "spec.source.http",
+                r#"spec.source.http: must not be set for source type "configMaps""#,
+            ),
+            (
+                json!({"type": "http", "http": {"url": "https://example.com/a.tgz"}}),
+                "spec.source.type",
+                r#"source type "http" is not supported by this version: use image or configMaps"#,
+            ),
+            (
+                json!({"type": "git", "git": {"repository": "https://example.com/a", "ref": {"tag": "v1"}}}),
+                "spec.source.type",
+                r#"source type "git" is not supported by this version: use image or configMaps"#,
+            ),
+        ] {
+            let error = Source::parse(&source(value.clone())).unwrap_err();
+            assert_eq!((error.field().as_str(), error.to_string().as_str()), (field, message), "{value}");
+        }
+        let error = Source::parse(&source(image("quay.io/A"))).unwrap_err();
+        assert_eq!(error.field(), "spec.source.image.ref");
+        assert!(error.to_string().starts_with("error parsing image reference \"quay.io/A\""), "{error}");
+    }
+
+    #[test]
+    fn only_a_tag_can_move() {
+        for (value, can_move) in [
+            (image("quay.io/a:v1"), true),
+            (image("quay.io/a"), true),
+            (image(DIGEST), false),
+            (json!({"type": "configMaps", "configMaps": [{"configMap": {"name": "bell"}}]}), false),
+        ] {
+            assert_eq!(Source::parse(&source(value.clone())).unwrap().can_move(), can_move, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_source_depends_on_the_objects_that_it_names() {
+        let secret = json!({"type": "image", "image": {"ref": "quay.io/a:v1", "pullSecret": "pull"}});
+        let maps = json!({"type": "configMaps", "configMaps": [
+            {"configMap": {"name": "bell"}, "path": "manifests"}, {"configMap": {"name": "whistle"}}]});
+        let map = |name: &str| Dependency::ConfigMap(name.to_owned());
+        for (value, expected) in [
+            (image("quay.io/a:v1"), vec![]),
+            (secret, vec![Dependency::Secret("pull".to_owned())]),
+            (maps, vec![map("bell"), map("whistle")]),
+        ] {
+            assert_eq!(Source::parse(&source(value.clone())).unwrap().dependencies(), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_recorded_source_gets_the_current_certificates() {
+        let current = json!({"type": "image", "image": {"ref": "quay.io/a:v1", "certificateData": "PEM"}});
+        let current = source(current);
+        let recorded = without_certificates(&current);
+        assert_eq!(recorded, source(image("quay.io/a:v1")));
+        let restored = Source::parse(&recorded).unwrap().with_certificates_of(&Source::parse(&current).unwrap());
+        assert_eq!(restored, Source::parse(&current).unwrap());
+        let maps = json!({"type": "configMaps", "configMaps": [{"configMap": {"name": "bell"}}]});
+        let maps = Source::parse(&source(maps)).unwrap();
+        assert_eq!(Source::parse(&recorded).unwrap().with_certificates_of(&maps), Source::parse(&recorded).unwrap());
+    }
+
+    #[test]
+    fn the_recorded_digest_is_used_for_the_same_repository_only() {
+        let pin = |now: &str, recorded: &str| {
+            let parse = |reference: &str| Source::parse(&source(image(reference))).unwrap();
+            parse(now).recorded_pin(&parse(recorded)).map(|pin| pin.to_string())
+        };
+        assert_eq!(pin("quay.io/a:v2", DIGEST), Some(format!("image {DIGEST}")));
+        assert_eq!(pin("quay.io/b:v2", DIGEST), None);
+        assert_eq!(pin("ghcr.io/a:v2", DIGEST), None);
+        assert_eq!(pin("quay.io/a:v2", "quay.io/a:v1"), None);
+    }
+
+    #[test]
+    fn sources_are_described_whether_supported_or_not() {
+        for (value, text) in [
+            (image("quay.io/a:v1"), "image quay.io/a:v1"),
+            (
+                json!({"type": "configMaps", "configMaps": [{"configMap": {"name": "a"}}, {"configMap": {"name": "b"}}]}),
+                "ConfigMaps a, b",
+            ),
+            (
+                json!({"type": "git", "git": {"repository": "https://example.com/a", "ref": {"tag": "v1"}}}),
+                "git https://example.com/a v1",
+            ),
+            (
+                json!({"type": "http", "http": {"url": "https://example.com/a.tgz"}}),
+                "archive https://example.com/a.tgz",
+            ),
+            (json!({"type": "ftp"}), "ftp"),
+        ] {
+            assert_eq!(describe(&source(value)), text);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Repairs text that go-yaml accepts and the scanner of this crate does not.
+//!
+//! The scanner implements YAML 1.2. go-yaml descends from libyaml, which is laxer about the white space between tokens:
+//! inside quotes and brackets it ignores indentation, a tab may follow a colon, and a comment may directly follow a
+//! bracket or a quote. In all these places white space has no meaning, so adding some changes no value. A text is
+//! repaired where the scanner stopped, one place at a time; other texts cost nothing.
+
+use std::collections::BTreeMap;
+
+use saphyr_parser::{Marker, ScanError};
+
+/// The spaces added to a text, to map positions back to the original text.
+#[derive(Default)]
+pub(crate) struct Added(BTreeMap<usize, Vec<Addition>>);
+
+/// Spaces in a line, from a column that is counted from 0.
+struct Addition {
+    column: usize,
+    width: usize,
+}
+
+impl Added {
+    /// The column, counted from 0, in the original text.
+    pub(crate) fn original_column(&self, line: usize, column: usize) -> usize {
+        let before = self.0.get(&line).into_iter().flatten().filter(|addition| addition.column < column);
+        before.fold(column, |column, addition| column.saturating_sub(addition.width))
+    }
+}
+
+/// The text with one more repair; none if go-yaml refuses it as well, or if the text would grow by more than `room`
+/// bytes.
+pub(crate) fn repair(text: &str, error: &ScanError, added: &mut Added, room: usize) -> Option<String> {
+    let at = error.marker();
+    let place = Place::of(text, at)?;
+    match error.info() {
+        "invalid indentation in quoted scalar" => indent_quoted(text, &place, added, room),
+        "invalid indentation" | "invalid indentation in flow construct" | "tab cannot be used as indentation" => {
+            indent_line(text, &place, added)
+        }
+        "':' must be followed by a valid YAML whitespace" => spaces_for_tabs(text, &place),
+        "comments must be separated from other tokens by whitespace" => {
+            Some(insert(text, &[(place.byte, place.line, place.column)], 1, added))
+        }
+        _ => None,
+    }
+}
+
+/// The position of a marker.
+struct Place {
+    byte: usize,
+    /// Counted from 1.
+    line: usize,
+    /// Counted from 0.
+    column: usize,
+}
+
+impl Place {
+    fn of(text: &str, marker: &Marker) -> Option<Self> {
+        let ends = std::iter::once(text.len());
+        let byte = text.char_indices().map(|(byte, _)| byte).chain(ends).nth(marker.index())?;
+        Some(Self { byte, line: marker.line(), column: marker.col() })
+    }
+}
+
+/// The text with this many spaces inserted at each of some places: byte, line and column, in ascending order.
+fn insert(text: &str, places: &[(usize, usize, usize)], width: usize, added: &mut Added) -> String {
+    let mut repaired = String::with_capacity(text.len() + places.len() * width);
+    let mut from = 0;
+    for (byte, line, column) in places {
+        repaired.push_str(text.get(from..*byte).unwrap_or_default());
+        repaired.extend(std::iter::repeat_n(' ', width));
+        added.0.entry(*line).or_default().push(Addition { column: *column, width });
+        from = *byte;
+    }
+    repaired.push_str(text.get(from..).unwrap_or_default());
+    repaired
+}
+
+/// Indents every further line of a quoted scalar, whose leading blanks are folded.
+fn indent_quoted(text: &str, quote: &Place, added: &mut Added, room: usize) -> Option<String> {
+    let scalar = text.get(quote.byte..)?;
+    let inside = scalar.get(..quoted_length(scalar)?)?;
+    let mut places = Vec::new();
+    for (number, (start, line)) in lines(inside).enumerate().skip(1) {
+        if !line.trim_ascii().is_empty() {
+            places.push((quote.byte + start, quote.line + number, 0));
+        }
+    }
+    // One more than the column: a repaired place is never found again.
+    let width = quote.column + 1;
+    // A quote far to the right of many lines would turn kilobytes into megabytes.
+    (places.len().saturating_mul(width) <= room).then(|| insert(text, &places, width, added))
+}
+
+/// The bytes of a quoted scalar, including its quotes.
+fn quoted_length(text: &str) -> Option<usize> {
+    let mut characters = text.char_indices();
+    let (_, quote) = characters.next()?;
+    while let Some((at, character)) = characters.next() {
+        if character == '\\' && quote == '"' {
+            characters.next();
+        } else if character == quote {
+            if quote == '\'' && text.get(at + 1..)?.starts_with('\'') {
+                characters.next();
+                continue;
+            }
+            return Some(at + 1);
+        }
+    }
+    None
+}
+
+/// Indents a line inside brackets beyond the enclosing block.
+fn indent_line(text: &str, place: &Place, added: &mut Added) -> Option<String> {
+    let before = text.get(..place.byte)?;
+    let start = before.rfind(['\n', '\r']).map_or(0, |at| at + 1);
+    let indents = lines(before).map(|(_, line)| line.bytes().take_while(|byte| b" -?".contains(byte)).count());
+    let width = indents.max()? + 1;
+    if text.get(start..place.byte)?.trim_ascii() != "" || place.column >= width {
+        return None;
+    }
+    Some(insert(text, &[(start, place.line, 0)], width, added))
+}
+
+/// The tabs between a colon and its value.
+fn spaces_for_tabs(text: &str, value: &Place) -> Option<String> {
+    let before = text.get(..value.byte)?;
+    let key = before.trim_end_matches([' ', '\t']);
+    let blanks = before.get(key.len()..)?;
+    if !key.ends_with(':') || !blanks.contains('\t') {
+        return None;
+    }
+    Some([key, &" ".repeat(blanks.len()), text.get(value.byte..)?].concat())
+}
+
+/// Lines as the scanner counts them, each with the byte at which it begins.
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut rest = Some((0, text));
+    std::iter::from_fn(move || {
+        let (start, text) = rest?;
+        let Some(end) = text.find(['\n', '\r']) else {
+            rest = None;
+            return Some((start, text));
+        };
+        let (line, after) = text.split_at_checked(end)?;
+        let length = if after.starts_with("\r\n") { 2 } else { 1 };
+        rest = after.get(length..).map(|after| (start + end + length, after));
+        Some((start, line))
+    })
+}

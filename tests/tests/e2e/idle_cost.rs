@@ -1,0 +1,197 @@
+//! The cost of a reconcile without changes: it reads each kind once, writes nothing and calls no provisioner, even after a restart.
+//! Polling a tag sends requests only to the registry.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use chandler_engine::Limits;
+use chandler_tests::{World, bundles, wait, wait::eventually};
+use kube::{
+    Client,
+    api::{Patch, PatchParams},
+    client::Body,
+};
+use serde_json::json;
+
+use crate::{PLAIN, REGISTRY, idempotence::versions};
+
+/// The requests of a controller to the API server, without watches: `GET /path?query`.
+#[derive(Clone, Default)]
+struct Requests(Arc<Mutex<Vec<String>>>);
+
+impl Requests {
+    /// A client whose requests are recorded.
+    fn recording(&self, client: &Client) -> Client {
+        let (inner, requests) = (client.clone(), self.clone());
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let text = format!("{} {}", request.method(), request.uri());
+            if !text.contains("watch=true") {
+                requests.0.lock().expect("no other thread panics").push(text);
+            }
+            let inner = inner.clone();
+            async move { inner.send(request).await }
+        });
+        Client::new(service, "default")
+    }
+
+    /// The requests that mention one of these.
+    fn about(&self, about: &[&str]) -> Vec<String> {
+        let requests = self.0.lock().expect("no other thread panics");
+        requests.iter().filter(|text| about.iter().any(|about| text.contains(about))).cloned().collect()
+    }
+
+    /// The writes, without Events and those that mention `without`.
+    fn writes(&self, without: &str) -> Vec<String> {
+        let requests = self.0.lock().expect("no other thread panics");
+        let writes = requests.iter().filter(|text| !text.starts_with("GET ") && !text.contains("/events"));
+        // The controller creates the record of another BundleDeployment when it first sees that one.
+        let made = |text: &str| text.starts_with("POST ") && text.contains("/secrets?");
+        writes.filter(|text| !text.contains(without) && !made(text)).cloned().collect()
+    }
+
+    fn forget(&self) {
+        self.0.lock().expect("no other thread panics").clear();
+    }
+}
+
+/// The requests of reconciles of a BundleDeployment, and how many of each.
+struct Reconciles {
+    requests: Requests,
+    /// Its name in a path, and the ID of its ApplySet in a selector.
+    marks: [String; 2],
+}
+
+impl Reconciles {
+    async fn of(world: &World, name: &str, requests: Requests) -> Self {
+        let deployment = world.deployments().get(name).await.expect("the BundleDeployment");
+        let labels = deployment.metadata.labels.expect("labels");
+        let set = labels.get("applyset.kubernetes.io/id").expect("the ID of the ApplySet").clone();
+        Self { requests, marks: [format!("/bundledeployments/{name}"), set] }
+    }
+
+    fn requests(&self) -> BTreeMap<String, usize> {
+        let mut requests = BTreeMap::new();
+        for text in self.requests.about(&self.marks.each_ref().map(String::as_str)) {
+            let path = text.split('?').next().unwrap_or_default().to_owned();
+            *requests.entry(path).or_default() += 1;
+        }
+        requests
+    }
+
+    /// Waits until every kind of the release was read.
+    async fn seen(&self, kinds: usize) {
+        eventually("a reconcile", || async { self.requests().len() > kinds }).await;
+    }
+}
+
+/// The kinds of the objects of the harbour operator.
+const KINDS: [&str; 7] = [
+    "/api/v1/configmaps",
+    "/api/v1/serviceaccounts",
+    "/api/v1/services",
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    "/apis/apps/v1/deployments",
+    "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+];
+
+#[tokio::test]
+async fn a_reconcile_without_changes_only_reads_and_calls_no_provisioner() {
+    let mut world = World::new().await;
+    let name = world.name();
+    let image = world.push(&bundles::sample("registry/harbour-operator.v0.1.0")).await;
+    world.deploy(&name, REGISTRY, &image).await;
+    world.ready(&name).await;
+    let small = world.push(&bundles::Bundle::empty().with("manifests/a.yaml", NOTE)).await;
+    world.stop_controller().await;
+    let mut before = versions(&world, &name).await;
+
+    let requests = Requests::default();
+    let reconciles = Reconciles::of(&world, &name, requests.clone()).await;
+    // The operator's kinds were added after it was rendered; now it is rendered for a cluster that serves them.
+    world.start_controller_on(requests.recording(&world.client));
+    reconciles.seen(KINDS.len()).await;
+    world.stop_controller().await;
+    requests.forget();
+    world.start_controller_with(requests.recording(&world.client), |options| {
+        // One after another, so that earlier work is complete; and every provisioner call fails.
+        options.concurrency = 1;
+        options.ceiling = Limits { objects: 0, ..Limits::default() };
+    });
+    for round in ["restart", "poke"] {
+        if round == "poke" {
+            requests.forget();
+            let poke = Patch::Merge(json!({"metadata": {"annotations": {"example.com/poke": "1"}}}));
+            let poked = world.deployments().patch(&name, &PatchParams::default(), &poke).await.expect("an annotation");
+            before.insert("BundleDeployment".into(), poked.metadata.resource_version.expect("a version"));
+        }
+        reconciles.seen(KINDS.len()).await;
+        let probe = format!("probe-{round}-{name}");
+        world.deploy(&probe, PLAIN, &small).await;
+        world.condition(&probe, "Ready", "False", "PluginLimitExceeded").await;
+
+        let mut writes = requests.writes(&probe);
+        if round == "restart" {
+            // If a workload controller annotated the Deployment, its generation changed: it is compared once.
+            writes.retain(|text| !(text.contains("/deployments/harbour-operator?") && text.contains("dryRun=All")));
+        }
+        assert_eq!(writes, [""; 0], "{round}");
+        let mut requests = reconciles.requests();
+        let reads = requests.remove(&format!("GET /apis/core.rukpak.io/v1alpha2/bundledeployments/{name}"));
+        let expected = KINDS.map(|kind| (format!("GET {kind}"), reads.unwrap_or_default()));
+        assert_eq!(requests, expected.into(), "{round}");
+        assert_eq!(versions(&world, &name).await, before, "{round}");
+    }
+    world.stop_controller().await;
+    world.start_controller();
+    world.finish().await;
+}
+
+const NOTE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\n";
+
+#[tokio::test]
+async fn polling_a_tag_sends_no_requests_to_the_cluster() {
+    let mut world = World::new().await;
+    let name = world.name();
+    let bundle = bundles::Bundle::empty().with("manifests/a.yaml", NOTE);
+    let (repository, _) = split(&world.push(&bundle).await);
+    world.stop_controller().await;
+    let requests = Requests::default();
+    world.start_controller_with(requests.recording(&world.client), |options| {
+        options.image_poll_interval = Duration::from_millis(1);
+    });
+    world.deploy(&name, PLAIN, &format!("{repository}:latest")).await;
+    world.ready(&name).await;
+    let reconciles = Reconciles::of(&world, &name, requests.clone()).await;
+
+    // The last reconciles of the rollout may still follow; after them there are none.
+    let polls = || world.registry.requests().iter().filter(|text| text.starts_with("HEAD")).count();
+    eventually("two polls without a request to the cluster", || async {
+        requests.forget();
+        let until = polls() + 2;
+        eventually("the tag is polled", || async { polls() >= until }).await;
+        reconciles.requests().is_empty()
+    })
+    .await;
+
+    let (_, digest) = split(&world.push(&bundle.with("manifests/b.yaml", &NOTE.replace("note", "other"))).await);
+    wait::until(&world.deployments(), &name, "the new image", |deployment| {
+        let status = deployment.and_then(|deployment| deployment.status.as_ref());
+        let source = status.and_then(|status| status.resolved_source.as_ref()?.image.as_ref());
+        source.is_some_and(|image| image.reference.ends_with(&digest))
+    })
+    .await;
+    let deployed = world.ready(&name).await;
+    let history = deployed.status.expect("a status").history;
+    let revisions: BTreeSet<_> = history.iter().map(|revision| revision.release_digest.as_str()).collect();
+    assert_eq!(revisions.len(), 2);
+    world.finish().await;
+}
+
+fn split(image: &str) -> (String, String) {
+    let (repository, digest) = image.split_once('@').expect("an image by digest");
+    (repository.to_owned(), digest.to_owned())
+}
