@@ -1,4 +1,4 @@
-//! What one level of a schema says, compared keyword by keyword. Fields, items and values of maps are levels of their own.
+//! Compares one level of a schema keyword by keyword. Fields, items and values of maps are levels of their own.
 
 use std::collections::BTreeSet;
 
@@ -15,10 +15,10 @@ use crate::{
     validations,
 };
 
-/// The keywords that lead to the next level.
+/// The keywords that contain further levels.
 pub(crate) const CHILDREN: [&str; 3] = ["properties", "items", "additionalProperties"];
 
-/// What changed from one level to the other. The levels below are left out, except those named in `opaque`.
+/// The changes from one level to the other. The levels below are left out, except those named in `opaque`.
 pub(crate) fn compare(old: &Map<String, Value>, new: &Map<String, Value>, opaque: bool) -> Vec<Change> {
     let keywords: BTreeSet<&str> = old.keys().chain(new.keys()).map(String::as_str).collect();
     let mut changes = Vec::new();
@@ -35,12 +35,12 @@ pub(crate) fn compare(old: &Map<String, Value>, new: &Map<String, Value>, opaque
     changes
 }
 
-/// What a keyword says, if it says more than leaving it out would.
+/// The value of a keyword; none if it equals the default.
 fn said<'a>(schema: &'a Map<String, Value>, keyword: &str) -> Option<&'a Value> {
     let value = schema.get(keyword)?;
     let silent = match value {
         Value::Null => true,
-        // An additionalProperties that is false is something else, but not on this level.
+        // `additionalProperties: false` differs from its absence, but not on this level.
         Value::Bool(flag) => !flag && keyword != "additionalProperties" && keyword != "default",
         Value::String(text) if keyword == "x-kubernetes-list-type" => text == "atomic",
         Value::String(text) if keyword == "x-kubernetes-map-type" => text == "granular",
@@ -51,7 +51,7 @@ fn said<'a>(schema: &'a Map<String, Value>, keyword: &str) -> Option<&'a Value> 
     (!silent).then_some(value)
 }
 
-/// Whether two values mean the same: `1` and `1.0` do.
+/// Whether two values are equal: `1` and `1.0` are.
 pub(crate) fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
     match (a, b) {
         (Some(Value::Number(a)), Some(Value::Number(b))) => a == b || a.as_f64() == b.as_f64(),
@@ -59,7 +59,7 @@ pub(crate) fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
     }
 }
 
-/// What the change of one keyword amounts to.
+/// The changes of one keyword.
 fn changed(
     keyword: &str,
     old: &Map<String, Value>,
@@ -126,7 +126,7 @@ fn one(change: Change, before: Option<&Value>, after: Option<&Value>) -> Vec<Cha
     vec![change.of(before, after)]
 }
 
-/// What it means that a condition was added, removed or changed.
+/// The effect of adding, removing or changing a condition.
 pub(crate) fn addition(before: Option<&Value>, after: Option<&Value>) -> Effect {
     match (before, after) {
         (None, Some(_)) => Tightens,
@@ -154,7 +154,7 @@ fn arrow(what: &str, before: Option<&Value>, after: Option<&Value>) -> String {
     format!("{what} {verb} : {} -> {}", text(before), text(after))
 }
 
-/// `unhandled changes found (format "a" -> "b")`: the reference's words for everything that it has no rule for.
+/// `unhandled changes found (format "a" -> "b")`: the message of crdify for all changes without a rule.
 pub(crate) fn unhandled(keyword: &str, before: Option<&Value>, after: Option<&Value>) -> String {
     let text = |value: Option<&Value>| value.map_or_else(|| "<empty>".to_owned(), shown);
     format!("unhandled changes found ({keyword} {} -> {})", text(before), text(after))
@@ -225,7 +225,7 @@ fn default(before: Option<&Value>, after: Option<&Value>) -> Change {
     Change::new(Rule::Default, Alters, message)
 }
 
-/// A bound that was moved outwards or taken away is no finding.
+/// A bound that was loosened or removed is not a finding.
 fn bound(rule: Rule, what: &str, before: Option<&Value>, after: Option<&Value>) -> Vec<Change> {
     let Some(new) = after else { return Vec::new() };
     let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);

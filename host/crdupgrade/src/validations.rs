@@ -1,4 +1,4 @@
-//! Rules in CEL (`x-kubernetes-validations`), told apart by their expression.
+//! Compares rules in CEL (`x-kubernetes-validations`), identified by their expressions.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::{
 };
 
 const KEYWORD: &str = "x-kubernetes-validations";
-/// What decides about the verdict of a rule, beside its expression.
+/// The members that affect the result of a rule, besides its expression.
 const DECISIVE: [&str; 1] = ["optionalOldSelf"];
 
 pub(crate) fn compare(before: Option<&Value>, after: Option<&Value>) -> Vec<Change> {
