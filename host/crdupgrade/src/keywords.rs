@@ -68,7 +68,8 @@ fn changed(
     after: Option<&Value>,
 ) -> Vec<Change> {
     let plain = |rule, effect| one(Change::new(rule, effect, arrow(rule.name(), before, after)), before, after);
-    let told = |rule, effect| one(Change::new(rule, effect, unhandled(keyword, before, after)), before, after);
+    let unhandled_change =
+        |rule, effect| one(Change::new(rule, effect, unhandled(keyword, before, after)), before, after);
     match keyword {
         "type" => plain_type(new, before, after),
         "required" => required(before, after),
@@ -99,26 +100,30 @@ fn changed(
             .into_iter()
             .map(|change| Change { message: format!("{keyword} changed"), ..change.by_default(Enforcement::None) })
             .collect(),
-        "format" => told(Rule::Format, addition(before, after)),
+        "format" => unhandled_change(Rule::Format, addition(before, after)),
         "x-kubernetes-validations" => validations::compare(before, after),
-        "x-kubernetes-preserve-unknown-fields" => told(Rule::PreserveUnknownFields, reversed(addition(before, after))),
+        "x-kubernetes-preserve-unknown-fields" => {
+            unhandled_change(Rule::PreserveUnknownFields, reversed(addition(before, after)))
+        }
         "x-kubernetes-int-or-string" => {
             let effect = match old.get("type").and_then(Value::as_str) {
                 Some("integer" | "string") if after.is_some() => Loosens,
                 _ if after.is_none() => Tightens,
                 _ => Alters,
             };
-            told(Rule::IntOrString, effect)
+            unhandled_change(Rule::IntOrString, effect)
         }
-        "x-kubernetes-embedded-resource" => told(Rule::EmbeddedResource, addition(before, after)),
-        "x-kubernetes-list-type" | "x-kubernetes-list-map-keys" => told(Rule::ListType, addition(before, after)),
-        "x-kubernetes-map-type" => told(Rule::MapType, Alters),
-        "multipleOf" => told(Rule::MultipleOf, addition(before, after)),
-        "exclusiveMaximum" => told(Rule::ExclusiveMaximum, addition(before, after)),
-        "exclusiveMinimum" => told(Rule::ExclusiveMinimum, addition(before, after)),
-        "uniqueItems" => told(Rule::UniqueItems, addition(before, after)),
-        "additionalProperties" => told(Rule::AdditionalProperties, Alters),
-        _ => told(Rule::Unhandled, Alters),
+        "x-kubernetes-embedded-resource" => unhandled_change(Rule::EmbeddedResource, addition(before, after)),
+        "x-kubernetes-list-type" | "x-kubernetes-list-map-keys" => {
+            unhandled_change(Rule::ListType, addition(before, after))
+        }
+        "x-kubernetes-map-type" => unhandled_change(Rule::MapType, Alters),
+        "multipleOf" => unhandled_change(Rule::MultipleOf, addition(before, after)),
+        "exclusiveMaximum" => unhandled_change(Rule::ExclusiveMaximum, addition(before, after)),
+        "exclusiveMinimum" => unhandled_change(Rule::ExclusiveMinimum, addition(before, after)),
+        "uniqueItems" => unhandled_change(Rule::UniqueItems, addition(before, after)),
+        "additionalProperties" => unhandled_change(Rule::AdditionalProperties, Alters),
+        _ => unhandled_change(Rule::Unhandled, Alters),
     }
 }
 

@@ -21,7 +21,7 @@ async fn adoption_is_previewed_checked_and_limited_to_the_uid() {
 
     let preview = stage.rollout.preview(&RolloutRequest::new(&owner, &release)).await.unwrap();
     let adopted = preview.changes.iter().find(|change| change.object == config_map_key("tadopters")).unwrap();
-    assert_eq!((adopted.kind, adopted.note.as_deref()), (ChangeKind::Adopt, Some("was created by somebody")));
+    assert_eq!((adopted.kind, adopted.note.as_deref()), (ChangeKind::Adopt, Some("was created by kubectl")));
     assert!(adopted.fields.iter().any(|field| field.path == "data.a"), "{:?}", adopted.fields);
     assert_eq!(stage.writes(), [""; 0]);
 

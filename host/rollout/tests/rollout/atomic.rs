@@ -58,7 +58,7 @@ async fn additions_to_a_selector_are_drift() {
     stage.api(&service_key()).patch("web", &gitops, &Patch::Apply(theirs)).await.unwrap();
 
     insta::assert_snapshot!(drift(&stage, &release).await.join("\n"), @r"
-    NetworkPolicy.networking.k8s.io install/fence: spec.podSelector.matchLabels.tier was set by somebody
+    NetworkPolicy.networking.k8s.io install/fence: spec.podSelector.matchLabels.tier was set by kubectl
     Service install/web: spec.selector.tier was applied by gitops
     ");
     let preview = stage.rollout.preview(&RolloutRequest::new(&stage.owner, &release)).await.unwrap();
@@ -108,8 +108,8 @@ async fn a_dry_run_is_made_only_if_a_value_may_have_been_overwritten() {
         stage.meddle(&settings, json!({"metadata": {"annotations": {"renewed": time}}, "data": {"b": time}})).await;
         let status = json!({"metadata": {"annotations": {"revision": time}},
             "status": {"observedGeneration": time.parse::<u32>().unwrap()}});
-        let somebody = PatchParams { field_manager: Some("somebody".into()), ..PatchParams::default() };
-        stage.api(&web).patch_status("web", &somebody, &Patch::Merge(status)).await.unwrap();
+        let other_client = PatchParams { field_manager: Some("kubectl".into()), ..PatchParams::default() };
+        stage.api(&web).patch_status("web", &other_client, &Patch::Merge(status)).await.unwrap();
         assert_eq!(drift(&stage, &release).await, [""; 0]);
         // The API server stores quantities of the Deployment in another notation, so it was compared once; its annotations are
         // new.
@@ -194,7 +194,7 @@ async fn ignored_members_of_a_selector_stay() {
     let reported_drift: Vec<String> = observed.drift.iter().map(ToString::to_string).collect();
     assert_eq!(
         reported_drift,
-        ["NetworkPolicy.networking.k8s.io install/fence: spec.podSelector.matchLabels.zone was set by somebody"]
+        ["NetworkPolicy.networking.k8s.io install/fence: spec.podSelector.matchLabels.zone was set by kubectl"]
     );
     stage.rollout.advance(&RolloutRequest::new(&one, &objects)).await.unwrap();
     assert_eq!(selector(&stage).await, json!({"matchLabels": {"app": "web", "tier": "x"}}));
@@ -234,8 +234,8 @@ async fn values_that_make_an_apply_impossible_are_replaced() {
         .await;
 
     insta::assert_snapshot!(drift(&stage, &objects).await.join("\n"), @r"
-    Service install/web: spec.ports[0].port was set by somebody, spec.ports[0].targetPort was set by somebody
-    Deployment.apps install/web: spec.strategy.rollingUpdate was set by somebody, spec.strategy.type was set by somebody, spec.template.spec.volumes[name=v].configMap was removed, spec.template.spec.volumes[name=v].secret was set by somebody
+    Service install/web: spec.ports[0].port was set by kubectl, spec.ports[0].targetPort was set by kubectl
+    Deployment.apps install/web: spec.strategy.rollingUpdate was set by kubectl, spec.strategy.type was set by kubectl, spec.template.spec.volumes[name=v].configMap was removed, spec.template.spec.volumes[name=v].secret was set by kubectl
     ");
     assert!(
         stage
@@ -275,7 +275,7 @@ async fn if_replacing_is_refused_too_the_first_error_is_reported() {
     let objects = release(&[(0, config_map("settings", json!({"a": "1"})))]);
     stage.complete(&objects).await;
     stage.meddle(&settings, json!({"data": {"a": "2"}, "immutable": true})).await;
-    assert_eq!(drift(&stage, &objects).await, ["ConfigMap install/settings: data.a was set by somebody"]);
+    assert_eq!(drift(&stage, &objects).await, ["ConfigMap install/settings: data.a was set by kubectl"]);
     let refused = stage.advance(&objects).await.unwrap_err();
     insta::assert_snapshot!(refused, @r#"cannot update ConfigMap install/settings: ConfigMap "settings" is invalid: data: Forbidden: field is immutable when `immutable` is set"#);
     assert!(matches!(refused, RolloutError::Objects(_)));

@@ -27,8 +27,8 @@ async fn drift_is_repaired() {
     insta::assert_snapshot!(drift.join("
 "), @r"
     ConfigMap install/gone does not exist
-    ConfigMap install/settings: data.a was set by somebody, metadata.labels was removed
-    Deployment.apps install/web: spec.template.spec.containers[name=main].image was set by somebody, spec.template.spec.containers[name=main].ports was removed, spec.template.spec.containers[name=main].resources.limits was removed
+    ConfigMap install/settings: data.a was set by kubectl, metadata.labels was removed
+    Deployment.apps install/web: spec.template.spec.containers[name=main].image was set by kubectl, spec.template.spec.containers[name=main].ports was removed, spec.template.spec.containers[name=main].resources.limits was removed
     ");
     let changes = stage.complete(&release).await;
     insta::assert_snapshot!(changes, @r"
@@ -61,7 +61,7 @@ async fn objects_of_other_owners_are_not_taken() {
     let refused = stage.advance(&release).await.unwrap_err();
     insta::assert_snapshot!(refused, @r"
     ConfigMap install/shared already exists and is controlled by BundleDeployment other
-    ConfigMap install/theirs already exists and was created by somebody
+    ConfigMap install/theirs already exists and was created by kubectl
     an object can belong to only one BundleDeployment: remove it from this bundle or from that of other, or move it here with `chandler adopt demo --force`
     adopt objects without a controller with `chandler adopt demo` or spec.collisionProtection: IfNoController, delete them, or remove them from the bundle
     ");
@@ -194,7 +194,7 @@ async fn unrepaired_drift_is_reported() {
     let reported: Vec<String> = progress.changes().unrepaired.iter().map(ToString::to_string).collect();
     assert_eq!(
         reported,
-        ["ConfigMap install/changed: data.a was set by somebody", "ConfigMap install/gone does not exist"]
+        ["ConfigMap install/changed: data.a was set by kubectl", "ConfigMap install/gone does not exist"]
     );
     assert_eq!(progress.changes().updated, [config_map_key("renewed")]);
     assert_eq!(stage.writes(), ["PATCH /api/v1/namespaces/install/configmaps/renewed"; 2]);

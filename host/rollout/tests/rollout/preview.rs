@@ -68,7 +68,7 @@ async fn a_preview_reports_all_refusals_at_once() {
     assert_eq!(
         begin,
         [
-            "ConfigMap install/theirs already exists and was created by somebody\nadopt objects without a controller with `chandler adopt demo` or spec.collisionProtection",
+            "ConfigMap install/theirs already exists and was created by kubectl\nadopt objects without a controller with `chandler adopt demo` or spec.collisionProtection",
             "required resource not found",
             "validating upgrade for CRD \"oxen.example.com\"",
         ]

@@ -39,7 +39,7 @@ async fn an_object_with_forged_marks_is_not_changed() {
     let stage = Stage::set().await;
     stage.complete(&release(&[(0, config_map("ours", json!({})))])).await;
     for name in ["labelled", "wanted"] {
-        stage.make(&config_map_key(name), config_map(name, json!({"of": "somebody"}))).await;
+        stage.make(&config_map_key(name), config_map(name, json!({"of": "another user"}))).await;
         let mut marks = marks(&stage.owner);
         if name == "labelled" {
             marks.as_object_mut().unwrap().remove("ownerReferences");
@@ -57,7 +57,7 @@ async fn an_object_with_forged_marks_is_not_changed() {
     let deleted = stage.tear_down().await;
     assert_eq!(deleted, [config_map_key("other")]);
     for name in ["labelled", "wanted"] {
-        assert_eq!(stage.live(&config_map_key(name)).await.unwrap()["data"], json!({"of": "somebody"}));
+        assert_eq!(stage.live(&config_map_key(name)).await.unwrap()["data"], json!({"of": "another user"}));
     }
 }
 
@@ -161,7 +161,7 @@ async fn the_next_owner_of_a_name_adopts_orphans_and_prunes_none() {
     );
     let after = stage.live(&config_map_key("wanted")).await.unwrap();
     assert_eq!((&after["metadata"]["uid"], &after["data"]), (&before["metadata"]["uid"], &json!({"a": "2"})));
-    assert!(stage.live(&config_map_key("forgotten")).await.is_some(), "it has the label of the set, and is nobody's");
+    assert!(stage.live(&config_map_key("forgotten")).await.is_some(), "it has the label of the set, but no owner");
     assert_eq!(
         stage.rollout.teardown(&owner).await.unwrap(),
         Teardown::Complete { deleted: vec![config_map_key("wanted")], orphaned: vec![] }

@@ -166,8 +166,8 @@ impl Stage {
 
     /// Changes an object as another client.
     pub(crate) async fn meddle(&self, key: &ObjectKey, patch: Value) {
-        let somebody = PatchParams { field_manager: Some("somebody".into()), ..PatchParams::default() };
-        self.api(key).patch(&key.name, &somebody, &Patch::Merge(patch)).await.unwrap();
+        let other_client = PatchParams { field_manager: Some("kubectl".into()), ..PatchParams::default() };
+        self.api(key).patch(&key.name, &other_client, &Patch::Merge(patch)).await.unwrap();
     }
 
     /// Makes the ConfigMap `gate` meet [`gate_probe`].
@@ -177,9 +177,9 @@ impl Stage {
 
     /// Creates an object as another client.
     pub(crate) async fn make(&self, key: &ObjectKey, object: Value) {
-        let somebody = PostParams { field_manager: Some("somebody".into()), ..PostParams::default() };
+        let other_client = PostParams { field_manager: Some("kubectl".into()), ..PostParams::default() };
         let object: DynamicObject = serde_json::from_value(object).unwrap();
-        self.api(key).create(&somebody, &object).await.unwrap();
+        self.api(key).create(&other_client, &object).await.unwrap();
     }
 
     /// Deletes an object and waits until it is gone.

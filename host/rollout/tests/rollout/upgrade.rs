@@ -12,9 +12,9 @@ async fn fields_that_a_release_drops_are_removed_and_those_of_others_stay() {
     let stage = Stage::set().await;
     let settings = config_map_key("settings");
     stage.complete(&release(&[(0, config_map("settings", json!({"kept": "1", "dropped": "1"})))])).await;
-    stage.meddle(&settings, json!({"data": {"added": "by somebody"}, "metadata": {"labels": {"team": "a"}}})).await;
+    stage.meddle(&settings, json!({"data": {"added": "by a user"}, "metadata": {"labels": {"team": "a"}}})).await;
 
-    let mut expected = json!({"kept": "2", "added": "by somebody"});
+    let mut expected = json!({"kept": "2", "added": "by a user"});
     let changes = stage.complete(&release(&[(0, config_map("settings", json!({"kept": "2"})))])).await;
     assert_eq!(changes.to_string(), "updated ConfigMap install/settings\nunchanged: 0");
     let live = stage.live(&settings).await.unwrap();
@@ -33,7 +33,7 @@ async fn fields_that_a_release_drops_are_removed_and_those_of_others_stay() {
     // The next release has no record to rewrite.
     stage.writes();
     stage.complete(&release(&[(0, config_map("settings", json!({"other": "3"})))])).await;
-    expected = json!({"other": "3", "added": "by somebody"});
+    expected = json!({"other": "3", "added": "by a user"});
     assert_eq!(stage.live(&settings).await.unwrap()["data"], expected);
     assert_eq!(stage.writes(), ["PATCH /api/v1/namespaces/install/configmaps/settings"]);
 }
